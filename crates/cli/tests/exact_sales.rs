@@ -1,7 +1,7 @@
-//! Fifty processes that wait for the lock sell exactly the stock, on every store.
+//! Tests that fifty processes that wait for the lock sell exactly the stock, on every store.
 //!
-//! `FENCEPOST_SOAK=1` makes it twenty runs of each. Where a server is missing, or Postgres is not built in, its part is skipped, and
-//! counted so.
+//! `FENCEPOST_SOAK=1` runs each test twenty times. If a server is not installed, or Postgres is not built in, its part is
+//! skipped and counted as skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -27,7 +27,7 @@ fn main() {
         .with_ignored_flag(!is_there)
     };
     let mut arguments = Arguments::from_args();
-    // A crowd at a time is enough.
+    // One crowd at a time is enough.
     arguments.test_threads = arguments.test_threads.or(Some(1));
     let mut trials = Vec::new();
     for (store, is_there) in [
@@ -47,7 +47,7 @@ fn runs() -> usize {
 
 fn sell_on(name: &str, lock: &str) {
     let runs = runs();
-    // A database takes long to make: one for all runs.
+    // Creating a database takes long, so all runs share one.
     let postgres = (name == "postgres").then(SomePostgres::get);
     let store = postgres.as_ref().map_or(name, |postgres| &postgres.url);
     for stock in STOCKS {
@@ -58,7 +58,7 @@ fn sell_on(name: &str, lock: &str) {
     }
 }
 
-/// The server that all tests share, or one of our own.
+/// The server that all tests share, or a private one.
 struct SomePostgres {
     url: String,
     _keeper: Option<Postgres>,

@@ -1,4 +1,4 @@
-//! The blocking twin, on ordinary threads.
+//! Tests of the blocking API on ordinary threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,7 +111,7 @@ async fn inside_a_runtime_there_is_an_error_not_a_panic() {
         std::thread::spawn(move || locker.acquire("a").expect("an answer"))
     };
     let guard = thread.join().expect("no panic");
-    // Both may be dropped here, too.
+    // Both may also be dropped here.
     drop(guard);
     drop(locker);
 }
@@ -135,6 +135,6 @@ fn several_names_are_taken_together_or_not_at_all() {
     assert!(rival.try_acquire("0").expect("an answer").is_some());
     let outcomes = all.release();
     assert!(outcomes.iter().all(|(_, outcome)| outcome.is_released()));
-    // What the rival's late attempt may have been granted meanwhile goes back by itself.
+    // Whatever the rival's late attempt was granted meanwhile is released by itself.
     drop(rival.acquire_all(["a", "b"]).expect("free"));
 }

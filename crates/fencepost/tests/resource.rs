@@ -1,4 +1,4 @@
-//! Fenced resources: what a stale holder can and cannot do.
+//! Tests of fenced resources: what a stale holder can and cannot do.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, FencedError>, why: &str
     }
 }
 
-/// The same rules for every resource. `resource` holds 3.
+/// Checks the rules that all resources share. `resource` contains 3.
 fn obeys_the_rules(resource: &dyn FencedResource<Value = i64>) {
     let (a, b) = (credential(1, 41), credential(2, 43));
     assert_eq!(resource.read(a).unwrap(), 3);
@@ -71,7 +71,7 @@ fn a_panic_inside_leaves_the_fence_in_force() {
     assert_eq!(cell.read(credential(2, 43)).unwrap(), 3);
 }
 
-/// What many believe to be fencing: only writes are checked.
+/// A common misunderstanding of fencing: only writes are checked.
 struct WriteFenced(Mutex<(Option<Fence>, i64)>);
 
 impl FencedResource for WriteFenced {
@@ -92,7 +92,8 @@ impl FencedResource for WriteFenced {
     }
 }
 
-/// A reads, loses the lock, B reads, A writes, B writes: each counts one up, and says whether its update was accepted.
+/// A reads and loses the lock, B reads, A writes, B writes. Each adds one. Returns the number of accepted updates and
+/// the final value.
 fn paused_between_read_and_write(counter: &dyn FencedResource<Value = i64>) -> (i64, i64) {
     let (a, b) = (credential(1, 41), credential(2, 42));
     let read_by_a = counter.read(a).unwrap();
@@ -118,7 +119,7 @@ fn fencing_reads_too_loses_none() {
     assert_eq!((accepted, value), (1, 1));
 }
 
-/// Threads with growing fences race: whatever is accepted is accepted in the order of the fences.
+/// Threads with increasing fences race. Accepted operations are in the order of their fences.
 fn accepts_in_order(append: impl Fn(Credential, i64) -> bool + Sync) -> Vec<i64> {
     let next = std::sync::atomic::AtomicI64::new(1);
     let accepted = Mutex::new(Vec::new());
@@ -251,7 +252,8 @@ mod sqlite {
         );
     }
 
-    /// A deferred transaction that has read cannot be admitted once somebody else has written: it fails, it does not lie.
+    /// A deferred transaction that has read cannot be admitted once another has written. It fails rather than return a wrong
+    /// result.
     #[test]
     fn a_read_before_the_gate_is_never_stale() {
         let (_folder, path) = file();

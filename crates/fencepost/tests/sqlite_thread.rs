@@ -1,4 +1,5 @@
-//! The thread behind an instance ends with it. A binary of its own, because it counts the threads of the process.
+//! Tests that the thread of a SQLite store ends with it. This is a separate binary, because it counts the threads of the
+//! process.
 #![cfg(all(feature = "sqlite", target_os = "linux"))]
 #![allow(clippy::unwrap_used)]
 
@@ -59,7 +60,7 @@ async fn the_thread_ends_with_its_instance() {
     drop(stores);
     until_threads(0);
 
-    // Neither does one stay behind that could not open its file, or whose opener went away.
+    // A store that could not open its file, or whose opener was dropped, leaves no thread either.
     assert!(Sqlite::open(folder.path()).await.is_err());
     let opening = Sqlite::open(&path);
     let _ = tokio::time::timeout(Duration::ZERO, opening).await;

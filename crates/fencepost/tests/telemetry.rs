@@ -1,4 +1,4 @@
-//! Every documented metric and span is really there, and nothing else is.
+//! Tests that exactly the documented metrics and spans exist.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use fencepost::{LostReason, Operation};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshot};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// One metric with its labels, as the recorder saw it.
+/// One metric with its labels, as recorded.
 struct Seen {
     name: String,
     labels: Vec<String>,
-    /// The value of a counter, or how many values a histogram got.
+    /// The value of a counter, or the number of values of a histogram.
     count: u64,
 }
 
@@ -37,7 +37,7 @@ fn seen(snapshot: Snapshot) -> Vec<Seen> {
     .collect()
 }
 
-/// The first column of the table in the module's documentation.
+/// Returns the first column of the table in the module's documentation.
 fn documented_names() -> BTreeSet<String> {
     let source = include_str!("../src/telemetry.rs");
     let rows = source
@@ -54,7 +54,7 @@ fn metrics_tell_what_happened() {
     let snapshotter = recorder.snapshotter();
     let store = FlakyStore::new(Arc::new(Memory::new()));
     let ttl = Duration::from_millis(300);
-    // Handles are fetched when a locker is built.
+    // Handles are created when a locker is built.
     let locker = metrics::with_local_recorder(&recorder, || {
         Locker::builder(store.clone()).ttl(ttl).build()
     });
@@ -71,7 +71,7 @@ fn metrics_tell_what_happened() {
         let guard = next.await.expect("an answer");
         store.fail_next(Operation::Acquire, Fault::Refuse);
         assert!(locker.acquire("b").await.is_err());
-        // At least one renewal, then none any more.
+        // At least one renewal, and then no more.
         tokio::time::sleep(ttl).await;
         store.fail_every(Operation::Renew, Fault::Refuse);
         assert_eq!(guard.lost().await.reason(), LostReason::Expired);

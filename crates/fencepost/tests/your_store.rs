@@ -1,4 +1,4 @@
-//! The store of `docs/adding-a-store.md` passes every trial that its capabilities pick.
+//! Runs the conformance suite on the store of `docs/adding-a-store.md`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! A child process with a locker of its own, which does what a test says.
+//! Child processes with their own locker, which do what a test tells them to.
 //!
-//! It is the program of the test itself: [`Part::start`] starts it once more, with its part in the environment. It says what happens
-//! in one line of JSON each ([`Report`]).
+//! A child runs the test program itself: [`Part::start`] starts it again, with its part in the environment. The child reports
+//! what happens as one line of JSON per event ([`Report`]).
 
 mod child;
 mod part;

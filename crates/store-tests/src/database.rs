@@ -1,27 +1,27 @@
-//! A database of Postgres for one trial: on the server that the variable `FENCEPOST_SHARED_POSTGRES` names, or on a private one.
+//! A Postgres database for one test, on the server named by `FENCEPOST_SHARED_POSTGRES` or on a private one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio_postgres::NoTls;
 
-/// Gone when it is dropped.
+/// A database that is dropped with this value.
 pub struct Database {
     url: String,
     shared: Option<Shared>,
-    // After everything that uses it.
+    // Dropped after everything that uses it.
     _server: Option<fencepost_rig::Postgres>,
 }
 
-/// Where it was made, and its name.
+/// The server on which it was created, and its name.
 struct Shared {
     server: String,
     name: String,
 }
 
 impl Database {
-    /// A new and empty one.
+    /// Creates a new, empty database.
     ///
-    /// Call it from a thread that lives as long as the database is wanted.
+    /// Call this from a thread that lives as long as the database is needed.
     pub async fn make() -> Self {
         let Ok(server) = std::env::var("FENCEPOST_SHARED_POSTGRES") else {
             let server = fencepost_rig::Postgres::start().expect("a private server");
@@ -43,7 +43,7 @@ impl Database {
         }
     }
 
-    /// Where it is.
+    /// Returns its address.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -1,11 +1,11 @@
-//! What the tests of all stores share.
+//! The toolkit that the tests of all stores share.
 //!
-//! The tests themselves are in `tests/`, a folder for each store. They are not in the library's own package, because they need the rig:
-//! private servers, child processes, networks that fail.
+//! The tests themselves are in `tests/`, in one folder per store. They are not part of the library's package, because they need
+//! the rig: private servers, child processes, and networks that fail.
 //!
-//! A test runs on a runtime of its own ([`run`]), waits for conditions rather than for a time ([`eventually`], [`soon`]), starts children
-//! that hold or want the lock ([`actor`]), and drops futures after a number of polls ([`polled`]). The program of a store lists its trials
-//! by theme and hands them to [`main`](trials::main).
+//! A test runs on its own runtime ([`run`]), waits for conditions rather than for a fixed time ([`eventually`], [`soon`]),
+//! starts children that hold or want the lock ([`actor`]), and drops futures after a number of polls ([`polled`]). The test
+//! program of a store lists its trials by theme and passes them to [`main`](trials::main).
 
 pub mod actor;
 pub mod database;

@@ -1,4 +1,4 @@
-//! Lockers and claims as most tests want them.
+//! Lockers and claims with the settings that most tests use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,29 +7,29 @@ use fencepost::clock::{BootClock, Clock};
 use fencepost::random::SystemRandom;
 use fencepost::{Backend, Claim, Locker, Moment, OwnerId};
 
-/// The lock that everybody in these tests wants.
+/// The lock that most tests use.
 pub const NAME: &str = "stock";
 
-/// A locker whose tasks each stand in the store's line: nothing is handed over inside the process.
+/// Creates a locker whose tasks each join the store's line: nothing is handed over inside the process.
 pub fn locker<B: Backend + 'static>(store: &Arc<B>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store.clone()).ttl(ttl);
     let locker = builder.without_hand_over().build();
     locker.expect("a TTL that the store allows")
 }
 
-/// A claim of a new owner on [`NAME`], as a locker makes them.
+/// Creates a claim of a new owner on [`NAME`], as a locker does.
 pub fn claim(ttl: Duration) -> Claim {
     claim_on(NAME, ttl)
 }
 
-/// A claim of a new owner.
+/// Creates a claim of a new owner.
 pub fn claim_on(name: &str, ttl: Duration) -> Claim {
     let name = name.try_into().expect("a valid name");
     let owner = OwnerId::random(&SystemRandom);
     Claim::new(name, owner, ttl).with_label(format!("test:{owner}"))
 }
 
-/// The time on the boot clock, which all processes of a machine share.
+/// Returns the time of the boot clock, which all processes of a machine share.
 pub fn now() -> Moment {
     BootClock.now()
 }

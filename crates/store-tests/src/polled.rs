@@ -1,12 +1,12 @@
-//! Futures that are dropped after a number of polls.
+//! Drops a future after a given number of polls.
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-/// Polls `future` at most `times` times, each time when it asks to be polled, and drops it then. `None` if it was not ready.
+/// Polls `future` at most `times` times, each time it is woken, and then drops it. Returns `None` if it was not ready.
 ///
-/// It is given up in the last of these polls, so that nobody has to wake it once more.
+/// The future is dropped within the last poll, so nothing has to wake it once more.
 pub async fn polled<T>(times: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut left = times;

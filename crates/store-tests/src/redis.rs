@@ -1,4 +1,4 @@
-//! A client of Redis that knows nothing of ours, for tests that look at what a server holds.
+//! A Redis client independent of the library, for tests that look at what a server stores.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use fencepost_rig::resp::{Connection, Value};
 
 use crate::SOON;
 
-/// A connection that sends plain commands and panics when one fails.
+/// A connection that sends plain commands and panics if one fails.
 pub struct Plain(Connection);
 
 impl Plain {
@@ -26,7 +26,7 @@ impl Plain {
         assert!(!matches!(answer, Value::Error(_)), "{words:?}: {answer:?}");
     }
 
-    /// A command that is answered with a number.
+    /// Sends a command that returns a number.
     pub fn number(&mut self, words: &[&str]) -> i64 {
         match self.ask(words) {
             Value::Number(number) => number,
@@ -34,7 +34,7 @@ impl Plain {
         }
     }
 
-    /// A command that is answered with a text, or with nothing.
+    /// Sends a command that returns a string or nil.
     pub fn text(&mut self, words: &[&str]) -> Option<String> {
         match self.ask(words) {
             Value::Text(text) => Some(text),
@@ -43,7 +43,7 @@ impl Plain {
         }
     }
 
-    /// A command that is answered with a list of texts.
+    /// Sends a command that returns a list of strings.
     pub fn texts(&mut self, words: &[&str]) -> Vec<String> {
         let Value::List(values) = self.ask(words) else {
             panic!("{words:?}: not a list")
@@ -55,7 +55,7 @@ impl Plain {
         values.into_iter().map(text).collect()
     }
 
-    /// A field of INFO.
+    /// Returns a field of `INFO`.
     pub fn info(&mut self, field: &str) -> String {
         let info = self.text(&["INFO", "all"]).expect("its fields");
         let mut lines = info.lines().filter_map(|line| line.split_once(':'));
@@ -63,7 +63,7 @@ impl Plain {
         found.expect(field).1.to_owned()
     }
 
-    /// Counts an epoch on by so much, as that many changes of hands would; what it is then.
+    /// Advances an epoch, as that many grants would. Returns the new epoch.
     pub fn counts_on(&mut self, fence: &str, by: u64) -> u64 {
         let script = "if redis.call('TYPE', KEYS[1]).ok == 'zset' then \
             return tonumber(redis.call('ZINCRBY', KEYS[1], ARGV[1], '2')) end \
@@ -72,7 +72,7 @@ impl Plain {
         counted.cast_unsigned()
     }
 
-    /// Takes a lock as plain clients do; without an expiry when `ms` is 0. Whether it was free.
+    /// Acquires a lock as plain clients do, without an expiry if `ms` is 0. Returns whether it was free.
     pub fn takes(&mut self, name: &str, ms: u64) -> bool {
         let ms = ms.to_string();
         let with_expiry = ["SET", name, "plain", "NX", "PX", &ms];
@@ -84,7 +84,7 @@ impl Plain {
         self.ask(words) == Value::Word("OK".into())
     }
 
-    /// Keys that are left, other than counters with an expiry: these have `counters` in their names.
+    /// Returns the keys that are left, except for counters with an expiry. Those have `counters` in their names.
     pub fn left_besides(&mut self, counters: &str) -> String {
         let mut left = String::new();
         for key in self.texts(&["KEYS", "*"]) {
@@ -99,7 +99,7 @@ impl Plain {
     }
 }
 
-/// Whether a message has this text in it.
+/// Returns whether a message contains this text.
 pub fn contains(message: &[u8], text: &str) -> bool {
     message
         .windows(text.len())

@@ -1,17 +1,17 @@
-//! The program of a store's tests: a list of trials, or the child that one of them has started.
+//! The `main` function of a store's test program, which runs a list of trials or plays the part of a child.
 
 use fencepost_rig::is_soak;
 use libtest_mimic::{Arguments, Trial};
 
 use crate::actor::{Opener, Part};
 
-/// How often what is repeated runs in a soak.
+/// How often repeated trials run in a soak.
 const SOAK_RUNS: usize = 20;
 
-/// A name, and the function that panics if the trial fails.
+/// A name, and a function that panics if the trial fails.
 pub type Listed = (&'static str, fn());
 
-/// Trials that have something in common: `theme::trial` is the name of each.
+/// A group of related trials. Each is called `theme::trial`.
 #[derive(Debug, Clone, Copy)]
 pub struct Theme {
     name: &'static str,
@@ -20,7 +20,7 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// Trials that run once. Some of them take a longer form in a soak.
+    /// Creates a theme whose trials run once. Some of them run longer in a soak.
     pub const fn once(name: &'static str, trials: &'static [Listed]) -> Self {
         Self {
             name,
@@ -29,7 +29,7 @@ impl Theme {
         }
     }
 
-    /// Trials that run so often, and many times in a soak, because what they show depends on the moment.
+    /// Creates a theme whose trials run this many times, and more often in a soak, because their result depends on timing.
     pub fn repeated(name: &'static str, usual_runs: usize, trials: &'static [Listed]) -> Self {
         let runs = if is_soak() { SOAK_RUNS } else { usual_runs };
         Self { name, trials, runs }
@@ -51,7 +51,8 @@ impl Theme {
     }
 }
 
-/// The `main` of a store's tests. In a child it plays the part that the test gave it; otherwise it runs the trials that are asked for.
+/// The `main` function of a store's tests. In a child it plays the part that the test assigned; otherwise it runs the selected
+/// trials.
 pub fn main<O: Opener>(themes: impl IntoIterator<Item = Theme>) {
     match Part::<O>::of_this_process() {
         Some(part) => part.play(),
@@ -59,14 +60,14 @@ pub fn main<O: Opener>(themes: impl IntoIterator<Item = Theme>) {
     }
 }
 
-/// Runs the trials that the command line asks for, and ends the process.
+/// Runs the trials that the command line selects, and exits the process.
 pub fn run(themes: impl IntoIterator<Item = Theme>) -> ! {
     let trials = themes.into_iter().flat_map(Theme::trials).collect();
     libtest_mimic::run(&arguments(), trials).exit()
 }
 
-/// The command line. If it does not say how many trials run at once, these are two per processor: most of the time they wait for a lease to
-/// end. In a soak it is one, lest they disturb each other's figures.
+/// Returns the command line. By default, two trials per processor run at once, because they mostly wait for leases to end. In a
+/// soak they run one at a time, so that they do not disturb each other's measurements.
 pub fn arguments() -> Arguments {
     let mut arguments = Arguments::from_args();
     if is_soak() {

@@ -1,17 +1,17 @@
-//! How long tests wait, and for what.
+//! Timeouts of the tests, and functions that wait for a condition or a future.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
 
 use fencepost_rig::is_soak;
 
-/// Whatever does not happen within this time never will. Also the TTL of locks whose end a test does not want to see.
+/// The time after which a test gives up. Also the TTL of locks that must not expire during a test.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// Much less than a TTL of [`LONG`], so that nothing has expired; much more than a busy machine needs.
+/// Much shorter than a TTL of [`LONG`], so that nothing has expired, and much longer than a busy machine needs.
 pub const SOON: Duration = Duration::from_secs(15);
 
-/// What a busy machine may add to what a store promises. In a soak the tests are alone, and it is `alone`.
+/// Returns the delay that a busy machine may add to what a store promises. In a soak the tests run alone, and it is `alone`.
 pub fn grace(alone: Duration) -> Duration {
     if is_soak() {
         alone
@@ -20,12 +20,12 @@ pub fn grace(alone: Duration) -> Duration {
     }
 }
 
-/// Runs a test to its end, on the thread that calls: it must outlive the servers that the test starts.
+/// Runs a test to its end on the calling thread, which must outlive the servers that the test starts.
 pub fn run(test: impl Future<Output = ()>) {
     run_within(3 * LONG, test);
 }
 
-/// The same for a test that may take longer.
+/// Runs a test that may take longer.
 pub fn run_within(longest: Duration, test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -40,7 +40,7 @@ pub async fn eventually(what: &str, is_so: impl AsyncFnMut() -> bool) {
     eventually_within(LONG, what, is_so).await;
 }
 
-/// Waits until a condition holds, and panics when that takes longer.
+/// Waits until a condition holds. Panics if that takes too long.
 pub async fn eventually_within(
     longest: Duration,
     what: &str,
@@ -53,7 +53,7 @@ pub async fn eventually_within(
     }
 }
 
-/// Waits until a store holds nothing of what the test has done. Panics with what is left when that takes longer.
+/// Waits until a store contains nothing of what the test has done. Panics with what is left if that takes too long.
 pub async fn until_nothing_is_left(longest: Duration, mut left: impl AsyncFnMut() -> String) {
     let started = Instant::now();
     loop {
@@ -66,12 +66,12 @@ pub async fn until_nothing_is_left(longest: Duration, mut left: impl AsyncFnMut(
     }
 }
 
-/// Waits for what must happen within [`SOON`].
+/// Waits for a future that must complete within [`SOON`].
 pub async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     within(SOON, what, future).await
 }
 
-/// Waits for what must happen within a time.
+/// Waits for a future that must complete within this time.
 pub async fn within<F: Future>(longest: Duration, what: &str, future: F) -> F::Output {
     let done = tokio::time::timeout(longest, future).await;
     done.unwrap_or_else(|_| panic!("not within {longest:?}: {what}"))

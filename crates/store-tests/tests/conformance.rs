@@ -1,4 +1,4 @@
-//! Every backend × every trial it promises to pass, each as a test of its own.
+//! Runs the conformance suite: every backend with every trial that its capabilities require, each as a separate test.
 
 use std::any::Any;
 use std::future::Future;
@@ -21,7 +21,7 @@ use fencepost_store_tests::trials;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
-/// A store for one trial, and the folder or server that must live as long.
+/// A store for one trial, and the folder or server that must outlive it.
 type Stage = (Subject, Box<dyn Any>);
 
 fn main() {
@@ -42,7 +42,7 @@ async fn memory() -> Stage {
     (Subject::new(Arc::new(Memory::new())), Box::new(()))
 }
 
-/// One file through two connections, as two processes would have it.
+/// Two connections to one file, as two processes would have.
 async fn sqlite() -> Stage {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("locks.db");
@@ -52,7 +52,7 @@ async fn sqlite() -> Stage {
     (subject, Box::new(folder))
 }
 
-/// A server of its own through two connections.
+/// Two connections to a private server.
 async fn redis() -> Stage {
     let server = fencepost_rig::Redis::start().expect("a private redis-server");
     let connect = async || Redis::open(&server.url()).await.expect("a connection");
@@ -61,14 +61,14 @@ async fn redis() -> Stage {
     (subject, Box::new(server))
 }
 
-/// Advisory locks of a database through the connections of two clients.
+/// Advisory locks of a database, through the connections of two clients.
 async fn postgres() -> Stage {
     let database = Database::make().await;
     let connect = async || {
-        // Trials that count tasks wait until connections that are not needed any more are gone.
+        // Trials that count tasks wait until unused connections are closed.
         let builder = Postgres::builder(database.url())
             .keep_spare(Duration::from_secs(1))
-            // On a busy machine a trial of the order may take its time.
+            // On a busy machine, a trial of the order may take long.
             .requeue_after(Duration::MAX)
             .connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
@@ -78,11 +78,11 @@ async fn postgres() -> Stage {
     (subject, Box::new(database))
 }
 
-/// A table of its own through two connections.
+/// Two connections to a private table.
 async fn postgres_table() -> Stage {
     let database = Database::make().await;
     let connect = async || {
-        // Connecting is not what is tried: on a busy machine it may take its time.
+        // Connecting is not what is tested. On a busy machine it may take long.
         let builder = PostgresTable::builder(database.url()).create_table(true);
         let builder = builder.connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
@@ -92,8 +92,8 @@ async fn postgres_table() -> Stage {
     (subject, Box::new(database))
 }
 
-/// A server of its own, or a node of its own on the one that `FENCEPOST_SHARED_ZK` (host:port) names, through two sessions. The server
-/// removes what is left there: a folder is a container.
+/// Two sessions on a private server, or below a private node of the server that `FENCEPOST_SHARED_ZK` (host:port) names. The
+/// server removes what is left there, because a folder is a container.
 async fn zookeeper() -> Stage {
     // Longer than the longest TTL of a trial.
     const SESSION: Duration = Duration::from_secs(65);
@@ -116,14 +116,14 @@ async fn zookeeper() -> Stage {
     (subject, server)
 }
 
-/// A lease of ZooKeeper ends after its TTL while its process lives, which is all that trials of one process can see.
+/// A ZooKeeper lease ends after its TTL while its process lives, which is all that trials in a single process can see.
 fn of_living_clients() -> Capabilities {
     let mut capabilities = Zookeeper::CAPABILITIES;
     capabilities.leases = true;
     capabilities
 }
 
-/// Through two connections: a server of its own, or the one that all trials share, below a key of its own.
+/// Two connections to a private server, or to the one that all trials share, below a private key.
 async fn etcd() -> Stage {
     let (address, server): (String, Box<dyn Any>) = match std::env::var("FENCEPOST_SHARED_ETCD") {
         Ok(shared) => {
@@ -141,7 +141,7 @@ async fn etcd() -> Stage {
     (subject, server)
 }
 
-/// Three servers of its own through two connections to each.
+/// Two connections to each of three private servers.
 async fn redlock() -> Stage {
     let servers = [(); 3].map(|()| fencepost_rig::Redis::start().expect("a private redis-server"));
     let addresses = servers

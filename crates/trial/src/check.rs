@@ -1,24 +1,25 @@
-//! What a check found, and what speaks for it. The checks themselves belong to the trials: [`sale`](crate::sale) and [`holds`](crate::holds).
+//! The result of checking one property of a run: the finding, the reason and the events that show it. The checks themselves are
+//! in [`sale`](crate::sale) and [`holds`](crate::holds).
 
 use serde::Serialize;
 
-/// A property, what was found about it, and what speaks for the finding.
+/// A property, the finding about it, and the grounds for that finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// What programs call it.
+    /// The name for programs.
     pub name: &'static str,
-    /// What people call it.
+    /// The name for people.
     pub title: &'static str,
-    /// What was found.
+    /// What the check found.
     pub finding: Finding,
-    /// In a few words, why.
+    /// The reason, in a few words.
     pub detail: String,
-    /// The events that show it.
+    /// The numbers of the events that show it.
     pub events: Vec<u64>,
 }
 
 impl Checked {
-    /// A finding with nothing said about it yet.
+    /// Creates a finding without a reason or events.
     pub(crate) fn of(name: &'static str, title: &'static str, finding: Finding) -> Self {
         Self {
             name,
@@ -29,30 +30,30 @@ impl Checked {
         }
     }
 
-    /// With the reason in a few words.
+    /// Adds the reason, in a few words.
     pub(crate) fn because(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();
         self
     }
 
-    /// With the events that show it.
+    /// Adds the events that show the finding.
     pub(crate) fn at(mut self, events: impl IntoIterator<Item = u64>) -> Self {
         self.events = events.into_iter().collect();
         self
     }
 }
 
-/// What a check found.
+/// The possible results of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
-    /// Nothing in this run contradicts it.
+    /// Nothing in this run contradicts the property.
     Held,
-    /// This run contradicts it.
+    /// This run contradicts the property.
     Violated,
-    /// It depends on what is not known.
+    /// The result depends on something that is not known, such as a lost answer.
     Undecided,
-    /// It says nothing about this kind of trial.
+    /// The property does not apply to this kind of trial.
     #[serde(rename = "n/a")]
     NotApplicable,
 }

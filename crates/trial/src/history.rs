@@ -1,7 +1,7 @@
-//! What happened, in order: numbered and stamped by the lab, kept as JSON Lines.
+//! The record of a run: its events in order, numbered and timestamped by the lab, stored as JSON Lines.
 //!
-//! The first line is the [`Header`]; each further line is an [`Event`]. Stamps are nanoseconds on the lab's one
-//! monotonic clock since the start of the race; a request is stamped before it is written, a reply after it was read.
+//! The first line is the [`Header`]; every following line is an [`Event`]. Timestamps are nanoseconds since the start of the
+//! race, on the lab's single monotonic clock. The lab timestamps a request before writing it and a reply after reading it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,41 +13,41 @@ mod servers;
 pub use recorder::Recorder;
 pub use servers::Change;
 
-/// The format of a history, as its header names it.
+/// The format of a history, as given in its header.
 pub const SCHEMA: &str = "fencepost/history/1";
 
-/// The time of day, in UTC, as headers carry it.
+/// Returns the current time of day in UTC, in the format used by headers.
 pub(crate) fn now() -> String {
     jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%S+00:00")
         .to_string()
 }
 
-/// What was set for a run.
+/// The settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// The format of the file: `fencepost/history/1`.
     pub schema: String,
     /// The version of Fencepost that recorded it.
     pub version: String,
-    /// When, in UTC.
+    /// When it was recorded, in UTC.
     pub recorded: String,
     /// The scenario, such as `oversell`.
     pub scenario: String,
     /// The strategy on trial.
     pub strategy: String,
-    /// What it promises.
+    /// What the strategy promises.
     #[serde(rename = "claim")]
     pub promise: Promise,
     /// The store, such as `sqlite`.
     pub store: String,
-    /// The random seed: repeats the lab's choices, not the operating system's timing.
+    /// The random seed. It reproduces the lab's choices, but not the timing of the operating system.
     pub seed: u64,
-    /// Units at the start.
+    /// Units in stock at the start.
     pub stock: i64,
-    /// Processes, each with one attempt.
+    /// The number of processes. Each makes one attempt.
     pub concurrency: usize,
-    /// Work between reading and writing the stock.
+    /// The duration of the work between reading and writing the stock.
     pub delay_us: u64,
     /// How long an attempt waits for the lock.
     pub wait_ms: u64,
@@ -58,7 +58,7 @@ pub struct Header {
     pub holds: Option<HoldSettings>,
 }
 
-/// What is set for a lock trial alone.
+/// The settings that only lock trials have.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HoldSettings {
     /// How long the holder works between reading and writing.
@@ -72,12 +72,12 @@ pub struct HoldSettings {
 pub struct Event {
     /// Its number, from 1.
     pub n: u64,
-    /// When, since the start of the race.
+    /// The time since the start of the race.
     pub at_ns: u64,
-    /// To which process; `None` for what the lab did itself.
+    /// The process concerned; `None` for something that the lab itself did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
-    /// What it was.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }
@@ -86,33 +86,33 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// A round begins, in which every process retries in the same way when the lock is taken.
+    /// A round begins. In a round, all processes use the same way of retrying when the lock is taken.
     Round {
-        /// This way.
+        /// How they retry.
         #[serde(flatten)]
         retry: Retry,
     },
     /// The lab set the stock.
     StockSet {
-        /// To this.
+        /// The new stock.
         units: i64,
     },
-    /// The lab asked somebody to buy.
+    /// The lab asked a process to buy.
     Purchase {
         /// The number of the attempt.
         op: u64,
-        /// How many units.
+        /// How many units to buy.
         quantity: u32,
     },
-    /// The answer came.
+    /// The process answered a purchase.
     Purchased {
         /// The number of the attempt.
         op: u64,
-        /// What it said.
+        /// The answer.
         #[serde(flatten)]
         purchase: Purchase,
     },
-    /// The attempt came to no outcome: an error, a death, an answer that cannot be read, or none at all.
+    /// The attempt had no outcome: an error, a dead process, an unreadable answer, or no answer at all.
     Failed {
         /// The number of the attempt.
         op: u64,
@@ -123,10 +123,10 @@ pub enum What {
     },
     /// The lab read the stock.
     StockRead {
-        /// It was this.
+        /// The units it found.
         units: i64,
     },
-    /// The lab asked somebody to take a lock.
+    /// The lab asked a process to acquire a lock.
     Acquire {
         /// The number of the request.
         op: u64,
@@ -135,18 +135,18 @@ pub enum What {
         /// How long to wait for it.
         wait_ms: u64,
     },
-    /// It was granted: the hold lasts at least from here to the release's sending.
+    /// The lock was granted. The hold lasts at least from here until the release is sent.
     Acquired {
         /// The number of the request.
         op: u64,
         /// Which lock.
         key: String,
-        /// What the subject calls the hold.
+        /// The subject's identifier of the hold.
         hold: u64,
         /// Its fence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<String>,
-        /// Whether it had found the lock taken.
+        /// Whether the process first found the lock taken.
         #[serde(default)]
         contended: bool,
     },
@@ -157,52 +157,52 @@ pub enum What {
         /// Which lock.
         key: String,
     },
-    /// The lock of a living holder has run out by now, by its TTL, and the holder was not told.
+    /// The lease of a living holder has expired by now, according to its TTL, and the holder has not been notified.
     LeaseOver {
         /// Which lock.
         key: String,
-        /// Whose hold.
+        /// The hold whose lease is over.
         hold: u64,
     },
-    /// The lab asked for a step on the protected number.
+    /// The lab asked for a step on the shared number.
     Step {
         /// The number of the request.
         op: u64,
-        /// Under which hold.
+        /// The hold that the step belongs to.
         hold: u64,
-        /// Which step.
+        /// The kind of step.
         action: Action,
     },
-    /// The step was carried out on the number that the lab keeps, or refused there.
+    /// The lab executed the step on the number it keeps, or the number refused the step.
     Register {
         /// The number of the request.
         op: u64,
-        /// Under which hold.
+        /// The hold that the step belongs to.
         hold: u64,
-        /// Its place in the serial log of the number: "op 1", "op 2", …
+        /// The position in the serial log of the number: "op 1", "op 2", …
         serial: u64,
-        /// Which step.
+        /// The kind of step.
         action: Action,
-        /// The value read, or written.
+        /// The value that was read or written.
         value: i64,
-        /// The fence it came with.
+        /// The fence that the step carried.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<String>,
-        /// The highest fence the number had seen before.
+        /// The highest fence that the number had seen before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         highest: Option<String>,
-        /// Refused because of its fence.
+        /// Whether the number refused the step because of its fence.
         #[serde(default)]
         refused: bool,
     },
-    /// The subject declined a step: it knew that its lock was lost.
+    /// The subject declined a step because it knew that its lock was lost.
     Declined {
         /// The number of the request.
         op: u64,
-        /// Under which hold.
+        /// The hold that the step belongs to.
         hold: u64,
     },
-    /// The lab asked for a release.
+    /// The lab asked a process to release a lock.
     Release {
         /// The number of the request.
         op: u64,
@@ -211,7 +211,7 @@ pub enum What {
         /// Which hold.
         hold: u64,
     },
-    /// The release was answered.
+    /// The process answered a release.
     Released {
         /// The number of the request.
         op: u64,
@@ -219,79 +219,79 @@ pub enum What {
         key: String,
         /// Which hold.
         hold: u64,
-        /// What the lock said.
+        /// The result that the lock reported.
         outcome: ReleaseWord,
     },
-    /// A subject said that its lock is lost.
+    /// A subject reported that its lock is lost.
     Lost {
         /// Which hold.
         hold: u64,
     },
-    /// A subject halted between two steps of acquiring.
+    /// A subject halted between two steps of acquiring or releasing.
     Reached {
         /// The number of the request.
         op: u64,
-        /// After which step.
+        /// The number of the last step it completed.
         step: u32,
-        /// Of how many.
+        /// The total number of steps.
         of: u32,
         /// What the step did.
         what: String,
     },
-    /// The lab did something bad to a process, and saw it happen.
+    /// The lab injected a fault into a process and saw it take effect.
     Fault {
-        /// What.
+        /// The kind of fault.
         fault: Fault,
     },
-    /// The lab did something to a server of the store, and saw it happen.
+    /// The lab changed something about a server of the store and saw it take effect.
     Server {
-        /// Which one.
+        /// The name of the server.
         server: String,
-        /// What became of it.
+        /// What happened to the server.
         change: Change,
     },
-    /// The lab looked at the store itself.
+    /// The lab inspected the store itself.
     StoreRead {
         /// Which lock.
         key: String,
-        /// Whether there is a record of it.
+        /// Whether the store has a record of the lock.
         taken: bool,
-        /// How long the record lasts by itself; `None` if it does not expire.
+        /// How long until the record expires; `None` if it does not expire.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ttl_left_ms: Option<f64>,
-        /// On which of its servers, where there are several or it was not always the same.
+        /// The server that the lab inspected, if the store has several servers or was moved from one to another.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         server: Option<String>,
     },
     /// The lab stopped waiting for something.
     GaveUp {
-        /// For what, and why now.
+        /// What it was waiting for, and why it stopped.
         why: String,
     },
 }
 
-/// What the lab does to a process.
+/// The faults that the lab injects into a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// SIGKILL to its group; stamped before it was sent, written down once the death by it was seen.
+    /// SIGKILL to the process group. Timestamped before the signal is sent, recorded once the death was observed.
     Killed,
-    /// SIGSTOP to its group; stamped after state T was seen.
+    /// SIGSTOP to the process group. Timestamped once the process was seen in state T.
     Stopped,
     /// SIGCONT.
     Continued,
 }
 
-/// A run that can be judged.
+/// A recorded run, ready to be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// What was set.
+    /// The settings of the run.
     pub header: Header,
-    /// What happened.
+    /// The events of the run, in order.
     pub events: Vec<Event>,
 }
 
-/// Every fence of a run.
+/// Returns every fence that occurs in a run.
 pub(crate) fn fences(events: &[Event]) -> Vec<&str> {
     let all = events.iter().filter_map(|event| match &event.what {
         What::Acquired { fence, .. } | What::Register { fence, .. } => fence.as_deref(),

@@ -1,8 +1,8 @@
-//! A lock trial: two or three real processes take locks, and the lab does bad things to them.
+//! A lock trial: two or three real processes take locks while the lab injects faults.
 //!
-//! The lab keeps the clock and the number that the locks protect. It follows a script for every process, asks one act after
-//! the other, carries out on the number what a process says it does, and sends the signals itself, each witnessed before it is
-//! written down. What came of it is judged from the history alone.
+//! The lab owns the clock and the number that the locks protect. It follows a script for each process, requests one act at a
+//! time, and executes on the number the steps that a process takes. It also sends the signals itself, and records each one only
+//! after observing its effect. The verdict rests on the history alone.
 
 use std::time::Duration;
 
@@ -27,33 +27,33 @@ pub use judged::{Judged, is_refused_overlap};
 pub use run::{NAMES, Watch, run};
 pub use scenario::Scenario;
 
-/// What to try.
+/// The settings of a lock trial.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    /// What happens.
+    /// What happens in the trial.
     pub scenario: Scenario,
-    /// The strategy on trial; one that has a lock.
+    /// The strategy on trial. It must have a lock.
     pub strategy: &'static Strategy,
     /// How long a lock may be held without being renewed.
     pub ttl_ms: u64,
-    /// How long the holder works, where that is the question.
+    /// How long the holder works, in scenarios that depend on it.
     pub work_ms: u64,
-    /// Where.
+    /// The store that keeps the locks.
     pub store: TrialStore,
-    /// The random seed: it decides who is asked first where both are ready.
+    /// The random seed. It decides which process is asked first when several are ready.
     pub seed: u64,
 }
 
 impl Trial {
-    /// Work between reading and writing, by default.
+    /// The default duration of the work between reading and writing.
     pub const WORK_MS: u64 = 3_000;
 
-    /// The default at this place: some stores cannot have leases as short.
+    /// Returns the default for this store. Some stores do not support leases short enough for the general default.
     pub fn work_ms_at(store: &TrialStore) -> u64 {
         Self::WORK_MS.max(store.shortest_ttl_ms() * 3 / 2)
     }
 
-    /// A trial with the default settings.
+    /// Creates a trial with the default settings.
     pub fn new(scenario: Scenario, strategy: &'static Strategy, seed: u64) -> Self {
         Self {
             scenario,
@@ -65,7 +65,8 @@ impl Trial {
         }
     }
 
-    /// The trial that a history is of; `None` if it is of another scenario, or its strategy or store is not one of ours.
+    /// Returns the trial that a history belongs to. Returns `None` if it belongs to another scenario, or if its strategy or
+    /// store is not one of ours.
     pub fn of(header: &Header) -> Option<Self> {
         Some(Self {
             scenario: Scenario::find(&header.scenario)?,
@@ -77,12 +78,12 @@ impl Trial {
         })
     }
 
-    /// The header of a history of this trial, with the claims that are known of the strategy.
+    /// Returns the header for a history of this trial, with the claims listed for the strategy.
     pub fn header(&self) -> Header {
         self.header_with(self.strategy.claims)
     }
 
-    /// The header of a history of this trial, with the claims that its processes make.
+    /// Returns the header for a history of this trial, with the claims that its processes made.
     fn header_with(&self, claims: Claims) -> Header {
         Header {
             schema: history::SCHEMA.into(),
@@ -109,7 +110,7 @@ impl Trial {
         Duration::from_millis(self.ttl_ms)
     }
 
-    /// The command that runs this trial with another strategy. Flags appear only where they differ from the default.
+    /// Returns the command that runs this trial with another strategy. Flags appear only where they differ from the default.
     pub fn command(&self, strategy: &str) -> String {
         let mut text = format!("fencepost {} --lock={strategy}", self.scenario.command());
         if self.ttl_ms != self.scenario.ttl_ms_at(&self.store) {
@@ -124,12 +125,12 @@ impl Trial {
         text
     }
 
-    /// The name of its files, without the extension.
+    /// Returns the name of the trial's files, without the extension.
     pub fn file_stem(&self) -> String {
         format!("{}_{}", self.scenario.name(), self.strategy.name)
     }
 
-    /// The command that runs this again.
+    /// Returns the command that runs this trial again.
     pub fn reproduce(&self) -> String {
         format!("{} --seed {}", self.command(self.strategy.name), self.seed)
     }

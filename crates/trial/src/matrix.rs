@@ -1,4 +1,4 @@
-//! What `run-all` runs: strategies × scenarios, and the ways of waiting compared.
+//! The matrix of `run-all`: every strategy in every scenario, and the comparison of ways of waiting.
 
 use crate::history::{Event, History};
 use crate::holds::{self, Scenario, Trial};
@@ -8,18 +8,17 @@ use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
 use crate::verdict::{Outcome, Verdict};
 
-/// The rows that run as a person would run them; the others with times that take less of them and
-/// that a busy machine does not upset.
+/// The rows that run with the default settings. The other rows use settings that take less time and tolerate a busy machine.
 pub const DEFAULT_TIMES: [&str; 3] = ["none", "naive", "safe"];
-/// The lease of the other rows.
+/// The lease in the other rows.
 const TTL_MS: u64 = 500;
-/// The work beyond that lease.
+/// The work in the other rows, longer than that lease.
 const WORK_MS: u64 = 750;
-/// The work of a race in the other rows: longer than a busy machine keeps a process waiting for its turn.
+/// The work of a race in the other rows: longer than a process waits for its turn on a busy machine.
 const DELAY_US: u64 = 20_000;
 /// How long a process may wait in the comparison.
 const RETRY_BUDGET_MS: u64 = 8_000;
-/// The lock that is waited for there.
+/// The lock that the comparison uses.
 const RETRY_LOCK: &str = "safe";
 
 /// A scenario of the matrix.
@@ -47,7 +46,8 @@ const fn column(name: &'static str, scenario: Option<Scenario>) -> Column {
 }
 
 impl Column {
-    /// The words after `fencepost` that run it on this store in the other rows, without `--lock`, `--store` and `--seed`.
+    /// Returns the arguments of `fencepost` that run it on this store with the settings of the other rows, without `--lock`,
+    /// `--store` and `--seed`.
     pub fn command(&self, store: &TrialStore) -> String {
         let Some(scenario) = self.scenario else {
             return format!("{} --delay={DELAY_US}", sale::SCENARIO);
@@ -64,7 +64,7 @@ impl Column {
     }
 }
 
-/// The lease of the other rows, and the work beyond it.
+/// Returns the lease of the other rows, and the work that exceeds it.
 fn times(store: &TrialStore) -> (u64, u64) {
     match store.shortest_ttl_ms() {
         ..=TTL_MS => (TTL_MS, WORK_MS),
@@ -72,18 +72,18 @@ fn times(store: &TrialStore) -> (u64, u64) {
     }
 }
 
-/// One entry of the list of what is run.
+/// One entry in the list of runs.
 #[derive(Debug, Clone)]
 pub enum Cell {
-    /// A race: uses all cores for a moment.
+    /// A race, which uses all cores for a moment.
     Race(Sale),
-    /// A lock trial: sleeps most of the time.
+    /// A lock trial, which sleeps most of the time.
     Hold(Trial),
-    /// The comparison: sleeps most of the time.
+    /// The comparison, which sleeps most of the time.
     Retry(Comparison),
 }
 
-/// Everything there is to run on this store, column by column.
+/// Returns everything that can be run on this store, column by column.
 pub fn cells(store: &TrialStore, seed: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
     for column in &COLUMNS {
@@ -127,7 +127,7 @@ fn cell(
 }
 
 impl Cell {
-    /// The strategy on trial.
+    /// Returns the strategy on trial.
     pub fn strategy(&self) -> &'static Strategy {
         match self {
             Self::Race(sale) => sale.strategy,
@@ -136,7 +136,7 @@ impl Cell {
         }
     }
 
-    /// What histories call its scenario.
+    /// Returns the name of its scenario in histories.
     pub fn scenario(&self) -> &'static str {
         match self {
             Self::Race(_) => sale::SCENARIO,
@@ -145,12 +145,12 @@ impl Cell {
         }
     }
 
-    /// The name of its files, without the extension.
+    /// Returns the name of its files, without the extension.
     pub fn file_stem(&self) -> String {
         format!("{}_{}", self.scenario(), self.strategy().name)
     }
 
-    /// How many verdicts it comes to.
+    /// Returns the number of verdicts that it produces.
     pub fn verdicts(&self) -> usize {
         match self {
             Self::Retry(comparison) => comparison.ways().len(),
@@ -158,7 +158,7 @@ impl Cell {
         }
     }
 
-    /// About how long it takes, as far as that is known beforehand: who takes longest begins first.
+    /// Returns roughly how long it takes, as far as that is known in advance. The longest entries start first.
     pub fn likely_ms(&self) -> u64 {
         match self {
             Self::Race(_) => 400,
@@ -174,7 +174,7 @@ impl Cell {
         }
     }
 
-    /// Its place in [`COLUMNS`]; `None` for the comparison.
+    /// Returns its index in [`COLUMNS`]; `None` for the comparison.
     fn column(&self) -> Option<usize> {
         let scenario = match self {
             Self::Race(_) => None,
@@ -184,13 +184,13 @@ impl Cell {
         COLUMNS.iter().position(|known| known.scenario == scenario)
     }
 
-    /// Whether it stands in this row and this of [`COLUMNS`].
+    /// Returns whether it belongs in this row and this column of [`COLUMNS`].
     pub fn is_at(&self, strategy: &Strategy, column: usize) -> bool {
         self.column() == Some(column) && self.strategy().name == strategy.name
     }
 }
 
-/// What came of a cell.
+/// The result of a cell.
 #[derive(Debug)]
 pub enum Run {
     /// A race.
@@ -201,32 +201,32 @@ pub enum Run {
     Retry(retry::Judged, History),
 }
 
-/// A verdict as lists and sums need it.
+/// A verdict with what lists and totals need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// What was tried: the scenario, for the comparison also the way of waiting.
+    /// The scenario and, for the comparison, the way of waiting.
     pub scenario: String,
     /// The strategy.
     pub strategy: &'static str,
-    /// What was decided.
+    /// The verdict.
     pub outcome: Outcome,
-    /// What the committed table expects.
+    /// The verdict that the committed table expects.
     pub expected: Option<Outcome>,
-    /// How long it took, where that is known apart from the rest.
+    /// How long it took, if that was measured separately.
     pub took_ns: Option<u64>,
     /// The command that runs it again.
     pub reproduce: String,
 }
 
 impl Summary {
-    /// Whether the table expected this verdict.
+    /// Returns whether the verdict is the expected one.
     pub fn as_expected(&self) -> bool {
         self.expected == Some(self.outcome)
     }
 }
 
 impl Run {
-    /// The verdict over all of it.
+    /// Returns the verdict on the whole run.
     pub fn verdict(&self) -> &Verdict {
         match self {
             Self::Race(judged) => &judged.verdict,
@@ -235,7 +235,7 @@ impl Run {
         }
     }
 
-    /// What happened.
+    /// Returns the events of the run.
     pub fn events(&self) -> &[Event] {
         match self {
             Self::Race(judged) => &judged.events,
@@ -244,7 +244,7 @@ impl Run {
         }
     }
 
-    /// Each verdict it came to.
+    /// Returns each verdict of the run.
     pub fn summaries(&self) -> Vec<Summary> {
         match self {
             Self::Race(judged) => vec![Summary {
@@ -267,12 +267,13 @@ impl Run {
         }
     }
 
-    /// Whether every verdict is as expected.
+    /// Returns whether every verdict is the expected one.
     pub fn as_expected(&self) -> bool {
         self.summaries().iter().all(Summary::as_expected)
     }
 
-    /// Whether two believed to hold a lock at once, and it was harmless because the resource refused one of them.
+    /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
+    /// refused one of them.
     pub fn is_refused_overlap(&self) -> bool {
         let Self::Hold(tried) = self else {
             return false;

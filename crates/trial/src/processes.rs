@@ -1,4 +1,4 @@
-//! The processes of a run: started, made ready, spoken to, and ended.
+//! The processes of a run: starts them, sends requests, receives their lines and ends them.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
@@ -13,28 +13,28 @@ mod stopped;
 
 pub use stopped::Stopped;
 
-/// How often the lab looks up from listening.
+/// How long the lab waits for a line before it does other work.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(50);
-/// How long the processes may be silent while they start, or beyond the time they were told to work and wait.
+/// How long the processes may be silent while they start, or beyond the time they were asked to work and wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Files open beside the three pipes of each process.
+/// The number of open files besides the three pipes of each process.
 const OTHER_FILES: u64 = 64;
-/// How long a process may take to end after it was told to, or after it closed its output.
+/// How long a process may take to exit after it was told to shut down, or after it closed its output.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How much of a line that is no message is quoted.
+/// How many characters of an invalid line are quoted.
 const QUOTE_CHARS: usize = 120;
 
 pub(crate) struct Processes {
     children: Vec<Child>,
     names: Vec<String>,
-    /// What each that is ready promises.
+    /// The claims of each process that is ready.
     promised: Vec<Option<Claims>>,
     pub(crate) feed: Feed,
     ears: Ears,
 }
 
 impl Processes {
-    /// Starts a process for every name and waits until all have answered `init`.
+    /// Starts one process per name and waits until all have answered `init`.
     pub(crate) fn gather(
         names: Vec<String>,
         subject: &dyn Fn() -> Command,
@@ -66,7 +66,7 @@ impl Processes {
         Ok(subjects)
     }
 
-    /// What all of them promise.
+    /// Returns the claims that all processes make.
     pub(crate) fn claims(&self) -> Claims {
         self.promised
             .iter()
@@ -110,17 +110,17 @@ impl Processes {
         Ok(())
     }
 
-    /// How many were started.
+    /// Returns the number of processes that were started.
     pub(crate) fn len(&self) -> usize {
         self.children.len()
     }
 
-    /// The process itself.
+    /// Returns the process with this index.
     pub(crate) fn child(&mut self, index: usize) -> &mut Child {
         &mut self.children[index]
     }
 
-    /// Sends a request. Who has closed its input is dead or mute: listening tells which.
+    /// Sends a request. A process that has closed its input is dead or mute; listening shows which.
     pub(crate) fn send(&mut self, index: usize, request: &Request) {
         let _ = self.children[index].send(request);
     }
@@ -147,14 +147,15 @@ impl Processes {
                 }
                 Ok(_) if is_ready => format!("was ready, and went on: {}", quote(line)),
                 Ok(_) => format!("answered a request before it was ready: {}", quote(line)),
-                Err(error) => format!("said what is no message ({error}): {}", quote(line)),
+                Err(error) => format!("sent an invalid message ({error}): {}", quote(line)),
             },
         };
         let last_words = self.children[index].last_words();
         Err(self.not_ready(index, what, last_words))
     }
 
-    /// Writes down what this one promises. They are processes of one program, so all have to promise the same; if not, how not.
+    /// Notes the claims of a process. All processes run the same program, so their claims must be equal. Returns a description
+    /// of the difference if they are not.
     fn promise(&mut self, index: usize, claims: Claims) -> Option<String> {
         let of_another = self
             .promised
@@ -178,9 +179,9 @@ impl Processes {
         }
     }
 
-    /// Somebody has said nothing for a long time: the first of them.
+    /// Returns the error for the first process that has been silent for too long.
     fn mute(&self) -> Stopped {
-        let what = "says nothing after init; does it flush its output after each line?";
+        let what = "did not answer init; does it flush its output after each line?";
         let mute = self.promised.iter().position(Option::is_none).unwrap_or(0);
         self.not_ready(mute, what.into(), self.children[mute].last_words())
     }
@@ -190,14 +191,14 @@ impl Processes {
             None => Ok(()),
             Some(signal) => Err(Stopped::Interrupted {
                 signal,
-                progress: "nobody was asked anything yet".into(),
+                progress: "no process was asked anything yet".into(),
                 stopped: self.children.len(),
                 events: 0,
             }),
         }
     }
 
-    /// How a process that closed its output ended, with its last words.
+    /// Returns how a process that closed its output ended, with its last lines of standard error.
     pub(crate) fn obituary(&mut self, index: usize) -> String {
         let end = self.how_it_ended(index);
         match self.children[index].last_words().last() {
@@ -213,7 +214,7 @@ impl Processes {
         }
     }
 
-    /// Gives these, who were told to shut down, the time to end by themselves.
+    /// Gives the processes that were told to shut down the time to exit by themselves.
     pub(crate) fn say_goodbye(&mut self, to: impl Fn(usize) -> bool) {
         let deadline = Instant::now() + FAREWELL;
         let told = self.children.iter_mut().enumerate();
@@ -230,7 +231,7 @@ fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// A foreign line, made fit to be shown.
+/// Quotes a line from a process so that it is safe to print.
 pub(crate) fn quote(line: &str) -> String {
     let mut text: String = line
         .chars()

@@ -1,7 +1,7 @@
-//! What the lab and a subject say to each other: one JSON object per line, told apart by its `type`.
+//! The messages between the lab and a subject: one JSON object per line, distinguished by its `type`.
 //!
-//! The lab asks on the subject's standard input, the subject answers on its standard output and must flush each line.
-//! A subject ends when it is told to [shut down](Request::Shutdown) or when its input is closed.
+//! The lab writes requests to the subject's standard input. The subject writes replies to its standard output and must flush
+//! each line. A subject exits when it receives [`Shutdown`](Request::Shutdown) or when its input is closed.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,25 +12,25 @@ mod pauses;
 pub use claims::{Claims, Promise};
 pub use failure::Failure;
 
-/// What the lab asks of a subject.
+/// A request from the lab to a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Request {
-    /// Get ready: open the store, connect, but touch nothing yet. Answered by [`Reply::InitOk`].
+    /// Get ready: open the store and connect, but change nothing yet. Answered by [`Reply::InitOk`].
     Init {
-        /// What the lab calls this subject, such as `proc_3`.
+        /// The lab's name for this subject, such as `proc_3`.
         id: String,
         /// The products it will be asked to buy, and the names of the locks that protect them.
         keys: Vec<String>,
         /// How long a lock may be held without being renewed.
         ttl_ms: u64,
-        /// Where the store is, such as `sqlite:PATH`.
+        /// The addresses of the store, such as `sqlite:PATH`.
         endpoints: Vec<String>,
-        /// What the locks protect.
+        /// The resource that the locks protect.
         #[serde(default)]
         resource: Resource,
-        /// A file that is locked until everybody was asked. Who wants to start together with the others waits, before its first
-        /// purchase, until it can lock it in shared mode (`flock`). An external lock may ignore it.
+        /// A file that stays locked until every subject was asked. To start together with the others, a subject waits before
+        /// its first purchase until it can lock the file in shared mode (`flock`). An external lock may ignore it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         start: Option<String>,
     },
@@ -42,134 +42,135 @@ pub enum Request {
         product: String,
         /// How many units.
         quantity: u32,
-        /// How long to wait for the lock; 0 is one attempt.
+        /// How long to wait for the lock; 0 means a single attempt.
         wait_ms: u64,
-        /// How long the work takes between reading and writing the stock.
+        /// The duration of the work between reading and writing the stock.
         delay_us: u64,
-        /// How to go on when the lock is taken; then `wait_ms` does not matter, and the answer tells the
+        /// How to retry when the lock is taken. If present, `wait_ms` is ignored and the reply includes the
         /// [effort](Purchase::effort).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry: Option<Retry>,
     },
-    /// Take the lock. Answered by [`Reply::Acquired`], [`Reply::Refused`] or [`Reply::Error`] with the same `op`.
+    /// Acquire the lock. Answered by [`Reply::Acquired`], [`Reply::Refused`] or [`Reply::Error`] with the same `op`.
     Acquire {
         /// The number of this request, unique in the run.
         op: u64,
         /// The lock.
         key: String,
-        /// How long to wait for it; 0 is one attempt.
+        /// How long to wait for it; 0 means a single attempt.
         wait_ms: u64,
-        /// Say [`Reply::Reached`] after so many of the lock's own steps of acquiring, then stop (SIGSTOP to oneself): the lab wants
-        /// to kill the process just there. There is nothing to stop at after the last step, and an external lock may ignore it.
+        /// After this many of the lock's own steps, send [`Reply::Reached`] and stop (SIGSTOP to oneself), because the lab
+        /// wants to kill the process at that point. After the last step there is nothing to stop at. An external lock may
+        /// ignore this field.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         halt_after: Option<u32>,
     },
-    /// Use the protected number once, under this hold. Answered by [`Reply::Stepped`]: with that the subject *does* it, and the
-    /// lab carries it out on the number it keeps, the moment it reads the answer.
+    /// Use the shared number once, under this hold. Answered by [`Reply::Stepped`]. The reply *is* the step: the lab executes
+    /// it on the number it keeps as soon as it reads the reply.
     Step {
         /// The number of this request.
         op: u64,
-        /// Under which hold.
+        /// The hold that the step belongs to.
         hold: u64,
         /// What to do.
         action: Action,
     },
-    /// Give the lock back. Answered by [`Reply::Released`] or [`Reply::Error`].
+    /// Release the lock. Answered by [`Reply::Released`] or [`Reply::Error`].
     Release {
         /// The number of this request.
         op: u64,
-        /// Which hold.
+        /// The hold to release.
         hold: u64,
-        /// Say [`Reply::Reached`] and stop, as in acquiring, after so many of the lock's own steps of releasing. The lab continues
-        /// the process later.
+        /// After this many of the lock's own steps, send [`Reply::Reached`] and stop, as in `Acquire`. The lab continues the
+        /// process later.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         halt_after: Option<u32>,
     },
-    /// No more requests will come.
+    /// Exit: no more requests will follow.
     Shutdown,
 }
 
-/// What a subject answers.
+/// A reply from a subject to the lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Reply {
-    /// It is ready.
+    /// The subject is ready.
     InitOk {
-        /// What its lock promises; an external lock that promises nothing is judged as a plain lock.
+        /// What its lock promises. An external lock that promises nothing is judged as a plain lock.
         #[serde(default)]
         claims: Claims,
     },
-    /// The lock is held.
+    /// The lock was granted.
     Acquired {
-        /// Of which request.
+        /// The request it answers.
         op: u64,
-        /// What the subject calls this hold: unique in its process.
+        /// The subject's identifier of this hold, unique in its process.
         hold: u64,
-        /// The fence, `epoch.seq` or a plain number, if the lock has one.
+        /// The fence, `epoch.seq` or a plain number, if the lock issues fences.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<String>,
-        /// How long the subject may believe in it, if it knows.
+        /// How long the subject may believe that it holds the lock, if it knows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         valid_ms: Option<f64>,
-        /// Whether it found the lock taken at its first try.
+        /// Whether the lock was taken at the first try.
         #[serde(default)]
         contended: bool,
     },
     /// The lock did not become free in time.
     Refused {
-        /// Of which request.
+        /// The request it answers.
         op: u64,
     },
-    /// It takes the step now.
+    /// The subject takes the step now.
     Stepped {
-        /// Of which request.
+        /// The request it answers.
         op: u64,
-        /// Under this fence; left out, it is the one of the grant.
+        /// The fence that the step carries; by default the fence of the grant.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<String>,
     },
-    /// It will not take the step: it knows that its lock is lost.
+    /// The subject does not take the step because it knows that its lock is lost.
     Declined {
-        /// Of which request.
+        /// The request it answers.
         op: u64,
     },
-    /// The lock was given back, or had been lost before.
+    /// The lock was released, or had been lost before.
     Released {
-        /// Of which request.
+        /// The request it answers.
         op: u64,
-        /// What the lock said.
+        /// The result that the lock reported.
         outcome: ReleaseWord,
     },
-    /// The lock is lost. May come at any time.
+    /// The lock is lost. A subject may send this at any time.
     Lost {
-        /// Which hold.
+        /// The hold that is lost.
         hold: u64,
     },
-    /// It stops here, as it was told in [`Request::Acquire`] or [`Request::Release`].
+    /// The subject stops here, as requested in [`Request::Acquire`] or [`Request::Release`].
     Reached {
-        /// Of which request.
+        /// The request it belongs to.
         op: u64,
-        /// After which step of acquiring or releasing.
+        /// The last completed step of acquiring or releasing.
         step: u32,
-        /// Of how many.
+        /// The total number of steps.
         of: u32,
         /// What the step did.
         what: String,
     },
-    /// The purchase has an outcome.
+    /// The result of a purchase.
     Purchased {
-        /// Of which request.
+        /// The request it answers.
         op: u64,
-        /// What came of it.
+        /// The outcome and its details.
         #[serde(flatten)]
         purchase: Purchase,
     },
-    /// It failed.
+    /// The request failed.
     Error {
-        /// Of which request; none for `init`.
+        /// The request it answers; absent for `init`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         op: Option<u64>,
-        /// Whether it is certain that nothing was bought. When in doubt, it is not.
+        /// Whether it is certain that nothing was bought. `false` if in doubt.
         definite: bool,
         /// What went wrong.
         message: String,
@@ -177,7 +178,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The request it answers, if it names one.
+    /// Returns the number of the request it answers, if it names one.
     pub fn op(&self) -> Option<u64> {
         match self {
             Self::InitOk { .. } | Self::Lost { .. } => None,
@@ -193,50 +194,50 @@ impl Reply {
     }
 }
 
-/// What the locks of a run protect.
+/// The resource that the locks of a run protect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
     /// The stock in the store: the subject will be asked to buy.
     #[default]
     Stock,
-    /// A number that the lab keeps: the subject will be asked for holds and steps.
+    /// A number that the lab keeps: the subject will be asked to acquire, take steps and release.
     Number,
 }
 
-/// What is done to the protected number.
+/// What a step does to the shared number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Read it.
+    /// Read the number.
     Read,
-    /// Write what was read, plus one.
+    /// Write the value that was read, plus one.
     Write,
 }
 
-/// What a lock says about a release.
+/// The result that a lock reports for a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseWord {
-    /// It was held, and is not any more.
+    /// The lock was held, and is now free.
     Released,
-    /// It had been lost before.
+    /// The lock had been lost before.
     AlreadyLost,
-    /// The lock does not say, or cannot tell.
+    /// The lock does not report a result, or does not know.
     Unknown,
 }
 
-/// How to go on when the lock is taken.
+/// How to retry when the lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// How long to pause between tries.
+    /// The pauses between tries.
     #[serde(flatten)]
     pub pauses: Pauses,
-    /// So many tries after the first, then the answer is [`Outcome::Busy`].
+    /// The number of tries after the first. Then the reply is [`Outcome::Busy`].
     pub max_retries: u32,
-    /// So long in all, then the answer is [`Outcome::Busy`].
+    /// The total time for all tries. Then the reply is [`Outcome::Busy`].
     pub budget_ms: u64,
-    /// For choices by chance.
+    /// The seed for random choices.
     pub seed: u64,
 }
 
@@ -246,51 +247,51 @@ pub struct Retry {
 pub enum Pauses {
     /// The same pause each time.
     Fixed {
-        /// This.
+        /// The pause.
         pause_ms: u64,
     },
     /// Doubling pauses.
     Exponential {
-        /// The first.
+        /// The first pause.
         base_ms: u64,
-        /// The longest.
+        /// The longest pause.
         cap_ms: u64,
     },
-    /// Pauses chosen by chance between zero and what doubling ones would be.
+    /// Random pauses between zero and the corresponding doubling pause.
     FullJitter {
-        /// The longest first one.
+        /// The upper limit of the first pause.
         base_ms: u64,
-        /// The longest of all.
+        /// The upper limit of all pauses.
         cap_ms: u64,
     },
-    /// No pauses: one request that waits in the lock's own line.
+    /// No pauses: a single request waits in the lock's own line.
     Line,
 }
 
-/// What a purchase cost the one who made it.
+/// What a purchase cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// Tries after the first.
     pub retries: u32,
-    /// Requests to take the lock or to give it back.
+    /// Requests to acquire or release the lock.
     pub lock_ops: u32,
-    /// When the lock was held, as far as the subject can tell: from and to, in milliseconds *before* the answer.
+    /// When the lock was held, as far as the subject can tell: start and end, in milliseconds *before* the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_ms_ago: Option<(f64, f64)>,
 }
 
-/// What came of a purchase, by the word of the subject.
+/// The result of a purchase, as reported by the subject.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Purchase {
-    /// Sold or not.
+    /// The outcome.
     pub outcome: Outcome,
     /// The stock it read, if it got that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<i64>,
-    /// The stock it wrote, if it did.
+    /// The stock it wrote, if it wrote any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// Whether it found the lock taken at its first try.
+    /// Whether the lock was taken at the first try.
     #[serde(default)]
     pub contended: bool,
     /// How long it waited for the lock.
@@ -299,7 +300,7 @@ pub struct Purchase {
     /// The fence of the lock it held, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<String>,
-    /// What it cost, where the request said how to retry.
+    /// The cost, if the request said how to retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
 }
@@ -314,7 +315,7 @@ pub enum Outcome {
     NoStock,
     /// The lock was taken.
     Busy,
-    /// The subject cannot tell.
+    /// The subject does not know.
     Unknown,
 }
 

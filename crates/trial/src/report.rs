@@ -1,6 +1,6 @@
-//! What people and programs get to see: terminal text, JSON, a page and a trace.
+//! Reports of runs for people and programs: terminal text, JSON, an HTML page and a trace.
 //!
-//! A report decides nothing: it shows what was [judged](crate::verdict).
+//! A report makes no decisions; it shows the [verdict](crate::verdict).
 
 pub mod html;
 pub mod json;

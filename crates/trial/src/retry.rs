@@ -1,7 +1,7 @@
-//! What waiting costs: the same sale in rounds, in each of which the buyers wait for the lock in another way.
+//! A comparison of ways of waiting for a lock: the same sale in several rounds, one per way.
 //!
-//! Every round has processes, a store and a stock of its own. A round is judged like any other sale; the figures beside
-//! that ([`facts`]) compare the ways of waiting, and what is concluded from them ([`check`]) rests on this run alone.
+//! Every round has its own processes, store and stock. A round is judged like any other sale. In addition, figures ([`facts`])
+//! compare the ways of waiting, and the conclusions from them ([`check`]) apply to this run only.
 
 use crate::history::{Header, History, What};
 use crate::protocol::{Pauses, Retry};
@@ -20,45 +20,45 @@ mod verdict;
 pub use judged::{Judged, Round, judge, verdict};
 pub use run::{Watch, run};
 
-/// Its name in histories.
+/// The name of the scenario in histories.
 pub const SCENARIO: &str = "retry";
 
-/// What to compare.
+/// The settings of a comparison.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// The lock that is waited for.
+    /// The lock that the processes wait for.
     pub strategy: &'static Strategy,
-    /// Units at the start of each round.
+    /// Units in stock at the start of each round.
     pub stock: u32,
-    /// Processes in each round, each with one attempt.
+    /// The number of processes in each round. Each makes one attempt.
     pub concurrency: usize,
-    /// Work between reading and writing the stock.
+    /// The duration of the work between reading and writing the stock.
     pub delay_us: u64,
-    /// How often a process tries again.
+    /// The number of times that a process tries again.
     pub max_retries: u32,
     /// How long a lock may be held without being renewed.
     pub ttl_ms: u64,
-    /// How long a process waits in all before it gives up.
+    /// How long a process waits in total before it gives up.
     pub budget_ms: u64,
-    /// Where it takes place.
+    /// The store.
     pub store: TrialStore,
-    /// The random seed: it decides the order in which processes are asked, and their jitter.
+    /// The random seed. It decides the order in which processes are asked, and their jitter.
     pub seed: u64,
 }
 
 impl Comparison {
-    /// Units at the start, by default.
+    /// The default stock.
     pub const STOCK: u32 = 10;
-    /// Processes, by default.
+    /// The default number of processes.
     pub const CONCURRENCY: usize = 20;
-    /// Retries, by default.
+    /// The default number of retries.
     pub const MAX_RETRIES: u32 = 15;
-    /// The lease, by default.
+    /// The default lease.
     pub const TTL_MS: u64 = 2_000;
-    /// The budget, by default: longer than all retries of the slowest schedule take.
+    /// The default total wait, longer than all retries of the slowest schedule take.
     pub const BUDGET_MS: u64 = 60_000;
 
-    /// A comparison with the default settings.
+    /// Creates a comparison with the default settings.
     pub fn new(strategy: &'static Strategy, seed: u64) -> Self {
         Self {
             strategy,
@@ -73,7 +73,7 @@ impl Comparison {
         }
     }
 
-    /// The ways of waiting that are compared. Only the library's locks and those of a database's sessions have a line to wait in.
+    /// Returns the ways of waiting to compare. Only the library's locks and those of database sessions have a line to wait in.
     pub fn ways(&self) -> Vec<Pauses> {
         let strategy = self.strategy;
         let has_line = strategy.group == Group::Locks || strategy.claims.ends_with_holder();
@@ -83,7 +83,7 @@ impl Comparison {
             .collect()
     }
 
-    /// What the committed table expects of each round: the same as of a race.
+    /// Returns the verdict that the committed table expects of each round, which is the same as for a race.
     pub fn expected(&self) -> Option<Outcome> {
         sale::expectation::expected(&Sale {
             stock: self.stock,
@@ -92,7 +92,7 @@ impl Comparison {
         })
     }
 
-    /// How long a process waits in all, as short as it can be said.
+    /// Formats the total wait as briefly as possible.
     pub(crate) fn budget(&self) -> String {
         let ms = self.budget_ms;
         if ms.is_multiple_of(1_000) {
@@ -102,7 +102,7 @@ impl Comparison {
         }
     }
 
-    /// One round.
+    /// Returns the sale of one round.
     fn sale(&self, pauses: Pauses) -> Sale {
         Sale {
             stock: self.stock,
@@ -120,7 +120,7 @@ impl Comparison {
         }
     }
 
-    /// The header of a history of this comparison.
+    /// Returns the header for a history of this comparison.
     pub fn header(&self) -> Header {
         Header {
             scenario: SCENARIO.into(),
@@ -128,7 +128,8 @@ impl Comparison {
         }
     }
 
-    /// The comparison that a history is of; `None` if it is of another scenario, or its strategy or store is not one of ours.
+    /// Returns the comparison that a history belongs to. Returns `None` if it belongs to another scenario, or if its strategy
+    /// or store is not one of ours.
     pub fn of(history: &History) -> Option<Self> {
         let header = &history.header;
         let strategy = strategy::find(&header.strategy)?;
@@ -149,7 +150,7 @@ impl Comparison {
         })
     }
 
-    /// The command that makes this comparison again.
+    /// Returns the command that repeats this comparison.
     pub fn reproduce(&self) -> String {
         let mut text = format!(
             "fencepost retry --lock={} --stock={} --concurrency={}",

@@ -1,6 +1,6 @@
-//! A sale trial: many real processes buy from one stock at once.
+//! A sale trial: many real processes buy from one stock at the same time.
 //!
-//! [`run`] makes a history of it, [`facts`] and [`check`] read that history, and [`verdict`] judges it.
+//! [`run`] records a history, [`facts`] and [`check`] read it, and [`verdict`] judges it.
 
 use std::time::Duration;
 
@@ -26,43 +26,43 @@ pub use judged::Judged;
 pub(crate) use run::record;
 pub use run::{Watch, run};
 
-/// Its name in histories.
+/// The name of the scenario in histories.
 pub const SCENARIO: &str = "oversell";
-/// What is sold; also the name of the lock that protects it.
+/// The product, which is also the name of the lock that protects it.
 pub const PRODUCT: &str = "product_A";
 
-/// What to try.
+/// The settings of a sale.
 #[derive(Debug, Clone)]
 pub struct Sale {
     /// The strategy on trial.
     pub strategy: &'static Strategy,
-    /// Units at the start.
+    /// Units in stock at the start.
     pub stock: u32,
-    /// Processes, each with one attempt.
+    /// The number of processes. Each makes one attempt.
     pub concurrency: usize,
-    /// Work between reading and writing the stock.
+    /// The duration of the work between reading and writing the stock.
     pub delay_us: u64,
-    /// How long an attempt waits for the lock; 0 is one attempt.
+    /// How long an attempt waits for the lock; 0 means a single attempt.
     pub wait_ms: u64,
-    /// Where it takes place.
+    /// The store.
     pub store: TrialStore,
-    /// The random seed: it decides in which order the processes are asked.
+    /// The random seed. It decides the order in which processes are asked.
     pub seed: u64,
-    /// How attempts go on when the lock is taken, instead of waiting.
+    /// How attempts retry when the lock is taken, instead of waiting.
     pub retry: Option<Retry>,
-    /// How long a lock may be held without being renewed; if not told, far longer than the work.
+    /// How long a lock may be held without being renewed; by default far longer than the work.
     pub lease_ms: Option<u64>,
 }
 
 impl Sale {
-    /// Units at the start, by default.
+    /// The default stock.
     pub const STOCK: u32 = 1;
-    /// Processes, by default.
+    /// The default number of processes.
     pub const CONCURRENCY: usize = 50;
-    /// Work between reading and writing the stock, by default.
+    /// The default duration of the work between reading and writing the stock.
     pub const DELAY_US: u64 = 5_000;
 
-    /// A race with the default settings.
+    /// Creates a race with the default settings.
     pub fn new(strategy: &'static Strategy, seed: u64) -> Self {
         let (stock, concurrency, delay_us) = (Self::STOCK, Self::CONCURRENCY, Self::DELAY_US);
         Self {
@@ -78,7 +78,8 @@ impl Sale {
         }
     }
 
-    /// The sale that a history is of; `None` if it is of another scenario, or its strategy or store is not one of ours.
+    /// Returns the sale that a history belongs to. Returns `None` if it belongs to another scenario, or if its strategy or
+    /// store is not one of ours.
     pub fn of(header: &Header) -> Option<Self> {
         let strategy = strategy::find(&header.strategy)?;
         (header.scenario == SCENARIO).then_some(Self {
@@ -94,18 +95,18 @@ impl Sale {
         })
     }
 
-    /// Far longer than the work, unless told otherwise: what happens beyond the lease is not the question of this trial.
+    /// Returns the TTL, by default far longer than the work: this trial is not about what happens beyond the lease.
     fn ttl_ms(&self) -> u64 {
         self.lease_ms.unwrap_or(10_000 + 2 * self.delay_us / 1_000)
     }
 
-    /// How long an attempt takes at most, by its settings.
+    /// Returns how long an attempt takes at most, according to the settings.
     fn told(&self) -> Duration {
         let patience_ms = self.retry.map_or(self.wait_ms, |retry| retry.budget_ms);
         Duration::from_millis(patience_ms) + Duration::from_micros(self.delay_us)
     }
 
-    /// The header of a history of this sale.
+    /// Returns the header for a history of this sale.
     pub fn header(&self) -> Header {
         Header {
             schema: history::SCHEMA.into(),
@@ -125,7 +126,7 @@ impl Sale {
         }
     }
 
-    /// The order in which the processes are asked: the lab's one choice.
+    /// Returns the order in which the processes are asked, which is the lab's only choice.
     fn start_order(&self) -> Vec<usize> {
         let random = SeededRandom::new(self.seed);
         let mut order: Vec<usize> = (0..self.concurrency).collect();
@@ -136,12 +137,12 @@ impl Sale {
         order
     }
 
-    /// The command that runs this race again.
+    /// Returns the command that repeats this race.
     pub fn reproduce(&self) -> String {
         format!("{} --seed {}", self.command(self.strategy.name), self.seed)
     }
 
-    /// The command that runs this race with another strategy. Flags appear only where they differ from the default.
+    /// Returns the command that runs this race with another strategy. Flags appear only where they differ from the default.
     pub fn command(&self, strategy: &str) -> String {
         let mut text = format!("fencepost oversell --lock={strategy}{}", self.settings());
         if self.wait_ms > 0 {
@@ -150,7 +151,7 @@ impl Sale {
         text
     }
 
-    /// The flags that both a single race and `--all` take.
+    /// Returns the flags that both a single race and `--all` accept.
     pub(crate) fn settings(&self) -> String {
         let mut text = format!(" --stock={} --concurrency={}", self.stock, self.concurrency);
         if self.store != TrialStore::sqlite() {

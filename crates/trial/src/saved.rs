@@ -1,4 +1,4 @@
-//! A history in its file: sealed with its verdict, read back, and judged again.
+//! A saved history: the file format with its seal, reading it back, and judging it again.
 
 use std::fs::File;
 use std::io::{self, BufRead, Write};
@@ -9,19 +9,19 @@ use crate::history::{Event, Header, History, SCHEMA};
 use crate::verdict::{Outcome, Verdict};
 use crate::{holds, retry, sale};
 
-/// The last line of a complete history: what was decided when it was recorded.
+/// The last line of a complete history: the verdict at the time of recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     /// The verdict.
     pub verdict: Outcome,
-    /// Why.
+    /// The reason.
     pub because: String,
-    /// How many events it rests on.
+    /// The number of events it rests on.
     pub events: usize,
 }
 
 impl Seal {
-    /// Of this verdict over so many events.
+    /// Creates the seal for this verdict on `events` events.
     pub fn of(verdict: &Verdict, events: usize) -> Self {
         Self {
             verdict: verdict.outcome,
@@ -30,7 +30,7 @@ impl Seal {
         }
     }
 
-    /// Ends a file with it.
+    /// Appends the seal to a file.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
@@ -41,46 +41,46 @@ impl Seal {
     }
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
-    /// The run.
+    /// The recorded run.
     pub history: History,
-    /// What was decided then; `None` if the run did not come to its end.
+    /// The recorded verdict; `None` if the run was not completed.
     pub seal: Option<Seal>,
-    /// The number of the last line, when it is cut off.
+    /// The number of the last line, if that line is cut off.
     pub cut_line: Option<usize>,
 }
 
-/// A saved history and what it says now.
+/// A saved history with its new verdict.
 #[derive(Debug, Clone)]
 pub struct Rejudged {
-    /// What was read.
+    /// The contents of the file.
     pub saved: Saved,
-    /// What today's checks say.
+    /// The verdict of the current checks.
     pub verdict: Verdict,
 }
 
 impl Rejudged {
-    /// Judges it again, from the file alone.
+    /// Judges the history again, from the file alone.
     pub fn of(saved: Saved) -> Self {
         let verdict = judge(&saved.history);
         Self { saved, verdict }
     }
 
-    /// Whether it says what was recorded; `None` where nothing was.
+    /// Returns whether the new verdict equals the recorded one; `None` if none was recorded.
     pub fn stands(&self) -> Option<bool> {
         let recorded = self.saved.seal.as_ref()?.verdict;
         Some(recorded == self.verdict.outcome)
     }
 
-    /// The line that is cut off, and the last event before it.
+    /// Returns the line that is cut off, and the last event before it.
     pub fn cut(&self) -> Option<(usize, usize)> {
         let line = self.saved.cut_line?;
         Some((line, self.saved.history.events.len()))
     }
 
-    /// The command that runs it again; empty where the strategy or the store is not one of ours.
+    /// Returns the command that repeats the run; empty if the strategy or the store is not one of ours.
     pub fn reproduce(&self) -> String {
         let history = &self.saved.history;
         let trial = holds::Trial::of(&history.header).map(|trial| trial.reproduce());
@@ -90,7 +90,7 @@ impl Rejudged {
     }
 }
 
-/// The verdict over a history of any scenario.
+/// Returns the verdict on a history of any scenario.
 fn judge(history: &History) -> Verdict {
     match history.header.scenario.as_str() {
         sale::SCENARIO => {
@@ -105,16 +105,16 @@ fn judge(history: &History) -> Verdict {
     }
 }
 
-/// Why a file is not a history.
+/// The reason why a file is not a history.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAHistory {
     /// The file cannot be read.
     #[error("{0}")]
     Unreadable(#[from] io::Error),
-    /// A line is not what belongs there.
+    /// A line is not what is expected there.
     #[error("line {line}: {what}")]
     Line {
-        /// Which, from 1.
+        /// The number of the line, from 1.
         line: usize,
         /// What is wrong with it.
         what: String,
@@ -122,10 +122,10 @@ pub enum NotAHistory {
 }
 
 impl Saved {
-    /// Reads a history. A last line that is cut off is left out.
+    /// Reads a history. Ignores a last line that is cut off.
     ///
     /// # Errors
-    /// [`NotAHistory`] says what is wrong, and where.
+    /// Returns a [`NotAHistory`] that says what is wrong, and where.
     pub fn read(input: impl BufRead) -> Result<Self, NotAHistory> {
         let mut lines = Lines::new(input);
         let (_, first) = lines
@@ -199,7 +199,7 @@ fn wrong(line: usize, what: impl Into<String>) -> NotAHistory {
     }
 }
 
-/// Lines with their numbers and ends.
+/// Reads numbered lines, each with its line ending if it has one.
 struct Lines<R> {
     input: R,
     number: usize,

@@ -1,4 +1,4 @@
-//! What the strategies stand on: one store that holds the stock and the records of hand-made locks.
+//! The ground of a trial: the store that keeps the stock and the records of handmade locks.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -29,26 +29,26 @@ pub mod stock;
 mod swept;
 mod trial_store;
 
-/// The lock of a trial with one lock; the first of two.
+/// The lock of a trial with one lock, and the first lock of a trial with two.
 pub const FIRST: &str = "product_A";
 /// The second of two locks.
 pub const SECOND: &str = "product_B";
 
-/// Where a trial takes place.
+/// The place of a trial's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ground {
-    /// A file, shared by the processes of this machine.
+    /// A SQLite file, shared by the processes of this machine.
     Sqlite(PathBuf),
-    /// A Redis server, by its address. After a `#`, the space in which the keys of this trial are.
+    /// The address of a Redis server. The part after `#` is the key space of this trial.
     Redis(String),
-    /// A Postgres database, by its address. After a `#`, the schema in which the tables of this trial are.
+    /// The address of a Postgres database. The part after `#` is the schema of this trial.
     Postgres(String),
-    /// Servers that keep locks and nothing else of the lab's, and a file for the rest.
+    /// Servers that keep only the locks, and a file for everything else.
     Locks(Apart),
 }
 
 impl Ground {
-    /// The ground that a single endpoint names: `sqlite:PATH`, `redis://…` or `postgres://…`.
+    /// Parses a single endpoint: `sqlite:PATH`, `redis://…` or `postgres://…`.
     pub fn parse(endpoint: &str) -> Option<Self> {
         let address: StoreAddress = endpoint.parse().ok()?;
         let kind = address.kind();
@@ -63,7 +63,8 @@ impl Ground {
         }
     }
 
-    /// The ground that a subject's endpoints name: the first of them, or `etcd://…`, `zk://…` or `redlock://…` with a file after it.
+    /// Finds the ground in a subject's endpoints: the first endpoint, or `etcd://…`, `zk://…` or `redlock://…` followed by a
+    /// file.
     ///
     /// # Errors
     /// Returns an error if no endpoint names a store.
@@ -82,7 +83,7 @@ impl Ground {
         }
     }
 
-    /// Where it is, as subjects are told.
+    /// Returns the endpoints that subjects receive.
     pub fn endpoints(&self) -> Vec<String> {
         match self {
             Self::Locks(apart) => vec![
@@ -93,7 +94,7 @@ impl Ground {
         }
     }
 
-    /// Makes it ready for a trial. Called once, before the first process connects.
+    /// Prepares the store for a trial. Call this once, before the first process connects.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -109,7 +110,7 @@ impl Ground {
         }
     }
 
-    /// Removes what the trial has left there. A file goes with its folder.
+    /// Removes what the trial has left in the store. A file is removed together with its folder.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -122,7 +123,7 @@ impl Ground {
         }
     }
 
-    /// Lets the stock of these products last where it would vanish by itself; to be called every minute.
+    /// Extends the lifetime of the stock of these products where it would otherwise expire. Call this every minute.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -150,7 +151,7 @@ impl Ground {
         })
     }
 
-    /// Connects to the records of hand-made locks.
+    /// Connects to the records of handmade locks.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -163,7 +164,7 @@ impl Ground {
         })
     }
 
-    /// Looks at a lock with the lab's own eyes: hand-made ones and the library's alike.
+    /// Inspects a lock through the lab's own connection. This works for handmade locks and for those of the library.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -179,7 +180,7 @@ fn only_locks() -> Failure {
     Failure::definite("there are no locks made by hand on these servers")
 }
 
-/// As an endpoint; of several, the one with the locks.
+/// Formats the ground as an endpoint; of several endpoints, the one with the locks.
 impl fmt::Display for Ground {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -190,23 +191,23 @@ impl fmt::Display for Ground {
     }
 }
 
-/// What the store says about a lock.
+/// The state of a lock in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Somebody's key is there, and has not expired.
+    /// Whether the store has a record of the lock that has not expired.
     pub taken: bool,
-    /// How long until it expires. `None` on a key that is taken: never.
+    /// How long until the record expires; `None` if the lock is free, or if the record never expires.
     pub ttl_left: Option<Duration>,
 }
 
 impl Look {
-    /// Nobody's.
+    /// The state of a free lock.
     pub const FREE: Self = Self {
         taken: false,
         ttl_left: None,
     };
 
-    /// Somebody's, and no time will free it.
+    /// Returns whether the lock is taken and never expires.
     pub fn is_for_ever(self) -> bool {
         self.taken && self.ttl_left.is_none()
     }
@@ -219,7 +220,7 @@ pub(crate) mod tests {
     use super::*;
     use fencepost_rig::{Redis, RedisError};
 
-    /// A private server; `None`, said aloud, where none is installed.
+    /// Starts a private server. If none is installed, says so and returns `None`.
     pub(crate) fn redis() -> Option<Redis> {
         match Redis::start() {
             Ok(server) => Some(server),
@@ -231,7 +232,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A Postgres to use: the one that all tests share, or a private one as long as the keeper lives.
+    /// A Postgres server for a test: the one that all tests share, or a private one that lives as long as its keeper.
     pub(crate) struct SomePostgres {
         url: String,
         _keeper: Option<fencepost_rig::Postgres>,
@@ -243,7 +244,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// `None`, said aloud, where none is installed; in silence where this build cannot use it.
+    /// Returns `None` if none is installed, and says so, or if this build does not support Postgres.
     pub(crate) fn postgres() -> Option<SomePostgres> {
         use fencepost_rig::{Postgres, ServerError};
         if !cfg!(feature = "postgres") {
@@ -265,7 +266,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What is gone with the last of its grounds: schemas on a server that others use too.
+    /// Clears its grounds when dropped: schemas on a server that others also use.
     struct Cleared(Vec<Ground>);
 
     impl Drop for Cleared {
@@ -276,7 +277,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The servers there are here.
+    /// The servers that are available on this machine.
     pub(crate) struct Servers {
         redis: Option<Redis>,
         postgres: Option<SomePostgres>,
@@ -290,7 +291,7 @@ pub(crate) mod tests {
     }
 
     impl Servers {
-        /// Every place there is here.
+        /// Returns every store that is available on this machine.
         pub(crate) fn places(&self) -> Vec<TrialStore> {
             let redis = self.redis.as_ref();
             let redis = redis.map(|server| TrialStore::private(&REDIS).at(server.url()));
@@ -299,7 +300,7 @@ pub(crate) mod tests {
             all.into_iter().flatten().collect()
         }
 
-        /// Grounds in a state as new, as long as the keeper lives.
+        /// Returns fresh grounds, which exist as long as their keeper.
         pub(crate) fn grounds(&self, places: &[TrialStore]) -> (impl Sized + use<>, Vec<Ground>) {
             let folder = tempfile::tempdir().unwrap();
             let grounds = places.iter().map(|place| place.ground(folder.path()));
@@ -311,7 +312,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Every ground there is here, each in a state as new, as long as the keeper lives.
+    /// Returns every ground that is available on this machine, each freshly prepared, together with their keeper.
     pub(crate) fn grounds() -> (impl Sized, Vec<Ground>) {
         let servers = servers();
         let (keeper, grounds) = servers.grounds(&servers.places());

@@ -1,8 +1,8 @@
-//! The story of a run: what happened, in words. The one narrator of the lab.
+//! The story of a run in words, shared by the terminal, the HTML page and the trace.
 //!
-//! `phrases` says what an event is called; terminal, page and trace take their words from there. `lanes` sets the phrases
-//! under each other, one column for each process; `beats` picks the few that tell most. A story judges nothing: it is told
-//! from the history, and quotes the evidence of the verdict.
+//! `phrases` defines the wording of each event. `lanes` arranges the phrases in one column per process, and `beats`
+//! selects the most important ones. A story judges nothing: it is derived from the history and quotes the evidence of the
+//! verdict.
 
 mod beats;
 mod lanes;

@@ -1,7 +1,7 @@
-//! The ways of buying that can be put on trial: a list, one entry each.
+//! The strategies: ways of buying and locking that can be put on trial.
 //!
-//! A strategy with a lock says only how to take it and give it back ([`Locking`]); a customer around it buys. The
-//! others buy in a way of their own ([`Buyer`]).
+//! A strategy with a lock only defines how to acquire and release it ([`Locking`]); a customer around it does the buying. The
+//! others define how to buy ([`Buyer`]).
 
 use std::time::Duration;
 
@@ -39,27 +39,28 @@ pub struct Strategy {
     pub name: &'static str,
     /// The heading under which tables list it.
     pub group: Group,
-    /// Where it can be tried.
+    /// The stores on which it can be tried.
     pub stores: Stores,
-    /// What it does, in one line.
+    /// A one-line description.
     pub summary: &'static str,
     /// A short explanation for the title of a report; may be empty.
     pub gloss: &'static str,
-    /// Why it fails, for those that do.
+    /// Why it fails, if it is flawed.
     pub flaw: Option<&'static str>,
     /// What it promises in a sale.
     pub promise: Promise,
     /// What it promises as a lock.
     pub claims: Claims,
-    /// What is worth saying in a few words about a sale with it.
+    /// The kind of remark that tables show about a sale with it.
     pub remark: Remark,
     /// Opens the store and gets ready to buy.
     pub open: fn(Setup) -> Opening<dyn Buyer>,
-    /// Opens the store and gets ready to lock. `None` if the strategy has no lock that could be held: then it is tried in sales only.
+    /// Opens the store and gets ready to lock. `None` if the strategy has no lock that could be held; such a strategy takes
+    /// part only in sales.
     pub lock: Option<fn(Setup) -> Opening<dyn Locking>>,
 }
 
-/// A strategy on its way to being ready.
+/// The future of a strategy that is being opened.
 pub type Opening<T> = BoxFuture<'static, Result<Box<T>, Failure>>;
 
 /// The headings of tables.
@@ -67,9 +68,9 @@ pub type Opening<T> = BoxFuture<'static, Result<Box<T>, Failure>>;
 pub enum Group {
     /// Nothing keeps processes apart.
     NoCoordination,
-    /// Locks that keep the threads of one process apart, and no others.
+    /// Locks that exclude only threads of the same process.
     OneProcess,
-    /// Locks across processes that fail in a way that is known.
+    /// Locks across processes with a known flaw.
     Flawed,
     /// Locks across processes.
     Locks,
@@ -80,7 +81,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// The heading.
+    /// Returns the heading.
     pub fn heading(self) -> &'static str {
         match self {
             Self::NoCoordination => "NO COORDINATION",
@@ -93,21 +94,21 @@ impl Group {
     }
 }
 
-/// Where a strategy can be tried.
+/// The stores on which a strategy can be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stores {
-    /// Wherever locks are kept.
+    /// Every store that keeps locks.
     Everywhere,
-    /// Wherever a stock can be.
+    /// Every store that keeps a stock.
     Any,
-    /// Where the database itself has such locks.
+    /// Only Postgres, whose own locks it uses.
     Postgres,
-    /// Where nodes stand in line.
+    /// Only ZooKeeper, whose sequential nodes it uses.
     Zookeeper,
 }
 
 impl Stores {
-    /// Whether this store is among them.
+    /// Returns whether this store is among them.
     pub fn include(self, store: &TrialStore) -> bool {
         match self {
             Self::Everywhere => true,
@@ -118,33 +119,33 @@ impl Stores {
     }
 }
 
-/// What a table says in a few words about a sale with a strategy. The sale's figures fill it in.
+/// The kind of remark that a table shows about a sale. The figures of the sale complete it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remark {
-    /// Nothing.
+    /// No remark.
     Nothing,
-    /// Always the same.
+    /// Always this text.
     Always(&'static str),
-    /// The same where the sale broke.
+    /// This text if the sale broke.
     Broken(&'static str),
-    /// Where the sale held: the scenario in which the flaw shows.
+    /// If the sale held: the scenario that reveals the flaw.
     FlawShowsIn(&'static str),
     /// The same, unless buyers waited in vain after one had found nothing to buy.
     KeyLeftBehind(&'static str),
-    /// Where the sale broke: how many read the same unit.
+    /// If the sale broke: how many buyers read the same unit.
     SameUnit,
-    /// How many met a version that was not the one they had read.
+    /// How many buyers found a version other than the one they had read.
     Conflicts,
-    /// How many the store refused.
+    /// How many buyers the store refused.
     Refusals,
-    /// How many requests one consumer served.
+    /// How many requests the consumer served.
     Requests,
 }
 
-/// Where and how to buy.
+/// What a strategy needs to open.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The store with the stock and, where there are any, the locks.
+    /// The store with the stock and, if there are any, the locks.
     pub ground: Ground,
     /// How long a lock may be held without being renewed.
     pub ttl: Duration,
@@ -157,11 +158,11 @@ pub struct Order {
     pub product: String,
     /// How many units.
     pub quantity: u32,
-    /// How long to wait for the lock; zero is one attempt.
+    /// How long to wait for the lock; zero means a single attempt.
     pub wait: Duration,
-    /// Whether to wait in the library's line, where there is a choice.
+    /// Whether to wait in the library's line, if there is a choice.
     pub in_line: bool,
-    /// How long the work takes between reading and writing the stock.
+    /// The duration of the work between reading and writing the stock.
     pub delay: Duration,
 }
 
@@ -170,21 +171,21 @@ pub trait Buyer: Send {
     /// Makes one purchase.
     ///
     /// # Cancel safety
-    /// Must not be dropped before it completes: nobody would know what was bought.
+    /// Must not be dropped before it completes; otherwise it is unknown what was bought.
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>>;
 
-    /// How many commands the locks of such orders have sent to the store so far; `None` if they are not counted.
+    /// Returns how many commands the locks of such orders have sent to the store so far; `None` if they are not counted.
     fn lock_commands(&self, order: &Order) -> Option<u64> {
         let _ = order;
         None
     }
 }
 
-/// A strategy that is ready to take locks, several at once if asked to.
+/// A strategy that is ready to take locks. It can hold several at once.
 pub trait Locking: Send {
-    /// Takes the lock. Returns `None` if it did not become free within `wait` (zero: one attempt).
+    /// Acquires the lock. Returns `None` if it did not become free within `wait` (zero means a single attempt).
     ///
-    /// Calls `halt` after each of its own steps at the store: the lab may want to kill it just there.
+    /// Calls `halt` after each of its own steps at the store, where the lab may want to kill it.
     ///
     /// # Cancel safety
     /// Must not be dropped before it completes.
@@ -195,25 +196,26 @@ pub trait Locking: Send {
         halt: &'a mut dyn Halt,
     ) -> BoxFuture<'a, Result<Option<Held>, Failure>>;
 
-    /// What it promises, where that depends on the store. By default `known`, the claims of the strategy.
+    /// Returns the claims of the lock, if they depend on the store. By default `known`, the claims of the strategy.
     fn claims(&self, known: Claims) -> Claims {
         known
     }
 
-    /// How many commands its locks have sent to the store so far; `None` if they are not counted.
+    /// Returns how many commands its locks have sent to the store so far; `None` if they are not counted.
     fn commands(&self) -> Option<u64> {
         None
     }
 
-    /// The holds that taking another lock has cost it, since this was last asked: a database ends a deadlock so. By default none.
+    /// Returns the holds that were lost, since the last call, by requesting another lock. A database ends a deadlock that way.
+    /// By default there are none.
     fn forfeited(&mut self) -> Vec<u64> {
         Vec::new()
     }
 
-    /// Whether the holder knows that this hold is lost. Strategies that never find out return `false`.
+    /// Returns whether the holder knows that this hold is lost. Strategies that never find out return `false`.
     fn knows_lost(&mut self, hold: u64) -> bool;
 
-    /// The protected work is done: a strategy that sets the expiry only then does it here. By default nothing happens.
+    /// Called when the protected work is done, for strategies that set the expiry only then. Does nothing by default.
     ///
     /// # Cancel safety
     /// Must not be dropped before it completes.
@@ -222,9 +224,9 @@ pub trait Locking: Send {
         Box::pin(async { Ok(()) })
     }
 
-    /// Gives the lock back. Whether the strategy checks that it still owns the lock is up to the strategy.
+    /// Releases the lock. The strategy decides whether to check that it still owns the lock.
     ///
-    /// Calls `halt` after each of its own steps at the store: the lab may want to pause it just there.
+    /// Calls `halt` after each of its own steps at the store, where the lab may want to pause it.
     ///
     /// # Cancel safety
     /// Must not be dropped before it completes.
@@ -238,24 +240,24 @@ pub trait Locking: Send {
 /// A hold that was granted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Held {
-    /// What the strategy calls it; unique in the process.
+    /// The strategy's identifier of the hold, unique in the process.
     pub hold: u64,
-    /// Its fence, where it has one.
+    /// Its fence, if it has one.
     pub fence: Option<String>,
-    /// How long it may be believed in, where that is known.
+    /// How long the holder may believe in it, if that is known.
     pub valid_ms: Option<f64>,
-    /// Whether the lock was found taken at first.
+    /// Whether the lock was taken at the first try.
     pub contended: bool,
 }
 
-/// Where the lab can stop a strategy, between two steps of taking a lock or of giving it back.
+/// The points between two steps of acquiring or releasing at which the lab can stop a strategy.
 pub trait Halt: Send {
-    /// Step `step` of `of` was done; `what` says what it did. When the lab wants the process to stop here, this returns only if
-    /// the process is continued.
+    /// Called when step `step` of `of` is done; `what` describes it. If the lab wants the process to stop here, this returns
+    /// only after the process is continued.
     fn after(&mut self, step: u32, of: u32, what: &str);
 }
 
-/// Reads the stock, works, writes it back: what every strategy with or without a lock around it does.
+/// Reads the stock, works, and writes it back. Every strategy that reads and writes does this, with or without a lock.
 pub(crate) fn read_work_write(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
     let before = stock.read(&order.product)?;
     let after = before - i64::from(order.quantity);
@@ -268,19 +270,19 @@ pub(crate) fn read_work_write(stock: &mut dyn Stock, order: &Order) -> Result<Pu
 }
 
 impl Order {
-    /// Takes the time that the work takes.
+    /// Sleeps for the duration of the work.
     pub(crate) fn work(&self) {
-        // The thread has nothing else to do, and a runtime's timer rounds up to whole milliseconds.
+        // The thread has nothing else to do, and the timer of a runtime rounds up to whole milliseconds.
         std::thread::sleep(self.delay);
     }
 }
 
-/// Too little was left, and no other buyer was met.
+/// Too little was left, and the buyer met no other.
 pub(crate) fn no_stock(before: i64) -> Purchase {
     answer(Outcome::NoStock, Some(before), None)
 }
 
-/// It was sold, and no other buyer was met.
+/// The unit was sold, and the buyer met no other.
 pub(crate) fn sold(before: i64, after: i64) -> Purchase {
     answer(Outcome::Sold, Some(before), Some(after))
 }

@@ -1,4 +1,4 @@
-//! The subject's side of the protocol: a process that buys, or holds locks, with one of our own strategies.
+//! The subject's side of the protocol: a process that buys or holds locks with one of our own strategies.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -16,7 +16,7 @@ mod retrying;
 
 use holder::{Holder, Pause};
 
-/// Answers requests until it is told to shut down or the input ends.
+/// Answers requests until it receives a shutdown or the input ends.
 ///
 /// # Errors
 /// Returns an error if requests cannot be read or answers cannot be written.
@@ -28,14 +28,14 @@ pub fn serve(
     serve_and_stop(strategy, input, output, fencepost_rig::stop_self)
 }
 
-/// `stop` is called where the lab wants the process to stop.
+/// Does the same; `stop` is called where the lab wants the process to stop.
 fn serve_and_stop(
     strategy: &Strategy,
     input: impl BufRead,
     mut output: impl Write + Send,
     stop: fn(),
 ) -> io::Result<()> {
-    // One worker, so that what the library does in the background goes on while this thread reads or sleeps.
+    // One worker thread keeps the library's background tasks running while this thread reads or sleeps.
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -71,13 +71,13 @@ struct Subject<'a> {
     strategy: &'a Strategy,
     runtime: Runtime,
     buyer: Option<Box<dyn Buyer>>,
-    /// Where to wait before the first purchase.
+    /// The starting line to wait at before the first purchase.
     start: Option<String>,
     holder: Option<Holder>,
 }
 
 impl Subject<'_> {
-    /// `None`: told to shut down.
+    /// Answers a request. Returns `None` for a shutdown.
     fn answer(&mut self, line: &str, pause: &mut Pause<'_>) -> Option<Reply> {
         let request = match serde_json::from_str(line) {
             Ok(request) => request,

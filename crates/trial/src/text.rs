@@ -1,10 +1,10 @@
-//! Text for people: numbers as they are written, lines that fit the screen, and colour.
+//! Text for people: formatted numbers, wrapped lines and colour.
 
 pub mod ink;
 pub mod numbers;
 pub mod wrap;
 
-/// The text with a capital letter.
+/// Capitalises the first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {

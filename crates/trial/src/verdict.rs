@@ -1,7 +1,7 @@
-//! The verdict over a run: what was decided, and the evidence for it.
+//! The verdict on a run, with the evidence for it.
 //!
-//! A verdict speaks of this run. `BROKEN` needs events that prove it; `HELD` needs a witness that the danger really
-//! arose. Without one, the run shows nothing, and says so.
+//! A verdict applies to this run only. `BROKEN` needs events that prove it; `HELD` needs a witness that the danger really
+//! arose. Without a witness the run shows nothing, and the verdict is `INCONCLUSIVE`.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Checked, Finding};
 
-/// What was decided.
+/// The possible verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Outcome {
@@ -17,14 +17,14 @@ pub enum Outcome {
     Held,
     /// A promise was broken.
     Broken,
-    /// Somebody waits for ever.
+    /// A process waits for ever.
     Stuck,
     /// Nothing broke, and nothing was tested.
     Inconclusive,
 }
 
 impl Outcome {
-    /// The exit code of a command that judges one lock.
+    /// Returns the exit code of a command that judges one lock.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Held => 0,
@@ -46,26 +46,26 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What an inconclusive run lacks.
+/// What an inconclusive run is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// In a word, for programs.
+    /// A single word, for programs.
     pub what: &'static str,
-    /// What it is and how to get it, for people.
+    /// What is missing and how to get it, for people.
     pub advice: &'static str,
 }
 
-/// One of the two axes of a lock trial: what holders believed, and what became of the resource.
+/// One of the two axes of a lock trial: what holders believed, and what happened to the resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
-    /// In a word or two, for programs.
+    /// One or two words, for programs.
     pub code: String,
-    /// In a sentence, for people, where there is something to tell.
+    /// A sentence for people, if there is something to say.
     pub text: Option<String>,
 }
 
 impl Axis {
-    /// With nothing to tell.
+    /// Creates an axis without a sentence.
     pub fn bare(code: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -74,7 +74,7 @@ impl Axis {
     }
 }
 
-/// A command that can be pasted.
+/// A suggested command to paste.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Next {
     /// The command.
@@ -83,12 +83,12 @@ pub struct Next {
     pub remark: &'static str,
 }
 
-/// The decision and its grounds.
+/// The verdict and its grounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// What was decided.
+    /// The verdict itself.
     pub outcome: Outcome,
-    /// Why, in a sentence or two.
+    /// The reason, in a sentence or two.
     pub because: String,
     /// Figures that answer the question of the trial.
     pub measured: Vec<String>,
@@ -96,28 +96,28 @@ pub struct Verdict {
     pub evidence: Vec<Evidence>,
     /// For `HELD`: what shows that the danger arose.
     pub witness: Vec<String>,
-    /// For `INCONCLUSIVE`: what is lacking.
+    /// For `INCONCLUSIVE`: what is missing.
     pub missing: Option<Missing>,
-    /// Whether two believed that they held the lock.
+    /// Whether two processes believed that they held the lock.
     pub belief: Axis,
-    /// Whether the resource suffered.
+    /// Whether the resource was damaged.
     pub damage: Axis,
     /// What each check found.
     pub checks: Vec<Checked>,
     /// What the figures of this run support.
     pub found: Vec<String>,
-    /// What led to it, in a sentence.
+    /// The cause, in a sentence.
     pub why: Option<String>,
     /// For `HELD`: what this run does not show.
     pub limits: Option<String>,
-    /// What else is worth knowing.
+    /// Other things worth knowing.
     pub notes: Vec<String>,
-    /// Up to three commands that lead on.
+    /// Up to three suggested commands.
     pub next: Vec<Next>,
 }
 
 impl Verdict {
-    /// Whether the check that programs call `name` was violated.
+    /// Returns whether the check that programs call `name` was violated.
     pub fn violates(&self, name: &str) -> bool {
         let is_violated = |checked: &Checked| checked.finding == Finding::Violated;
         self.checks
@@ -125,7 +125,7 @@ impl Verdict {
             .any(|checked| checked.name == name && is_violated(checked))
     }
 
-    /// A verdict with no more grounds than its sentence.
+    /// Creates a verdict without grounds other than its reason.
     pub fn bare(outcome: Outcome, because: impl Into<String>) -> Self {
         Self {
             outcome,
@@ -151,15 +151,15 @@ impl Verdict {
 pub struct Evidence {
     /// Its number in the history.
     pub event: u64,
-    /// How it is referred to.
+    /// How reports refer to it.
     pub cited: Cited,
-    /// When.
+    /// Its timestamp.
     pub at_ns: u64,
-    /// Who was told, or `lab`.
+    /// The process concerned, or `lab`.
     pub who: String,
-    /// What it was, in a word or two.
+    /// A description in a word or two.
     pub what: String,
-    /// The same as a sentence.
+    /// The description as a sentence.
     pub sentence: String,
     /// What it shows.
     pub shows: String,
@@ -170,7 +170,7 @@ pub struct Evidence {
 pub enum Cited {
     /// By its number in the history: `#12`.
     Event,
-    /// By its place in the serial log of the shared number: `op 3`.
+    /// By its position in the serial log of the shared number: `op 3`.
     Op(u64),
     /// As the first of several operations: `op 1–4`.
     Ops(u64, u64),

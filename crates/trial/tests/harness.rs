@@ -1,4 +1,4 @@
-//! The lab against subjects that misbehave: shell scripts in the place of a buyer.
+//! Tests of sale trials with misbehaving subjects: shell scripts that act as buyers.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -104,7 +104,7 @@ fn nobody_is_asked_to_buy_unless_all_are_ready() {
         ),
         (
             "read init; echo hello; read more",
-            "said what is no message (expected value at line 1 column 1): 'hello'",
+            "sent an invalid message (expected value at line 1 column 1): 'hello'",
         ),
     ] {
         match trial(&sale(2), script).unwrap_err() {
@@ -136,7 +136,7 @@ fn a_program_that_is_not_there_is_named() {
     );
 }
 
-/// Answers `busy` for whatever attempt it was asked.
+/// Answers `busy` to any attempt.
 const BUSY: &str = r#"op=${order#*'"op":'}; op=${op%%,*}; echo '{"type":"purchased","op":'$op',"outcome":"busy","contended":true}'"#;
 
 #[test]
@@ -168,7 +168,7 @@ fn chatter_does_not_keep_the_lab_waiting_for_somebody_else() {
             Duration::from_millis(500)
         }
     }
-    // One answers and goes on talking for as long as it lives; the other never answers.
+    // One process answers and then keeps talking; the other never answers.
     let script = format!(
         r#"{READY} case $order in
         *'"op":1,'*) {BUSY}; while :; do echo hm; sleep 0.05; done;;
@@ -193,7 +193,7 @@ fn whoever_takes_its_turn_late_is_waited_for_as_long_as_answers_come() {
             Duration::from_millis(2_500)
         }
     }
-    // Longer than the patience in all, and never so long without an answer.
+    // Longer than the timeout in total, but never that long without an answer.
     let script =
         format!(r#"{READY} case $order in *'"op":1,'*) sleep 1.5;; *) sleep 3;; esac; {BUSY}"#);
     let shell = || {

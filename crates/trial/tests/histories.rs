@@ -1,4 +1,4 @@
-//! Histories that an earlier version recorded: today's checks still come to the verdict that is sealed in each.
+//! Tests that the current checks reach the verdict that is sealed in histories of an earlier version.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! The lab against strangers: shell scripts in the place of a lock, most of them bad.
+//! Tests of lock trials with external locks: shell scripts that act as locks, most of them bad.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -13,7 +13,7 @@ use fencepost_trial::processes::Stopped;
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::Outcome;
 
-/// Answers line by line; `acquire`, `step` and `release` say what with.
+/// Answers line by line. `acquire`, `step` and `release` define the answers.
 const LOOP: &str = r#"
 answer() { echo "{\"type\":\"$1\",\"op\":$op$2}"; }
 while read -r line; do
@@ -28,9 +28,9 @@ while read -r line; do
 done"#;
 const STEP: &str = "step() { answer stepped; };";
 const RELEASE: &str = r#"release() { answer released ',"outcome":"released"'; };"#;
-/// Says `{"fencing":true}` in `init_ok`.
+/// Claims `{"fencing":true}` in `init_ok`.
 const FENCING: &str = r#"claims=',"claims":{"fencing":true}';"#;
-/// Says that its release takes two steps.
+/// Claims that its release takes two steps.
 const TWO_STEPS: &str = r#"claims=',"claims":{"looks_before_release":true}';"#;
 const GRANT: &str = r#"acquire() { answer acquired ',"hold":'$op; };"#;
 
@@ -77,7 +77,7 @@ fn a_lock_that_lets_everybody_in_is_convicted_wherever_two_meet() {
             "{scenario:?}: {}",
             verdict.because
         );
-        // Whether they also meet at the number is chance in some of them.
+        // In some of them, it is a matter of chance whether they also meet at the number.
         assert!(!verdict.evidence.is_empty(), "{scenario:?}");
     }
     let crash = judged(Scenario::Crash, "safe", &script).verdict;
@@ -209,14 +209,14 @@ fn a_kill_is_written_down_only_after_the_death_was_seen() {
         event.what == What::Fault { fault } && event.who.as_deref() == Some("A")
     };
     assert_eq!(count(&tried, killed), 1);
-    // Who dies by itself before was not killed by the lab.
+    // A process that exits by itself first was not killed by the lab.
     let suicide = format!("{GRANT}step() {{ exit 0; }};{RELEASE}");
     let tried = judged(Scenario::Crash, "safe", &suicide);
     assert_eq!(count(&tried, killed), 0);
     assert_eq!(tried.verdict.missing.unwrap().what, "kill");
 }
 
-/// Ends at such a step; something that it started answers in its place once it is gone, and keeps its output open.
+/// Exits at this step. A process that it started answers in its place once it is gone, and keeps its output open.
 fn vanishing_at(step: &str) -> String {
     let heir = "(until grep -q ') Z' /proc/$$/stat; do :; done; answer stepped; exec sleep 1000)";
     let step = format!(
@@ -302,7 +302,7 @@ fn who_stops_where_nobody_told_it_to_has_not_answered() {
 
 #[test]
 fn a_step_that_names_no_fence_comes_with_the_one_that_was_granted() {
-    // Grants follow each other, so their time makes a fence that grows.
+    // Grants are sequential, so their time is an increasing fence.
     let grant = r#"acquire() { answer acquired ",\"hold\":1,\"fence\":\"$(date +%s%N)\""; };"#;
     let script = format!("{FENCING}{grant}{STEP}{RELEASE}");
     let tried = judged(Scenario::TtlEdge, "fenced", &script);

@@ -1,4 +1,4 @@
-//! Histories that nobody recorded: judged without a panic, whatever they say.
+//! Tests that arbitrary invalid histories are judged without a panic.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const CASES: u64 = 3_000;
 
-/// Numbers at which arithmetic goes wrong.
+/// Numbers at which arithmetic may overflow.
 const EDGES: [u64; 7] = [0, 1, 2, 1_000_000, 1 << 53, i64::MAX as u64, u64::MAX];
 
 fn pick<'a, T>(random: &SeededRandom, from: &'a [T]) -> &'a T {
@@ -47,7 +47,7 @@ fn events() -> Vec<Value> {
     ]
 }
 
-/// Whole events in any order, some left out, with numbers from the edges here and there.
+/// Returns complete events in random order, some left out, with some numbers replaced by edge cases.
 fn history(random: &SeededRandom) -> String {
     let scenarios = [
         "crash",

@@ -1,4 +1,4 @@
-//! Pages drawn from histories that were written by hand. They lie in the target folder afterwards, to be looked at.
+//! Tests of HTML pages drawn from handwritten histories. The pages stay in the target folder for inspection.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -29,7 +29,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     rest.split_once(end).unwrap().0
 }
 
-/// The data of a page, as its script reads it.
+/// Returns the data of a page, as its script reads it.
 fn data(page: &str) -> Value {
     let start = r#"<script type="application/json" id="data">"#;
     serde_json::from_str(between(page, start, "</script>")).unwrap()
@@ -62,7 +62,7 @@ fn every_fixture_is_on_the_page_with_its_verdict_and_its_events() {
     assert_eq!(data["lead"], "safe.ttl-edge");
 }
 
-/// The events of a run, read back from its rows.
+/// Returns the events of a run, unpacked from its rows.
 fn unpacked(data: &Value, run: &Value) -> Vec<Event> {
     let mut at_us = 0;
     let rows = run["events"]["rows"].as_array().unwrap();
@@ -241,7 +241,7 @@ fn a_page_of_many_long_runs_keeps_what_their_verdicts_rest_on() {
     assert!(!data["runs"][4]["story"].as_array().unwrap().is_empty());
 }
 
-/// What `run-all` puts on a page: 16 races with 50 processes and 46 lock trials.
+/// The page of `run-all`, with 16 races of 50 processes and 46 lock trials.
 #[test]
 fn a_page_of_sixty_two_runs_is_smaller_than_two_megabytes() {
     let mut runs: Vec<Fixture> = (0..16).map(|_| long(500)).collect();

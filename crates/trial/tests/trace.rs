@@ -1,4 +1,4 @@
-//! A trace opens where traces are read, and its spans are those of the history.
+//! Tests that a trace has the expected format, and that its spans are those of the history.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,7 +15,7 @@ fn traced(name: &str) -> Vec<Value> {
     trace["traceEvents"].as_array().unwrap().clone()
 }
 
-/// `track: name [from, to] how it ended`, in milliseconds.
+/// Formats spans as `track: name [from, to] how it ended`, in milliseconds.
 fn spans(events: &[Value]) -> Vec<String> {
     let track = |event: &Value| {
         let name = events

@@ -1,6 +1,7 @@
-//! What every database of the checkout must do alike: the same trials on SQLite and on Postgres.
+//! Tests of the checkout's storage: the same trials on SQLite and on Postgres.
 //!
-//! `FENCEPOST_SOAK=1` makes the races ten times as long. Where Postgres is missing, or not built in, its part is skipped, and counted so.
+//! `FENCEPOST_SOAK=1` makes the races ten times as long. If Postgres is not installed, or not built in, its part is skipped and
+//! counted as skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! One thing after the other.
+//! Tests of placing and ending orders, one operation at a time.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub(crate) fn late_fence(stage: &Stage) {
         shop.put_in("a", 5).await;
         let (early, late) = (credential(7), credential(8));
         let fenced = |pass| Guarding::Fenced(vec![pass]);
-        // The later holder has only read: too little was there for it.
+        // The later holder has only read, because too little was left for it.
         let read = shop.place(&[("a", 9)], fenced(late)).await;
         assert_eq!(read, Placed::OutOfStock(vec![id("a")]));
         let refused = shop.place(&[("a", 1)], fenced(early)).await;
@@ -130,7 +130,7 @@ pub(crate) fn one_key(stage: &Stage) {
             .place_as(&[("a", 2)], Guarding::Rows, other, long)
             .await;
         assert_eq!(reused, Placed::KeyReused);
-        // An order that was refused leaves its key free.
+        // A refused order leaves its key free.
         let own = || Some(key("later", "body"));
         let short = shop
             .place_as(&[("a", 99)], Guarding::Rows, own(), long)
@@ -208,7 +208,7 @@ pub(crate) fn in_time(stage: &Stage) {
     });
 }
 
-/// An order under this key that has ended.
+/// Returns an order under this key that has ended.
 async fn ended_under(shop: &Shop, name: &str) -> Order {
     let key = key(name, "f");
     let minute = Duration::from_secs(60);

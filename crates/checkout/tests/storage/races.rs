@@ -1,4 +1,4 @@
-//! Many at once.
+//! Tests of concurrent orders and of confirmations that race with the sweep.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) fn never_below_zero(stage: &Stage) {
     stage.play(async {
         let shop = &stage.shop;
         shop.put_in("a", 10).await;
-        // Nobody locks anything here: the conditional update alone keeps the stock.
+        // There are no locks here: the conditional update alone protects the stock.
         let buy = |number: u64| {
             let shop = shop.clone();
             tokio::spawn(async move {
@@ -38,10 +38,10 @@ pub(crate) fn never_below_zero(stage: &Stage) {
     });
 }
 
-/// How a confirmation and a sweep meet.
+/// How a confirmation and a sweep coincide.
 #[derive(Clone, Copy)]
 enum Meeting {
-    /// At once; the first of them is asked first.
+    /// At once; the first of them is requested first.
     Race([Ending; 2]),
     /// The second comes when the first is done, and must change nothing.
     InTurn([Ending; 2]),
@@ -73,13 +73,13 @@ pub(crate) fn confirm_and_sweep(stage: &Stage) {
         assert_eq!((a.sold, a.stock, a.reserved), (sold, back, 0));
         shop.adds_up().await;
     });
-    // Who wins a race is left to chance; each wins at least where it came first.
+    // The winner of a race is random; each side wins at least the rounds in which it came first.
     let least = i64::try_from(rounds).unwrap();
     assert!(sold >= least && back >= least, "{sold}, {back}");
     println!("{rounds} rounds of four: {sold} confirmed, {back} swept");
 }
 
-/// Ends an order twice, and says how it ended.
+/// Ends an order twice, and returns its status.
 async fn meet(shop: &Shop, meeting: Meeting) -> OrderStatus {
     let order = shop.must_place(&[("a", 1)], Duration::ZERO).await;
     let end = |ending| {

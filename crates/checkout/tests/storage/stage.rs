@@ -1,4 +1,4 @@
-//! A database of one trial's own, and what trials do with it.
+//! A private database for one trial, and the operations that trials perform on it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Stage {
         unreachable!("ignored without Postgres")
     }
 
-    /// A schema of its own, on the server that all tests share or on a private one.
+    /// Creates a private schema on the server that all tests share, or on a private server.
     #[cfg(feature = "postgres")]
     pub(crate) fn postgres() -> Self {
         use fencepost::random::Random;
@@ -92,7 +92,7 @@ impl Stage {
     }
 }
 
-/// How often a race is repeated.
+/// Returns how often a race is repeated.
 pub(crate) fn times(usual: usize) -> usize {
     if fencepost_rig::is_soak() {
         usual * 10
@@ -108,7 +108,7 @@ pub(crate) fn id(text: &str) -> Id {
     Id::new(text).unwrap()
 }
 
-/// A credential of somebody new.
+/// Returns a credential of a new owner.
 pub(crate) fn credential(epoch: u64) -> Credential {
     Credential::new(
         Fence::new(epoch, 0).unwrap(),
@@ -182,7 +182,7 @@ impl Shop {
         }
     }
 
-    /// Nothing was created or lost.
+    /// Checks that no unit was created or lost.
     pub(crate) async fn adds_up(&self) {
         for balance in self.0.balances().await.unwrap() {
             assert!(balance.holds(), "{balance:?}");
@@ -190,7 +190,7 @@ impl Shop {
     }
 }
 
-/// A machine that is busy enough lets the database's own timeouts pass; whoever asks again is served in the end.
+/// Retries the work: on a busy machine the database's own timeouts may expire, but a retry is eventually served.
 pub(crate) async fn patiently<'a, T>(work: impl Fn() -> Outcome<'a, T>) -> T {
     loop {
         match work().await {

@@ -133,7 +133,7 @@ fn listen(feed: &Feed, child: &mut Child, interrupt: Interrupt) -> Result<Claims
     let deadline = Instant::now() + PATIENCE;
     let said = loop {
         if let Some(signal) = interrupt.requested() {
-            let progress = "nobody was asked anything yet".into();
+            let progress = "no process was asked anything yet".into();
             return Err(Stopped::Interrupted {
                 signal,
                 progress,
@@ -148,13 +148,13 @@ fn listen(feed: &Feed, child: &mut Child, interrupt: Interrupt) -> Result<Claims
         }
     };
     let what = match said {
-        None => "says nothing after init; does it flush its output after each line?".into(),
+        None => "did not answer init; does it flush its output after each line?".into(),
         Some(Said::Closed) => format!("{} before it was ready", ending(child.wait(FAREWELL))),
         Some(Said::Line(line)) => match serde_json::from_str(&line) {
             Ok(Reply::InitOk { claims }) => return Ok(claims),
             Ok(Reply::Error { message, .. }) => return Err(Stopped::Store(message)),
             Ok(_) => format!("answered before it was asked: {}", quote(&line)),
-            Err(error) => format!("said what is no message ({error}): {}", quote(&line)),
+            Err(error) => format!("sent an invalid message ({error}): {}", quote(&line)),
         },
     };
     Err(Stopped::NotReady {

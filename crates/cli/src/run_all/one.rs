@@ -38,7 +38,7 @@ pub(super) fn one(
     let shared = history.try_clone().map_err(|error| {
         Trouble::Run(Stopped::History {
             error,
-            progress: "nobody was asked anything yet".into(),
+            progress: "no process was asked anything yet".into(),
             events: 0,
         })
     })?;

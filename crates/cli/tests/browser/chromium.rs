@@ -1,4 +1,4 @@
-//! A headless browser that is told what to do through a pair of pipes, and that keeps a list of everything a page should not do.
+//! A headless Chromium, controlled through a pair of pipes, that records everything a page should not do.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -18,7 +18,7 @@ use nix::unistd::{Pid, mkfifo};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longer than this a browser is never silent, even on a busy machine.
+/// A browser is never silent for longer than this, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[rustfmt::skip]
@@ -27,7 +27,7 @@ const FLAGS: &[&str] = &[
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-pipe", "about:blank",
 ];
 
-/// Where the browser is, if it is installed.
+/// Returns the path of the browser, if it is installed.
 pub(crate) fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut files = std::env::split_paths(&path).flat_map(|folder| {
@@ -44,9 +44,9 @@ pub(crate) struct Chromium {
     last_id: u64,
     session: Option<String>,
     troubles: Vec<String>,
-    /// What a page may ask for beside itself.
+    /// The origin that a page may load from, besides itself.
     home: Option<String>,
-    /// Its profile and its pipes; gone when it is.
+    /// The folder of its profile and its pipes.
     _folder: TempDir,
 }
 
@@ -61,7 +61,7 @@ impl Chromium {
         for pipe in [&requests, &answers] {
             mkfifo(pipe, Mode::S_IRWXU).unwrap();
         }
-        // A named pipe that is opened in both directions waits for nobody.
+        // A named pipe that is opened in both directions does not block.
         let open = |path: &Path| {
             OpenOptions::new()
                 .read(true)
@@ -114,7 +114,7 @@ impl Chromium {
         }
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a command and waits for the answer.
     fn ask(&mut self, method: &str, params: Value) -> Value {
         self.try_to(method, params)
             .unwrap_or_else(|error| panic!("{method}: {error}"))
@@ -143,7 +143,7 @@ impl Chromium {
         }
     }
 
-    /// Keeps what a page should not do: fail, complain, ask for anything.
+    /// Records what a page should not do: fail, log an error, or load anything.
     fn notice(&mut self, message: &Value) {
         let params = &message["params"];
         let trouble = match message["method"].as_str().unwrap_or_default() {
@@ -167,9 +167,9 @@ impl Chromium {
         self.troubles.push(trouble);
     }
 
-    /// What went wrong since the last time this was asked.
+    /// Returns what went wrong since the last call.
     pub(crate) fn troubles(&mut self) -> Vec<String> {
-        // An answer comes after everything that happened before the question.
+        // An answer arrives after everything that happened before the request.
         self.evaluate("0");
         std::mem::take(&mut self.troubles)
     }
@@ -188,7 +188,7 @@ impl Chromium {
         );
     }
 
-    /// Opens a page and waits until it has drawn itself.
+    /// Opens a page and waits until it has been drawn.
     pub(crate) fn open(&mut self, file: &Path) {
         let blank = self.ask("Page.navigate", json!({ "url": "about:blank" }));
         assert!(blank["errorText"].is_null());
@@ -198,7 +198,7 @@ impl Chromium {
         self.wait_for("document.documentElement?.dataset.ready === 'true'");
     }
 
-    /// Opens the page of a server, which may ask for more from there and from nowhere else.
+    /// Opens the page of a server, which may load from there and from nowhere else.
     pub(crate) fn visit(&mut self, address: SocketAddr) {
         let home = format!("http://{address}/");
         self.home = Some(home.clone());
@@ -208,7 +208,7 @@ impl Chromium {
         self.wait_for("document.querySelector('#link').textContent === 'connected'");
     }
 
-    /// A picture of the whole page, as PNG.
+    /// Returns a picture of the whole page as PNG.
     pub(crate) fn picture(&mut self) -> Vec<u8> {
         let wanted = json!({ "format": "png", "captureBeyondViewport": true });
         let answer = self.ask("Page.captureScreenshot", wanted);
@@ -226,7 +226,7 @@ impl Chromium {
     pub(crate) fn wait_for(&mut self, condition: &str) {
         let until = Instant::now() + PATIENCE;
         let params = json!({ "expression": condition, "returnByValue": true });
-        // A page that is just being replaced cannot answer.
+        // A page that is being replaced cannot answer.
         let is_so = |browser: &mut Self| {
             browser
                 .try_to("Runtime.evaluate", params.clone())
@@ -254,7 +254,7 @@ impl Chromium {
         answer["result"]["value"].clone()
     }
 
-    /// The text of the first element that a selector finds.
+    /// Returns the text of the first element that matches a selector.
     pub(crate) fn text(&mut self, selector: &str) -> String {
         let text = self.evaluate(&format!(
             "document.querySelector({selector:?})?.innerText ?? ''"
@@ -262,7 +262,7 @@ impl Chromium {
         text.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Presses a key as a person does: whoever has the focus gets it.
+    /// Presses a key as a person does: the element with the focus receives it.
     pub(crate) fn press(&mut self, key: &str) {
         let text = match key {
             "Enter" => "\r",
@@ -292,7 +292,7 @@ impl Chromium {
         }
     }
 
-    /// Waits until everything that was asked for has been drawn.
+    /// Waits until everything has been drawn.
     pub(crate) fn settle(&mut self) {
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))");
     }
@@ -300,7 +300,8 @@ impl Chromium {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        // The group is its own, so nobody else is hit. Its folder can go when nobody is left to write into it.
+        // The process group is its own, so no other process is hit. Its folder can be removed when no process writes to it any
+        // more.
         let group = Pid::from_raw(self.child.id().cast_signed());
         let _ = killpg(group, Signal::SIGKILL);
         let _ = self.child.wait();
@@ -311,7 +312,7 @@ impl Drop for Chromium {
     }
 }
 
-/// Messages end with a zero byte.
+/// Reads messages, which end with a zero byte.
 fn listen(answers: File) -> Receiver<Value> {
     let (sender, receiver) = channel();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What is expected of the page of `serve`.
+//! Tests of the live page of `serve` in the browser.
 
 use std::process::{Child, Stdio};
 
@@ -37,7 +37,8 @@ impl Drop for Holder {
     }
 }
 
-/// Condition: the first element that a selector finds can be seen, and its text contains this. What is hidden has a text, too.
+/// Condition: the first element that matches a selector is visible, and its text contains this. Hidden elements have a text,
+/// too.
 fn says(selector: &str, text: &str) -> String {
     format!(
         "(element => element?.checkVisibility() && element.innerText.includes({text:?}))(document.querySelector({selector:?})) === true"
@@ -46,7 +47,7 @@ fn says(selector: &str, text: &str) -> String {
 
 pub(crate) fn live_locks_appear_and_vanish() {
     let stage = Stage::new();
-    // Whoever waits here waits until it is served.
+    // Customers wait here until they are served.
     let service = stage.serve("--deadline 60s --retries 1000");
     service.put_in("lamp", 5);
     let mut browser = visit(&service);
@@ -87,7 +88,7 @@ pub(crate) fn units_that_orders_do_not_account_for_are_shown() {
     let adds_up = |row: u32| format!("#products tbody tr:nth-child({row}) td:last-child");
     browser.wait_for(&says(&adds_up(1), "yes"));
     browser.wait_for(&says(&adds_up(2), "yes"));
-    // The product's own row still adds up: no constraint is broken.
+    // The product's own row still adds up, so no constraint is violated.
     let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
     database.busy_timeout(crate::http::LONG).unwrap();
     let lose = "UPDATE checkout_reservations SET quantity = 1 WHERE product_id = 'lamp'";
@@ -121,7 +122,7 @@ pub(crate) fn what_happens_is_told_and_nothing_piles_up() {
     assert_eq!(shown(&mut browser, "#orders tbody tr"), 8);
     assert_eq!(shown(&mut browser, "#products tbody tr"), 16);
 
-    // Whoever wants to read in peace can.
+    // The page can be frozen for reading.
     let elements = shown(&mut browser, "*");
     browser.evaluate("still.click()");
     let before = browser.text("#orders tbody");
@@ -135,11 +136,11 @@ pub(crate) fn what_happens_is_told_and_nothing_piles_up() {
     assert_eq!(browser.troubles(), NOTHING);
 }
 
-/// Keeps what the trial showed on its way.
+/// Records what the trial showed on its way.
 const KEEP: &str = "window.kept = []; new MutationObserver(() => kept.push([trial.dataset.phase, document.querySelector('#lanes .range')?.textContent]))
     .observe(trial, { attributes: true, childList: true, subtree: true, characterData: true })";
 
-/// What has the focus: the lock of its button, or its id.
+/// The element with the focus: the lock of its button, or its id.
 const FOCUSED: &str = "document.activeElement.dataset.lock ?? document.activeElement.id";
 
 fn tab_to(browser: &mut Chromium, what: &str) {
@@ -180,7 +181,7 @@ pub(crate) fn a_trial_by_keyboard_grows_and_red_means_broken() {
         assert_eq!(browser.evaluate("trial.dataset.phase"), "ended");
         browser.wait_for(&says("#again", &format!("--lock={lock}")));
     }
-    // Turn after turn: it grew under somebody's eyes.
+    // The picture grew step by step while it was visible.
     let steps = browser.evaluate(
         "new Set(kept.filter(([phase]) => phase === 'running').map(([, range]) => range)).size",
     );
@@ -196,7 +197,7 @@ pub(crate) fn a_product_named_like_markup_stays_text() {
     let product =
         json!({"product_id": "p", "shop_id": "s1", "name": NAME, "price_cents": 1, "stock": 1});
     assert_eq!(service.client.post("/v1/products", &product).status, 201);
-    // Any text can be a lock's name, too.
+    // Any text can be the name of a lock.
     let lock = "lock:product:<img/src=x/onerror=alert(1)>";
     let _holder = Holder::of(&stage, lock);
     let mut browser = visit(&service);
@@ -246,7 +247,7 @@ pub(crate) fn the_live_page_fits_a_narrow_screen_in_the_dark() {
     keep(&mut browser, "live.png");
 }
 
-/// To be looked at, beside the pages of reports.
+/// Saves a picture for inspection, beside the pages of reports.
 pub(crate) fn keep(browser: &mut Chromium, name: &str) {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     std::fs::create_dir_all(&folder).unwrap();
@@ -295,7 +296,7 @@ pub(crate) fn an_empty_shop_offers_samples_at_the_press_of_a_button() {
     let stage = Stage::new();
     let service = stage.serve("");
     let mut browser = visit(&service);
-    // What is not known yet is not called empty.
+    // A value that is not known yet is not shown as empty.
     let before = browser.evaluate(
         "fetch('/').then(answer => answer.text()).then(text => new DOMParser().parseFromString(text, 'text/html').querySelector('#products-none').textContent)",
     );

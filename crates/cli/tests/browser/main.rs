@@ -1,6 +1,7 @@
-//! Reports and the page of `serve` in a real browser: they draw themselves, complain about nothing, ask for nothing, and can be read with the keyboard.
+//! Tests reports and the page of `serve` in a real browser: they draw themselves, log no errors, load nothing else, and can be
+//! used with the keyboard.
 //!
-//! Without Chromium these tests are skipped, and counted so; with `FENCEPOST_NO_SKIP` they fail.
+//! Without Chromium these tests are skipped and counted as skipped; with `FENCEPOST_NO_SKIP` they fail.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -116,7 +117,7 @@ fn main() {
         .with_ignored_flag(is_ignored)
     };
     let mut arguments = Arguments::from_args();
-    // Each is a browser of its own: two at a time are enough.
+    // Each test starts its own browser, so two at a time are enough.
     arguments.test_threads = arguments.test_threads.or(Some(2));
     libtest_mimic::run(&arguments, tests.iter().map(trial).collect()).exit();
 }

@@ -1,10 +1,10 @@
-//! What is expected of the matrix of a report.
+//! Tests of the matrix of a report in the browser.
 
 use crate::chromium::Chromium;
 use crate::live::keep;
 use crate::stage::Stage;
 
-/// What a lock is known for can be read as a whole, also where the screen is not wide.
+/// The description of a lock can be read in full, even on a narrow screen.
 pub(crate) fn descriptions_in_the_matrix_are_never_cut() {
     let stage = Stage::new();
     let report = stage.path("report.html");

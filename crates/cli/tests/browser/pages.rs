@@ -1,4 +1,4 @@
-//! What is expected of a page.
+//! Tests of report pages in the browser.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -33,7 +33,7 @@ fn open(page: &Page<'_>) -> Opened {
     }
 }
 
-/// A report of a real race, by the real program.
+/// Writes a report of a real race, with the real program.
 fn race(arguments: &str, file: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
     command
@@ -115,7 +115,7 @@ pub(crate) fn a_report_of_the_program_draws_itself() {
     let rows = browser.evaluate("document.querySelectorAll('#retry tbody tr').length");
     let runs = browser.evaluate("document.querySelectorAll('.matrix button').length");
     assert_eq!((rows, runs), (4.into(), 4.into()));
-    // A round is a part of a longer history, and starts at zero all the same.
+    // A round is part of a longer history, but starts at zero nevertheless.
     browser.evaluate("location.hash = 'run=safe.line'");
     browser.wait_for("document.querySelector('#h-r').textContent === 'safe, waiting line'");
     let first = browser.text("#storylist time");
@@ -138,7 +138,7 @@ pub(crate) fn ways_of_waiting_count_as_on_the_terminal() {
     assert_eq!(browser.troubles(), NOTHING);
 }
 
-/// The other tests rest on this one: a list of troubles that is always empty would show nothing.
+/// The other tests rely on this one: a list of troubles that is always empty would show nothing.
 pub(crate) fn what_a_page_should_not_do_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.html");
@@ -165,7 +165,7 @@ pub(crate) fn what_a_page_should_not_do_is_noticed() {
     }
 }
 
-/// How many pixels of the lanes have the colour of proof: `--bad-fill` of the light theme.
+/// Counts the pixels of the lanes in the colour of proof: `--bad-fill` of the light theme.
 pub(crate) const RED: &str = "(() => {
     const drawn = document.querySelector('#lanes .lanes-view canvas');
     const { width, height } = drawn;

@@ -1,4 +1,4 @@
-//! A saved history, judged again.
+//! Tests of `check`, which judges a saved history again.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ fn check(history: &Path, more: &str) -> Ran {
     finish(command.output().unwrap())
 }
 
-/// Wherever the line is broken.
+/// Returns whether the output contains these words, wherever lines are broken.
 fn says(ran: &Ran, words: &str) -> bool {
     let text: Vec<&str> = ran.stdout.split_whitespace().collect();
     text.join(" ").contains(words)
@@ -123,7 +123,7 @@ fn a_file_that_ends_early_is_judged_as_far_as_it_goes() {
     );
     assert!(says(&ran, "no verdict was recorded."), "{}", ran.stdout);
 
-    // Cut in the middle of the kill: what lacks its witness shows nothing.
+    // Cut in the middle of the kill: without its witness, the run shows nothing.
     let kill = lines
         .iter()
         .position(|line| line.contains(r#""fault":"killed""#))

@@ -1,4 +1,4 @@
-//! The doctor at the bed of real servers, each with something the matter with it, and of one with nothing.
+//! Tests of `doctor` on real servers, healthy and with one problem each.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ mod zookeeper;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A private server and a connection of the test's own; `None`, said aloud, where none is installed.
+/// A private server and a separate connection to it. If none is installed, the test says so and is skipped.
 struct Patient {
     server: Redis,
     connection: Connection,
@@ -66,7 +66,7 @@ impl Patient {
         Seen::at(&self.server.url())
     }
 
-    /// As a user who may do all but this.
+    /// Runs the doctor as a user with these rights only.
     fn seen_by(&mut self, rights: &str) -> Seen {
         self.tell("ACL SETUSER shop reset");
         self.tell(&format!("ACL SETUSER shop on >hunter2 {rights}"));
@@ -79,7 +79,7 @@ impl Patient {
     }
 }
 
-/// What the doctor says, twice: to people and to programs.
+/// The doctor's output for people and for programs.
 struct Seen {
     ran: Ran,
     report: Json,
@@ -87,7 +87,7 @@ struct Seen {
 
 impl Seen {
     fn at(store: &str) -> Self {
-        // How fast a server answers beside other tests is not what these are about.
+        // The response time of a server beside other tests is not what is tested.
         let store = &format!("{store} --slow 1h");
         let json = run(&format!("doctor --json --store {store}"));
         assert_eq!(json.stderr, "", "{}", json.stdout);
@@ -99,13 +99,13 @@ impl Seen {
         for text in [&ran.stdout, &json.stdout] {
             assert!(!text.contains("hunter2"), "{text}");
         }
-        // A title is as long as the name of the store.
+        // The length of a title depends on the name of the store.
         let mut lines = ran.stdout.lines().skip(1);
         assert!(lines.all(|line| line.chars().count() <= 100));
         Self { ran, report }
     }
 
-    /// What is neither fine nor unknown: `danger eviction`.
+    /// Returns everything that is neither fine nor unknown, such as `danger eviction`.
     fn troubles(&self) -> Vec<String> {
         self.all()
             .into_iter()
@@ -258,7 +258,7 @@ fn a_server_that_evicts_is_a_danger_with_figures() {
         .says("It deletes keys with a TTL only, and every lock has one.");
     patient.tell("CONFIG SET maxmemory-policy noeviction");
     patient.tell("CONFIG SET maxmemory 0");
-    // So much that the server's own buffers, which come and go, do not matter.
+    // Enough data that the server's own buffers, which vary, do not matter.
     let fill = "for i = 1, 30000 do redis.call('SET', i, string.rep('x', 1000)) end";
     patient.connection.ask(&["EVAL", fill, "0"]).unwrap();
     let used: u64 = patient.info("used_memory").parse().unwrap();

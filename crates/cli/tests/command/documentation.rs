@@ -1,4 +1,4 @@
-//! What the pages promise of a command is what the table says that `run-all` is held against.
+//! Compares the verdicts that the documentation promises for commands with the table of expectations.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ fn race(lock: &str) -> Option<Outcome> {
     sale::expectation::expected(&Sale::new(strategy::find(lock)?, 1))
 }
 
-/// What stands between backticks.
+/// Returns the text between backticks.
 fn spans(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
@@ -53,14 +53,14 @@ fn the_matrix_of_the_comparison_is_the_table_of_expectations() {
     assert_eq!(seen, strategy::ALL.len());
 }
 
-/// The verdict that the table expects of a command, if it has only words that decide it.
+/// Returns the verdict that the table expects of a command, if all its arguments are known.
 fn expected(command: &str) -> Option<Outcome> {
     let mut words = command.split(' ').skip(1);
     let name = words.next()?;
     let mut rest: Vec<&str> = words.collect();
     let lock = rest.iter().position(|word| word.starts_with("--lock="));
     let lock = lock.map(|at| rest.remove(at).trim_start_matches("--lock="));
-    // These locks are the database's own: the table expects the same wherever they can be.
+    // These are locks of the database itself, for which the table expects the same on every store.
     if let [.., "--store", "postgres"] = rest.as_slice() {
         rest.truncate(rest.len() - 2);
     }

@@ -1,4 +1,4 @@
-//! `--report` and `--trace`: files that say what the screen says.
+//! Tests of `--report` and `--trace`: the files agree with the terminal output.
 
 use std::fs;
 

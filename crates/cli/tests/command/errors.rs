@@ -1,4 +1,4 @@
-//! What is wrong is said plainly, with what to do, before anything runs.
+//! Tests of errors in arguments: each says what is wrong and what to do, before anything runs.
 
 use crate::{fencepost, finish, run};
 
@@ -79,7 +79,7 @@ fn a_number_out_of_range_gets_the_range() {
             said.starts_with(&format!("error: {what}\n")),
             "{arguments}: {said}"
         );
-        // The range, and the help that has the flag.
+        // The range, and the help that describes the flag.
         let command = arguments.split(' ').next().unwrap();
         let command = command.replace("http-server", "serve");
         let advice = said.rsplit("\n  try ").next().unwrap().trim();
@@ -91,7 +91,7 @@ fn a_number_out_of_range_gets_the_range() {
     }
 }
 
-/// A flag that has a number never says only that it does not take something.
+/// The error for a flag with a number never says only that the value is not accepted.
 #[test]
 fn every_flag_with_a_number_gives_its_range() {
     let flags = [

@@ -1,4 +1,4 @@
-//! Lock trials as a person meets them: shape and wording, with the figures of the day masked.
+//! Tests of the terminal output of lock trials: shape and wording, with numbers masked.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -251,13 +251,13 @@ fn lines_come_while_the_trial_runs() {
     let refused = |line: &String| line.contains("tries once: refused");
     let seen = lines.map(Result::unwrap).find(refused);
     assert!(seen.is_some());
-    // The lock comes free no earlier than its TTL.
+    // The lock becomes free no earlier than its TTL.
     assert!(
         started.elapsed() < Duration::from_secs(30),
         "{:?}",
         started.elapsed()
     );
-    // Not killed: it has a temporary folder to take along.
+    // Interrupted rather than killed, because it has a temporary folder to remove.
     send(&child, Signal::SIGINT);
     child.wait().unwrap();
 }

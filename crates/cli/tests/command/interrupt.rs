@@ -1,4 +1,4 @@
-//! Ctrl-C, and worse: nothing is left running, nothing is left lying about.
+//! Tests of interrupted and killed runs: no process and no temporary file is left.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -19,8 +19,8 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// The processes whose environment names this folder, or who work in it: the program, and every process it started. (A
-/// Redis server writes its title over its environment.)
+/// Returns the processes whose environment names this folder, or that work in it: the program, and every process it started. (A
+/// Redis server overwrites its environment with its title.)
 pub(crate) fn processes(folder: &Path) -> Vec<i32> {
     let mark = format!("TMPDIR={}", folder.display());
     let pids = std::fs::read_dir("/proc")
@@ -37,14 +37,14 @@ pub(crate) fn processes(folder: &Path) -> Vec<i32> {
     .collect()
 }
 
-/// A race whose temporary files are in `folder`, once everybody was asked to buy.
+/// Starts a race with its temporary files in `folder`, and returns once every process was asked to buy.
 fn race(folder: &Path, arguments: &str) -> Child {
     let child = start(folder, arguments, r#""event":"purchase","#, 20);
     assert_eq!(processes(&folder.join("tmp")).len(), 21);
     child
 }
 
-/// A run whose temporary files are in `folder`, once its history shows this event so many times.
+/// Starts a run with its temporary files in `folder`, and returns once its history contains this event this many times.
 pub(crate) fn start(folder: &Path, arguments: &str, event: &str, times: usize) -> Child {
     let mut command: Command = fencepost(arguments);
     let history = folder.join("run.jsonl");

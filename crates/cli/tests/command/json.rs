@@ -1,4 +1,4 @@
-//! The JSON report keeps its shape.
+//! Tests of the shape of the JSON report.
 
 use serde_json::Value;
 

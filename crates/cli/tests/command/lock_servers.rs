@@ -1,4 +1,4 @@
-//! Trials of locks that are kept by etcd, by ZooKeeper, and by Redis servers of which a majority decides: private ones, and the user's own.
+//! Tests of trials on etcd, ZooKeeper and Redlock, with private servers and with the user's own.
 
 #![cfg(all(feature = "etcd", feature = "zookeeper", feature = "redlock"))]
 
@@ -194,7 +194,7 @@ fn what_these_servers_cannot_do_says_what_can_be_done() {
     }
 }
 
-/// The one before it goes between its look and its watch, and it sleeps for ever.
+/// Its predecessor disappears between its lookup and its watch, and it sleeps for ever.
 #[test]
 fn who_looks_before_it_watches_is_not_woken() {
     tells(

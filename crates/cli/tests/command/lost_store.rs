@@ -1,4 +1,4 @@
-//! A store that forgets the lock while it is held: a replica that takes over, a server that comes back empty.
+//! Tests of trials in which the store forgets a held lock: a replica takes over, or a server comes back empty.
 
 use nix::sys::signal::Signal;
 
@@ -250,7 +250,7 @@ fn a_server_that_forgot_the_lock_and_has_no_vote_lets_nobody_in() {
     );
 }
 
-/// The store is the user's own, and goes away for good when A has the lock.
+/// The store belongs to the user, and disappears for good once A has the lock.
 #[test]
 fn a_store_that_is_lost_during_a_trial_is_not_said_to_have_had_none() {
     let mut redis = fencepost_rig::Redis::start().unwrap();

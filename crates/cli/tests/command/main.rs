@@ -1,4 +1,4 @@
-//! The real program, as a person meets it: what it prints, how it ends, what it leaves behind.
+//! Tests of the real program as its users see it: its output, its exit codes, and what it leaves behind.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -24,7 +24,7 @@ mod suggestions;
 
 use std::process::{Command, Output, Stdio};
 
-/// The program with an environment that says nothing about colours or stores.
+/// Returns a command for the program with an environment without settings for colours or stores.
 fn fencepost(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
     fencepost_rig::with_default_signals(&mut command)
@@ -55,7 +55,7 @@ fn finish(output: Output) -> Ran {
     }
 }
 
-/// The text with every number as `N` and runs of spaces as one: shape and wording without the figures of the day.
+/// Replaces every number by `N` and runs of spaces by one, which leaves shape and wording.
 fn shape(text: &str) -> String {
     let mut shape = String::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Trials on Postgres: a private server, the user's own, and the locks that only a database has.
+//! Tests of trials on Postgres, with a private server and the user's own, and of locks that only a database has.
 
 use std::net::TcpListener;
 use std::process::Stdio;

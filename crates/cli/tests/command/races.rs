@@ -1,4 +1,4 @@
-//! Races and their reports.
+//! Tests of `oversell` and its reports.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -147,7 +147,7 @@ fn all_strategies_stand_side_by_side() {
     );
 }
 
-/// Whether a private server can be started here; says so where it cannot.
+/// Returns whether a private server can be started here. Says so if it cannot.
 fn redis_is_here() -> bool {
     let ran = run("oversell --store redis --concurrency=1 -q");
     if ran.stderr.contains("none is installed") {

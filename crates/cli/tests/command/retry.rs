@@ -1,4 +1,4 @@
-//! What waiting costs.
+//! Tests of `retry`, which compares ways of waiting.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Ran, fencepost, finish, run, shape};
 
-/// Small, but with so much work that everybody meets the lock taken.
+/// A small comparison with enough work that every process finds the lock taken.
 const SMALL: &str = "retry --concurrency=6 --stock=3 --delay=30000 --seed 7041";
 
 fn small(more: &str) -> Ran {
@@ -105,7 +105,7 @@ fn the_document_says_the_same_and_the_history_can_be_judged_again() {
         );
         let idle = run["idle"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&idle), "{idle}");
-        // Six have held the lock and given it back; whoever tried more often did it more often.
+        // Six processes have acquired and released the lock; those that tried more often made more requests.
         assert!(run["lock_ops"].as_u64().unwrap() >= 12);
     }
     assert_eq!(runs[3]["average_retries"], 0.0);
@@ -263,7 +263,7 @@ fn on_redis_the_store_counts_as_many_lock_operations_as_the_table_says() {
         let calls = line.and_then(|line| line.split("calls=").nth(1)?.split(',').next());
         calls.map_or(0, |calls| calls.parse::<u64>().unwrap())
     };
-    // One was asked before the trial began: whether there are scripts at all.
+    // One call was made before the trial, to check whether scripts are supported.
     let counted = calls("cmdstat_evalsha:") + calls("cmdstat_eval:") - 1;
     assert_eq!(told, counted, "{stats}");
 }

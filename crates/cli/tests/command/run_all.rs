@@ -1,4 +1,4 @@
-//! Everything at once: one matrix, files that can be judged again, and a clean end when it is stopped.
+//! Tests of `run-all`: the matrix, files that can be judged again, and a clean end when it is interrupted.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! What the program writes is what the schemas in the repository describe.
+//! Validates what the program writes against the JSON schemas in the repository.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(crate) fn assert_valid(schema: &Validator, what: &str, document: &Value) {
     assert!(errors.is_empty(), "{what}: {errors:?}\n{document:#}");
 }
 
-/// Runs the command with `--json` and `--history`, and holds both against their schemas; then `check` likewise.
+/// Runs the command with `--json` and `--history`, and validates both against their schemas; then does the same with `check`.
 fn keeps_its_word(arguments: &str) {
     let folder = tempfile::tempdir().unwrap();
     let history: PathBuf = folder.path().join("run.jsonl");

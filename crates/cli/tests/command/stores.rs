@@ -1,4 +1,4 @@
-//! Where a trial takes place: private servers that come and go, the user's own, and those that are not there.
+//! Tests of `--store`: private servers, the user's own, and servers that do not exist.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn nothing_is_left(folder: &Path) {
     assert_eq!(files.count(), 0, "no temporary file stays");
 }
 
-/// A race on a private server, once everybody was asked to buy.
+/// Starts a race on a private server, and returns once every process was asked to buy.
 fn race(folder: &Path, history: &Path) -> std::process::Child {
     let child = fencepost("oversell --store redis --concurrency=4 --delay 10000000 --history")
         .arg(history)
@@ -56,7 +56,7 @@ fn race(folder: &Path, history: &Path) -> std::process::Child {
     child
 }
 
-/// The system ends a read from a socket with a time limit when its process is stopped and continued.
+/// The system ends a read from a socket with a timeout when its process is stopped and continued.
 #[test]
 fn a_pause_of_the_lab_never_fails_a_request_to_redis() {
     let server = fencepost_rig::Redis::start().unwrap();

@@ -1,4 +1,4 @@
-//! Somebody else's lock, in a language of its own, put on trial from the command line.
+//! Tests of external locks, written in other languages, that are put on trial from the command line.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::{Ran, fencepost, finish};
 
 const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease.py");
 
-/// Whether it is there; if not, that is said.
+/// Returns whether Python is installed. Says so if it is not.
 fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output().is_ok();
     if !found {
@@ -129,7 +129,7 @@ fn who_cannot_be_started_or_does_not_get_ready_is_told_so_before_the_trial() {
             "sh -c 'echo hello; read more'",
             70,
             "error: the subject did not get ready\n\
-             \x20 where     the subject said what is no message (expected value at line 1 column 1): 'hello'\n",
+             \x20 where     the subject sent an invalid message (expected value at line 1 column 1): 'hello'\n",
         ),
         (
             "sh -c 'echo no database >&2; exit 4'",

@@ -1,4 +1,4 @@
-//! Every command that is suggested can be run: it is accepted, and it can show what it is suggested for.
+//! Tests that every suggested command is accepted and can show what it is suggested for.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -10,22 +10,22 @@ use fencepost_trial::strategy;
 
 use crate::{Ran, run};
 
-/// The commands that a text suggests.
+/// Returns the commands that a text suggests.
 fn commands(text: &str) -> BTreeSet<String> {
     let lines = text.lines().map(|line| line.trim_start());
     let lines = lines.flat_map(|line| line.split(" · "));
     let command = |part: &str| {
         let at = part.find("fencepost ")?;
         let is_label = ["", "next"].contains(&part[..at].trim());
-        // A remark stands apart from its command.
+        // A remark is separated from its command by spaces.
         let command = part[at..].split("   ").next()?;
         is_label.then(|| command.trim_end().to_owned())
     };
     lines.filter_map(command).collect()
 }
 
-/// Runs the command up to where it would write its results, which cannot be: after its words were read and its store was
-/// found, before any process is started.
+/// Runs the command up to the point where it would write its results, which fails: after its arguments were read and its store
+/// was found, but before any process is started.
 fn only_begin(command: &str) -> Ran {
     let words = command.strip_prefix("fencepost ").unwrap();
     let (words, _) = words.split_once(" --report ").unwrap_or((words, ""));
@@ -48,7 +48,7 @@ fn assert_works(command: &str) {
     }
 }
 
-/// What an error says to try instead of a lock: the first of what it offers.
+/// Returns the first alternative that an error suggests for a lock.
 fn advised(stderr: &str) -> &str {
     let (_, advice) = stderr.split_once("  try       ").unwrap();
     let line = advice.lines().next().unwrap();
@@ -78,7 +78,7 @@ fn a_lock_that_does_not_fit_is_answered_with_one_that_does() {
     }
 }
 
-/// Every scenario that needs no server, with every lock that is there: what each suggests.
+/// Returns what every scenario that needs no server suggests, with every available lock.
 fn all_suggestions() -> BTreeSet<String> {
     let scenarios = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
     let mut trials = Vec::new();

@@ -1,4 +1,4 @@
-//! The alert rules, by Prometheus' own tool.
+//! Tests of the alert rules with Prometheus' own tool.
 
 use std::path::Path;
 use std::process::Command;
@@ -44,7 +44,7 @@ pub(crate) fn fire_and_keep_quiet() {
     assert!(is_good, "{said}");
 }
 
-/// For each alert: a rule that never fires and one that always does both fail its tests.
+/// For each alert, a rule that never fires and one that always fires both fail its tests.
 pub(crate) fn tests_notice_a_wrong_rule() {
     let tests = yaml("prometheus/alerts_test.yml");
     for Alert { name, rule, .. } in alerts() {
@@ -67,7 +67,7 @@ pub(crate) fn tests_notice_a_wrong_rule() {
                 rule["expr"] = expr.into();
             }
             let folder = tempfile::tempdir().unwrap();
-            // What is JSON is YAML.
+            // JSON is valid YAML.
             let write = |file, content: Value| {
                 std::fs::write(folder.path().join(file), content.to_string()).unwrap();
             };

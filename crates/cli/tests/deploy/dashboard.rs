@@ -1,4 +1,4 @@
-//! The dashboard, as Grafana finds it.
+//! Tests that Grafana can be provisioned with the dashboard.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(crate) fn can_be_provisioned() {
             assert_eq!(target["datasource"]["uid"], *source, "{target}");
         }
     }
-    // Where the compose file mounts it is where Grafana is told to look.
+    // The compose file mounts it where Grafana is configured to look.
     let provider = yaml("grafana/provisioning/dashboards/checkout.yml");
     let path = provider["providers"][0]["options"]["path"]
         .as_str()

@@ -1,4 +1,4 @@
-//! The files in deploy/, as data.
+//! Reads the files in `deploy/` as data.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(crate) fn yaml(path: &str) -> Value {
     serde_saphyr::from_str(&text(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// An alert, as its rule has it.
+/// An alert, as defined by its rule.
 pub(crate) struct Alert {
     pub(crate) name: String,
     pub(crate) expr: String,
@@ -39,7 +39,7 @@ pub(crate) fn alerts() -> Vec<Alert> {
     alerts
 }
 
-/// Every query of the dashboard with the title of its panel, as Grafana would send it.
+/// Returns every query of the dashboard with the title of its panel, as Grafana would send it.
 pub(crate) fn queries() -> Vec<(String, String)> {
     let dashboard: Value = serde_json::from_str(&text("grafana/dashboards/checkout.json")).unwrap();
     let mut queries = Vec::new();

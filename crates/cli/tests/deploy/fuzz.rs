@@ -1,4 +1,4 @@
-//! Schemathesis reads /openapi.json and asks whatever comes to its mind: the service keeps to its own description.
+//! Fuzzes the service with Schemathesis, which generates requests from /openapi.json and checks the answers against it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::stage::Stage;
 
-/// What is asked, and which checks are left out.
+/// The paths to test, and the checks to leave out.
 const PARTS: [(&str, &[&str]); 2] = [
-    // Not the stream of events, which does not end.
+    // Excludes the stream of events, which does not end.
     ("^/(?!v1/(checkout|events))", &[]),
-    // The description cannot say everything: that a product stands in an order once, that an order has 100 items *in all*.
-    // Such a request is valid by the schema, and is refused.
+    // The description cannot express everything, such as that a product occurs only once in an order, or that an order has at
+    // most 100 items *in total*. Such a request is valid by the schema, but is refused.
     (
         "^/v1/checkout",
         &["--exclude-checks", "positive_data_acceptance"],
@@ -34,7 +34,7 @@ pub(crate) fn keeps_to_its_description() {
     );
     let stage = Stage::new();
     let service = stage.serve("--lab --quiet --log text");
-    // What the examples in the description order, so that they come further than "no such product".
+    // The products that the examples in the description order, so that they get further than "no such product".
     let example = json!({"product_id": "lamp-7", "shop_id": "lamp-7", "name": "Lamp", "price_cents": 1990, "stock": 1_000_000_000});
     assert_eq!(service.client.post("/v1/products", &example).status, 201);
     for (paths, left_out) in PARTS {
@@ -48,7 +48,7 @@ pub(crate) fn keeps_to_its_description() {
         let cases = said.lines().find(|line| line.contains(" generated"));
         println!("schemathesis, {paths}: {}", cases.unwrap().trim());
     }
-    // It is still there, whole, and found nothing wrong with itself.
+    // The service is still running, and reports no inconsistency.
     assert_eq!(service.client.get("/readyz").status, 200);
     service.adds_up();
     let log = stage.read("stderr");

@@ -1,4 +1,4 @@
-//! The image and the compose file, as far as they can be tried without Docker: whatever they name is there and means something.
+//! Tests of the image and the compose file as far as possible without Docker: everything that they name exists and is valid.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ fn services() -> Map<String, Value> {
     compose["services"].as_object().unwrap().clone()
 }
 
-/// Whose command is one of ours.
+/// Returns the services whose command is one of ours.
 fn ours() -> Vec<(String, Vec<String>)> {
     let services = services().into_iter();
     let of_our_image = services.filter(|(_, service)| {
@@ -46,7 +46,7 @@ pub(crate) fn every_flag_is_one() {
             assert!(known.contains(&**flag), "{name}: {flag} is not in --help");
         }
     }
-    // And together they are understood: what stops it is only that others could reach it without a token.
+    // Together the flags are accepted. The service refuses only because others could reach it without a token.
     let (_, words) = ours()
         .into_iter()
         .find(|(name, _)| name == "checkout")
@@ -54,7 +54,7 @@ pub(crate) fn every_flag_is_one() {
     let (code, _, said) = stage.run(&words.join(" "));
     assert_eq!(code, 64, "{said}");
     assert!(said.contains("FENCEPOST_ADMIN_TOKEN"), "{said}");
-    // What it is told by the environment is what it reads there.
+    // The variables that it is given are the ones that it reads.
     let environment = services()["checkout"]["environment"]
         .as_object()
         .unwrap()
@@ -83,7 +83,7 @@ pub(crate) fn every_path_is_there() {
             .flat_map(Map::keys)
         {
             let other = services().remove(other).unwrap();
-            // Whose health is waited for must have some; ours has it from its image.
+            // A service whose health others wait for must have a health check; ours has it from its image.
             assert!(
                 !other["healthcheck"].is_null() || !other["build"].is_null(),
                 "{name}"
@@ -100,7 +100,7 @@ pub(crate) fn every_path_is_there() {
         config.contains("--config.file=/etc/prometheus/prometheus.yml"),
         "{config}"
     );
-    // By name, not by one address: whoever starts three instances has three watched.
+    // By name rather than by address, so that all instances are watched.
     let found = &yaml("prometheus/prometheus.yml")["scrape_configs"][0]["dns_sd_configs"][0];
     let command = services()["checkout"]["command"].to_string();
     assert_eq!(found["names"], serde_json::json!(["checkout"]));
@@ -154,7 +154,7 @@ pub(crate) fn no_secret_has_a_default() {
     assert_eq!(asked, names, "compose.yml and .env.example");
 }
 
-/// The service needs up to 17 s when something hangs; its own tests hold it to 20.
+/// The service needs up to 17 s if something hangs; its own tests allow 20.
 pub(crate) fn nobody_is_killed_while_it_stops() {
     let grace = services()["checkout"]["stop_grace_period"].clone();
     let seconds = grace.as_str().and_then(|text| text.strip_suffix('s'));
@@ -188,7 +188,7 @@ pub(crate) fn runs_as_nobody_special() {
     );
 }
 
-/// The very words of the image: they say "healthy" of a service that is ready, and of nothing else.
+/// Runs the exact command of the image: it reports "healthy" for a service that is ready, and for nothing else.
 pub(crate) fn its_healthcheck_tells() {
     let dockerfile = text("Dockerfile");
     let check = dockerfile.split("HEALTHCHECK").nth(1).unwrap();

@@ -1,6 +1,6 @@
-//! What surrounds the service: alerts, dashboard, image, compose file, and what its description promises to strangers.
+//! Tests of what surrounds the service: alerts, dashboard, image, compose file and API description.
 //!
-//! Without Prometheus or schemathesis (`cargo xtask prepare` brings both) their tests are skipped, and counted so.
+//! Without Prometheus or Schemathesis (`cargo xtask prepare` installs both) their tests are skipped and counted as skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -80,7 +80,7 @@ fn main() {
     all.extend(trials(WITH_PROMETHEUS, prometheus::is_installed()));
     all.extend(trials(WITH_SCHEMATHESIS, fuzz::is_installed()));
     let mut arguments = Arguments::from_args();
-    // Each starts servers of its own: two at a time are enough.
+    // Each test starts its own servers, so two at a time are enough.
     arguments.test_threads = arguments.test_threads.or(Some(2));
     libtest_mimic::run(&arguments, all).exit();
 }

@@ -1,4 +1,4 @@
-//! A Prometheus of one test's own.
+//! Starts a private Prometheus for one test.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,16 +18,16 @@ pub(crate) fn is_installed() -> bool {
         .all(|program| version(program).is_ok())
 }
 
-/// Killed when it is dropped.
+/// A Prometheus process that is killed when it is dropped.
 pub(crate) struct Prometheus {
     _process: Child,
     address: SocketAddr,
-    // After the process: removed when nobody works in it any more.
+    // Dropped after the process, so that the folder is removed when nothing uses it any more.
     _folder: tempfile::TempDir,
 }
 
 impl Prometheus {
-    /// As deployed, only of another address and more often. Returns when it has read a service there.
+    /// Starts Prometheus as deployed, but with another address and a shorter interval. Returns once it has scraped the service.
     pub(crate) fn reads(service: SocketAddr) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = files::yaml("prometheus/prometheus.yml");
@@ -67,7 +67,7 @@ impl Prometheus {
         this
     }
 
-    /// What the query comes to now; an error is a query that is not one.
+    /// Returns the current result of a query, or an error if the query is invalid.
     pub(crate) fn query(&self, expr: &str) -> Result<Vec<Value>, String> {
         let path = format!("/api/v1/query?query={}", encoded(expr));
         let answer = self.try_get(&path).ok_or("no answer")?;
@@ -81,7 +81,7 @@ impl Prometheus {
         self.try_get(path).unwrap()
     }
 
-    /// In HTTP/1.0, where answers come in one piece.
+    /// Uses HTTP/1.0, where answers come in one piece.
     fn try_get(&self, path: &str) -> Option<Value> {
         let mut stream = TcpStream::connect(self.address).ok()?;
         stream.set_read_timeout(Some(LONG)).ok()?;

@@ -1,4 +1,4 @@
-//! Every metric that alerts and dashboard speak of is there, and every query of them has an answer.
+//! Tests that every metric in alerts and dashboard exists, and that every query has a result.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use crate::files::{alerts, queries};
 use crate::prometheus::Prometheus;
 use crate::stage::{Service, Stage, at_once, until};
 
-/// A service that is well has no such answers, and so no series of them: any answer has to do.
+/// A healthy service has no such answers, and so no series for them. Any answer is used instead.
 const FAULTS: &str = r#"status=~"5..""#;
 const ANSWERS: &str = r#"status=~"...""#;
 
-/// Something of everything: contention, refusals, each ending of a reservation, an answer of each kind.
+/// Causes some of everything: contention, refusals, each end of a reservation, and each kind of answer.
 fn traffic(service: &Service) {
     if service.client.get("/v1/products/hot").status == 404 {
         service.put_in("hot", 1_000_000);
@@ -31,7 +31,7 @@ fn traffic(service: &Service) {
     service.client.get("/no-such-page");
 }
 
-/// `checkout_…` and `fencepost_…` in an expression, as they stand in /metrics.
+/// Returns the `checkout_…` and `fencepost_…` metrics in an expression, as they appear in /metrics.
 fn metrics_of(expr: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = expr.split(|c| !is_part(c));
@@ -53,7 +53,7 @@ pub(crate) fn every_metric_exists() {
         .for_each(|alert| wanted.extend(metrics_of(&alert.expr)));
     assert!(wanted.len() >= 15, "{wanted:?}");
     let mut missing = Vec::new();
-    // The lock of the sweep is renewed after a while; then there is everything.
+    // The lock of the sweep is renewed after a while; then all metrics exist.
     until("every metric that is used is there", || {
         let text = service.client.get("/metrics").body;
         let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
@@ -73,10 +73,10 @@ pub(crate) fn every_query_answers() {
     let prometheus = Prometheus::reads(service.client.0);
     let mut questions: Vec<(String, String)> = queries();
     for alert in alerts() {
-        // In a healthy service no alert fires: the whole expression is a valid one, and empty.
+        // In a healthy service no alert fires: the whole expression is valid, and its result is empty.
         let fires = prometheus.query(&alert.expr);
         assert!(fires.is_ok(), "{}: {fires:?}", alert.name);
-        // What it compares must have data, or it could never fire.
+        // The metrics it compares must have data, or it could never fire.
         let compared = measured(&alert.expr)
             .into_iter()
             .map(|part| part.replace(FAULTS, ANSWERS));
@@ -98,7 +98,7 @@ pub(crate) fn every_query_answers() {
     no_alert_fires(&prometheus);
 }
 
-/// The sides of an alert's expression that are held against a number.
+/// Returns the sides of an alert's expression that are compared with a number.
 fn measured(expr: &str) -> Vec<String> {
     let parts = expr.split(" and ");
     let parts = parts.flat_map(|part| part.split("\nand "));
@@ -115,7 +115,7 @@ fn measured(expr: &str) -> Vec<String> {
     sides.collect()
 }
 
-/// Prometheus has loaded the rules, and finds nothing wrong with a service that is well.
+/// Checks that Prometheus has loaded the rules, and that none fires for a healthy service.
 fn no_alert_fires(prometheus: &Prometheus) {
     let mut rules = prometheus.get("/api/v1/rules");
     until("every rule was evaluated", || {

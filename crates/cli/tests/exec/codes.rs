@@ -1,4 +1,4 @@
-//! How `exec` ends, and what it says: every code, every fault.
+//! Tests of the exit codes and messages of `exec`, for every kind of failure.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;

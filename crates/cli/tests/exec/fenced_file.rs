@@ -1,4 +1,4 @@
-//! A file that takes lines only from the highest fence it has seen, and a command that writes to it.
+//! A file that accepts lines only from the highest fence it has seen, and a command that writes to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use crate::stage::{Play, Stage};
 
 const VARIABLE: &str = "FENCEPOST_TEST_WRITER";
 
-/// Appends a line `FENCE TEXT`, or refuses it: the check and the writing are one step.
+/// Appends a line `FENCE TEXT`, or refuses it. The check and the write are one step.
 fn write(path: &Path, fence: Fence, text: &str) -> bool {
     let file = OpenOptions::new()
         .create(true)
@@ -38,7 +38,7 @@ pub(crate) fn fence_of(line: &str) -> Fence {
     line.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// Not a test of its own: the part of the command, played by this program when it is started as one.
+/// Not a real test: this program plays the command when it is started as one.
 #[test]
 fn plays_the_writer() {
     let Ok(file) = std::env::var(VARIABLE) else {
@@ -61,7 +61,7 @@ fn plays_the_writer() {
     }
 }
 
-/// `exec` around a command that writes a line every 10 ms to the fenced file `file`.
+/// Starts `exec` with a command that writes a line every 10 ms to the fenced file `file`.
 pub(crate) fn writer(stage: &Stage, flags: &str) -> Play {
     let program = std::env::current_exe().unwrap();
     let mut arguments = vec!["exec", "--name", "shared"];
@@ -80,10 +80,10 @@ pub(crate) fn writer(stage: &Stage, flags: &str) -> Play {
     stage.start_command(command)
 }
 
-/// The fences in the file, each once, in the order of their first lines; every line of one stands together.
+/// Returns the fences in the file in the order of their first lines, each once. All lines of a fence must be contiguous.
 pub(crate) fn fences(stage: &Stage) -> Vec<Fence> {
     let all = stage.read("file");
-    // Somebody may be writing the last line.
+    // A process may be writing the last line.
     let whole = all.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let mut fences: Vec<Fence> = whole.lines().map(fence_of).collect();
     assert!(

@@ -1,4 +1,4 @@
-//! `exec` killed, or its warden: nothing of the command survives.
+//! Tests that nothing of the command survives if `exec` or its warden is killed.
 
 use nix::sys::signal::Signal;
 
@@ -42,7 +42,7 @@ fn everything_dies_with_the_warden_too() {
 #[test]
 fn exec_killed_while_it_waits_leaves_nobody() {
     let stage = Stage::new();
-    // The shell becomes the sleeper: they are as many now as later.
+    // The shell becomes the sleeper, so the number of processes does not change.
     let _holder = stage.shell("--name deploy --ttl 60s", "echo > held; exec sleep 1000");
     stage.until_lines("held", 1);
     let before = stage.processes().len();

@@ -1,4 +1,4 @@
-//! `fencepost locks`: what it shows, what it ends, how it asks.
+//! Tests of `fencepost locks`: its listing, forced releases, and confirmation.
 
 use crate::stage::{Play, Stage, shape, until};
 
@@ -215,7 +215,7 @@ fn what_cannot_be_done_is_said_as_everywhere() {
     }
 }
 
-/// A file of version 1 is used by earlier programs, which refuse it once it is of version 2.
+/// Earlier programs use a file of version 1, and refuse it once it is of version 2.
 #[test]
 fn looking_leaves_a_file_of_an_earlier_version_as_it_is() {
     let stage = Stage::new();

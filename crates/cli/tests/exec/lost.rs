@@ -1,5 +1,5 @@
-//! When the lock is lost: the command is stopped before somebody else can have it, and where that is not possible, the
-//! fenced file refuses it.
+//! Tests of lost locks: `exec` stops the command before another process can get the lock. If that is not possible, the fenced
+//! file refuses the command's writes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::fenced_file::{fences, writer};
 use crate::stage::{Play, Ran, Stage, is_running, shape, state, until};
 
-/// Keeps every other program from writing to the file of locks, as a store that does not answer.
+/// Prevents every other program from writing to the lock file, like a store that does not answer.
 struct CutOff(rusqlite::Connection);
 
 impl CutOff {
@@ -31,7 +31,7 @@ fn lines(stage: &Stage, ran: &Ran) -> Vec<String> {
         .collect()
 }
 
-/// What this play says before its lease ends.
+/// Returns whether this line is printed before the lease ends.
 fn is_in_time(line: &str) -> bool {
     line.ends_with(" before the lease ends")
 }
@@ -45,7 +45,7 @@ fn next_writer(stage: &Stage) -> Play {
 #[test]
 fn a_command_cut_off_from_the_store_is_gone_before_the_next_begins() {
     let stage = Stage::new();
-    // Time enough to end by itself, also on a busy machine.
+    // Time enough to exit by itself, even on a busy machine.
     let first = writer(&stage, "--ttl 5s --grace 2s");
     stage.until_lines("file", 5);
     let next = next_writer(&stage);
@@ -159,7 +159,7 @@ fn who_ignores_sigterm_is_killed_in_time() {
     stage.until_empty();
 }
 
-/// Starts a child, one that left the session, and an orphan in a group of its own, and names them all.
+/// Starts a child, a process that left the session, and an orphan in its own group, and records their ids.
 pub(crate) const FAMILY: &str = "
     sleep 1000 & echo $! >> family
     setsid sleep 1000 & echo $! >> family
@@ -168,7 +168,7 @@ pub(crate) const FAMILY: &str = "
     echo $$ >> family
     while :; do sleep 0.1; done";
 
-/// The processes of [`FAMILY`], once they all run.
+/// Returns the processes of [`FAMILY`], once all of them run.
 pub(crate) fn family(stage: &Stage) -> Vec<i32> {
     stage.until_lines("family", 4);
     let all: Vec<i32> = stage

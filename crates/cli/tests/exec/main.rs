@@ -1,4 +1,4 @@
-//! `fencepost exec` and `fencepost locks` as people meet them: real processes, real signals, a real terminal.
+//! Tests of `fencepost exec` and `fencepost locks` with real processes, real signals and a real terminal.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! The same with locks in Redis, behind a network that fails.
+//! Tests of `exec` with locks in Redis, behind a network that fails.
 
 use fencepost_rig::{Direction, Proxy, Redis};
 use nix::sys::signal::Signal;
@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use crate::fenced_file::{fences, writer};
 use crate::stage::{Play, Stage, signal, until};
 
-/// How often: once among the tests, twenty times in the soak.
+/// Returns how often a test runs: once normally, twenty times in a soak.
 fn rounds() -> usize {
     if fencepost_rig::is_soak() { 20 } else { 1 }
 }

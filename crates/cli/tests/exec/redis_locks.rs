@@ -1,4 +1,4 @@
-//! Looking at locks in a Redis that others use, too.
+//! Tests of `locks` on a Redis server that other programs use, too.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn a_release_that_was_not_answered_may_have_happened() {
     let stage = Stage::with_store(format!("redis://{}", proxy.address()));
     let value = format!("{} 5 60000 1 host:1", "a".repeat(32));
     ask(&server, &["SET", "deploy", &value, "PX", "60000"]);
-    // Nothing but the release names the owner.
+    // Only the release names the owner.
     proxy.judge(Direction::ToServer, |message| {
         let owner = "a".repeat(32);
         let is_release = message.windows(32).any(|part| part == owner.as_bytes());

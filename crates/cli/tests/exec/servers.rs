@@ -1,4 +1,4 @@
-//! The same with locks in other servers: two commands take turns, and `locks` sees who holds and who waits.
+//! Tests of `exec` and `locks` on the other servers: two commands take turns, and `locks` shows holders and waiters.
 
 #![cfg(any(
     feature = "postgres",
@@ -41,7 +41,7 @@ fn of_postgres() {
     two_commands_take_turns(server.url());
 }
 
-/// An operator who is told to stop a program has to see which one that is.
+/// An operator who is asked to stop a program must see which one it is.
 #[cfg(feature = "postgres")]
 #[test]
 fn a_program_of_the_other_kind_is_seen_though_no_lock_is_granted_beside_it() {
@@ -65,7 +65,7 @@ fn a_program_of_the_other_kind_is_seen_though_no_lock_is_granted_beside_it() {
     assert_eq!(holder.code(), 0, "{}", holder.stderr);
 }
 
-/// Whichever command comes first makes the tables, and none makes them unasked.
+/// The first command creates the tables, but only on request.
 #[cfg(feature = "postgres")]
 #[test]
 fn of_a_table_that_is_made_when_it_is_asked_for() {
@@ -105,7 +105,7 @@ fn of_etcd() {
 fn of_zookeeper() {
     let server = fencepost_rig::Zookeeper::start().unwrap();
     two_commands_take_turns(format!("zk://{}", server.address()));
-    // Longer than a session lasts by default, and longer than this server allows one to last.
+    // Longer than a default session, and longer than this server allows.
     let stage = Stage::with_store(format!("zk://{}", server.address()));
     let with_ttl = |ttl| stage.run(&["exec", "--name", "long", "--ttl", ttl, "--", "true"]);
     let longer = with_ttl("20s");
@@ -119,7 +119,7 @@ fn of_zookeeper() {
     );
 }
 
-/// What can never work is not a store that is away.
+/// An address that can never work is not reported as an unavailable store.
 #[cfg(all(feature = "redlock", feature = "etcd", feature = "zookeeper"))]
 #[test]
 fn an_address_that_cannot_be_is_an_error_of_usage() {
@@ -165,7 +165,7 @@ mod of_redlock {
     const HOLD: &str =
         "echo $FENCEPOST_FENCE; echo > held; while test ! -e go; do sleep 0.01; done";
 
-    /// One of the servers dies meanwhile, and nobody notices. There is no line, and nobody is told of one.
+    /// One of the servers dies meanwhile, and nobody notices. There is no line, and the output mentions none.
     #[test]
     fn two_commands_take_turns_and_one_server_dies() {
         let (mut servers, address) = servers();

@@ -1,4 +1,4 @@
-//! Signals to `exec` reach the command, once each, and the command decides.
+//! Tests that signals to `exec` reach the command exactly once, and that the command decides what to do.
 
 use fencepost_rig::with_default_signals;
 use nix::sys::signal::Signal;
@@ -8,7 +8,7 @@ use crate::stage::{Play, Stage, state, until};
 #[test]
 fn what_exec_gets_the_command_gets() {
     let stage = Stage::new();
-    // Without a program of its own: a shell that is just starting one may lose a signal (dash while its vfork is under way).
+    // The script starts no program: a shell that is just starting one may lose a signal (dash during its vfork).
     let script = "
         for name in INT TERM HUP QUIT USR1 USR2; do trap \"echo $name >> got\" $name; done
         echo > ready; while [ ! -e go ]; do :; done; exit 7";
@@ -78,7 +78,7 @@ fn whoever_is_interrupted_while_it_waits_leaves_the_line() {
 #[test]
 fn a_pause_pauses_the_command_and_it_goes_on_with_exec() {
     let stage = Stage::new();
-    // Waits without a child of its own: one that is paused between its birth and its program keeps the shell from pausing.
+    // Waits without a child: one that is paused between its fork and its exec keeps the shell from pausing.
     let script = "mkfifo go; echo $$ > pid; read x < go; exit 5";
     let play = stage.shell("--name deploy --ttl 60s", script);
     stage.until_lines("pid", 1);
@@ -96,10 +96,10 @@ fn a_pause_pauses_the_command_and_it_goes_on_with_exec() {
     assert_eq!((ran.code(), ran.stderr.as_str()), (5, ""));
 }
 
-/// `exec` around a shell script, started by a shell that ignores these signals.
+/// Starts `exec` with a shell script, from a shell that ignores these signals.
 fn deaf_to(signals: &str, stage: &Stage, script: &str) -> Play {
     let mut command = std::process::Command::new("sh");
-    // A shell cannot make anybody hear again what it was started deaf to.
+    // A shell cannot restore a signal that was ignored when it was started.
     with_default_signals(&mut command);
     let exec = stage.fencepost(&["exec", "--name", "deploy", "--wait", "60s", "--"]);
     let deaf = format!("trap '' {signals}; exec \"$@\"");
@@ -116,12 +116,12 @@ fn deaf_to(signals: &str, stage: &Stage, script: &str) -> Play {
     stage.start_command(command)
 }
 
-/// As `nohup` does.
+/// Ignores SIGHUP, as `nohup` does.
 fn with_nohup(stage: &Stage, script: &str) -> Play {
     deaf_to("HUP", stage, script)
 }
 
-/// Whether a process ignores a signal, as the kernel says.
+/// Returns whether a process ignores a signal, according to the kernel.
 fn ignores(pid: i32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("SigIgn:"));
@@ -164,7 +164,8 @@ fn the_command_ignores_nothing_that_was_not_ignored_at_the_start() {
     for line in ran.stdout.lines() {
         let (what, mask) = line.split_once(':').unwrap();
         let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
-        // Signals 32 and beyond are for libraries and the runtime of the C library: no program may set 32 and 33, also not to what it was.
+        // Signals from 32 on are reserved for libraries and the C runtime. No program may set 32 and 33, not even to their
+        // previous action.
         assert_eq!(mask & 0x7fff_ffff, 0, "{what}");
     }
     assert_eq!(ran.stdout.lines().count(), 2, "{}", ran.stdout);

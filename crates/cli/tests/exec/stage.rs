@@ -1,4 +1,4 @@
-//! A file of locks in a folder that vanishes, programs that use it, and eyes for the processes they start.
+//! A lock file in a temporary folder, programs that use it, and functions that inspect their processes.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -10,10 +10,10 @@ use fencepost_rig::with_default_signals;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Whatever does not happen within this time never will.
+/// The time after which a test gives up.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Names the stage in the environment of everybody on it.
+/// The environment variable that identifies all processes of a stage.
 const MARK: &str = "FENCEPOST_TEST_STAGE";
 
 pub(crate) struct Stage {
@@ -28,7 +28,7 @@ impl Stage {
         Self { folder, store }
     }
 
-    /// With locks in another store than a file.
+    /// Creates a stage with locks in a store other than a file.
     pub(crate) fn with_store(store: String) -> Self {
         let mut stage = Self::new();
         stage.store = store;
@@ -43,7 +43,7 @@ impl Stage {
         std::fs::read_to_string(self.path(file)).unwrap_or_default()
     }
 
-    /// The program, with this stage's locks, an environment that says nothing else, and no signal ignored.
+    /// Returns a command for the program with this stage's locks, a clean environment, and default signal actions.
     pub(crate) fn fencepost(&self, arguments: &[&str]) -> Command {
         self.program(Path::new(env!("CARGO_BIN_EXE_fencepost")), arguments)
     }
@@ -64,12 +64,12 @@ impl Stage {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         self.start(arguments).end()
     }
 
-    /// `exec` around a shell script.
+    /// Starts `exec` with a shell script.
     pub(crate) fn shell(&self, flags: &str, script: &str) -> Play {
         let mut arguments = vec!["exec"];
         arguments.extend(flags.split_whitespace());
@@ -82,7 +82,7 @@ impl Stage {
     }
 
     pub(crate) fn start_command(&self, mut command: Command) -> Play {
-        // Whatever it does to its group, this program is not in it.
+        // The program gets its own process group, so that signals to it do not hit this program.
         command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -90,12 +90,12 @@ impl Stage {
         Play(Some(command.spawn().unwrap()))
     }
 
-    /// Waits until a file has so many lines.
+    /// Waits until a file has this many lines.
     pub(crate) fn until_lines(&self, file: &str, count: usize) {
         until(file, || self.read(file).lines().count() >= count);
     }
 
-    /// Everybody who runs on this stage: the programs and all they started.
+    /// Returns all processes of this stage: the programs and everything they started.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let mark = format!("{MARK}={}", self.folder.path().display());
         let pids = std::fs::read_dir("/proc").unwrap();
@@ -110,7 +110,7 @@ impl Stage {
         until("nobody is left", || self.processes().is_empty());
     }
 
-    /// Who waits for this lock.
+    /// Returns the number of waiters for this lock.
     pub(crate) fn waiting(&self, name: &str) -> usize {
         let shown = self.run(&["locks", "show", name, "--json"]);
         let document: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
@@ -133,13 +133,13 @@ fn has_variable(pid: i32, variable: &str) -> bool {
         .any(|own| own == variable.as_bytes())
 }
 
-/// The state letter of a process.
+/// Returns the state letter of a process.
 pub(crate) fn state(pid: i32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// The only child of a process.
+/// Returns the only child of a process.
 pub(crate) fn only_child(pid: i32) -> i32 {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     children.trim().parse().unwrap()
@@ -161,7 +161,7 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A program that runs; killed when it is dropped.
+/// A running program that is killed when it is dropped.
 pub(crate) struct Play(Option<std::process::Child>);
 
 pub(crate) struct Ran {
@@ -181,7 +181,7 @@ impl Play {
         self.0.as_ref().unwrap().id().cast_signed()
     }
 
-    /// The process that watches over the command.
+    /// Returns the process that guards the command.
     pub(crate) fn warden(&self) -> i32 {
         only_child(self.pid())
     }
@@ -190,13 +190,13 @@ impl Play {
         signal(self.pid(), number);
     }
 
-    /// Stops it, and returns when it stands still.
+    /// Stops the program and waits until it is stopped.
     pub(crate) fn stop(&self) {
         self.send(Signal::SIGSTOP);
         until("it stands still", || state(self.pid()) == Some('T'));
     }
 
-    /// Waits for its end.
+    /// Waits for the program to exit.
     pub(crate) fn end(mut self) -> Ran {
         let mut child = self.0.take().unwrap();
         let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
@@ -224,7 +224,7 @@ impl Drop for Play {
     }
 }
 
-/// The text with numbers as `N`, the host as `HOST` and the folder left out.
+/// Replaces numbers by `N` and the host by `HOST`, and removes the folder.
 pub(crate) fn shape(text: &str, folder: &Path) -> String {
     let host = nix::unistd::gethostname().unwrap().into_string().unwrap();
     let text = text

@@ -1,4 +1,4 @@
-//! `exec` on a terminal: the keys reach the command, and a terminal that is closed ends it.
+//! Tests of `exec` on a terminal: keys reach the command, and closing the terminal ends it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// `exec` around a shell script.
+    /// Starts `exec` with a shell script.
     fn new(stage: &Stage, flags: &str, script: &str) -> Self {
         let mut arguments = vec!["exec", "--name", "deploy"];
         arguments.extend(flags.split_whitespace());
@@ -102,7 +102,7 @@ impl Terminal {
     }
 }
 
-/// Both ends of a terminal, which no process inherits that another test starts: it would stay open.
+/// Opens both ends of a terminal. No process that another test starts inherits them; otherwise the terminal would stay open.
 fn open_terminal() -> (File, File) {
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     let master = posix_openpt(flags).unwrap();
@@ -114,7 +114,7 @@ fn open_terminal() -> (File, File) {
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
-    // SAFETY: the descriptor is open and the size lives as long as the call.
+    // SAFETY: the descriptor is open, and the size lives as long as the call.
     unsafe { set_size(master.as_raw_fd(), &size) }.unwrap();
     let slave = File::options()
         .read(true)
@@ -125,7 +125,7 @@ fn open_terminal() -> (File, File) {
     (File::from(OwnedFd::from(master)), slave)
 }
 
-/// Keeps what is shown, for as long as the window is open.
+/// Records what is shown, for as long as the window is open.
 fn read_on(
     mut screen: File,
     shown: Arc<Mutex<String>>,

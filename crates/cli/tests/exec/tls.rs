@@ -1,10 +1,10 @@
-//! Locks on servers that speak TLS, with an authority that only this machine knows: the address names it.
+//! Tests of locks on TLS servers with a private certificate authority that the address names.
 
 use fencepost_rig::{Authority, Redis, TempDir, folder};
 
 use crate::stage::Stage;
 
-/// An authority and what it signed, in files.
+/// The files of an authority and its certificates.
 struct Files {
     folder: TempDir,
 }
@@ -38,7 +38,7 @@ const EXEC: &[&str] = &["exec", "--name", "deploy", "--", "true"];
 const LIST: &[&str] = &["locks", "list"];
 const DOCTOR: &[&str] = &["doctor"];
 
-/// What a server that wants to see certificates of its authority, at `address`, makes of what the address names.
+/// Tries a server at `address` that requires client certificates, with and without the files that the address names.
 fn tried_with_certificates(address: &str, files: &Files) {
     let path = |name: &str| files.path(name);
     let (ca, cert, key) = (path("ca.pem"), path("client.pem"), path("client.key"));
@@ -53,7 +53,7 @@ fn tried_with_certificates(address: &str, files: &Files) {
     std::fs::write(stage.path("go"), "").unwrap();
     let held = held.end();
     assert_eq!(held.code(), 0, "{}", held.stderr);
-    // 0 to 2: it was examined.
+    // Exit codes 0 to 2 mean that the server was examined.
     let examined = stage.run(DOCTOR);
     assert!((0..=2).contains(&examined.code()), "{}", examined.stderr);
 

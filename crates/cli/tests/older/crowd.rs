@@ -1,4 +1,4 @@
-//! Programs of both versions that count in a file, each under the lock.
+//! Programs of the current and an earlier version that count in one file, each under the lock.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,21 +7,22 @@ use fencepost_rig::resp::{Connection, Value};
 
 use crate::stage::{LONG, Play, Ran, Stage, is_running, until};
 
-/// Names the program of the earlier commit.
+/// The environment variable with the program of the earlier commit.
 pub(crate) const OLDER: &str = "FENCEPOST_OLDER";
 
-/// Reads, waits, writes: a second holder at the same time would lose a count. The fences are written down in the order of the holds.
+/// Reads, waits and writes, so that a second holder at the same time would lose a count. The fences are recorded in the order
+/// of the holds.
 const COUNT: &str =
     "echo $FENCEPOST_FENCE >> fences; n=$(cat count); sleep 0.02; echo $((n + 1)) > count";
 
-/// Holds the lock until the file `go` is there.
+/// Holds the lock until the file `go` exists.
 const HOLD: &str =
     "echo $FENCEPOST_FENCE >> fences; echo > held; while test ! -e go; do sleep 0.01; done";
 
 /// The exit code for a store that cannot be used.
 const CANNOT_USE: i32 = 69;
 
-/// What today's program says on Postgres while it sees a session of the earlier one.
+/// The error of the current program on Postgres while it sees a session of the earlier one.
 const SEES_OLDER: &str = "draws fences from transaction ids";
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,7 +31,7 @@ enum Version {
     Todays,
 }
 
-/// How a program may be received by the store.
+/// How the store may treat a program.
 #[derive(Debug, Clone, Copy)]
 enum Reception {
     /// It gets the lock.
@@ -42,7 +43,7 @@ enum Reception {
 }
 
 impl Reception {
-    /// Whether it was served; panics if it was received in another way.
+    /// Returns whether the program was served. Panics if it was treated in another way.
     fn judge(self, version: Version, ran: &Ran) -> bool {
         let is_served = ran.code() == 0;
         let words = match self {
@@ -68,11 +69,11 @@ impl Reception {
 
 /// How to see that a newcomer has asked for the lock.
 enum Line {
-    /// The store tells who waits.
+    /// The store shows its waiters.
     Shown,
-    /// The server at this address tells what its clients asked last.
+    /// The server at this address shows the last command of each client.
     Clients(SocketAddr),
-    /// The newcomer is refused, and ends.
+    /// The newcomer is refused, and exits.
     Refused,
 }
 
@@ -102,12 +103,13 @@ impl Crowd {
         self.stage.start_command(command)
     }
 
-    /// One alone. Whether it had the lock.
+    /// Runs one program alone. Returns whether it had the lock.
     fn one(&self, version: Version, reception: Reception) -> bool {
         reception.judge(version, &self.exec(version, COUNT).end())
     }
 
-    /// Five of each version at once. How many of the earlier one and how many of today's had the lock.
+    /// Runs five programs of each version at once. Returns how many of the earlier version and how many of the current one had
+    /// the lock.
     fn both(&self, older: Reception, todays: Reception) -> (usize, usize) {
         let versions = [Version::Older, Version::Todays].repeat(5);
         let started = versions.iter().map(|version| self.exec(*version, COUNT));
@@ -127,7 +129,7 @@ impl Crowd {
         served
     }
 
-    /// The earlier program holds the lock while today's comes. What became of the newcomer.
+    /// The earlier program holds the lock when the current one arrives. Returns the result of the newcomer.
     fn meet(&self, line: &Line) -> Ran {
         let before = self.exec(Version::Older, HOLD);
         self.stage.until_lines("held", 1);
@@ -143,19 +145,19 @@ impl Crowd {
         newcomer.end()
     }
 
-    /// Nobody lost a count: there was one holder at a time.
+    /// Checks that no count was lost, so there was one holder at a time.
     fn assert_exclusive(&self, counted: usize) {
         let count: usize = self.stage.read("count").trim().parse().unwrap();
         assert_eq!(count, counted, "a count was lost: two held the lock");
     }
 
-    /// The epochs in the order of the holds.
+    /// Returns the epochs in the order of the holds.
     fn epochs(&self) -> Vec<u64> {
         let epoch = |line: &str| line.split('.').next().unwrap().parse::<u64>().unwrap();
         self.stage.read("fences").lines().map(epoch).collect()
     }
 
-    /// Every fence is larger than the one before.
+    /// Checks that every fence is larger than the previous one.
     fn assert_rising(&self) {
         let epochs = self.epochs();
         let rising = epochs.windows(2).all(|pair| pair[0] < pair[1]);
@@ -163,7 +165,7 @@ impl Crowd {
     }
 }
 
-/// How many clients of this server have asked for a lock, or looked at one.
+/// Returns how many clients of this server have requested or inspected a lock.
 fn askers(server: SocketAddr) -> usize {
     let mut connection = Connection::open(server, LONG).unwrap();
     let Value::Text(clients) = connection.ask(&["CLIENT", "LIST"]).unwrap() else {
@@ -177,7 +179,8 @@ fn askers(server: SocketAddr) -> usize {
     clients.lines().filter(asked).count()
 }
 
-/// Today's program takes over from the earlier one; both come at once; today's comes alone, and then the earlier one.
+/// The current program takes over from the earlier one; then both start at once; then the current one runs alone, followed by
+/// the earlier one.
 fn together(stage: Stage, line: Line, older: Reception) {
     let crowd = Crowd::new(stage);
     let newcomer = crowd.meet(&line);
@@ -190,22 +193,22 @@ fn together(stage: Stage, line: Line, older: Reception) {
     crowd.assert_rising();
 }
 
-/// Today's program upgrades the file, which the earlier one refuses from then on.
+/// The current program upgrades the file, and the earlier one refuses it from then on.
 pub(crate) fn on_sqlite() {
     let refused = Reception::Refused("were made by another version of this program");
     together(Stage::new(), Line::Shown, refused);
 }
 
-/// Today's program converts the fence, which the earlier one cannot count from then on.
+/// The current program converts the fence, and the earlier one cannot increment it from then on.
 pub(crate) fn on_redis() {
     let server = fencepost_rig::Redis::start().unwrap();
     let stage = Stage::with_store(server.url());
     together(stage, Line::Shown, Reception::Refused("WRONGTYPE"));
 }
 
-/// What makes the earlier program refuse is the counter itself. Once that is gone, after `keep_fences` or with the server's data, the
-/// earlier program makes a new one in its own units, an eighth of today's. This is why no earlier program may run beside today's where
-/// counters can be gone.
+/// The counter itself makes the earlier program refuse. Once the counter is gone, after `keep_fences` or with the server's
+/// data, the earlier program creates a new one in its own units, an eighth of the current ones. For this reason, no earlier
+/// program may run beside the current one where counters can disappear.
 pub(crate) fn on_redis_without_the_counter() {
     let server = fencepost_rig::Redis::start().unwrap();
     let crowd = Crowd::new(Stage::with_store(server.url()));
@@ -224,7 +227,7 @@ pub(crate) fn on_redis_without_the_counter() {
     assert!(older > todays / 9 && older < todays / 7, "{epochs:?}");
 }
 
-/// As on Redis. There is no line, so the servers are asked who has asked.
+/// As on Redis. There is no line, so the test asks the servers for their clients.
 pub(crate) fn on_redlock() {
     let servers = [(); 3].map(|()| fencepost_rig::Redis::start().unwrap());
     let hosts = servers
@@ -236,16 +239,16 @@ pub(crate) fn on_redlock() {
     together(Stage::with_store(address), line, refused);
 }
 
-/// The table is as it was: nobody is refused.
+/// The table has not changed, so nobody is refused.
 pub(crate) fn on_a_table() {
     let server = fencepost_rig::Postgres::start().unwrap();
     let address = format!("{}?table=shedlock&create=true", server.url());
     together(Stage::with_store(address), Line::Shown, Reception::Served);
 }
 
-/// Fences of the two versions cannot be compared here. Today's program refuses to lock while it sees the earlier one. The earlier one
-/// cannot be taught to refuse: whoever starts it beside or after today's gets the lock, alone, with a fence that is too small (see
-/// docs/decisions/0009-the-fence-of-postgres.md).
+/// Fences of the two versions cannot be compared here. The current program refuses to lock while it sees the earlier one. The
+/// earlier one cannot be changed to refuse: if it is started beside or after the current one, it gets the lock, alone, with a
+/// fence that is too small (see docs/decisions/0009-the-fence-of-postgres.md).
 pub(crate) fn on_postgres() {
     let server = fencepost_rig::Postgres::start().unwrap();
     let crowd = Crowd::new(Stage::with_store(server.url()));

@@ -1,8 +1,8 @@
-//! Today's program beside one of an earlier commit, on one store: their locks exclude each other and their fences rise, or one
-//! of them is refused, with words that are known. Where neither is so, the test shows the limit.
+//! Tests the current program beside one of an earlier commit, on one store: their locks exclude each other and their fences
+//! increase, or one of them is refused with a known message. Where neither is the case, the test shows the limit.
 //!
-//! `cargo xtask test` builds the earlier program and names it in `FENCEPOST_OLDER`. In a clone without the earlier commit these tests are
-//! skipped, and counted so.
+//! `cargo xtask test` builds the earlier program and names it in `FENCEPOST_OLDER`. In a clone without the earlier commit these
+//! tests are skipped and counted as skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -36,7 +36,7 @@ fn main() {
         .with_ignored_flag(is_ignored)
     };
     let mut arguments = Arguments::from_args();
-    // Each starts servers and a dozen programs.
+    // Each test starts servers and a dozen programs.
     arguments.test_threads = arguments.test_threads.or(Some(1));
     libtest_mimic::run(&arguments, TESTS.iter().map(trial).collect()).exit();
 }

@@ -1,4 +1,4 @@
-//! Who may change something.
+//! Tests of the access token, which is required for changes.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -52,7 +52,7 @@ fn nobody_without_the_token_changes_anything() {
             .status,
         201
     );
-    // Looking changes nothing.
+    // Reading changes nothing, so it needs no token.
     assert_eq!(service.client.get("/v1/products/lamp").status, 200);
     assert!(!stage.read("stderr").contains("s3cret"));
 }
@@ -135,7 +135,7 @@ fn names_of_others_in_the_store_are_never_shown_without_the_token() {
         let path = "/v1/locks?pattern=*";
         service.client.send("GET", path, headers, "").unwrap().body
     };
-    // Its own are there, the lock of the sweep among them.
+    // Its own locks are listed, including the lock of the sweep.
     until("it sweeps", || names(&[]).contains("checkout:sweep"));
     assert!(!names(&[]).contains("hunter2"));
     assert!(!names(&["Authorization: Bearer wrong-token"]).contains("hunter2"));

@@ -1,4 +1,4 @@
-//! What makes no sense is refused with a reason, and changes nothing.
+//! Tests of invalid requests, which are refused with a reason and change nothing.
 
 use serde_json::{Value, json};
 
@@ -157,7 +157,7 @@ fn an_order_that_makes_no_sense_never_changes_anything() {
         2
     );
     service.adds_up();
-    // Somebody who makes sense is served as before.
+    // A valid request is served as before.
     assert_eq!(service.client.post("/v1/checkout/order", &good).status, 201);
     let log = stage.read("stderr");
     assert!(!log.contains("panicked") && !log.contains("ERROR"), "{log}");

@@ -1,4 +1,4 @@
-//! A lock store that goes away and comes back.
+//! Tests of the circuit breaker, with a lock store that disappears and comes back.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ fn a_dead_lock_store_never_makes_customers_wait_or_sells_without_a_lock() {
     let breaker = || service.client.get("/v1/locks/metrics").json()["breaker"].clone();
     until("the breaker opens", || {
         let answer = service.order(&[("lamp", 1)]);
-        // In the first moment it looks as if others were just slow.
+        // At first it looks as if others were just slow.
         assert!(
             [409, 503].contains(&answer.status),
             "never without a lock: {answer:?}"
@@ -32,7 +32,8 @@ fn a_dead_lock_store_never_makes_customers_wait_or_sells_without_a_lock() {
         assert!(answer.header("retry-after").is_some());
         breaker() == "open"
     });
-    // While it is open nobody waits: far less than the patience of half a second, and a busy machine gets several tries.
+    // While the breaker is open nobody waits: requests take far less than the timeout of half a second. A busy machine gets
+    // several tries.
     let quick = (0..20).any(|_| {
         let (open, asked) = (breaker() == "open", Instant::now());
         let answer = service.order(&[("lamp", 1)]);
@@ -75,7 +76,7 @@ fn a_dead_lock_store_never_makes_customers_wait_or_sells_without_a_lock() {
     service.adds_up();
 }
 
-/// As alerts see it: they must neither end while the store is down nor go on when it is back, whether anybody orders or not.
+/// As alerts see it: they must neither end while the store is down nor continue when it is back, whether or not anybody orders.
 #[test]
 fn the_gauge_of_the_breaker_follows_the_store_also_when_nobody_orders() {
     if !Redis::is_installed() {

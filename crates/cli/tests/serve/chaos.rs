@@ -1,6 +1,7 @@
-//! Two instances on Postgres and Redis, a hundred customers who never rest, and everything that can happen to a process.
+//! A long random test: two instances on Postgres and Redis, a hundred busy customers, and everything that can happen to a
+//! process.
 //!
-//! Ten seconds; `FENCEPOST_SOAK=1` makes it three times a minute.
+//! It runs for ten seconds; with `FENCEPOST_SOAK=1`, three times for a minute.
 
 #![cfg(feature = "postgres")]
 
@@ -21,12 +22,12 @@ use crate::stage::{Service, Stage, at_once, order, until};
 
 const CUSTOMERS: u64 = 100;
 const PRODUCTS: u64 = 20;
-/// The last product is for those who are late.
+/// The last product, which the paused instance sells late.
 const LATE: u64 = PRODUCTS - 1;
-/// What a pause must last beyond.
+/// The TTL that a pause must exceed.
 const TTL: Duration = Duration::from_millis(500);
 
-/// Every fourth product is gone before the end; the others never are.
+/// Every fourth product is sold out before the end; the others never are.
 fn stock(product: u64) -> i64 {
     if product.is_multiple_of(4) {
         4
@@ -44,27 +45,27 @@ type Lines = Vec<(u64, i64)>;
 /// What customers remember.
 #[derive(Default)]
 struct Memory {
-    /// The order under each key that was answered with 201.
+    /// The order for each key that was answered with 201.
     made: BTreeMap<String, Value>,
-    /// Orders whose confirmation was answered with 200, and what they had.
+    /// Orders whose confirmation was answered with 200, and their contents.
     confirmed: Vec<(Value, Lines)>,
 }
 
-/// How often something was met that only a fault brings about, or only the end of a stock.
+/// How often customers encountered something that only a fault, or only the end of a stock, can cause.
 #[derive(Debug, Default)]
 struct Met {
-    /// By customers: the line broke.
+    /// Seen by customers: the connection broke.
     killed: AtomicU64,
-    /// By customers: no lock could be had.
+    /// Seen by customers: no lock was available.
     store_down: AtomicU64,
-    /// By customers: too little is left.
+    /// Seen by customers: too little stock is left.
     out_of_stock: AtomicU64,
-    /// By customers: asked again under the same key, and told of the same order.
+    /// Seen by customers: a request with the same key returned the same order.
     replayed: AtomicU64,
-    /// By the instance that was stopped: a lock ended while it was held.
+    /// Seen by the stopped instance: a lock ended while it was held.
     locks_lost: AtomicU64,
-    /// By the same: the database refused what came with such a lock. Nothing else tells that it looks at fences, as the conditional
-    /// update alone keeps the stock right.
+    /// Seen by the stopped instance: the database refused a write with such a lock. Nothing else shows that it checks fences,
+    /// because the conditional update alone keeps the stock correct.
     fences_refused: AtomicU64,
 }
 
@@ -84,23 +85,23 @@ impl Met {
     }
 }
 
-/// How often it was met before.
+/// Counts one more, and returns the previous count.
 fn note(count: &AtomicU64) -> u64 {
     count.fetch_add(1, Ordering::Relaxed)
 }
 
 struct Town {
-    /// Where the instances are now.
+    /// The current addresses of the instances.
     doors: RwLock<[Client; 2]>,
     memory: Mutex<Memory>,
     is_closed: AtomicBool,
     statuses: Mutex<BTreeMap<u16, u64>>,
-    /// How often somebody wanted the late product.
+    /// How often a customer wanted the late product.
     visits: AtomicU64,
     met: Met,
 }
 
-/// Small numbers by chance, the same for the same seed.
+/// Small pseudo-random numbers, reproducible by seed.
 struct Dice(AtomicU64);
 
 impl Dice {
@@ -118,7 +119,7 @@ impl Dice {
         (step(state.unwrap()) >> 33) % bound
     }
 
-    /// One to four products, one to three units of each.
+    /// Returns one to four products, with one to three units of each.
     fn basket(&self) -> Lines {
         let (first, count) = (self.below(LATE), 1 + self.below(4));
         let steps = [0, 5, 7, 18].into_iter().take(count as usize);
@@ -128,10 +129,10 @@ impl Dice {
     }
 }
 
-/// Whoever buys, and where.
+/// A customer, and the instances it uses.
 struct Customer {
     dice: Dice,
-    /// Always the same instance; else either.
+    /// The instance it always uses; `None` for either.
     door: Option<usize>,
 }
 
@@ -141,7 +142,7 @@ impl Customer {
     }
 }
 
-/// However a day ends, everybody goes home: else a test that has failed would wait for them.
+/// Stops all customers when dropped. Otherwise a failed test would wait for them.
 struct Closing<'a>(&'a AtomicBool);
 
 impl Drop for Closing<'_> {
@@ -162,7 +163,7 @@ impl Town {
         }
     }
 
-    /// Asks one of the instances; `None` when there was no answer.
+    /// Sends a request to one of the instances. Returns `None` if there was no answer.
     fn ask(&self, who: &Customer, path: &str, body: &Value, headers: &[&str]) -> Option<Answer> {
         let client = self.doors.read().unwrap()[who.door()];
         let answer = client.try_post(path, body, headers).ok();
@@ -196,7 +197,7 @@ impl Town {
         }
     }
 
-    /// Buys one of the late product at this door.
+    /// Buys one unit of the late product from this instance.
     fn visit(&self, door: usize) -> bool {
         let visit = note(&self.visits);
         let who = Customer {
@@ -206,7 +207,8 @@ impl Town {
         self.buy(&who, &format!("visit-{visit}"), vec![(LATE, 1)])
     }
 
-    /// Asks again under the same key until there is an answer, or patience ends. Says whether there is an order.
+    /// Repeats the request under the same key until there is an answer, or until the time is up. Returns whether there is an
+    /// order.
     fn buy(&self, who: &Customer, key: &str, lines: Lines) -> bool {
         let names: Vec<(String, i64)> = lines.iter().map(|(p, n)| (name(*p), *n)).collect();
         let named: Vec<(&str, i64)> = names.iter().map(|(p, n)| (p.as_str(), *n)).collect();
@@ -231,7 +233,7 @@ impl Town {
                 }
                 None => {}
             }
-            // Somebody who was refused takes a breath.
+            // A refused customer waits a moment.
             std::thread::sleep(Duration::from_millis(100));
         }
         false
@@ -246,7 +248,7 @@ impl Town {
         note(&self.met.replayed);
     }
 
-    /// Confirms, cancels, or forgets.
+    /// Confirms, cancels, or forgets the order.
     fn decide(&self, who: &Customer, key: &str, made: Value, lines: Lines) {
         let id = made["order_id"].clone();
         let path = format!("/v1/orders/{}", id.as_str().unwrap());
@@ -321,7 +323,7 @@ fn storm(time: Duration, seed: u64) {
             .map(|customer| scope.spawn(move || town.shop_until_closed(customer, seed)))
             .collect();
         let began = Instant::now();
-        // A busy machine takes longer until everything was met; somebody who goes home early has found something wrong.
+        // On a busy machine it takes longer until everything has occurred. A customer that stops early has found an error.
         let is_over = |stormy: &Stormy<'_>| {
             let is_tried = town.met.everything() && sold_out(&stormy.instances[0]) > 0;
             began.elapsed() >= time && (is_tried || began.elapsed() >= time + LONG)
@@ -340,7 +342,7 @@ fn storm(time: Duration, seed: u64) {
     one.adds_up();
     let statuses = town.statuses.into_inner().unwrap();
     println!("statuses {statuses:?}; {:?}", town.met);
-    // Else the rest would be true of a calm day.
+    // Otherwise the remaining checks would describe a calm day.
     assert!(town.met.everything(), "{:?}", town.met);
     let gone = sold_out(one);
     println!("{gone} of {PRODUCTS} products sold out");
@@ -351,13 +353,13 @@ fn storm(time: Duration, seed: u64) {
     no_order_is_doubled(&postgres, &memory);
 }
 
-/// Products of which nothing is left, and nothing will come back.
+/// Returns how many products are sold out for good.
 fn sold_out(one: &Service) -> usize {
     let is_gone = |product: &u64| one.product(&name(*product))["sold"] == stock(*product);
     (0..PRODUCTS).filter(is_gone).count()
 }
 
-/// By the customers' own books.
+/// Checks the sales against the customers' own records.
 fn no_more_was_sold_than_there_was(one: &Service, memory: &Memory) {
     let mut bought = [0; PRODUCTS as usize];
     for (product, units) in memory.confirmed.iter().flat_map(|(_, lines)| lines) {
@@ -382,7 +384,7 @@ fn no_order_is_lost(one: &Service, memory: &Memory) {
     };
     let made: Vec<&Value> = memory.made.values().collect();
     let confirmed: Vec<&Value> = memory.confirmed.iter().map(|(id, _)| id).collect();
-    // Many hands: there are thousands.
+    // In parallel, because there are thousands.
     at_once(8, |hand| {
         for made in made.iter().skip(hand).step_by(8) {
             let (status, id) = (status(made), &made["order_id"]);

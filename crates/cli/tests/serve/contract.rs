@@ -1,4 +1,4 @@
-//! What other programs rely on: the description, the metrics, the log.
+//! Tests of what other programs rely on: the API description, the metrics, and the log.
 
 use serde_json::{Value, json};
 
@@ -180,7 +180,7 @@ fn too_many_at_once_are_refused_and_those_who_look_after_it_never_are() {
     crate::stage::until("it is held", || stage.path("held").exists());
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| service.order(&[("lamp", 1)]));
-        // Those who look after it are let in: nobody takes the place that the order wants.
+        // Monitoring requests are always served: they do not use up the limit on requests.
         crate::stage::until("the order waits", || {
             let metrics = service.client.get("/metrics").body;
             metrics

@@ -1,4 +1,4 @@
-//! A database server that goes away and comes back, is busy, or has tables of an earlier version.
+//! Tests with a database server that disappears and comes back, is busy, or has tables of an earlier version.
 
 #![cfg(feature = "postgres")]
 
@@ -53,13 +53,13 @@ fn a_database_that_falls_silent_never_keeps_a_lock_alive() {
     proxy.delay(Direction::ToServer, Proxy::FOREVER);
     let late = cut_off.order(&[("lamp", 1)]);
     assert_eq!(late.status, 504, "{late:?}");
-    // The first order of this lock, by the one that can make it: no TTL, no restart, no database has to end anything.
+    // The first order for this lock, by the instance that can make it. No TTL, restart or database has to end anything.
     until("another instance sells it", || {
         healthy.order(&[("lamp", 1)]).status == 201
     });
     let log = stage.read("stderr");
     assert!(log.contains("no answer in time"), "{log}");
-    // What was asked for while nothing was heard comes too late: its fence is refused.
+    // A request that was sent during the silence arrives too late: its fence is refused.
     proxy.heal();
     until("it sells again", || {
         cut_off.order(&[("lamp", 1)]).status == 201
@@ -131,7 +131,7 @@ fn tables_of_an_earlier_version_keep_their_keys() {
     let service = stage.serve(&flags);
     assert_eq!(ask(&service), made);
     service.stop();
-    // The same in a file.
+    // The same in a SQLite file.
     let service = stage.serve("");
     service.put_in("lamp", 10);
     let made = ask(&service);
@@ -167,7 +167,7 @@ fn a_database_that_takes_no_writes_never_counts_as_ready() {
     }
 }
 
-/// The shop's tables are made without asking; those of the locks when the address says so.
+/// The shop's tables are always created; those of the locks only if the address says so.
 #[test]
 fn a_table_of_locks_is_made_when_the_address_says_so() {
     let postgres = fencepost_rig::Postgres::start().unwrap();

@@ -1,4 +1,4 @@
-//! A database file that is taken away under the running service.
+//! Tests with a database file that is moved or replaced under the running service.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn is_refused(answer: &Answer) -> bool {
     answer.status == 503 && answer.problem()["type"] == "urn:fencepost:database-gone"
 }
 
-/// It is not ready and says why; nothing is written any more.
+/// Checks that the service is not ready, says why, and writes nothing any more.
 fn refuses_to_write(service: &Service) {
     let ready = service.client.get("/readyz");
     assert_eq!(ready.status, 503, "{ready:?}");
@@ -46,7 +46,7 @@ fn nothing_is_ever_sold_into_a_file_that_was_removed_or_replaced() {
     refuses_to_write(&service);
     fs::copy(&aside, &place).unwrap();
     refuses_to_write(&service);
-    // The same file, back at its place.
+    // The same file, back in its place.
     fs::rename(&aside, &place).unwrap();
     assert_eq!(service.client.get("/readyz").status, 200);
     assert_eq!(service.order(&[("lamp", 1)]).status, 201);
@@ -62,12 +62,12 @@ fn orders_notice_by_themselves_that_the_file_is_gone() {
     service.put_in("lamp", 100_000);
     assert_eq!(service.order(&[("lamp", 1)]).status, 201);
     fs::remove_file(stage.path("shop.db")).unwrap();
-    // Nobody asks whether it is ready.
+    // Without a readiness check before.
     let answer = service.order(&[("lamp", 1)]);
     assert!(is_refused(&answer), "{answer:?}");
 }
 
-/// A database of somebody's, as a backup is: one file without a log.
+/// Creates a database like a backup: one file without a log.
 fn backup(path: &Path) {
     let file = rusqlite::Connection::open(path).unwrap();
     let rows = "CREATE TABLE goods (id INTEGER PRIMARY KEY, name TEXT);
@@ -76,7 +76,7 @@ fn backup(path: &Path) {
     file.execute_batch(rows).unwrap();
 }
 
-/// What whoever opens the file next finds in it.
+/// Returns the number of products that the next program to open the file finds.
 fn goods(path: &Path) -> i64 {
     let file = rusqlite::Connection::open(path).unwrap();
     let sql = "SELECT count(*) FROM goods";
@@ -99,7 +99,7 @@ fn a_restored_file_is_left_as_it_is_by_the_stop_that_is_advised() {
     }
 }
 
-/// What was moved elsewhere is complete there.
+/// A file that was moved elsewhere is complete there.
 #[test]
 fn a_file_that_was_moved_away_is_complete_after_a_stop() {
     let stage = Stage::new();

@@ -1,4 +1,4 @@
-//! The scratch shop for load tests.
+//! Tests of the scratch shop for load tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,7 +78,7 @@ fn a_fenced_purchase_that_waits_is_never_made_twice() {
 
 #[test]
 fn without_a_lock_too_much_is_sold() {
-    // What the others are measured against; the race is wide, and yet not certain.
+    // The control for the other locks. The race window is wide, but overselling is still not certain.
     let oversold = (0..10).any(|_| sell("none", 0).0 > 1);
     assert!(
         oversold,
@@ -158,7 +158,7 @@ fn a_misspelt_field_never_means_the_default() {
         let limit = "wait_ms is a whole number from 0 to 4000";
         assert!(said.contains(limit), "{said}");
     }
-    // Nothing was sold or set meanwhile, and every known field is taken.
+    // Nothing was sold or set meanwhile, and every known field is accepted.
     assert_eq!(service.client.get("/stock/p").json()["stock"], 2);
     let all =
         json!({"product_id": "p", "quantity": 2, "lock_strategy": "fenced", "wait_ms": 4_000});
@@ -217,14 +217,14 @@ fn the_old_name_comes_with_the_lab() {
     });
 }
 
-/// Keys of the server, and how long each lasts yet; less than zero: for ever.
+/// Returns the keys of the server with their remaining lifetime; negative means for ever.
 fn keys(redis: &mut redis::Connection) -> Vec<(String, i64)> {
     let all: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
     let lasts = |key: String| {
         let left: i64 = redis::cmd("PTTL").arg(&key).query(redis).unwrap();
         (key, left)
     };
-    // What has expired between the two is gone.
+    // A key that expired between the two requests is gone.
     all.into_iter()
         .map(lasts)
         .filter(|(_, left)| *left != -2)
@@ -246,7 +246,7 @@ fn a_kill_never_leaves_a_key_that_stays() {
     let buyers = STRATEGIES.iter().chain(&STRATEGIES).map(|lock| {
         let bought = Arc::clone(&bought);
         let body = json!({"product_id": "p", "lock_strategy": lock, "wait_ms": 100});
-        // Until it is killed.
+        // Until the service is killed.
         std::thread::spawn(move || {
             while client.try_post("/purchase", &body, &[]).is_ok() {
                 bought.fetch_add(1, Ordering::Relaxed);
@@ -268,7 +268,7 @@ fn a_kill_never_leaves_a_key_that_stays() {
         assert!(left.iter().any(|(key, _)| key.contains(own)), "{left:?}");
     }
     for (key, lasts_ms) in &left {
-        // Locks and their fences are the library's, which keeps the last fence of a lock for 24 hours.
+        // Locks and their fences belong to the library, which keeps the last fence of a lock for 24 hours.
         let longest_ms = if key.starts_with("fp:") {
             24 * 3_600_000
         } else {

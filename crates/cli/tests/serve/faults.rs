@@ -1,4 +1,4 @@
-//! A service that cannot start says why, and what to do.
+//! Tests of failures at startup: the service says why it cannot start, and what to do.
 
 use crate::http::LONG;
 use crate::stage::{Stage, order};
@@ -44,7 +44,7 @@ fn a_database_that_cannot_be_is_told_before_anything_is_served() {
     .unwrap();
     let (code, _, stderr) = stage.run("serve --port 0 --db not.db");
     assert_eq!(code, 73, "{stderr}");
-    // The folder is not what is wrong.
+    // The folder is not the problem.
     let expected = "error: cannot use the file as a database\n  where     not.db: file is not a database\n  \
          effect    none: nothing is served\n  \
          try       --db FILE: an SQLite database, or a file that does not exist yet\n";

@@ -1,4 +1,4 @@
-//! A client that says exactly what it is told to.
+//! A minimal HTTP client that sends exactly what a test specifies.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Whatever does not happen within this time never will.
+/// The time after which a test gives up.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The document of a problem, which it must be.
+    /// Returns the problem document, which the answer must be.
     pub(crate) fn problem(&self) -> Value {
         assert_eq!(
             self.header("content-type"),
@@ -56,7 +56,7 @@ impl Client {
         self.try_post(path, body, &[]).unwrap()
     }
 
-    /// An error: the line broke before there was an answer.
+    /// Returns an error if the connection broke before there was an answer.
     pub(crate) fn try_post(
         self,
         path: &str,
@@ -89,7 +89,7 @@ impl Client {
         }
         stream.write_all(format!("{head}\r\n{body}").as_bytes())?;
         let mut bytes = Vec::new();
-        // Who sends too much may be cut off after the answer.
+        // A client that sends too much may be cut off after the answer.
         let read = stream.read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else {

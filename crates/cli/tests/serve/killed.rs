@@ -1,4 +1,4 @@
-//! A service that is killed in the middle of orders.
+//! Tests of a service that is killed in the middle of orders.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::stage::{Service, Stage, order, until};
 
-/// What customers know: the order under each key that was answered.
+/// What customers know: the order for each key that was answered.
 type Known = BTreeMap<String, Value>;
 
-/// Customers who order without pause until the service is gone.
+/// Runs customers that order without pause until the service is gone.
 fn order_until_killed(service: &mut Service, round: usize, known: &Mutex<Known>) -> Vec<String> {
     let (made, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let asked = Mutex::new(Vec::new());
@@ -75,7 +75,7 @@ fn never_loses_an_order(stage: &Stage, flags: &str) {
             "lost after its 201"
         );
     }
-    // Whoever asks again under the same key gets the order that there is: what nobody was told of counts as well.
+    // A request under the same key returns the existing order. Orders that nobody was told about count as well.
     let reserved = |product: &str| service.product(product)["reserved"].as_i64().unwrap();
     let all = ["a", "b", "c"].map(reserved).iter().sum::<i64>();
     let orders = usize::try_from(all / 2).unwrap();
@@ -102,7 +102,7 @@ fn never_loses_an_order(stage: &Stage, flags: &str) {
     service.adds_up();
 }
 
-/// The order that was asked for under this key.
+/// Returns the order that was requested under this key.
 fn body_of(key: &str) -> Value {
     let customer: usize = key.split('-').nth(1).unwrap().parse().unwrap();
     let lines = [("a", 1), ("b", 1), ("c", 1)];

@@ -1,4 +1,4 @@
-//! Bounds: of time, of heads, of connections.
+//! Tests of limits on time, headers and connections.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -65,7 +65,7 @@ fn customers_who_hang_up_never_make_room_for_more_orders() {
         let waiting = format!("checkout_locks_waiting {count}");
         until("its order waits", || says(&waiting));
     }
-    // Nobody but the one who looks.
+    // Only the request that reads the metrics is in flight.
     until("both have left", || says("checkout_http_in_flight 1"));
     assert!(says("checkout_locks_waiting 2"), "their orders have not");
     let third = service.order(&[("lamp", 1)]);
@@ -99,7 +99,7 @@ fn more_connections_than_there_is_room_for_wait_their_turn() {
     let service = stage.serve("--max-connections 2");
     let mut first = TcpStream::connect(service.client.0).unwrap();
     let second = TcpStream::connect(service.client.0).unwrap();
-    // Both are accepted, and say nothing.
+    // Both connections are accepted, and send nothing.
     first
         .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .unwrap();

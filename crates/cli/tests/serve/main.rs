@@ -1,4 +1,4 @@
-//! The checkout as its customers meet it: the real program, real HTTP, real crashes.
+//! Tests of the checkout service as its customers see it: the real program, real HTTP, real crashes.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

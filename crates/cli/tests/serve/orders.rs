@@ -1,4 +1,4 @@
-//! One customer after the other.
+//! Tests of orders by one customer at a time.
 
 use serde_json::json;
 
@@ -104,7 +104,7 @@ fn the_same_key_never_makes_two_orders() {
     assert_eq!(again.status, 201);
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     assert_eq!(again.json(), first.json());
-    // Also when it has ended since: the answer of then.
+    // The original answer is repeated even if the order has ended since.
     let path = format!("{}/cancel", first.header("location").unwrap());
     assert_eq!(service.client.post(&path, &json!(null)).status, 200);
     assert_eq!(ask(&body).json(), first.json());

@@ -1,4 +1,4 @@
-//! The page without a browser: what comes with it, how much it streams, and what is left of a trial.
+//! Tests of the live page without a browser: its headers, how much it streams, and what is left of a trial.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -47,7 +47,7 @@ fn the_page_comes_with_a_strict_policy_and_is_kept_by_browsers() {
     }
 }
 
-/// What the stream says, as long as the closure wants more.
+/// Reads the stream as long as the closure wants more.
 fn read_stream(service: &Service, mut more: impl FnMut(&str, &Value) -> bool) {
     let mut stream = TcpStream::connect(service.client.0).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
@@ -99,14 +99,14 @@ fn however_much_happens_a_page_gets_a_few_messages_a_second() {
     });
     let orders = last["minute"]["orders"].as_u64().unwrap();
     assert!(orders > 0, "{last}");
-    // Locks four times a second, the rest once; and a little room for a busy machine's clock.
+    // Locks are sent four times a second, the rest once, with some tolerance for a busy machine.
     assert!(
         messages <= 8 * SECONDS,
         "{messages} messages in {SECONDS} s"
     );
 }
 
-/// The first picture of the products.
+/// Returns the first message about the products.
 fn first_board(service: &Service) -> Value {
     let mut board = Value::Null;
     read_stream(service, |name, data| {
@@ -126,7 +126,7 @@ fn the_first_picture_is_never_that_of_an_earlier_visit() {
     for product in ["a", "b", "c", "d", "e", "f"] {
         service.put_in(product, 5);
     }
-    // Until the service has noticed that the first visitor is gone, it keeps the picture up to date, once a second.
+    // Until the service notices that the first visitor is gone, it updates the data once a second.
     std::thread::sleep(Duration::from_secs(2));
     let board = first_board(&service);
     assert_eq!(board["all_products"], 6, "{board}");
@@ -138,7 +138,7 @@ fn start(service: &Service, lock: &str) -> u16 {
     answer.status
 }
 
-/// Processes of a trial that belong to this service.
+/// Returns the number of trial processes that belong to this service.
 fn subjects(service: &Service) -> usize {
     let children = format!("/proc/{0}/task", service.pid());
     let tasks = std::fs::read_dir(children).unwrap();

@@ -1,4 +1,4 @@
-//! An instance that is stopped in the middle of an order, beyond its lease.
+//! Tests of an instance that is stopped in the middle of an order, for longer than its lease.
 
 use nix::sys::signal::Signal;
 
@@ -7,7 +7,7 @@ use crate::stage::{Service, Stage, until};
 
 const FLAGS: &str = "--ttl 500ms --retries 600 --deadline 60s";
 
-/// The fence of the order that this instance holds a lock for.
+/// Returns whether this instance holds the lock of the order.
 fn holds(service: &Service) -> bool {
     let locks = service.client.get("/v1/locks").json();
     let mut locks = locks["locks"].as_array().unwrap().iter();
@@ -24,13 +24,13 @@ fn refused_fences(service: &Service) -> String {
 #[test]
 fn an_instance_that_was_paused_never_sells_what_another_has_sold() {
     let stage = Stage::new();
-    // Not in a file: stopped in a transaction there, it would hold up everybody, as SQLite has it.
+    // Not in a file: an instance that is stopped in a SQLite transaction would block everybody.
     let redis = fencepost_rig::Redis::start().unwrap();
     let flags = format!("{FLAGS} --store redis://{}", redis.address());
     let paused = stage.serve(&flags);
     let other = stage.serve(&flags);
     paused.put_in("last", 1);
-    // The database is somebody else's, so that the order stands between its lock and its transaction.
+    // Another program locks the database, so that the order is between its lock and its transaction.
     let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     let late: Answer = std::thread::scope(|scope| {
@@ -38,7 +38,7 @@ fn an_instance_that_was_paused_never_sells_what_another_has_sold() {
         until("it has the lock", || holds(&paused));
         paused.pause();
         database.execute_batch("ROLLBACK").unwrap();
-        // Its lease ends, and the next one buys.
+        // Its lease ends, and the next customer buys.
         let sold = other.order(&[("last", 1)]);
         assert_eq!(sold.status, 201, "{sold:?}");
         paused.signal(Signal::SIGCONT);

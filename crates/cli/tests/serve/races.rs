@@ -1,11 +1,11 @@
-//! Many customers at once.
+//! Tests of many customers at once.
 
 use std::process::Stdio;
 
 use crate::http::Answer;
 use crate::stage::{Service, Stage, at_once, order, until};
 
-/// Waits that are long enough for a busy machine.
+/// Timeouts that are long enough for a busy machine.
 const PATIENT: &str = "--retries 600 --deadline 60s";
 
 fn statuses(answers: &[Answer], status: u16) -> usize {
@@ -48,7 +48,7 @@ fn fifty_buyers_with_row_locks_never_get_more_than_there_is() {
     sell_exactly("--order-path row");
 }
 
-/// Two instances, one database, one lock store.
+/// Two instances with one database and one lock store.
 fn crossed_baskets(one: &Service, other: &Service) {
     let names = ["a", "b", "c", "d"];
     for name in names {
@@ -96,7 +96,7 @@ fn crossed_baskets_never_deadlock_on_postgres_and_redis() {
     let flags = format!("{PATIENT} --db {} --store {}", postgres.url(), redis.url());
     let (one, other) = (stage.serve(&flags), stage.serve(&flags));
     crossed_baskets(&one, &other);
-    // The same race for one product, from both.
+    // The same race for one product, from both instances.
     one.put_in("hot", 7);
     let answers = at_once(50, |number| match number % 2 {
         0 => one.order(&[("hot", 1)]),
@@ -130,7 +130,7 @@ fn nobody_in_line_is_ever_overtaken() {
     let stage = Stage::new();
     let service = stage.serve(PATIENT);
     service.put_in("hot", BUYERS as i64);
-    // Somebody holds the lock until all stand in line, one behind the other.
+    // A program holds the lock until all customers are in line.
     let mut holder = stage.fencepost("exec --name lock:product:hot -- sh -c");
     holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
     let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! A service that is told to stop.
+//! Tests of the orderly shutdown of the service.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ fn an_order_under_way_is_never_dropped_by_a_stop() {
     let stage = Stage::new();
     let mut service = stage.serve("--retries 600 --deadline 60s");
     service.put_in("lamp", 5);
-    // Somebody else holds the lock, so that an order waits while the service is stopped.
+    // Another program holds the lock, so that an order waits while the service is stopped.
     let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
     holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
     let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
@@ -48,8 +48,8 @@ fn an_order_under_way_is_never_dropped_by_a_stop() {
     service.adds_up();
 }
 
-/// Ten seconds for what is under way, five for a last transaction, two for the lock store, and a busy machine.
-/// Less than deploy/compose.yml gives it before the kill.
+/// Ten seconds for pending requests, five for a last transaction, two for the lock store, and a margin for a busy machine. This
+/// is less than deploy/compose.yml allows before the kill.
 #[cfg(feature = "postgres")]
 const LONGEST_STOP: Duration = Duration::from_secs(20);
 
@@ -123,7 +123,7 @@ fn those_who_watch_never_hold_up_a_stop() {
     read_until("\"stock\":3,\"reserved\":2");
     let asked = Instant::now();
     assert!(service.stop().success());
-    // Who does not end by itself has ten seconds.
+    // Connections that do not end by themselves have ten seconds.
     assert!(asked.elapsed() < Duration::from_secs(9));
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
@@ -181,7 +181,7 @@ fn a_file_that_cannot_be_made_complete_is_named() {
     let stage = Stage::new();
     let service = stage.serve("");
     service.put_in("lamp", 5);
-    // Somebody reads, and needs the log for as long as it does.
+    // A reader needs the log for as long as it reads.
     let reader = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
     reader.execute_batch("BEGIN").unwrap();
     let products = "SELECT count(*) FROM checkout_products";
@@ -200,7 +200,7 @@ fn a_file_that_cannot_be_made_complete_is_named() {
     assert!(warning.contains("file=\"database\""), "{warning}");
 }
 
-/// As after `nohup`.
+/// SIGHUP is ignored, as after `nohup`.
 #[test]
 fn a_closed_terminal_does_not_end_a_service_that_was_told_to_ignore_it() {
     let stage = Stage::new();

@@ -1,4 +1,4 @@
-//! A service of one test's own.
+//! Starts a private service for one test, with its files in a temporary folder.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::http::{Answer, Client, LONG};
 
-/// Its files, which outlive the service.
+/// The files of a service, which outlive it.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
 }
@@ -35,7 +35,7 @@ impl Stage {
         folder
     }
 
-    /// What it has left among temporary files.
+    /// Returns what the service has left in its temporary folder.
     pub(crate) fn scratch(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.scratch_folder()).unwrap();
         let name = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -48,7 +48,7 @@ impl Stage {
         std::fs::read_to_string(self.path(file)).unwrap_or_default()
     }
 
-    /// The program, with an environment that says nothing but where the locks are.
+    /// Returns a command for the program, with an environment that only says where the locks are.
     pub(crate) fn fencepost(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
         with_default_signals(&mut command);
@@ -71,7 +71,7 @@ impl Stage {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub(crate) fn run(&self, arguments: &str) -> (i32, String, String) {
         let output = self.fencepost(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -82,7 +82,7 @@ impl Stage {
         )
     }
 
-    /// A service on a free port, with further flags. Returns when it answers.
+    /// Starts a service on a free port, with these flags. Returns when it answers.
     pub(crate) fn serve(&self, flags: &str) -> Service {
         self.serve_at(0, flags)
     }
@@ -92,13 +92,13 @@ impl Stage {
         self.start(self.fencepost(&format!("serve --port {port} {flags}")))
     }
 
-    /// Starts a service by this command. Returns when it answers.
+    /// Starts a service with this command. Returns when it answers.
     pub(crate) fn start(&self, mut command: Command) -> Service {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(self.path("stderr"));
-        // Whatever happens to its group, this program is not in it.
+        // The service gets its own process group, so that signals to it do not hit this program.
         command
             .stdout(Stdio::piped())
             .stderr(log.unwrap())
@@ -116,7 +116,7 @@ impl Stage {
     }
 }
 
-/// A service that runs; killed when it is dropped.
+/// A running service that is killed when it is dropped.
 pub(crate) struct Service {
     pub(crate) client: Client,
     child: Child,
@@ -132,7 +132,7 @@ impl Service {
         kill(pid, signal).unwrap();
     }
 
-    /// Stops it, and returns when none of its threads does anything more: the signal alone says nothing about when.
+    /// Stops the service and waits until all its threads are stopped, because the signal takes effect with a delay.
     pub(crate) fn pause(&self) {
         self.signal(Signal::SIGSTOP);
         let tasks = format!("/proc/{}/task", self.child.id());
@@ -145,7 +145,7 @@ impl Service {
         });
     }
 
-    /// Waits for its end.
+    /// Waits for the service to exit.
     pub(crate) fn end(&mut self) -> ExitStatus {
         let mut status = None;
         until("it ends", || {
@@ -155,7 +155,7 @@ impl Service {
         status.unwrap()
     }
 
-    /// Stops it as an operator does.
+    /// Stops the service as an operator does.
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.signal(Signal::SIGTERM);
         self.end()
@@ -176,7 +176,7 @@ impl Service {
             .post("/v1/checkout/order", &order("cart", lines))
     }
 
-    /// Every unit is where it should be.
+    /// Checks that every unit is accounted for.
     pub(crate) fn adds_up(&self) {
         let invariant = self.client.get("/v1/invariant").json();
         assert_eq!(invariant["holds"], true, "{invariant}");
@@ -190,7 +190,7 @@ impl Drop for Service {
     }
 }
 
-/// The body of an order.
+/// Returns the body of an order.
 pub(crate) fn order(cart: &str, lines: &[(&str, i64)]) -> Value {
     let items: Vec<Value> = lines
         .iter()
@@ -207,7 +207,7 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Each of `count` at once, in a thread of its own; what they return, in the order of their numbers.
+/// Runs `work` on `count` threads at once. Returns the results in the order of their numbers.
 pub(crate) fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = std::sync::Barrier::new(count);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Reservations that nobody confirms.
+//! Tests of the sweep, which cancels reservations that nobody confirms.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,11 @@ use crate::stage::{Service, Stage, order, until};
 #[test]
 fn abandoned_units_come_back_and_confirmed_ones_never_do() {
     let stage = Stage::new();
-    // Two instances: one of them sweeps.
+    // Of two instances, one sweeps.
     let one = stage.serve("--reserve-for 300ms");
     let other = stage.serve("--reserve-for 300ms");
     one.put_in("lamp", 10);
-    // On a busy machine a confirmation may come too late; then its order goes back like any other.
+    // On a busy machine a confirmation may come too late; then its order is cancelled like any other.
     let mut kept = String::new();
     until("an order is confirmed in time", || {
         let order = one.order(&[("lamp", 1)]);
@@ -74,14 +74,14 @@ fn metric(service: &Service, name: &str) -> u64 {
 #[test]
 fn an_order_that_cannot_be_read_never_keeps_units_back() {
     let stage = Stage::new();
-    // It looks every five seconds.
+    // The sweep runs every five seconds.
     let service = stage.serve("--reserve-for 10m");
     service.put_in("lamp", 10);
     let unreadable = service.order(&[("lamp", 1)]).json()["order_id"].clone();
     assert_eq!(service.order(&[("lamp", 2)]).status, 201);
     let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
     database.busy_timeout(crate::http::LONG).unwrap();
-    // Both are over by now, and the first cannot be read: at one moment, so that no look comes in between.
+    // Both have expired by now, and the first cannot be read. They change in one statement, so that no sweep comes in between.
     let changed = database.execute(
         "UPDATE checkout_orders SET expires_ms = 0, document = CASE id WHEN $1 THEN 'x' ELSE document END",
         [unreadable.as_str().unwrap()],
@@ -98,7 +98,7 @@ fn an_order_that_cannot_be_read_never_keeps_units_back() {
 #[test]
 fn one_look_ends_all_that_is_over() {
     let stage = Stage::new();
-    // It looks every five seconds.
+    // The sweep runs every five seconds.
     let service = stage.serve("--reserve-for 10m");
     service.put_in("lamp", 10);
     assert_eq!(service.order(&[("lamp", 1)]).status, 201);
@@ -135,7 +135,7 @@ fn an_old_key_is_forgotten_when_its_order_has_ended_and_never_before() {
     let began = std::time::Instant::now();
     until("its time is over", || began.elapsed().as_millis() > 250);
     let before = looks();
-    // The second of these began after that.
+    // The second of these sweeps began after that.
     until("it was swept", || looks() >= before + 2);
     assert_eq!(ask(), first, "still pending");
     let path = format!("/v1/orders/{}", first.as_str().unwrap());
@@ -149,7 +149,7 @@ fn an_old_key_is_forgotten_when_its_order_has_ended_and_never_before() {
 #[test]
 fn fences_that_are_too_small_never_make_a_sweeper_run_in_circles() {
     let stage = Stage::new();
-    // It looks several times a second.
+    // The sweep runs several times a second.
     let service = stage.serve("--reserve-for 2s");
     let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
     database.busy_timeout(crate::http::LONG).unwrap();

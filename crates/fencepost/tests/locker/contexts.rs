@@ -1,4 +1,4 @@
-//! Where a locker is used: outside a runtime, and after one has ended.
+//! Tests of a locker outside of a runtime, and after its runtime has ended.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn a_new_runtime_takes_over_from_one_that_ended() {
     let kept = first.block_on(stage.take("kept"));
     let left = first.block_on(stage.take("left"));
     first.shutdown_timeout(Duration::from_secs(5));
-    // Nobody is there to release it now: neither a panic nor a wait, and the TTL ends it.
+    // There is no runtime to release it. The drop neither panics nor blocks, and the TTL ends the lock.
     drop(left);
     runtime().block_on(async {
         let mut again = Box::pin(stage.locker.acquire("left"));
@@ -60,7 +60,7 @@ fn a_runtime_that_is_shutting_down_is_not_taken_for_a_housekeeper() {
     let handle = ending.handle().clone();
     ending.shutdown_background();
     {
-        // What is spawned here is dropped inside `spawn`.
+        // A task that is spawned here is dropped inside `spawn`.
         let _inside = handle.enter();
         let asked = futures_util::FutureExt::now_or_never(stage.take("left"));
         drop(asked.expect("memory answers at once"));

@@ -1,4 +1,4 @@
-//! A store that rings when leases may have ended early: holders are told before the next renewal would be due.
+//! Tests of a store that rings a bell when leases may have ended early: holders are notified before the next renewal is due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use fencepost::{
 
 use super::{TIMEOUT, TTL, settle};
 
-/// Memory with a bell.
+/// A memory store with a bell.
 #[derive(Debug)]
 struct Ringing {
     inner: Memory,
     bell: LossBell,
-    /// Renewals are carried out at once, and answered this many milliseconds later.
+    /// Renewals are executed at once, and answered this many milliseconds later.
     late_ms: AtomicU64,
 }
 
@@ -101,7 +101,7 @@ impl Stage {
         holder.owner.expect("ours")
     }
 
-    /// Takes the lock away at the store, as the end of a session does.
+    /// Removes the lock from the store, as the end of a session does.
     async fn take_away(&self, name: &str) {
         let owner = self.owner(name).await;
         let claim = Claim::new(LockName::new(name).expect("a name"), owner, TTL);
@@ -118,7 +118,7 @@ impl Stage {
 async fn a_loss_is_told_long_before_the_next_renewal() {
     for by_owner in [true, false] {
         let stage = Stage::new();
-        // Two lockers share the backend; both hear its bell.
+        // Two lockers share the backend, and both hear its bell.
         let lockers = [stage.locker(), stage.locker()];
         let gone = lockers[0].acquire("gone").await.expect("free");
         let kept = lockers[0].acquire("kept").await.expect("free");
@@ -129,9 +129,10 @@ async fn a_loss_is_told_long_before_the_next_renewal() {
         let owners = [stage.owner("gone").await, stage.owner("also-gone").await];
         stage.take_away("gone").await;
         stage.take_away("also-gone").await;
-        match by_owner {
-            true => stage.ringing.bell.ring(&owners),
-            false => stage.ringing.bell.ring_all(),
+        if by_owner {
+            stage.ringing.bell.ring(&owners);
+        } else {
+            stage.ringing.bell.ring_all();
         }
         settle().await;
         for guard in [&gone, &also_gone] {
@@ -140,7 +141,7 @@ async fn a_loss_is_told_long_before_the_next_renewal() {
         }
         assert!(!kept.is_lost());
         assert_eq!(stage.renewals(), 2, "one renewal per locker");
-        // Renewed by the bell or not, it is kept.
+        // Whether or not the bell renews it, it is kept.
         stage.pass(TTL * 2).await;
         assert!(!kept.is_lost());
     }
@@ -159,10 +160,10 @@ async fn a_bell_that_rings_all_the_time_does_not_flood_the_store() {
         }
         stage.renewals() - before
     };
-    // The store answers: once in 100 ms.
+    // The store answers, so renewals happen once in 100 ms.
     let renewals = ring(100).await;
     assert!((9..=11).contains(&renewals), "{renewals} in a second");
-    // The store is away: once a second, as without the bell.
+    // The store is unavailable, so renewals happen once a second, as without the bell.
     stage.store.fail_every(Operation::Renew, Fault::Refuse);
     let renewals = ring(300).await;
     assert!((3..=4).contains(&renewals), "{renewals} in three seconds");
@@ -177,7 +178,7 @@ async fn a_ring_during_a_renewal_asks_once_more() {
     let stage = Stage::new();
     let locker = stage.locker();
     let guard = locker.acquire("a").await.expect("free");
-    // This renewal was carried out before the loss, and says so after it.
+    // This renewal was executed before the loss, and is answered after it.
     stage.ringing.late_ms.store(500, Ordering::Relaxed);
     while stage.renewals() == 0 {
         stage.pass(Duration::from_millis(10)).await;

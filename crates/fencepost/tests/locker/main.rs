@@ -1,4 +1,4 @@
-//! The locker on made-up time and a store that fails when told to.
+//! Tests of the locker with a fake clock and a store that fails on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,7 +46,7 @@ impl Stage {
         self.locker.acquire(name).await.expect("a free lock")
     }
 
-    /// Moves the clock on in small steps and lets everybody act after each.
+    /// Advances the clock in small steps, and lets all tasks act after each.
     async fn pass(&self, time: Duration) {
         let step = Duration::from_millis(50);
         for _ in 0..time.as_millis() / step.as_millis() {
@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// Whether the store has a record of the lock, past all faults.
+    /// Returns whether another locker can acquire the lock directly from the store, bypassing all faults.
     async fn is_free(&self, name: &str) -> bool {
         let rival = Locker::new(self.store.clone());
         let guard = rival.try_acquire(name).await.expect("an answer");
@@ -63,7 +63,7 @@ impl Stage {
     }
 }
 
-/// Lets every task run until none has anything left to do. One thread, and nothing here waits for anything real.
+/// Lets every task run until it is idle. There is one thread, and nothing here waits for real time.
 async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
@@ -76,7 +76,7 @@ async fn a_kept_guard_stays_valid_for_hours() {
     let guard = stage.take("a").await;
     stage.pass(Duration::from_secs(600)).await;
     assert!(!guard.is_lost());
-    // Renewed when a third has passed, so at least about two thirds are always left.
+    // Leases are renewed after a third, so about two thirds are always left.
     assert!(guard.valid_for() > TTL / 2, "{:?}", guard.valid_for());
     assert!(guard.valid_for() < TTL);
 }
@@ -154,7 +154,7 @@ async fn a_machine_that_slept_takes_no_further_step() {
     bell.notify_one();
     settle().await;
     assert_eq!(steps.load(Ordering::Relaxed), 2);
-    // The clock jumps, as after a suspend: the work is woken, and no timer is.
+    // The clock jumps, as after a suspend. The work is woken, but no timer is.
     bell.notify_one();
     stage.clock.jump(TTL);
     assert_eq!(running.await.expect("no panic"), LostReason::Expired);
@@ -226,7 +226,7 @@ async fn a_store_that_does_not_answer_is_an_error_in_time() {
             async move { locker.acquire("a").await }
         });
         settle().await;
-        // Stands behind the patient one, in the local line.
+        // It is behind the patient one, in the local line.
         let hasty = tokio::spawn({
             let locker = stage.locker.clone();
             async move { locker.acquire_within("a", Duration::from_secs(1)).await }
@@ -317,7 +317,7 @@ async fn a_long_lease_is_released_after_a_long_outage() {
 
 #[tokio::test]
 async fn an_owner_is_never_left_alone_by_a_reply_that_comes_late() {
-    // The store grants, the answer takes longer than the lease: asked again, the store extends the same lease.
+    // The store grants, but the answer takes longer than the lease. Asked again, the store extends the same lease.
     let clock = FakeClock::new();
     let late = Arc::new(LateOnce {
         inner: Memory::with_clock(clock.clone()),
@@ -332,7 +332,7 @@ async fn an_owner_is_never_left_alone_by_a_reply_that_comes_late() {
     assert!(!guard.is_lost() && guard.valid_for() > TTL / 2);
     drop(guard);
 
-    // A store that is always slower than the TTL is reported, not asked for ever.
+    // A store that is always slower than the TTL is reported, rather than asked for ever.
     late.late_answers.store(u32::MAX, Ordering::Relaxed);
     let error = locker
         .acquire("b")
@@ -467,7 +467,7 @@ async fn the_bound_of_hand_over_in_time_is_kept() {
         drop(guard);
         guard = next.await.expect("an answer");
     }
-    // Handed over after 20 and 40 ms, back to the store after 60.
+    // Handed over after 20 and 40 ms, and released to the store after 60.
     let under_one_lease = epochs.chunk_by(|a, b| a == b).map(<[u64]>::len);
     assert_eq!(under_one_lease.collect::<Vec<_>>(), [3, 3, 3, 1]);
 }

@@ -1,4 +1,4 @@
-//! Several names: all or nothing, one deadline, one order for everybody.
+//! Tests of several names at once: all or nothing, one deadline, and one order for all lockers.
 
 use std::time::Duration;
 
@@ -81,7 +81,8 @@ async fn the_deadline_is_one_for_all_names() {
     assert!(stage.is_free("a").await);
 }
 
-/// Its time is over while a later name is asked for: it was not in time, which is no error of a store that has answered.
+/// The time is up while a later name is requested. The request was not in time, which is not an error of a store that has
+/// answered.
 #[tokio::test]
 async fn a_deadline_during_a_later_question_is_not_an_error() {
     let stage = Stage::new();
@@ -91,13 +92,13 @@ async fn a_deadline_during_a_later_question_is_not_an_error() {
     let waiting =
         tokio::spawn(async move { locker.acquire_all_within(["a", "b"], patience).await });
     settle().await;
-    // The first is handed over inside the process; the store is asked for the second.
+    // The first name is handed over inside the process; the store is asked for the second.
     stage.store.fail_every(Operation::Acquire, Fault::Swallow);
     drop(first);
     stage.pass(Duration::from_millis(2100)).await;
     let all = waiting.await.expect("no panic");
     assert!(all.expect("no error").is_none());
-    // The same silence at the first name is one.
+    // The same silence at the first name is an error.
     let error = stage.locker.acquire_all_within(["c"], patience);
     let error = tokio::join!(error, stage.pass(Duration::from_secs(3)));
     assert_eq!(error.0.unwrap_err().kind(), ErrorKind::Timeout);

@@ -1,4 +1,4 @@
-//! Stores that answer late, or with an odd epoch.
+//! Tests of the locker with stores that answer late, or with unusual epochs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use fencepost::{
     Result, Wait,
 };
 
-/// Lets the lease pass before it answers.
+/// A store that lets the lease expire before it answers.
 #[derive(Debug)]
 pub(crate) struct LateOnce {
     pub(crate) inner: Memory,
@@ -53,7 +53,7 @@ impl Backend for LateOnce {
     }
 }
 
-/// Grants with an epoch of its choice.
+/// A store that grants with a given epoch.
 #[derive(Debug)]
 pub(crate) struct Worn {
     pub(crate) inner: Memory,

@@ -1,4 +1,4 @@
-//! Orders of events that once went wrong.
+//! Regression tests for orders of events in the locker that once went wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,8 +99,8 @@ fn a_shutdown_in_a_new_runtime_gives_back_what_the_old_one_left() {
     });
 }
 
-/// Tasks take and drop locks while the locker is shut down. Afterwards nobody holds anything, by its own belief or the
-/// store's.
+/// Tasks acquire and drop locks while the locker is shut down. Afterwards nobody holds anything, neither by its own belief nor
+/// in the store.
 async fn shut_down_in_the_middle(bounds: HandOver) {
     let store: Arc<dyn Backend> = Arc::new(Memory::new());
     let name = LockName::new("a").expect("a valid name");
@@ -125,7 +125,7 @@ async fn shut_down_in_the_middle(bounds: HandOver) {
                         }
                         Err(error) => {
                             assert_eq!(error.kind(), ErrorKind::Closed);
-                            // Whoever comes later is told the same.
+                            // Later requests get the same answer.
                             let late = locker.acquire(&name).await;
                             assert!(late.is_err(), "a lock was granted after the shutdown");
                             return;
@@ -189,7 +189,7 @@ async fn a_guard_knows_whether_it_met_somebody() {
 #[tokio::test]
 async fn a_refused_request_does_not_hide_what_the_one_before_it_left() {
     let stage = Stage::new();
-    // Carried out and never answered; then the one who asks next under the same claim is refused.
+    // The request is executed but never answered. Then the next request under the same claim is refused.
     let fault = Fault::SwallowAnswer;
     stage.store.fail_next(Operation::Acquire, fault);
     stage.store.fail_next(Operation::Acquire, Fault::Refuse);

@@ -1,4 +1,4 @@
-//! Many leases at a store that is far away, and calls that get no answer: every lease is renewed in its own time.
+//! Tests of renewals of many leases at a slow store, and of calls without an answer: every lease is renewed in time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,12 +14,12 @@ use fencepost::{
 use super::settle;
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
-/// Claims that the store carries in one round trip; a call with more takes several, one after the other.
+/// The number of claims in one round trip to the store. A call with more takes several round trips in sequence.
 const PER_ROUND_TRIP: usize = 1024;
-/// What a lock named "short..." is granted for at first.
+/// The first lease of a lock named "short...".
 const SHORT: Duration = Duration::from_millis(600);
 
-/// A store that is a round trip away. Whoever renews a lock named "stuck..." gets no answer.
+/// A store that is a round trip away. A renewal of a lock named "stuck..." gets no answer.
 #[derive(Debug)]
 struct Distant {
     inner: Memory,
@@ -149,7 +149,7 @@ async fn many_leases_at_a_distant_store_are_all_kept() {
     let guards = stage.take_many("a", 12_000).await;
     stage.pass(ttl * 2).await;
     assert_eq!(lost(&guards), 0);
-    // Answers count from their own calls, and none of these waited for long.
+    // Answers count from their own calls, none of which waited for long.
     let least = guards.iter().map(Guard::valid_for).min().expect("some");
     assert!(least > ttl / 3, "{least:?}");
 }
@@ -171,9 +171,9 @@ async fn calls_without_an_answer_cost_only_their_own_leases() {
     let ttl = Duration::from_secs(4);
     for renewed_at_once in [1, 8] {
         let stage = Stage::new(ttl, renewed_at_once);
-        // More of them than calls are under way at once.
+        // More than the number of concurrent calls.
         let stuck = stage.take_many("stuck", 200).await;
-        // The lease that ends first is renewed first, so these are in calls of their own.
+        // The lease that ends first is renewed first, so these are in separate calls.
         stage.pass(Duration::from_millis(10)).await;
         let others = stage.take_many("a", 200).await;
         stage.pass(ttl * 3).await;
@@ -208,7 +208,7 @@ async fn an_unanswered_renewal_is_repeated_as_soon_as_it_is_given_up() {
     let stage = Stage::new(ttl, 1);
     let _stuck = stage.take("stuck").await;
     stage.until_renewing().await;
-    // A call is given up after a quarter of the TTL. A holder that needs time to stop cannot spare more.
+    // A call is abandoned after a quarter of the TTL. A holder that needs time to stop cannot spare more.
     stage.pass(ttl / 4 + Duration::from_millis(20)).await;
     assert_eq!(stage.store.calls.load(Ordering::Relaxed), 2);
 }

@@ -1,12 +1,12 @@
-//! The fence of Postgres' advisory locks, searched state by state. No server is needed.
+//! An exhaustive state search over the fence of Postgres' advisory locks. It needs no server.
 //!
-//! The model has two sequences as Postgres keeps them (`server`): what they say now, what is on the disk, what a standby has received.
-//! Sessions take one lock in turn, lift the fence and draw from it (`moves`). The server may crash, and a standby that lags may take
-//! over. `search` goes through every order of these steps, breadth first, and demands that each fence that a holder is told is
-//! larger than all fences told before.
+//! The model has two sequences as Postgres keeps them (`server`): their current values, what is on disk, and what a standby has
+//! received. Sessions take one lock in turn, lift the fence and draw from it (`moves`). The server may crash, and a lagging
+//! standby may take over. `search` explores every order of these steps, breadth first, and requires that each fence reported to
+//! a holder is larger than all fences reported before.
 //!
-//! A search that finds nothing proves little about itself. So each rule can be broken by a switch (`setup::Flaw`), and the tests demand
-//! that every broken variant is convicted. What the fence cannot promise is shown in the same way. See
+//! A search that finds nothing proves little about itself. So each rule can be broken by a switch (`setup::Flaw`), and the
+//! tests require that the search convicts every broken variant. The limits of the fence are demonstrated in the same way. See
 //! `docs/decisions/0009-the-fence-of-postgres.md`.
 //!
 //! `cargo test --test pg_fence_model -- --nocapture` prints counts and stories. With `FENCEPOST_SOAK=1` the worlds are larger.

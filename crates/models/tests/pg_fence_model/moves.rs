@@ -1,4 +1,4 @@
-//! The world at one moment, and everything that can happen next.
+//! The state of the Postgres fence model, and every step that can happen next.
 
 use crate::server::{DRAWS_PER_TICK, Server, UNITS};
 use crate::setup::{Flaw, Setup};
@@ -10,17 +10,17 @@ pub(crate) enum Phase {
     Idle,
     /// It has the right to lift.
     Lifting,
-    /// It has read what it will set the lift (or the only sequence) to.
+    /// It has computed the value that it will set the lift (or the only sequence) to.
     Lifts(u8),
-    /// It asks for the lock; the lift as it was then.
+    /// It asks for the lock. Contains the lift at that time.
     Asks(u8),
     /// It has the lock.
     Locked(u8),
     /// It has read the lift.
     Read(u8),
-    /// It has its fence, and its transaction ends now.
+    /// It has drawn its fence, and its transaction ends now.
     Drawn(u8),
-    /// It was told its fence.
+    /// It was told its fence, and holds the lock.
     Holds,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
 pub(crate) struct Session {
     pub(crate) phase: Phase,
     pub(crate) is_lifted: bool,
-    /// A number drawn with an earlier one, for later.
+    /// A number that was drawn together with an earlier one, for later use.
     pub(crate) kept: Option<u8>,
     pub(crate) draws_left: u8,
 }
@@ -41,9 +41,9 @@ pub(crate) struct World {
     pub(crate) drawn_this_tick: u8,
     pub(crate) crashes_left: u8,
     pub(crate) failovers_left: u8,
-    /// The largest fence that anybody was told.
+    /// The largest fence that was reported to any holder.
     pub(crate) highest: u8,
-    /// The last fence told was not larger than all before.
+    /// Whether the last reported fence was not larger than all before.
     pub(crate) has_fallen: bool,
 }
 
@@ -70,16 +70,16 @@ impl World {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Move {
-    /// A session does what comes next for it.
+    /// A session takes its next step.
     Step(usize),
     /// Time passes.
     Tick,
     /// The server writes its log to the disk on its own.
     Flush,
-    /// The standby receives what is on the disk.
+    /// The standby receives what is on disk.
     Replicate,
     Crash,
-    /// The server is gone, and the standby takes over with what it has.
+    /// The server is lost, and the standby takes over with what it has.
     Failover,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn after(world: &World, setup: &Setup, taken: Move) -> World {
             next.server.comes_back_with(next.server.disk);
             forget_sessions(&mut next, setup);
             match setup.crash_sets_back {
-                // What the log counts ahead is drawn for nothing: a server takes longer to start than that lasts.
+                // The numbers that the log counts ahead are skipped. Starting a server takes longer than that.
                 0 => tick(&mut next, 1),
                 back => next.clock = next.clock.saturating_sub(back),
             }
@@ -147,7 +147,7 @@ fn forget_sessions(world: &mut World, setup: &Setup) {
     }
 }
 
-/// The next step of a session; `None`: it waits, or has nothing more to do.
+/// Returns the state after the next step of a session; `None` if it waits, or has nothing more to do.
 fn step(world: &World, setup: &Setup, at: usize) -> Option<World> {
     let mut next = *world;
     let World {
@@ -172,9 +172,10 @@ fn step(world: &World, setup: &Setup, at: usize) -> Option<World> {
         Phase::Idle => Phase::Asks(server.lift),
         Phase::Lifting => Phase::Lifts(target(server, setup, world.clock)),
         Phase::Lifts(value) => {
-            match setup.has(Flaw::OneSequence) {
-                true => server.set_count(value),
-                false => server.set_lift(value),
+            if setup.has(Flaw::OneSequence) {
+                server.set_count(value);
+            } else {
+                server.set_lift(value);
             }
             server.lifter = None;
             session.is_lifted = true;
@@ -187,10 +188,13 @@ fn step(world: &World, setup: &Setup, at: usize) -> Option<World> {
             server.holder = own;
             Phase::Locked(lift)
         }
-        Phase::Locked(lift) => match setup.has(Flaw::ReadBeforeTheLock) {
-            true => Phase::Read(lift),
-            false => Phase::Read(server.lift),
-        },
+        Phase::Locked(lift) => {
+            if setup.has(Flaw::ReadBeforeTheLock) {
+                Phase::Read(lift)
+            } else {
+                Phase::Read(server.lift)
+            }
+        }
         Phase::Read(lift) => {
             if world.drawn_this_tick >= DRAWS_PER_TICK {
                 return None;
@@ -222,15 +226,16 @@ fn step(world: &World, setup: &Setup, at: usize) -> Option<World> {
     Some(next)
 }
 
-/// What a lift sets: so that the next fence is past the time, and never lower than before.
+/// Returns the value that a lift sets: the next fence is past the clock, and never lower than before.
 fn target(server: &Server, setup: &Setup, clock: u8) -> u8 {
     let time = clock * UNITS;
     if setup.has(Flaw::OneSequence) {
         return server.count.max(time);
     }
-    let counted = match setup.has(Flaw::CountedTwice) {
-        true => 0,
-        false => server.count,
+    let counted = if setup.has(Flaw::CountedTwice) {
+        0
+    } else {
+        server.count
     };
     server.lift.max(time.saturating_sub(counted))
 }

@@ -1,4 +1,4 @@
-//! Breadth first through all worlds, so that the first conviction has the shortest story.
+//! Searches all states of the Postgres fence model, breadth first, so that the first conviction has the shortest story.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,11 +7,11 @@ use crate::setup::Setup;
 
 pub(crate) struct Outcome {
     pub(crate) states: usize,
-    /// What led to a fence that is not larger than all before, if anything does.
+    /// The steps that led to a fence that is not larger than all before, if there is one.
     pub(crate) story: Option<String>,
 }
 
-/// Visits every world that the setup can reach, or stops at the first fence that falls.
+/// Visits every state that the setup can reach, or stops at the first fence that does not increase.
 pub(crate) fn search(setup: &Setup) -> Outcome {
     let first = World::new(setup);
     let mut parents: HashMap<World, Option<(World, Move)>> = HashMap::from([(first, None)]);

@@ -1,13 +1,13 @@
-//! The server: two sequences as Postgres keeps them, the one lock, and what would survive.
+//! The Postgres server of the model: two sequences, the lock, and what survives a crash.
 
-/// Units of the fence for each tick of the clock.
+/// Units of the fence per tick of the clock.
 pub(crate) const UNITS: u8 = 4;
-/// Fewer fences are drawn in a tick than it has units: in truth 128,000 a second.
+/// Fewer fences are drawn in a tick than it has units. In reality there are 128,000 units per second.
 pub(crate) const DRAWS_PER_TICK: u8 = UNITS - 1;
-/// How many numbers ahead of those drawn the log says are gone: in truth 32.
+/// How many numbers the log is ahead of those drawn. In reality 32.
 const AHEAD: u8 = 1;
 
-/// The sequences as the log has them.
+/// The sequences as recorded in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Logged {
     pub(crate) lift: u8,
@@ -18,7 +18,7 @@ pub(crate) struct Logged {
 pub(crate) struct Server {
     pub(crate) lift: u8,
     pub(crate) count: u8,
-    /// What the end of the log says, on the disk or not.
+    /// The end of the log, whether or not it is on disk.
     pub(crate) log: Logged,
     pub(crate) disk: Logged,
     pub(crate) standby: Logged,
@@ -54,12 +54,12 @@ impl Server {
         self.disk = self.log;
     }
 
-    /// A standby receives what is on the disk.
+    /// A standby receives what is on disk.
     pub(crate) fn replicate(&mut self) {
         self.standby = self.disk;
     }
 
-    /// The server comes back with this; everybody's sessions and locks are gone.
+    /// The server comes back with this state. All sessions and locks are gone.
     pub(crate) fn comes_back_with(&mut self, kept: Logged) {
         *self = Self {
             lift: kept.lift,

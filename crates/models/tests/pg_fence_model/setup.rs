@@ -1,21 +1,21 @@
-//! What a search is about: how many sessions, which faults, and which flaw, if any, the fence has.
+//! The settings of a search of the Postgres fence: the number of sessions, the faults, and the flaw, if any.
 
 /// A mistake that looks harmless.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flaw {
-    /// The fence is a plain counter, like the number of a transaction.
+    /// The fence is a plain counter, like a transaction number.
     NoLift,
-    /// One sequence is both drawn from and lifted, and nothing keeps a draw from coming between the two halves of a lift.
+    /// One sequence is both drawn from and lifted, and a draw can happen between the two halves of a lift.
     OneSequence,
     /// Two sessions may lift at the same time.
     LiftersTogether,
-    /// That the fence was lifted is remembered by the client, which outlives the server's session behind a pooler.
+    /// The client remembers that the fence was lifted. Behind a pooler, the client outlives the server's session.
     KeptByClient,
-    /// The lift is the time itself, and does not leave out what was counted already.
+    /// The lift is the time itself, without subtracting what was already counted.
     CountedTwice,
     /// A holder is told its fence before the number is on the server's disk.
     NoFlush,
-    /// The lift is read when the lock is asked for, as a statement's snapshot would be.
+    /// The lift is read when the lock is requested, as in the snapshot of a statement.
     ReadBeforeTheLock,
     /// Sessions draw two numbers at once and keep the second for later (`CACHE 2`).
     Cached,
@@ -29,11 +29,11 @@ pub(crate) struct Setup {
     pub(crate) crashes: u8,
     pub(crate) failovers: u8,
     pub(crate) clock_max: u8,
-    /// How far the clock falls back with each crash.
+    /// How far the clock goes back with each crash.
     pub(crate) crash_sets_back: u8,
-    /// How far the clock of the standby is behind.
+    /// How far the standby's clock is behind.
     pub(crate) standby_is_behind: u8,
-    /// Fences are told in the middle of a transaction, which nothing can write to the disk.
+    /// Fences are reported in the middle of a transaction, before they can be written to disk.
     pub(crate) told_in_transaction: bool,
     pub(crate) flaw: Option<Flaw>,
 }
@@ -55,7 +55,7 @@ const CALM: Setup = Setup {
     told_in_transaction: false,
     flaw: None,
 };
-/// The clock cannot be trusted here, and need not be.
+/// In this setup the clock cannot be trusted, and need not be.
 const CRASH: Setup = Setup {
     crashes: 1,
     crash_sets_back: 2,

@@ -1,4 +1,4 @@
-//! One of all states that differ only in who is called what: nodes and clients have no names here.
+//! Canonical states of the quorum model: states that differ only in the names of nodes and clients are equal.
 
 use std::hash::{Hash, Hasher};
 
@@ -7,7 +7,7 @@ use crate::state::{CLIENTS_MAX, NODES, Node, Phase, Request, State, Wire};
 
 type Order = [usize; CLIENTS_MAX];
 
-/// The representative, and its fingerprint.
+/// Returns the canonical state and its fingerprint.
 pub(crate) fn canonical(state: State, setup: &Setup) -> (State, u64) {
     let state = without_the_past(state, setup);
     let orders: &[Order] = match setup.clients {
@@ -31,7 +31,7 @@ pub(crate) fn canonical(state: State, setup: &Setup) -> (State, u64) {
         .unwrap_or((state, 0))
 }
 
-/// Leaves out what can make no difference any more.
+/// Removes everything that no longer makes a difference.
 pub(crate) fn without_the_past(mut state: State, setup: &Setup) -> State {
     for client in 0..setup.clients {
         for node in 0..NODES {
@@ -49,8 +49,8 @@ pub(crate) fn without_the_past(mut state: State, setup: &Setup) -> State {
     state
 }
 
-/// The next request asks for nothing but a key that is not there, and can only come by a request behind it; and nobody hears
-/// the answer.
+/// Returns whether the next request has no effect: it needs a key that does not exist and that only a later request can create,
+/// and nobody receives the answer.
 fn is_idle_talk(state: &State, setup: &Setup, client: usize, node: usize) -> bool {
     let has_key = state.nodes[node]
         .key
@@ -60,12 +60,13 @@ fn is_idle_talk(state: &State, setup: &Setup, client: usize, node: usize) -> boo
     match state.wires[client][node].requests[0] {
         Some(Request::Release { .. }) => !has_key,
         Some(Request::Accept { .. }) => setup.accept_needs_key && !has_key && !hears,
-        // An extension takes a key.
+        // An extension can set a key.
         Some(Request::Lock { .. } | Request::Extend { .. }) | None => false,
     }
 }
 
-/// Nothing at any node and nothing on its way is of this client: its next attempt is as good as its first.
+/// Returns whether neither the nodes nor the connections contain anything of this client, so that its next attempt is like its
+/// first.
 fn is_gone(state: &State, client: usize) -> bool {
     let is_silent = |wire: &Wire| {
         wire.requests[0].is_none() && wire.owed.is_none() && wire.owed_taken.is_none()
@@ -79,7 +80,7 @@ fn is_gone(state: &State, client: usize) -> bool {
         && !state.nodes.iter().any(is_ours)
 }
 
-/// The client at each place becomes the one the order names.
+/// Renames the clients in this order.
 fn with_clients(state: &State, order: &Order) -> State {
     let mut renamed = *state;
     for (to, &from) in order.iter().enumerate() {
@@ -98,7 +99,7 @@ fn with_clients(state: &State, order: &Order) -> State {
 }
 
 fn sorted_nodes(state: State, setup: &Setup) -> State {
-    // A node whose clock differs keeps its name.
+    // A node with a different clock keeps its name.
     let first = usize::from(setup.first_is_ahead > 0);
     let print = |node: usize| {
         let mut print = Print::default();
@@ -131,7 +132,7 @@ fn fingerprint(state: &State) -> u64 {
     print.finish()
 }
 
-/// Quick, and good enough to tell some ten million states apart.
+/// A hash that is fast, and good enough for about ten million states.
 #[derive(Default)]
 struct Print(u64);
 

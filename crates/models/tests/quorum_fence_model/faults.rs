@@ -1,10 +1,10 @@
-//! What can go wrong, and what it does.
+//! The faults of the quorum model, and their effects on the state.
 
 use crate::moves::Move;
 use crate::setup::{Flaw, Setup};
 use crate::state::{NODES, Node, Phase, State};
 
-/// The faults that may come next.
+/// Adds the faults that may come next.
 pub(crate) fn faults(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
     let troubles = &setup.troubles;
     for client in 0..setup.clients {
@@ -36,7 +36,7 @@ pub(crate) fn faults(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
     }
 }
 
-/// Does to the world what the fault does.
+/// Applies the effect of a fault to the state.
 pub(crate) fn strike(state: &mut State, setup: &Setup, fault: Move) {
     match fault {
         Move::Cut { client, node } => cut(state, setup, client, node),
@@ -78,7 +78,7 @@ fn restart(state: &mut State, setup: &Setup, node: usize) {
     state.nodes[node].is_starting = true;
 }
 
-/// The client is told: what it waited for there will not come.
+/// Cuts a connection. The client is notified that the answers it waited for will not arrive.
 fn cut(state: &mut State, setup: &Setup, client: usize, node: usize) {
     let wire = &mut state.wires[client][node];
     wire.cut();

@@ -1,16 +1,16 @@
-//! The fence of Redlock, searched state by state. No server is needed.
+//! An exhaustive state search over the fence of Redlock. It needs no server.
 //!
 //! The model has the scripts as they run on three nodes (`node`), clients that ask, propose an epoch, hold, extend and release
-//! (`moves`), and connections in between that are as slow as they like and may break (`faults`). Anything that can happen next is a move;
-//! `search` goes through all of them, breadth first, and holds every step against the promises in `promises`.
+//! (`moves`), and connections in between that may be arbitrarily slow and may break (`faults`). Everything that can happen next
+//! is a move. `search` explores all of them, breadth first, and checks every step against the promises in `promises`.
 //!
-//! A search that finds nothing proves little about itself. So each rule can be broken by a switch (`setup::Flaw`), and the tests demand
-//! that every broken fence is convicted, of the right promise, with the shortest story that shows it. What the fence cannot promise (a
-//! node that comes back empty, with a clock behind the others') is shown in the same way. See
+//! A search that finds nothing proves little about itself. So each rule can be broken by a switch (`setup::Flaw`), and the
+//! tests require that the search convicts every broken fence of the right promise, with the shortest story that shows it. The
+//! limits of the fence (a node that comes back empty, with a clock behind the others) are demonstrated in the same way. See
 //! `docs/decisions/0007-the-quorum-fence.md`.
 //!
 //! `cargo test --test quorum_fence_model -- --nocapture` prints counts and stories. With `FENCEPOST_SOAK=1` the search goes
-//! deeper; that is for the release profile.
+//! deeper, which requires the release profile.
 
 mod canonical;
 mod faults;

@@ -1,4 +1,4 @@
-//! Everything that can happen next.
+//! The moves of clients and nodes in the quorum model.
 
 use crate::faults::{faults, strike};
 use crate::node;
@@ -9,23 +9,24 @@ use crate::state::{Client, MAJORITY, NODES, Phase, Request, State, Taken, Vote};
 pub(crate) enum Move {
     /// A client asks all nodes for the key.
     Ask(usize),
-    /// The same claim is asked for anew; the attempt before was dropped and not released.
+    /// A client requests the same claim again; the previous attempt was dropped and not released.
     AskAgain(usize),
-    /// A node carries out a client's next request.
+    /// A node executes a client's next request.
     Serve {
         client: usize,
         node: usize,
     },
-    /// A client that has heard these nodes makes the largest of their counts its epoch. A bit per node.
+    /// A client with the answers of these nodes (one bit per node) takes the largest of their counts as its epoch.
     Propose {
         client: usize,
         heard: u8,
     },
-    /// A client that asked while it held is told by a majority that it had the lock all the time, and keeps its epoch.
+    /// A client that asked while it held the lock learns from a majority that it had the lock all the time, and keeps its
+    /// epoch.
     Keep(usize),
     /// A client that was refused an epoch proposes a larger one.
     Raise(usize),
-    /// A client looks at the time, and believes or gives up.
+    /// A client checks the time, and then believes or gives up.
     Conclude(usize),
     /// A client gives up and releases everywhere.
     GiveUp(usize),
@@ -35,14 +36,14 @@ pub(crate) enum Move {
     Extend(usize),
     /// A majority has extended.
     Extended(usize),
-    /// A majority has not extended: the lease is lost. Nobody may have told the holder yet.
+    /// A majority has refused the extension, so the lease is lost. The holder may not know it yet.
     Lose(usize),
-    /// A node gives back a key that was taken in vain.
+    /// A node releases a key that was set in vain.
     OwedTaken {
         client: usize,
         node: usize,
     },
-    /// A release that went down with a connection is carried out at last.
+    /// A release that was lost with its connection is finally executed.
     Owed {
         client: usize,
         node: usize,
@@ -82,7 +83,8 @@ pub(crate) fn enabled(state: &State, setup: &Setup) -> Vec<Move> {
     moves
 }
 
-/// What is owed is sent again at any time, but over the same connection: not before an extension of the same attempt that was sent.
+/// Adds the releases that are owed. They are sent again at any time, but over the same connection, so not before an extension
+/// of the same attempt that was sent.
 fn debts(state: &State, client: usize, node: usize, moves: &mut Vec<Move>) {
     let wire = &state.wires[client][node];
     let is_extended = wire.has_extension();
@@ -143,7 +145,7 @@ fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
             if asks_again && may_ask {
                 moves.push(Move::AskAgain(at));
             }
-            // A lease that was found lost stays lost, without another question.
+            // A lease that was found lost stays lost, without another request.
             let is_over = client.is_lost && !setup.has(Flaw::ForgetsTheLoss);
             let is_first = client.attempts_left == setup.attempts[at];
             let may_go_on = !is_over && (is_first || !setup.asks_after_a_loss);
@@ -169,7 +171,7 @@ fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
     }
 }
 
-/// Who was refused somewhere, or has run out of time; who is cancelled, at any time.
+/// Returns whether the client may give up: it was refused somewhere, is out of time, or is cancelled at any time.
 fn gives_up(client: &Client, setup: &Setup) -> bool {
     let is_refused = client.votes.iter().any(|vote| matches!(vote, Vote::No(_)));
     setup.cancels || client.left == 0 || is_refused
@@ -179,7 +181,7 @@ fn needed(setup: &Setup, flaw: Flaw) -> usize {
     if setup.has(flaw) { 1 } else { MAJORITY }
 }
 
-/// A majority of nodes has the lease as it was granted: with its epoch.
+/// Returns whether a majority of nodes has the lease as it was granted, with its epoch.
 fn keeps(client: &Client, setup: &Setup) -> bool {
     let by_keys_alone = setup.has(Flaw::KeepsByKeysAlone);
     client.before.is_some_and(|epoch| {
@@ -209,7 +211,7 @@ pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
         Move::Extend(at) => extend(&mut next, setup, at),
         Move::Extended(at) => {
             let client = &mut next.clients[at];
-            // Once lost, always lost.
+            // A lost lease stays lost.
             if client.left > 0 {
                 client.left = client.left.max(client.extending.unwrap_or(0));
             }
@@ -253,9 +255,10 @@ fn ask(state: &mut State, setup: &Setup, at: usize) {
     client.left = setup.ttl;
     client.older = older;
     let attempt = client.attempt;
-    let seen = match setup.has(Flaw::NothingIsSeen) {
-        true => 0,
-        false => client.seen,
+    let seen = if setup.has(Flaw::NothingIsSeen) {
+        0
+    } else {
+        client.seen
     };
     for node in 0..NODES {
         let wire = &state.wires[at][node];
@@ -340,7 +343,8 @@ fn give_back(state: &mut State, setup: &Setup, at: usize) {
             let attempt = client.attempt;
             state.wires[at][node].owed = Some(attempt);
             state.wires[at][node].owed_taken = None;
-            // What waits for a connection may be sent after the release: then it takes nothing, and makes no difference.
+            // An extension that waits for a connection may be sent after the release. Then it sets nothing, and makes no
+            // difference.
             let waiting = state.wires[at][node].take_waiting();
             state.send(at, node, Request::Release { attempt });
             if setup.has(Flaw::TakesAfterTheRelease) {
@@ -362,10 +366,11 @@ fn extend(state: &mut State, setup: &Setup, at: usize) {
     client.extensions += 1;
     client.older = older;
     client.votes = [Vote::None; NODES];
-    // Whose loss was forgotten takes no key, and every key of it votes.
-    let (epoch, confirmed) = match client.is_lost {
-        true => (0, u8::MAX),
-        false => (epoch, client.confirmed),
+    // A client that forgot its loss sets no key, and all its keys vote.
+    let (epoch, confirmed) = if client.is_lost {
+        (0, u8::MAX)
+    } else {
+        (epoch, client.confirmed)
     };
     let request = Request::Extend {
         attempt: client.attempt,
@@ -377,7 +382,7 @@ fn extend(state: &mut State, setup: &Setup, at: usize) {
     state.send_to_all(at, request);
 }
 
-/// What the lease had stays until its holder gives it back. What was taken in vain is released.
+/// The keys of the lease remain until its holder releases them. Keys that were set in vain are released.
 fn lose(state: &mut State, at: usize) {
     let client = &mut state.clients[at];
     client.is_lost = true;
@@ -390,7 +395,7 @@ fn lose(state: &mut State, at: usize) {
     };
     for wire in &mut state.wires[at] {
         wire.owe_taken(taken);
-        // What waits for a connection takes nothing any more.
+        // An extension that waits for a connection no longer sets a key.
         drop(wire.take_waiting());
     }
 }

@@ -1,9 +1,9 @@
-//! What the scripts do on one node.
+//! The effect of the scripts on one node of the quorum model.
 
 use crate::setup::{Flaw, Setup};
 use crate::state::{Client, EPOCHS_PER_TICK, Key, Node, Phase, Request, State, Taken, Vote};
 
-/// Carries out the next request of a client on a node; the answer is there to be heard from now on.
+/// Executes the next request of a client on a node. From now on the answer can be received.
 pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize) {
     let wire = &mut state.wires[client][node];
     let Some(request) = wire.pop() else { return };
@@ -40,7 +40,7 @@ pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize
         }
     };
     let client = &mut state.clients[client];
-    // The answer to an earlier attempt is heard by nobody.
+    // Nobody receives the answer to an earlier attempt.
     if client.attempt == attempt && is_awaited(client, request) {
         client.votes[node] = vote;
         client.known[node] = is_known && client.before.is_some();
@@ -100,8 +100,8 @@ fn accept(node: &mut Node, setup: &Setup, client: u8, epoch: u8) -> Vote {
     Vote::Yes(epoch)
 }
 
-/// Extends a key; takes it where it is not there and nobody can have got a larger epoch here. Only keys vote that were there when an
-/// earlier extension succeeded, or were given to the attempt.
+/// Extends a key, or sets it where it is missing and nobody can have got a larger epoch from this node. Only those keys vote
+/// that existed when an earlier extension succeeded, or that were given to the attempt.
 fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Option<u8>) -> Vote {
     let Request::Extend {
         attempt,
@@ -117,9 +117,10 @@ fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Opt
         Some(key) if key.client == client => {
             key.left = setup.ttl;
             let is_confirmed = key.attempt < attempt || key.taken_by <= confirmed;
-            return match is_confirmed || setup.has(Flaw::TakenKeyVotesUnconfirmed) {
-                true => Vote::Yes(key.count),
-                false => Vote::No(0),
+            return if is_confirmed || setup.has(Flaw::TakenKeyVotesUnconfirmed) {
+                Vote::Yes(key.count)
+            } else {
+                Vote::No(0)
             };
         }
         Some(_) => return Vote::No(0),
@@ -130,12 +131,14 @@ fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Opt
     if is_young || is_past || epoch == 0 {
         return Vote::No(0);
     }
-    // A node that has lost its counter gives a larger count: the key does not prove that the owner had the epoch all the time.
+    // A node that has lost its counter gives a larger count, so the key does not prove that the owner had the epoch all the
+    // time.
     let has_forgotten = node.counter == 0 && !setup.has(Flaw::TakingDoesNotLift);
     let now = now.filter(|_| !setup.takers_clock_is_behind);
-    let count = match has_forgotten {
-        true => now.unwrap_or(0).max(epoch + 1),
-        false => epoch,
+    let count = if has_forgotten {
+        now.unwrap_or(0).max(epoch + 1)
+    } else {
+        epoch
     };
     node.counter = node.counter.max(count);
     let newer = u8::from(setup.has(Flaw::TakenKeyEscapesTheRelease));
@@ -146,13 +149,14 @@ fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Opt
         count,
         left: setup.ttl,
     });
-    match setup.has(Flaw::TakenKeyVotesAtOnce) {
-        true => Vote::Yes(count),
-        false => Vote::No(0),
+    if setup.has(Flaw::TakenKeyVotesAtOnce) {
+        Vote::Yes(count)
+    } else {
+        Vote::No(0)
     }
 }
 
-/// Gives a key back that an extension took after the last one that succeeded.
+/// Releases a key that an extension set after the last successful extension.
 pub(crate) fn release_taken(node: &mut Node, client: u8, taken: Taken) {
     let is_meant = |key: &Key| {
         key.client == client && key.attempt == taken.attempt && key.taken_by > taken.after
@@ -160,7 +164,7 @@ pub(crate) fn release_taken(node: &mut Node, client: u8, taken: Taken) {
     node.key = node.key.filter(|key| !is_meant(key));
 }
 
-/// Gives a key back; only one of that attempt or an earlier one where it says which.
+/// Releases a key; with `up_to`, only a key of that attempt or an earlier one.
 pub(crate) fn release(node: &mut Node, client: u8, up_to: Option<u8>) {
     let is_meant =
         |key: &Key| key.client == client && up_to.is_none_or(|attempt| key.attempt <= attempt);

@@ -1,4 +1,4 @@
-//! What must hold in every state, and between each and the next.
+//! The promises of the quorum fence, checked for every step from one state to the next.
 
 use std::fmt;
 
@@ -7,17 +7,18 @@ use crate::state::{Client, Key, NODES, Phase, State};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Promise {
-    /// No epoch is granted twice, whatever became of the lock.
+    /// No epoch is granted twice, whatever happened to the lock.
     EpochsAreUnique,
-    /// Who begins to ask after a grant gets a larger epoch, whatever became of the lock.
+    /// A client that starts to ask after a grant gets a larger epoch, whatever happened to the lock.
     LaterIsLarger,
-    /// As long as no key went before its time, epochs rise in the order of the grants.
+    /// As long as no key disappeared early, epochs increase in the order of the grants.
     EpochsRise,
-    /// As long as no key went before its time, one client believes to hold the lock.
+    /// As long as no key disappeared early, at most one client believes that it holds the lock.
     OneHolder,
-    /// Who asks for an extension after somebody else got a larger epoch does not get it, whatever became of the lock.
+    /// A client that asks for an extension after another got a larger epoch is refused, whatever happened to the lock.
     LossIsTold,
-    /// Who has given up, and whose requests are all carried out, has left nothing; whose lease is lost, nothing that was taken in vain.
+    /// A client that has given up, and whose requests are all executed, has left nothing. A client whose lease is lost has left
+    /// nothing that was set in vain.
     NothingIsLeft,
 }
 
@@ -34,13 +35,13 @@ impl fmt::Display for Promise {
     }
 }
 
-/// The promise that the step from one state to the next breaks. Notes a grant.
+/// Returns the promise that the step between two states breaks. Records a grant.
 pub(crate) fn broken(before: &State, next: &mut State, setup: &Setup) -> Option<Promise> {
     let believers = next.clients.iter().filter(|client| client.believes());
     let two_believe = next.is_exclusive && believers.count() > 1;
     let grant = (0..setup.clients).find_map(|client| grant(before, next, client));
     if let Some(grant) = grant {
-        // A lease that is kept has an epoch which was granted, to this client, and by now is not behind anybody else's.
+        // A lease that is kept has an epoch that was granted to this client, and that is not behind any other.
         let (highest, own) = (next.highest(), u8::from(grant.is_kept));
         let is_known = next.granted >> grant.epoch & 1 == 1;
         next.granted |= 1 << grant.epoch;
@@ -68,13 +69,13 @@ pub(crate) fn broken(before: &State, next: &mut State, setup: &Setup) -> Option<
 
 struct Grant {
     epoch: u8,
-    /// The highest epoch from before it began to ask.
+    /// The highest epoch from before it started to ask.
     older: u8,
-    /// It had this lease before, and does still.
+    /// Whether it had this lease before and still has it.
     is_kept: bool,
 }
 
-/// What was just granted to this client.
+/// Returns the lease that was just granted to this client.
 fn grant(before: &State, next: &State, client: usize) -> Option<Grant> {
     let was = before.clients[client].phase;
     match next.clients[client].phase {
@@ -87,7 +88,7 @@ fn grant(before: &State, next: &State, client: usize) -> Option<Grant> {
     }
 }
 
-/// This client was just extended, and when it asked for that somebody else had a larger epoch already.
+/// Returns whether this client was just extended although another had a larger epoch when it asked.
 fn is_extended_too_late(before: &State, next: &State, client: usize) -> bool {
     let (was, is) = (&before.clients[client], &next.clients[client]);
     let has_ended = was.extending.is_some() && is.extending.is_none();

@@ -1,4 +1,4 @@
-//! The worlds that are searched: those in which the fence must hold, and a world for each flaw.
+//! The setups that the quorum search explores: those in which the fence must hold, and one for each flaw.
 
 use crate::promises::Promise;
 use crate::setup::{Flaw, Setup, Troubles};
@@ -8,17 +8,17 @@ pub(crate) struct Scenario {
     pub(crate) setup: Setup,
 }
 
-/// A flaw, or a limit, where it shows, and the promise it breaks there.
+/// A flaw or a limit, the setup that shows it, and the promise that it breaks.
 pub(crate) struct Broken {
     pub(crate) title: &'static str,
     pub(crate) setup: Setup,
     pub(crate) breaks: Promise,
-    /// Takes too long for every day.
+    /// Whether it takes too long for everyday runs.
     pub(crate) is_long: bool,
 }
 
 const CALM: Setup = Setup::CALM;
-/// One tick is enough for a key to end under its holder.
+/// One tick is enough for a key to expire under its holder.
 const SHORT: Setup = Setup {
     ticks_max: Some(1),
     ..CALM
@@ -47,7 +47,7 @@ const DIE: Troubles = Troubles {
     die: true,
     ..Troubles::NONE
 };
-/// One client whose connections break, and who asks again and again.
+/// One client whose connections break, and that asks repeatedly.
 const ALONE: Setup = Setup {
     clients: 1,
     attempts: [3, 0, 0],
@@ -55,7 +55,7 @@ const ALONE: Setup = Setup {
     ticks_max: Some(0),
     ..with(CUT, CALM)
 };
-/// One asks again while it holds, beside another.
+/// One client asks again while it holds the lock, beside another client.
 const AGAIN: Setup = Setup {
     attempts: [2, 1, 0],
     counters: [9; 3],
@@ -63,7 +63,7 @@ const AGAIN: Setup = Setup {
     ticks_max: Some(0),
     ..CALM
 };
-/// One holds on a bare majority and extends twice, beside another.
+/// One client holds the lock on a bare majority and extends twice, beside another client.
 const HELD: Setup = Setup {
     attempts: [0, 1, 0],
     counters: [10, 10, 9],
@@ -72,7 +72,7 @@ const HELD: Setup = Setup {
     ticks_max: Some(0),
     ..CALM
 };
-/// The same with one extension that may find the lease lost, because keys are lost, and whose connections may break.
+/// The same with one extension that may find the lease lost because keys are lost, and with connections that may break.
 const HELD_LOST: Setup = Setup {
     extends: 1,
     faults: 3,
@@ -82,13 +82,13 @@ const HELD_LOST: Setup = Setup {
     },
     ..HELD
 };
-/// The same on servers whose time lifts new counters, and that lose all their keys.
+/// The same on servers whose clock lifts new counters, and that lose all their keys.
 const HELD_FLUSHED: Setup = Setup {
     counters: [7, 7, 6],
     lifts: true,
     ..with(FLUSHED, HELD)
 };
-/// A key is lost, and a node that comes back empty gives no keys for as long as anybody may believe.
+/// A key is lost, and a node that comes back empty grants no keys for as long as any client may believe.
 const HELD_DELAYED: Setup = Setup {
     faults: 2,
     ttl: 2,
@@ -100,14 +100,14 @@ const HELD_DELAYED: Setup = Setup {
     },
     ..HELD_FLUSHED
 };
-/// An extension reaches a node after the lease was over and the node has lost all its keys, and the other one asks once more.
+/// An extension reaches a node after the lease is over and the node has lost all its keys, and the other client asks again.
 const HELD_LATE: Setup = Setup {
     attempts: [0, 2, 0],
     extends: 1,
     ticks_max: Some(1),
     ..HELD_FLUSHED
 };
-/// Servers whose time lifts new counters.
+/// Servers whose clock lifts new counters.
 const TIMED: Setup = Setup {
     counters: [0; 3],
     lifts: true,
@@ -215,7 +215,7 @@ pub(crate) const BROKEN: &[Broken] = &[
              setup: Setup { flaw: Some(Flaw::MinorityKeeps), ..with(KEY_LOST, AGAIN) } },
 ];
 
-/// What the fence cannot do, and does not claim to.
+/// The limits of the fence, which it does not claim to exceed.
 #[rustfmt::skip]
 pub(crate) const LIMITS: &[Broken] = &[
     Broken { title: "two nodes are flushed during one extension", breaks: Promise::LossIsTold, is_long: true,

@@ -1,4 +1,4 @@
-//! Breadth first through all states, so that the first conviction has the shortest story.
+//! Searches all states of the quorum model, breadth first, so that the first conviction has the shortest story.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -13,13 +13,13 @@ use crate::setup::Setup;
 use crate::state::State;
 use crate::story;
 
-/// A broken promise, with what led to it.
+/// A broken promise, with the steps that led to it.
 pub(crate) struct Conviction {
     pub(crate) promise: Promise,
     pub(crate) story: String,
 }
 
-/// What a search went through.
+/// The size and the result of a search.
 pub(crate) struct Outcome {
     pub(crate) states: usize,
     pub(crate) transitions: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Outcome {
     pub(crate) conviction: Option<Conviction>,
 }
 
-/// A fingerprint is a hash already.
+/// A hasher for fingerprints, which are already hashes.
 #[derive(Default)]
 struct AsItIs(u64);
 
@@ -45,7 +45,7 @@ impl Hasher for AsItIs {
     }
 }
 
-/// From each state's fingerprint to that of the one it was found from; the first leads to itself.
+/// Maps each state's fingerprint to that of its predecessor; the first state maps to itself.
 type Parents = HashMap<u64, u64, BuildHasherDefault<AsItIs>>;
 
 /// Visits every state that the setup can reach, or stops at the first broken promise.
@@ -98,7 +98,8 @@ fn way_to(parents: &Parents, end: u64) -> Vec<u64> {
     way
 }
 
-/// States are kept without the names of clients and nodes; with names, each step is found again by its result.
+/// States are stored without the names of clients and nodes. To tell the story with names, each step is found again by its
+/// result.
 fn tell(setup: &Setup, way: &[u64], promise: Promise) -> String {
     let mut told = String::new();
     let mut state = without_the_past(State::new(setup), setup);

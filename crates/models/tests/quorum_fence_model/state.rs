@@ -1,4 +1,4 @@
-//! The world at one moment: three nodes, the clients, and what is on its way between them.
+//! The state of the quorum model: three nodes, the clients, and the requests between them.
 
 use std::array;
 
@@ -7,9 +7,9 @@ use crate::setup::Setup;
 pub(crate) const NODES: usize = 3;
 pub(crate) const MAJORITY: usize = 2;
 pub(crate) const CLIENTS_MAX: usize = 3;
-/// Requests that may be on their way from one client to one node.
+/// The maximum number of pending requests from one client to one node.
 pub(crate) const ON_THE_WAY_MAX: usize = 4;
-/// Epochs per tick where a server's time lifts them: more than a world here can use up in a tick.
+/// Epochs per tick if the server's clock lifts them: more than any setup can use in a tick.
 pub(crate) const EPOCHS_PER_TICK: u8 = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,23 +18,23 @@ pub(crate) struct State {
     pub(crate) clients: [Client; CLIENTS_MAX],
     pub(crate) wires: [[Wire; NODES]; CLIENTS_MAX],
     pub(crate) faults_left: u8,
-    /// Counted only where the servers' time matters.
+    /// Counted only if the servers' clocks matter.
     pub(crate) clock: u8,
-    /// No fault has taken a key away before its time.
+    /// Whether no fault has removed a key early.
     pub(crate) is_exclusive: bool,
-    /// Epochs that were granted, as a set.
+    /// The set of granted epochs.
     pub(crate) granted: u64,
 }
 
-/// What a server keeps of the lock.
+/// What a server stores about the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Node {
     pub(crate) key: Option<Key>,
-    /// 0: there is none.
+    /// The counter; 0 if there is none.
     pub(crate) counter: u8,
-    /// Serves nobody before the next tick.
+    /// Whether it serves nobody before the next tick.
     pub(crate) is_starting: bool,
-    /// Ticks for which it gives no key to anybody, because it may have forgotten whose the lock is.
+    /// The number of ticks for which it grants no key, because it may have forgotten the owner of the lock.
     pub(crate) young: u8,
 }
 
@@ -42,11 +42,11 @@ pub(crate) struct Node {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) client: u8,
-    /// The stamp of the request that wrote it.
+    /// The number of the attempt that wrote it.
     pub(crate) attempt: u8,
-    /// The extension that took it; 0: an attempt did.
+    /// The extension that set it; 0 if an attempt did.
     pub(crate) taken_by: u8,
-    /// The count that was drawn here for it, or the epoch that was accepted.
+    /// The count that was drawn here, or the epoch that was accepted.
     pub(crate) count: u8,
     pub(crate) left: u8,
 }
@@ -54,13 +54,13 @@ pub(crate) struct Key {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     Idle,
-    /// Asks for the key on every node.
+    /// It requests the key on every node.
     Locking,
-    /// Has a majority of keys, and asks every node to accept this epoch.
+    /// It has a majority of keys, and asks every node to accept this epoch.
     Accepting(u8),
-    /// A majority has this epoch for it; what is left is a look at the time.
+    /// A majority has accepted this epoch. Only the check of the time is left.
     Agreed(u8),
-    /// The same with the epoch of the lease that it has already.
+    /// The same with the epoch of the lease that it already has.
     Kept(u8),
     Holding(u8),
     Dead,
@@ -69,9 +69,9 @@ pub(crate) enum Phase {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Vote {
     None,
-    /// Somebody else has the key, or the epoch is refused; with the node's counter where that is why.
+    /// Another client has the key, or the epoch is refused. Contains the node's counter if that is the reason.
     No(u8),
-    /// The key is ours, with this count; or the epoch is accepted, or the lease extended.
+    /// The key is ours, with this count; or the epoch is accepted, or the lease is extended.
     Yes(u8),
 }
 
@@ -79,26 +79,27 @@ pub(crate) enum Vote {
 pub(crate) struct Client {
     pub(crate) phase: Phase,
     pub(crate) attempt: u8,
-    /// Ticks for which a grant would still be believed in.
+    /// The number of ticks for which the client would still believe in a grant.
     pub(crate) left: u8,
     pub(crate) votes: [Vote; NODES],
-    /// The last epoch that was granted to it and not given back. Nobody acts by it; the promises are held against it.
+    /// The last epoch that was granted to it and not released. The protocol does not use it; the promises are checked against
+    /// it.
     pub(crate) lease: Option<u8>,
-    /// The epoch of the lease that it remembers to have had when it began to ask.
+    /// The epoch of the lease that it remembers from before it started to ask.
     pub(crate) before: Option<u8>,
-    /// The nodes that have said that they had its key before; where it makes a difference.
+    /// The nodes that reported that they already had its key, where that makes a difference.
     pub(crate) known: [bool; NODES],
-    /// The same as `left` for an extension that is under way.
+    /// The same as `left` for a pending extension.
     pub(crate) extending: Option<u8>,
-    /// How many extensions of this lease it has asked for.
+    /// The number of extensions it has requested for this lease.
     pub(crate) extensions: u8,
-    /// The last of them that succeeded; 0: none. Keys that later ones took do not vote.
+    /// The last successful extension; 0 if there is none. Keys that later ones set do not vote.
     pub(crate) confirmed: u8,
-    /// A majority has said that it does not have this lease.
+    /// Whether a majority has said that it does not have this lease.
     pub(crate) is_lost: bool,
-    /// The highest epoch that had been granted when it began to ask, for the lock or for an extension.
+    /// The highest epoch that had been granted when it started to ask, for the lock or for an extension.
     pub(crate) older: u8,
-    /// The last epoch that was granted to it; where servers' time lifts counters.
+    /// The last epoch that was granted to it, if the servers' clocks lift counters.
     pub(crate) seen: u8,
     pub(crate) attempts_left: u8,
     pub(crate) raises_left: u8,
@@ -106,24 +107,24 @@ pub(crate) struct Client {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
-    /// A key of the asker's own from this attempt or an earlier one counts as released.
+    /// Requests the key. A key of the same client from this attempt or an earlier one counts as released.
     Lock {
         attempt: u8,
         void: Option<u8>,
-        /// A counter that is gone passes this epoch.
+        /// A missing counter is raised past this epoch.
         seen: u8,
     },
     Accept {
         attempt: u8,
         epoch: u8,
     },
-    /// Takes a key that is not there.
+    /// Extends the lease, and sets a key that is missing.
     Extend {
         attempt: u8,
         epoch: u8,
         extension: u8,
         confirmed: u8,
-        /// It waits for a new connection.
+        /// Whether it waits for a new connection.
         is_waiting: bool,
     },
     Release {
@@ -131,22 +132,22 @@ pub(crate) enum Request {
     },
 }
 
-/// Keys of this attempt that extensions took after this one.
+/// The keys of this attempt that extensions set after this one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Taken {
     pub(crate) attempt: u8,
     pub(crate) after: u8,
 }
 
-/// One client's connection to one node: in order, as long as it lasts.
+/// One client's connection to one node. It keeps the order of requests as long as it lasts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Wire {
     pub(crate) requests: [Option<Request>; ON_THE_WAY_MAX],
-    /// A release whose answer was not heard, and that is sent again at any time: it is about this attempt and those before.
+    /// A release without an answer, which is sent again at any time. It covers this attempt and earlier ones.
     pub(crate) owed: Option<u8>,
-    /// The same of keys that extensions of a lost lease took in vain.
+    /// The same for keys that extensions of a lost lease set in vain.
     pub(crate) owed_taken: Option<Taken>,
-    /// The next request that draws a count is the first over this connection.
+    /// Whether the next request that draws a count is the first over this connection.
     pub(crate) is_new: bool,
 }
 
@@ -187,13 +188,14 @@ impl State {
             is_exclusive: true,
             granted: 0,
         };
-        match setup.begins_held {
-            true => start.held_by_the_first(setup),
-            false => start,
+        if setup.begins_held {
+            start.held_by_the_first(setup)
+        } else {
+            start
         }
     }
 
-    /// The first client holds the lock on the first two nodes, and has asked nothing of the third.
+    /// Makes the first client the holder on the first two nodes. It has not asked the third.
     fn held_by_the_first(mut self, setup: &Setup) -> Self {
         let epoch = setup.counters[0];
         let holder = &mut self.clients[0];
@@ -214,7 +216,7 @@ impl State {
         self
     }
 
-    /// The highest epoch granted so far; 0: none.
+    /// Returns the highest epoch granted so far; 0 if there is none.
     pub(crate) fn highest(&self) -> u8 {
         63_u32.saturating_sub(self.granted.leading_zeros()) as u8
     }
@@ -229,7 +231,7 @@ impl State {
         }
     }
 
-    /// Whether one more request would go through to every node.
+    /// Returns whether one more request fits on the connection to every node.
     pub(crate) fn has_room(&self, client: usize) -> bool {
         self.wires[client]
             .iter()
@@ -249,13 +251,13 @@ impl Wire {
         first
     }
 
-    /// A release was answered; a later one may still be owed.
+    /// Records that a release was answered. A later one may still be owed.
     pub(crate) fn paid(&mut self, attempt: u8) {
         self.owed = self.owed.filter(|owed| *owed > attempt);
     }
 
-    /// The connection breaks: what was on its way is lost. An extension of a lease that is still held may not have been sent yet; then it
-    /// waits for the next connection.
+    /// Breaks the connection, so that pending requests are lost. An extension of a held lease may not have been sent yet; then
+    /// it waits for the next connection.
     pub(crate) fn cut(&mut self) {
         let mut waiting = self.requests;
         let is_release =
@@ -275,7 +277,7 @@ impl Wire {
         self.is_new = true;
     }
 
-    /// Keys that this client took in vain are to be released. Where an earlier release is owed, one release is about both.
+    /// Notes that keys that this client set in vain must be released. If an earlier release is owed, one release covers both.
     pub(crate) fn owe_taken(&mut self, taken: Taken) {
         match &mut self.owed {
             Some(attempt) => *attempt = taken.attempt,
@@ -283,13 +285,13 @@ impl Wire {
         }
     }
 
-    /// An extension was sent and has not been carried out.
+    /// Returns whether an extension was sent and not executed yet.
     pub(crate) fn has_extension(&self) -> bool {
         let mut requests = self.requests.iter().flatten();
         requests.any(|request| matches!(request, Request::Extend { .. }))
     }
 
-    /// Takes out the extensions that wait for a connection.
+    /// Removes and returns the extensions that wait for a connection.
     pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = Request> + use<> {
         let all = std::mem::replace(&mut self.requests, [None; ON_THE_WAY_MAX]);
         let is_waiting = |request: &Request| {
@@ -311,7 +313,7 @@ impl Wire {
 }
 
 impl Client {
-    /// How many nodes have refused.
+    /// Returns how many nodes have refused.
     pub(crate) fn no(&self) -> usize {
         let is_no = |vote: &&Vote| matches!(vote, Vote::No(_));
         self.votes.iter().filter(is_no).count()
@@ -322,7 +324,8 @@ impl Client {
         self.votes.iter().filter(is_yes).count()
     }
 
-    /// How many nodes say that they had its key all the time; only those whose count is the epoch it has, if they are to prove it.
+    /// Returns how many nodes report that they had its key all the time. Unless `by_keys_alone`, only those count whose count
+    /// is its epoch.
     pub(crate) fn known(&self, epoch: u8, by_keys_alone: bool) -> usize {
         let proves = |vote: Vote| match vote {
             Vote::Yes(count) => count == epoch || by_keys_alone,
@@ -332,12 +335,12 @@ impl Client {
         both.filter(|(known, vote)| *known && proves(*vote)).count()
     }
 
-    /// A holder that still believes.
+    /// Returns whether it is a holder that still believes.
     pub(crate) fn believes(&self) -> bool {
         matches!(self.phase, Phase::Holding(_)) && self.left > 0
     }
 
-    /// Back to the start; the next attempt begins with new votes.
+    /// Returns to the start. The next attempt begins with new votes.
     pub(crate) fn rest(&mut self) {
         self.phase = Phase::Idle;
         self.left = 0;

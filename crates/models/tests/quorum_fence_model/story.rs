@@ -1,9 +1,9 @@
-//! A run in words.
+//! Describes a run of the quorum model in words.
 
 use crate::moves::Move;
 use crate::state::{NODES, Phase, Request, State, Vote};
 
-/// One line of a story: what happened, and what came of it.
+/// Returns one line of a story: what happened, and its result.
 pub(crate) fn line(before: &State, step: Move, after: &State) -> String {
     format!("    {}\n", what(before, step, after))
 }

@@ -1,4 +1,4 @@
-//! ADVANCE, the heart of the protocol: whose turn it is, and how the one in front learns of it.
+//! ADVANCE, the core of the Redis line: decides whose turn it is, and how that claim learns of it.
 
 use crate::invariants::Promise;
 use crate::server::Script;
@@ -7,17 +7,17 @@ use crate::state::{
 };
 use crate::variants::Flaw;
 
-/// Whom ADVANCE gave the key to.
+/// The claim that ADVANCE gave the key to.
 pub(crate) enum Next {
     Nobody,
     Caller { fence: u8 },
     Another,
 }
 
-/// How the key came to its owner.
+/// How the owner got the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// Nobody waits.
+    /// Nobody waited.
     Free,
     /// From the line, in the answer to its own request.
     InTurn,
@@ -25,7 +25,7 @@ pub(crate) enum Given {
     Unheard,
 }
 
-/// What counts for an entry when its turn has come.
+/// What decides about an entry when its turn has come.
 struct Standing {
     is_alive: bool,
     stamp_age: Ticks,
@@ -33,13 +33,14 @@ struct Standing {
 }
 
 impl Script<'_> {
-    /// ADVANCE: the key is free or being released, and goes to the first in line who is alive. The caller, if it waits
-    /// itself, names the lease it would get.
+    /// ADVANCE: the key is free or being released, and goes to the first living claim in line. A caller that waits itself
+    /// passes the lease it would get.
     pub(crate) fn advance(&mut self, callers_lease: Option<Ticks>) -> Next {
         while !self.state.server.line.is_empty() {
-            let last_or_first = match self.setup.has(Flaw::LastComeFirstServed) {
-                true => self.state.server.line.len() - 1,
-                false => 0,
+            let last_or_first = if self.setup.has(Flaw::LastComeFirstServed) {
+                self.state.server.line.len() - 1
+            } else {
+                0
             };
             let entry = self.state.server.line.remove(last_or_first);
             let standing = self.judged(&entry);
@@ -64,9 +65,10 @@ impl Script<'_> {
             {
                 continue;
             }
-            let lease = match self.setup.has(Flaw::GrantsTheFullTtl) {
-                true => self.setup.times.ttl,
-                false => self.setup.times.claim,
+            let lease = if self.setup.has(Flaw::GrantsTheFullTtl) {
+                self.setup.times.ttl
+            } else {
+                self.setup.times.claim
             };
             self.grant(entry.token, fence, lease, Given::Unheard);
             self.publish(entry.token, &standing, fence, lease);
@@ -75,8 +77,8 @@ impl Script<'_> {
         Next::Nobody
     }
 
-    /// Removes the entry before the caller's own if it is dead, and the last one if the caller is the first. The real script waits for
-    /// longer before it does.
+    /// Removes the entry before the caller's own if it is dead, and the last one if the caller is the first. The real script
+    /// waits longer before it does.
     pub(crate) fn bury(&mut self) {
         let line = &self.state.server.line;
         let Some(own) = line.iter().position(|entry| entry.token == self.token) else {
@@ -93,11 +95,12 @@ impl Script<'_> {
         self.drop_record(entry.token);
     }
 
-    /// What ADVANCE makes of an entry.
+    /// Returns how ADVANCE judges an entry.
     fn judged(&self, entry: &Entry) -> Standing {
-        let mut standing = match self.setup.has(Flaw::RecordsAreNotRead) {
-            true => self.standing_by_member(entry),
-            false => self.standing(entry),
+        let mut standing = if self.setup.has(Flaw::RecordsAreNotRead) {
+            self.standing_by_member(entry)
+        } else {
+            self.standing(entry)
         };
         standing.is_alive |= self.setup.has(Flaw::NoLivenessCheck);
         standing
@@ -122,7 +125,7 @@ impl Script<'_> {
         }
     }
 
-    /// What PUBLISH answers. A refusal by the ACL counts as delivered: poll mode.
+    /// Returns the answer of PUBLISH. A refusal by the ACL counts as delivered: poll mode.
     fn receivers(&self, token: Token, channel: Channel) -> u8 {
         let client = &self.state.clients[usize::from(token.client)];
         let subscribed = match channel {
@@ -163,13 +166,13 @@ impl Script<'_> {
         });
     }
 
-    /// Whether somebody who came before the given arrival stands in the line. The onlooker's question: no script asks.
+    /// Returns whether a claim that arrived before this arrival is in line. Only the observer asks this; no script does.
     pub(crate) fn somebody_stands_before(&self, arrival: u8) -> bool {
         let mut line = self.state.server.line.iter();
         line.any(|entry| self.stands_before(entry, arrival))
     }
 
-    /// Whether this entry is of somebody who waits, alive and within reach, and came before.
+    /// Returns whether this entry belongs to a waiting client that is alive, reachable and arrived earlier.
     fn stands_before(&self, entry: &Entry, arrival: u8) -> bool {
         let standing = self.standing(entry);
         self.arrival(entry.token).is_some_and(|it| it < arrival)
@@ -178,14 +181,14 @@ impl Script<'_> {
             && self.receivers(entry.token, standing.channel) > 0
     }
 
-    /// Whoever is taken for dead must be.
+    /// Checks that a claim that was considered dead is dead.
     fn note_skipped(&mut self, entry: &Entry) {
         if self.stands_before(entry, u8::MAX) {
             self.state.convict(Promise::FirstComeFirstServed);
         }
     }
 
-    /// When the client of this token came, if it still waits. One that has never been in line comes last.
+    /// Returns when the client of this token arrived, if it still waits. A client that has never been in line comes last.
     fn arrival(&self, token: Token) -> Option<u8> {
         let client = &self.state.clients[usize::from(token.client)];
         let waits = client.health != Health::Killed
@@ -198,7 +201,7 @@ impl Script<'_> {
     }
 }
 
-/// So young that no heartbeat can have come yet: the record is not looked for.
+/// Returns whether the entry is so young that no heartbeat can have arrived yet. Then the record is not read.
 pub(crate) fn is_fresh(entry: &Entry) -> bool {
     entry.age == 0
 }

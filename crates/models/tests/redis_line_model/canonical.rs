@@ -1,7 +1,7 @@
-//! One form for all states that nobody can tell apart.
+//! Canonical states of the Redis line model: one form for all states that cannot be distinguished.
 //!
-//! What no later step can observe is dropped, fences and tickets become ranks, and clients are sorted: they are
-//! interchangeable. Then a 64-bit fingerprint stands for the state.
+//! What no later step can observe is dropped, fences and tickets become ranks, and clients are sorted, because they are
+//! interchangeable. A 64-bit fingerprint then represents the state.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -14,7 +14,7 @@ use crate::state::{
 };
 use crate::variants::Flaw;
 
-/// Brings a state into its canonical form.
+/// Returns the canonical form of a state.
 pub(crate) fn canonical(state: State, setup: &Setup) -> State {
     let mut state = observable(state, setup);
     rank_fences(&mut state, setup);
@@ -22,7 +22,7 @@ pub(crate) fn canonical(state: State, setup: &Setup) -> State {
     sort_clients(state)
 }
 
-/// The state without what no later step can observe; clients and numbers keep their names.
+/// Removes what no later step can observe. Clients and numbers keep their names.
 pub(crate) fn observable(mut state: State, setup: &Setup) -> State {
     for client in &mut state.clients {
         forget_unobservable(client, setup);
@@ -66,7 +66,7 @@ fn forget_unobservable(client: &mut Client, setup: &Setup) {
     }
 }
 
-/// It takes no further step. What it left on a connection that the server still reads stays.
+/// Clears a client that takes no further step. What it left on a connection that the server still reads remains.
 fn forget_the_past(client: &mut Client) {
     if client.health == Health::Killed {
         client.phase = Phase::Want;
@@ -85,7 +85,7 @@ fn forget_the_past(client: &mut Client) {
     };
 }
 
-/// Messages that the client would read without any effect.
+/// Removes messages that the client would read without any effect.
 fn forget_unheard(client: &mut Client, setup: &Setup) {
     let Client {
         phase,
@@ -132,12 +132,12 @@ fn forget_needless(command: &mut Command, setup: &Setup) {
     }
 }
 
-/// Where a counter always has been lifted when it exists, lifting it again changes nothing.
+/// Returns whether lifting a counter makes a difference. It does not if every existing counter has always been lifted.
 fn lifts_matter(setup: &Setup) -> bool {
     setup.troubles.failover || setup.troubles.flush
 }
 
-/// While nobody waits it makes no difference; whoever comes sets it.
+/// Clears the flag while nobody waits. It makes no difference then, and the next waiter sets it.
 fn forget_flag(server: &mut Server, setup: &Setup) {
     if let Some(key) = &mut server.key
         && server.line.is_empty()
@@ -147,7 +147,8 @@ fn forget_flag(server: &mut Server, setup: &Setup) {
     }
 }
 
-/// Whether the key was given to somebody unheard matters until it has held, or as an excuse (`State::has_flushed`).
+/// Whether the key was given to a claim that has not been heard matters until it has held, or as an excuse
+/// (`State::has_flushed`).
 fn forget_claim(state: &mut State) {
     if let Some(key) = &mut state.server.key
         && let Owner::Ours(token) = key.owner
@@ -157,7 +158,7 @@ fn forget_claim(state: &mut State) {
     }
 }
 
-/// Where a record is read, what the member says is not.
+/// Clears the contents of a member if a record overrides them.
 fn forget_overridden(server: &mut Server) {
     let Server { line, records, .. } = server;
     for entry in line.iter_mut().filter(|entry| entry.age > 0) {
@@ -169,7 +170,7 @@ fn forget_overridden(server: &mut Server) {
     }
 }
 
-/// Small numbers that occur, to turn them into ranks. Zero keeps its meaning of "none".
+/// The small numbers that occur, to be turned into ranks. Zero keeps its meaning of "none".
 struct Ranks(u128);
 
 impl Ranks {
@@ -182,8 +183,8 @@ impl Ranks {
     }
 }
 
-/// Lifted fences stay above the floor, others below. Where epochs are guessed, neighbours stay neighbours and others do not
-/// become any.
+/// Replaces fences by ranks. Lifted fences stay above the floor, others below. If epochs are guessed, neighbours stay
+/// neighbours and others do not become neighbours.
 fn rank_fences(state: &mut State, setup: &Setup) {
     let mut noted = 1;
     each_fence(state, &mut |fence| noted |= 1_u128 << *fence);
@@ -196,9 +197,10 @@ fn rank_fences(state: &mut State, setup: &Setup) {
     let low = Ranks(noted & ((1 << FLOOR) - 1));
     let high = Ranks(noted >> FLOOR << FLOOR);
     each_fence(state, &mut |fence| {
-        *fence = match *fence < FLOOR {
-            true => low.of(*fence),
-            false => FLOOR + high.of(*fence),
+        *fence = if *fence < FLOOR {
+            low.of(*fence)
+        } else {
+            FLOOR + high.of(*fence)
         }
     });
 }
@@ -261,7 +263,7 @@ fn each_ticket(state: &mut State, see: &mut impl FnMut(&mut u8)) {
 }
 
 impl State {
-    /// Tickets are times: a new one is later than all that anybody remembers.
+    /// Returns a ticket that is later than all known ones. Tickets are times.
     pub(crate) fn latest_ticket(&mut self) -> u8 {
         let mut latest = 0;
         each_ticket(self, &mut |ticket| latest = latest.max(*ticket));
@@ -269,7 +271,7 @@ impl State {
     }
 }
 
-/// Sorts clients by everything that concerns them; two that are equal in all of it can change places unnoticed.
+/// Sorts clients by everything that concerns them. Two clients that are equal in all of it are interchangeable.
 fn sort_clients(mut state: State) -> State {
     let mut order: Vec<(u64, usize)> = (0..state.clients.len())
         .map(|index| (fingerprint_of_client(&state, index), index))
@@ -347,7 +349,7 @@ fn rename_clients(state: &mut State, place: &[u8; 8]) {
     state.clients = clients.into_iter().map(|(_, client)| client).collect();
 }
 
-/// A map by fingerprint: mixed well already, so not hashed again.
+/// A map by fingerprint. Fingerprints are well mixed, so they are not hashed again.
 pub(crate) type ByPrint<V> = HashMap<u64, V, BuildHasherDefault<Mixed>>;
 
 #[derive(Default)]
@@ -367,7 +369,7 @@ impl Hasher for Mixed {
     }
 }
 
-/// A small multiplicative hash, fast without optimisation too.
+/// A small multiplicative hash that is fast even without optimisation.
 struct Mixer(u64);
 
 impl Mixer {

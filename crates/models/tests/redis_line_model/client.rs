@@ -1,4 +1,4 @@
-//! The client's state machine: Idle → Want → Hold → Leaving → Idle.
+//! The client's state machine in the Redis line model: Idle → Want → Hold → Leaving → Idle.
 
 use crate::invariants::Promise;
 use crate::native::Attempt;
@@ -21,7 +21,7 @@ enum By {
 }
 
 impl Client {
-    /// Puts a command on the wire. On a link that is cut it gets lost, and the client does not know yet.
+    /// Sends a command. On a cut link it is lost, and the client does not know yet.
     pub(crate) fn send(&mut self, request: Request) {
         self.send_for(self.wait, request);
     }
@@ -53,12 +53,12 @@ impl Client {
         }
     }
 
-    /// Only the first request of a wait may be native, and no connection begins with one.
+    /// Returns whether the first request of a wait may be native. The first request of a connection never is.
     pub(crate) fn may_be_native(&self, setup: &Setup) -> bool {
         setup.native && self.remembers > 0 && !self.lift_due
     }
 
-    /// ACQUIRE with the token, member and ticket of this wait, whether it is the first time or not.
+    /// Sends ACQUIRE with the token, member and ticket of this wait, whether or not it is the first time.
     pub(crate) fn ask(&mut self) {
         self.send(if self.only_tries {
             Request::Try
@@ -67,12 +67,12 @@ impl Client {
         });
     }
 
-    /// A timer may send another command.
+    /// Returns whether a timer may send another command.
     pub(crate) fn may_beat(&self, setup: &Setup) -> bool {
         self.link == Link::Up && self.unanswered() < setup.pipeline
     }
 
-    /// A guard dropped, a wait cancelled, a lease that ran out.
+    /// Ends a wait or a hold: a guard was dropped, a wait was cancelled, or a lease expired.
     pub(crate) fn leave(&mut self) {
         self.phase = Phase::Leaving;
         if self.link != Link::Down {
@@ -80,12 +80,14 @@ impl Client {
         }
     }
 
-    /// After a reconnect: LEAVE again until it is answered, ask again with the same token. A holder renews by timer.
+    /// Continues after a reconnect: repeats LEAVE until it is answered, or asks again with the same token. A holder renews by
+    /// timer.
     pub(crate) fn resume(&mut self, setup: &Setup) {
         if self.unsettled > 0 {
-            match setup.has(Flaw::NextWaitForgetsTheLeave) {
-                true => self.unsettled = 0,
-                false => self.send_for(self.unsettled, Request::Leave),
+            if setup.has(Flaw::NextWaitForgetsTheLeave) {
+                self.unsettled = 0;
+            } else {
+                self.send_for(self.unsettled, Request::Leave);
             }
         }
         match self.phase {
@@ -96,7 +98,7 @@ impl Client {
         }
     }
 
-    /// The next wait, before the LEAVE of this one is answered. Both go by one connection, in order.
+    /// Starts the next wait before the LEAVE of this one is answered. Both use one connection, in order.
     pub(crate) fn start_next(&mut self, setup: &Setup, manner: Manner) {
         let leaving = self.wait;
         self.finish(setup);
@@ -116,7 +118,7 @@ impl Client {
         }
     }
 
-    /// A grant whose time was over when it arrived: ask again, unless a request is on the way already.
+    /// Handles a grant that had expired when it arrived: asks again, unless a request is already pending.
     fn ask_after_stale_grant(&mut self, setup: &Setup) {
         if self.may_beat(setup) {
             self.ask();
@@ -179,7 +181,7 @@ fn take_grant(state: &mut State, setup: &Setup, index: usize, message: Message, 
     };
     let left = validity(setup, lease, message.stamp_age, by);
     let client = &mut state.clients[index];
-    // The server has lost its counter since, and whoever handed the lock on knew less than we do.
+    // The server has lost its counter since, and the client that handed the lock on knew less than this one.
     let is_behind = fence < client.knows && client.phase == Phase::Want;
     let looks = !setup.has(Flaw::LowGrantTaken) && !setup.has(Flaw::FloorIgnored);
     if is_behind && looks {
@@ -189,7 +191,7 @@ fn take_grant(state: &mut State, setup: &Setup, index: usize, message: Message, 
     if setup.slow_clock {
         client.knows = client.knows.max(fence);
     }
-    // What arrived before the server went away speaks of a lease that it may have forgotten.
+    // A message that arrived before the server restarted is about a lease that the server may have forgotten.
     client.noted.lease_forgotten |= client.link == Link::Cut || (message.is_forgotten && left > 0);
     if client.phase == Phase::Hold {
         client.belief = client.belief.max(left);
@@ -200,9 +202,10 @@ fn take_grant(state: &mut State, setup: &Setup, index: usize, message: Message, 
         client.belief = left;
         client.noted.has_held = true;
         let is_late = client.noted.lease_forgotten;
-        let is_low = match setup.slow_clock {
-            true => is_behind,
-            false => fence <= state.guarded,
+        let is_low = if setup.slow_clock {
+            is_behind
+        } else {
+            fence <= state.guarded
         };
         if is_low && !is_late {
             state.convict(Promise::FencesGrow);
@@ -211,7 +214,7 @@ fn take_grant(state: &mut State, setup: &Setup, index: usize, message: Message, 
     }
 }
 
-/// How long the lease is still good for, counted from the moment the stamped request was sent.
+/// Returns how long the lease is still valid, counted from when the stamped request was sent.
 fn validity(setup: &Setup, lease: Ticks, stamp_age: Ticks, by: By) -> Ticks {
     if by == By::Push && setup.has(Flaw::ValidityFromReceipt) {
         return lease;

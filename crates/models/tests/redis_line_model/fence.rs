@@ -1,4 +1,4 @@
-//! FENCE: a counter that outlives what a server forgets.
+//! FENCE in the Redis line model: a counter that increases even if the server loses data.
 
 use crate::invariants::Promise;
 use crate::server::Script;
@@ -6,13 +6,14 @@ use crate::state::{Answer, FLOOR, Ticks};
 use crate::variants::Flaw;
 
 impl Script<'_> {
-    /// The owner is told what stands in its key: nobody else has been granted anything since. If it knows of a higher epoch, the server has
-    /// lost its counter since then, and the owner is given another one.
+    /// Tells the owner the epoch in its key: nobody else has been granted anything since. If the owner knows a higher epoch,
+    /// the server has lost its counter since then, and the owner gets a new epoch.
     pub(crate) fn told_fence(&mut self, lease: Ticks) -> Answer {
         let told = self.state.server.key.map_or(0, |key| key.fence);
-        let fence = match told < self.floor() {
-            true => self.redraw_fence(),
-            false => told,
+        let fence = if told < self.floor() {
+            self.redraw_fence()
+        } else {
+            told
         };
         if fence < self.state.issued && !self.setup.slow_clock {
             self.state.convict(Promise::FencesGrow);
@@ -30,7 +31,7 @@ impl Script<'_> {
         fence
     }
 
-    /// A grant that was not there before. With a slow clock only those who knew better are sure of a larger one; see `client.rs`.
+    /// Records a new grant. With a slow clock, only clients that knew better are sure of a larger one; see `client.rs`.
     pub(crate) fn note_issued(&mut self, fence: u8) {
         if fence <= self.state.issued && !self.setup.slow_clock {
             self.state.convict(Promise::FencesGrow);
@@ -38,15 +39,16 @@ impl Script<'_> {
         self.state.issued = fence;
     }
 
-    /// The highest epoch that the caller knows.
+    /// Returns the highest epoch that the caller knows.
     fn floor(&self) -> u8 {
-        match self.setup.has(Flaw::FloorIgnored) {
-            true => 0,
-            false => self.command.floor,
+        if self.setup.has(Flaw::FloorIgnored) {
+            0
+        } else {
+            self.command.floor
         }
     }
 
-    /// FENCE: counts on, past the clock when there is no counter, and past what the caller knows.
+    /// FENCE: increments the counter, past the clock if there is no counter, and past what the caller knows.
     pub(crate) fn draw_fence(&mut self) -> u8 {
         let is_missing = self.state.server.fence == 0 && !self.setup.has(Flaw::PlainIncrement);
         let is_behind = self.state.server.fence < self.floor();
@@ -59,7 +61,7 @@ impl Script<'_> {
         self.state.server.fence
     }
 
-    /// The plain command that counts on what is there, and nothing else. Whether there was a counter.
+    /// The plain command that only increments an existing counter. Returns whether there was one.
     pub(crate) fn count_natively(&mut self) -> bool {
         if self.state.server.fence == 0 && !self.setup.has(Flaw::NativeCountMakesACounter) {
             return false;
@@ -81,12 +83,13 @@ impl Script<'_> {
         }
     }
 
-    /// The clock is ahead of every fence that was ever drawn, unless it is slow: then a name has changed hands more often than the clock
-    /// has units. The lock's own value tells its epoch, too.
+    /// The clock is ahead of every fence that was ever drawn, unless it is slow: then the name has changed hands more often
+    /// than the clock has units. The lock's own value also contains its epoch.
     fn raise_fence(&mut self) {
-        let clock = match self.setup.slow_clock {
-            true => FLOOR,
-            false => self.state.drawn.max(FLOOR),
+        let clock = if self.setup.slow_clock {
+            FLOOR
+        } else {
+            self.state.drawn.max(FLOOR)
         };
         let held = self.state.server.key.map_or(0, |key| key.fence);
         let known = clock.max(held).max(self.floor());

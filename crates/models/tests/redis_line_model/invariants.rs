@@ -1,5 +1,5 @@
-//! The promises of the protocol. Those about one state are checked here; those about a step are noted by the step
-//! (`server.rs`, `client.rs`); those about what comes next are checked in `progress.rs`.
+//! The promises of the Redis line. Those about one state are checked here; those about a step are checked in the step
+//! (`server.rs`, `client.rs`); those about the future are checked in `progress.rs`.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use crate::state::{Client, Health, Owner, Phase, State};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) enum Promise {
-    /// While a client believes that it holds the lock, the server's lease of its token lasts at least as long. So
-    /// there are never two who believe. What a server forgot is exempt: there the fences order.
+    /// While a client believes that it holds the lock, the server's lease of its token lasts at least as long. So two clients
+    /// never believe at once. A lease that the server forgot is exempt: there the fences decide the order.
     BeliefEndsBeforeLease,
     /// Each grant has a larger fence than every grant before it, and each guard than every guard before.
     FencesGrow,
     /// The key never belongs to a token whose client has finished with it.
     NoOrphanLock,
-    /// Waiters that die cost the others one claim lease, frozen ones less than two, and never a TTL.
+    /// Killed waiters cost the others one claim lease, frozen ones less than two, and never a TTL.
     DeadWaiterCostsAClaim,
-    /// When faults stop, every live client comes to its end.
+    /// When faults stop, every living client finishes.
     NobodyIsStuck,
-    /// When everybody is done, no entry and no record is left of them.
+    /// When all clients are done, no entry and no record is left of them.
     NothingIsLeftBehind,
-    /// Whoever stands in the line alive is served before those who came later.
+    /// A living claim in line is served before those that arrived later.
     FirstComeFirstServed,
-    /// A client says "released" only when it was the one who ended its lease.
+    /// A client reports "released" only if it ended its own lease.
     ReleaseIsHonest,
-    /// A try is refused only while the lock is held or somebody alive waits for it.
+    /// A try is refused only while the lock is held or a living claim waits for it.
     TryFindsAFreeLock,
-    /// Whoever releases the lock hands it to the first who waits, who need not find out by a heartbeat. So a lock that was
-    /// granted is flagged while there is a line.
+    /// A release hands the lock to the first waiter, which need not find out by a heartbeat. So a granted lock is flagged while
+    /// there is a line.
     ReleaseHandsOn,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for Promise {
     }
 }
 
-/// The promise that the state breaks, if any.
+/// Returns the promise that the state breaks, if any.
 pub(crate) fn broken(state: &State) -> Option<Promise> {
     if (0..state.clients.len()).any(|client| believes_too_long(state, client)) {
         return Some(Promise::BeliefEndsBeforeLease);
@@ -73,8 +73,8 @@ fn believes_too_long(state: &State, index: usize) -> bool {
     client.belief > lease
 }
 
-/// Whether somebody waits for a lock that its holder would delete without a look at the line. One that is only guessed
-/// may have passed a line; its client has yet to learn of that.
+/// Returns whether a claim waits for a lock that its holder would delete without checking the line. A provisional lock may have
+/// bypassed a line; its client has yet to learn that.
 fn is_unaware(state: &State) -> bool {
     let Some(key) = state.server.key.filter(|key| !key.is_flagged) else {
         return false;
@@ -99,7 +99,7 @@ fn is_orphaned(state: &State) -> bool {
     !is_excused && client.health != Health::Killed && has_finished(client, token.wait)
 }
 
-/// Whether the client is through with this wait: it gave up and had its answer, or was told that it had lost.
+/// Returns whether the client is done with this wait: it gave up and got its answer, or was told that it had lost.
 pub(crate) fn has_finished(client: &Client, wait: u8) -> bool {
     client.unsettled != wait && (client.wait != wait || client.phase == Phase::Done)
 }

@@ -1,4 +1,4 @@
-//! Into the line and out of it: the sorted set and the hash of records.
+//! Joining and leaving the line in the Redis model: the sorted set and the hash of records.
 
 use crate::advance::is_fresh;
 use crate::server::Script;
@@ -6,12 +6,13 @@ use crate::state::{Entry, Owner, Record, Request, Token};
 use crate::variants::Flaw;
 
 impl Script<'_> {
-    /// `ZADD NX`. Answers the ticket it would have entered with.
+    /// `ZADD NX`. Returns the ticket that it would have entered with.
     pub(crate) fn enter_line(&mut self, known_ticket: u8) -> u8 {
         let is_known = known_ticket > 0 && !self.setup.has(Flaw::ReentryDrawsANewTicket);
-        let ticket = match is_known {
-            true => known_ticket,
-            false => self.state.latest_ticket() + 1,
+        let ticket = if is_known {
+            known_ticket
+        } else {
+            self.state.latest_ticket() + 1
         };
         if self.state.server.entry(self.token).is_some() {
             return ticket;
@@ -35,7 +36,7 @@ impl Script<'_> {
         ticket
     }
 
-    /// Tells the holder, if it is one of ours, that somebody waits.
+    /// Tells the holder, if it is one of our clients, that somebody waits.
     fn flag_key(&mut self) {
         let key = self.state.server.key.as_mut();
         let key = key.filter(|key| key.owner != Owner::Plain);
@@ -46,7 +47,7 @@ impl Script<'_> {
         }
     }
 
-    /// A client that never learned its first ticket cannot come back to its place.
+    /// A client that never learned its first ticket cannot return to its place.
     fn note_arrival(&mut self, ticket: u8) {
         let asks_for_a_ticket =
             self.command.request == Request::Acquire && self.command.ticket == 0;
@@ -57,8 +58,8 @@ impl Script<'_> {
         }
     }
 
-    /// Says that the caller is alive, and where. A record is written only where ADVANCE will look for it, and take it
-    /// away: written for a fresh entry, it would outlive the wait.
+    /// Records that the caller is alive, and on which channel. A record is written only where ADVANCE will look for it and
+    /// remove it. If it were written for a fresh entry, it would outlive the wait.
     pub(crate) fn refresh(&mut self) {
         let entry = self.state.server.entry(self.token);
         if entry.is_some_and(is_fresh) && !self.setup.has(Flaw::RecordForAFreshEntry) {

@@ -1,17 +1,17 @@
-//! The waiting line on Redis, searched state by state. No server is needed.
+//! An exhaustive state search over the waiting line on Redis. It needs no server.
 //!
-//! The model has the scripts as they run inside Redis (`server`, with `advance`, `line` and `fence`), the client's state machine (`client`), wires,
-//! connections and their troubles (`network`), and a plain client that knows nothing of the line. Anything that can
-//! happen next is a move (`moves`); `search` goes through all of them, breadth first, and holds every state against the
-//! promises in `invariants` and, by fair runs from there, in `progress`. Time is counted in heartbeats; everything may
-//! be delayed.
+//! The model has the scripts as they run inside Redis (`server`, with `advance`, `line` and `fence`), the client's state
+//! machine (`client`), connections and their faults (`network`), and a plain client that does not use the line. Everything that
+//! can happen next is a move (`moves`). `search` explores all of them, breadth first, and checks every state against the
+//! promises in `invariants` and, by fair runs from there, in `progress`. Time is counted in heartbeats; everything may be
+//! delayed.
 //!
-//! A search that finds nothing proves little about itself. So each rule of the protocol can be broken by a switch
-//! (`variants`), and the tests demand that every broken protocol is convicted, of the right promise, with the shortest
-//! story that shows it. `docs/decisions/0005-redis-line-model.md` says why the search is our own.
+//! A search that finds nothing proves little about itself. So each rule of the protocol can be broken by a switch (`variants`),
+//! and the tests require that the search convicts every broken protocol of the right promise, with the shortest story that
+//! shows it. `docs/decisions/0005-redis-line-model.md` says why the search is our own.
 //!
-//! `cargo test --test redis_line_model -- --nocapture` prints counts and stories. With `FENCEPOST_SOAK=1` the search
-//! goes deeper; that is for the release profile.
+//! `cargo test --test redis_line_model -- --nocapture` prints counts and stories. With `FENCEPOST_SOAK=1` the search goes
+//! deeper, which requires the release profile.
 
 mod advance;
 mod canonical;
@@ -76,7 +76,7 @@ fn every_broken_variant_is_convicted() {
         println!("{}", conviction.story);
         assert_eq!(conviction.promise, breaks, "{flaw:?}");
         if is_soak() {
-            // It is the flaw that is convicted, and not the world it lives in.
+            // The flaw must cause the conviction, not the setup it is shown in.
             keeps_every_promise(
                 "without it",
                 &Setup {

@@ -1,4 +1,4 @@
-//! Everything that can happen next.
+//! The moves of the Redis line model: every step that clients, server and network can take next.
 
 use crate::client::{Manner, receive_push, receive_reply};
 use crate::network;
@@ -7,7 +7,7 @@ use crate::setup::Setup;
 use crate::state::{Answer, Client, Health, Key, Link, Owner, Phase, Request, State};
 use crate::variants::Flaw;
 
-/// One step of somebody. The number is the client's.
+/// One step. The number is the index of the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Move {
     Tick,
@@ -15,7 +15,7 @@ pub(crate) enum Move {
     StartNext(usize, Manner),
     Execute(usize),
     ReadReply(usize),
-    /// The second number: which of the pushes.
+    /// The second number is the index of the push.
     ReadPush(usize, usize),
     Beat(usize),
     Renew(usize),
@@ -60,7 +60,7 @@ impl Move {
     }
 }
 
-/// The state after the move, as it is: not yet in canonical form.
+/// Returns the state after the move, not yet in canonical form.
 pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
     let mut next = state.clone();
     next.faults_left -= u8::from(step.is_fault());
@@ -131,7 +131,7 @@ pub(crate) fn apply(state: &mut State, setup: &Setup, step: Move) {
     }
 }
 
-/// The moves that the state allows.
+/// Returns the moves that the state allows.
 pub(crate) fn enabled(state: &State, setup: &Setup) -> Vec<Move> {
     let mut moves = Vec::with_capacity(16);
     let has_time = state.late_ticks_left != Some(0) || !state.somebody_is_late();
@@ -221,7 +221,7 @@ fn may_start_next(client: &Client, setup: &Setup) -> bool {
     setup.eager && client.wait < setup.waits && client.unsettled == 0 && client.link == Link::Up
 }
 
-/// Whether the client has a heartbeat while it waits.
+/// Returns whether the client sends heartbeats while it waits.
 pub(crate) fn beats(client: &Client, setup: &Setup) -> bool {
     !client.only_tries && !setup.has(Flaw::PublishWithoutPoll)
 }
@@ -291,7 +291,7 @@ fn moves_of_others(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
     }
 }
 
-/// The line goes away when nobody has beaten for many claims.
+/// Returns whether the line may expire because no heartbeat has arrived for many claim leases.
 fn line_may_expire(state: &State) -> bool {
     let is_silent = |entry: &crate::state::Entry| match state.server.record(entry.token) {
         Some(record) => record.alive_for == 0,
@@ -300,7 +300,7 @@ fn line_may_expire(state: &State) -> bool {
     !state.server.line.is_empty() && state.server.line.iter().all(is_silent)
 }
 
-/// Whether the client would act on the message at all; others may be dropped at once.
+/// Returns whether the client would react to the message. Others may be dropped at once.
 pub(crate) fn is_heard(phase: Phase, answer: Answer) -> bool {
     match phase {
         Phase::Idle | Phase::Done => false,

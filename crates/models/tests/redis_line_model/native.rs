@@ -1,5 +1,5 @@
-//! The native acquire: three plain commands where nobody is expected to wait. They are sent at once by one connection, but
-//! nothing holds them together: others come in between, and a connection that breaks cuts off the rest.
+//! The native acquire in the Redis line model: three plain commands for an uncontended lock. They are sent together over one
+//! connection, but they are not atomic: others come in between, and a broken connection cuts off the rest.
 
 use crate::invariants::Promise;
 use crate::server::Script;
@@ -17,17 +17,17 @@ pub(crate) enum Step {
     Look,
 }
 
-/// How far a native acquire has come, and what its client will make of the answers.
+/// The progress of a native acquire, and what its client will conclude from the answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Attempt {
     pub(crate) step: Step,
-    /// The epoch it hopes for: one more than the last that was seen on this connection.
+    /// The epoch it expects: one more than the last that was seen on this connection.
     pub(crate) guess: u8,
     pub(crate) is_set: bool,
     pub(crate) is_counted_right: bool,
-    /// The key was set although somebody stood in line (noted by the onlooker).
+    /// The key was set although a claim was in line (recorded by the observer).
     pub(crate) is_past_the_line: bool,
-    /// The key was set, and the server forgot it (noted by the onlooker).
+    /// The key was set, and the server forgot it (recorded by the observer).
     pub(crate) is_forgotten: bool,
 }
 
@@ -45,7 +45,7 @@ impl Attempt {
 }
 
 impl Script<'_> {
-    /// Runs the next of the three commands. Their answers are read together, after the last.
+    /// Executes the next of the three commands. Their answers are read together, after the last.
     pub(crate) fn run_next(&mut self, attempt: &mut Attempt) -> Option<Answer> {
         match attempt.step {
             Step::Set => {
@@ -78,7 +78,7 @@ impl Script<'_> {
         }
     }
 
-    /// What the client makes of the three answers is settled with the last of them.
+    /// What the client concludes from the three answers is determined by the last of them.
     fn look(&mut self, attempt: &Attempt) -> Answer {
         let is_right = attempt.is_counted_right || self.setup.has(Flaw::GuessNotCompared);
         let is_alone = self.state.server.line.is_empty() || self.setup.has(Flaw::LineNotLookedAt);

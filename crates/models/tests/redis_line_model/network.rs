@@ -1,11 +1,11 @@
-//! Connections, and what goes wrong with them, with the clients, and with the server.
+//! Connections in the Redis line model, and faults of connections, clients and the server.
 
 use crate::setup::Setup;
 use crate::state::{Answer, Channel, Client, Health, Link, Phase, Request, Server, State};
 use crate::variants::Flaw;
 
-/// The client's end breaks. The server has not noticed: the connection lingers there with the commands it has not
-/// read, which it may still execute, and with its subscription.
+/// The client's end breaks. The server has not noticed: it keeps the connection with its unread commands, which it may still
+/// execute, and with its subscription.
 pub(crate) fn disconnect(state: &mut State, client: usize) {
     age_channels(&mut state.server, client, Channel::Previous);
     let client = &mut state.clients[client];
@@ -13,7 +13,7 @@ pub(crate) fn disconnect(state: &mut State, client: usize) {
     lose_link(client);
 }
 
-/// The client finds out that the server's end is gone.
+/// The client notices that the server's end is gone.
 pub(crate) fn notice_cut(state: &mut State, client: usize) {
     lose_link(&mut state.clients[client]);
 }
@@ -26,7 +26,7 @@ fn lose_link(client: &mut Client) {
     client.pushes.clear();
 }
 
-/// `HELLO`, `CLIENT KILL` of the connection before, `SUBSCRIBE` with its confirmation; then the commands.
+/// `HELLO`, `CLIENT KILL` of the previous connection, `SUBSCRIBE` with its confirmation; then the commands.
 pub(crate) fn reconnect(state: &mut State, setup: &Setup, client: usize) {
     if !setup.has(Flaw::OldConnectionLives) {
         close_previous(state, client);
@@ -37,13 +37,13 @@ pub(crate) fn reconnect(state: &mut State, setup: &Setup, client: usize) {
     client.resume(setup);
 }
 
-/// The server closes the connection that its client has given up.
+/// The server closes the connection that its client has abandoned.
 pub(crate) fn close_previous(state: &mut State, client: usize) {
     state.clients[client].previous = None;
     age_channels(&mut state.server, client, Channel::Dead);
 }
 
-/// Moves the client's channels one step into the past: the current one becomes `into`, older ones die.
+/// Ages the client's channels by one step: the current one becomes `into`, older ones die.
 fn age_channels(server: &mut Server, client: usize, into: Channel) {
     let age = |channel: &mut Channel| {
         *channel = match *channel {
@@ -77,7 +77,7 @@ pub(crate) fn restart_empty(state: &mut State) {
     replace_server(state, Server::default());
 }
 
-/// Every key is removed; nobody's connection notices.
+/// Every key is removed. Connections are not affected.
 pub(crate) fn flush(state: &mut State) {
     state.server = Server::default();
     state.replica = None;

@@ -1,8 +1,8 @@
-//! What comes next when faults stop: everybody alive acts at once, holders release, time passes, waiters beat.
+//! Fair runs of the Redis line model after faults stop: all living clients act at once, holders release, time passes, waiters
+//! send heartbeats.
 //!
-//! From every state that the search reaches, such a fair run must bring every live client to its end, must not lose
-//! more time to dead waiters than promised, and must leave nothing behind. Runs meet again soon, so the outcome
-//! from each point is remembered.
+//! From every state that the search reaches, such a fair run must finish every living client, must not lose more time to dead
+//! waiters than promised, and must leave nothing behind. Runs soon converge, so the outcome from each state is remembered.
 
 use crate::canonical::{ByPrint, canonical, fingerprint};
 use crate::client::Manner;
@@ -12,16 +12,16 @@ use crate::setup::Setup;
 use crate::state::{Client, Health, Link, Owner, Phase, State, Token};
 use crate::story;
 
-/// What the server does with connections that their clients have given up.
+/// What the server does with connections that their clients have abandoned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Leftovers {
     Executed,
     Closed,
-    /// Half open: as good as a frozen client.
+    /// Half open, which is like a frozen client.
     Lingering,
 }
 
-/// One of the fair orders in which things may happen.
+/// One of the fair orders of events.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Schedule {
     backwards: bool,
@@ -34,7 +34,7 @@ impl Schedule {
     }
 }
 
-/// How long the run took from here, and how much of it a dead waiter owned the key.
+/// How long the run took from here, and for how much of it a dead waiter owned the key.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Cost {
     pub(crate) ticks: u32,
@@ -47,11 +47,11 @@ pub(crate) struct Progress {
     pub(crate) worst: Cost,
 }
 
-/// Steps without time after which nothing new can come any more.
+/// The number of steps without time after which nothing new can happen.
 const ROUNDS_MAX: usize = 60;
 
 impl Progress {
-    /// Runs on from the state, which is in canonical form, under every schedule.
+    /// Continues from the state, which is in canonical form, under every schedule.
     pub(crate) fn judge(&mut self, state: &State, setup: &Setup) -> Result<(), Promise> {
         let calm = State {
             faults_left: 0,
@@ -62,9 +62,10 @@ impl Progress {
         };
         let print = fingerprint(&calm);
         let has_leftovers = state.clients.iter().any(|it| it.previous.is_some());
-        let leftovers: &[Leftovers] = match has_leftovers {
-            true => &[Leftovers::Executed, Leftovers::Closed, Leftovers::Lingering],
-            false => &[Leftovers::Closed],
+        let leftovers: &[Leftovers] = if has_leftovers {
+            &[Leftovers::Executed, Leftovers::Closed, Leftovers::Lingering]
+        } else {
+            &[Leftovers::Closed]
         };
         for &leftovers in leftovers {
             for backwards in [false, true] {
@@ -124,7 +125,7 @@ impl Progress {
     }
 }
 
-/// One claim for waiters that were killed; for those whose death the server cannot see, less than two.
+/// Returns the allowed delay: one claim lease for killed waiters, and less than two if the server cannot see their death.
 fn allowance(state: &State, setup: &Setup, schedule: Schedule) -> u32 {
     let claim = u32::from(setup.times.claim);
     let is_hidden = |client: &Client| {
@@ -139,10 +140,10 @@ fn is_through(client: &Client) -> bool {
     !client.is_well() || client.is_done()
 }
 
-/// How a step is taken: in silence, or told as well.
+/// How a step is taken: silently, or with a story.
 type Take<'a> = &'a mut dyn FnMut(&mut State, Move);
 
-/// Everything that needs no time, until nothing moves any more.
+/// Takes every step that needs no time, until nothing changes.
 fn settle(
     state: &mut State,
     setup: &Setup,
@@ -152,9 +153,10 @@ fn settle(
     for _ in 0..ROUNDS_MAX {
         let mut moved = false;
         for turn in 0..state.clients.len() {
-            let client = match schedule.backwards {
-                true => state.clients.len() - 1 - turn,
-                false => turn,
+            let client = if schedule.backwards {
+                state.clients.len() - 1 - turn
+            } else {
+                turn
             };
             while let Some(step) = urgent(&state.clients[client], client, setup, schedule) {
                 take(state, step);
@@ -171,7 +173,7 @@ fn settle(
     Err(Promise::NobodyIsStuck)
 }
 
-/// What a client, or the server for it, does without delay.
+/// Returns what a client, or the server for it, does without delay.
 fn urgent(client: &Client, index: usize, setup: &Setup, schedule: Schedule) -> Option<Move> {
     if let Some(previous) = &client.previous {
         match schedule.leftovers {
@@ -215,8 +217,8 @@ fn pass_time(state: &mut State, setup: &Setup, take: Take<'_>) {
     }
 }
 
-/// Tells a fair run that ends as badly as the one that was found: states are kept without the names of their clients,
-/// so it may be the other order now.
+/// Describes a fair run that ends as badly as the one that was found. States are stored without the names of their clients, so
+/// it may be a different order.
 pub(crate) fn tell(state: &State, setup: &Setup, promise: Promise) -> String {
     let kinds = [Leftovers::Executed, Leftovers::Closed, Leftovers::Lingering];
     let schedules = kinds.into_iter().flat_map(|leftovers| {
@@ -231,7 +233,7 @@ pub(crate) fn tell(state: &State, setup: &Setup, promise: Promise) -> String {
         .unwrap_or_default()
 }
 
-/// Ticks after which a run that has not ended is not told any further.
+/// A run that has not ended after this many ticks is not described further.
 const TOLD_TICKS_MAX: usize = 6;
 
 fn tell_run(

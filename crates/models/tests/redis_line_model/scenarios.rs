@@ -1,5 +1,5 @@
-//! The worlds in which the correct protocol must keep every promise: small ones for every run of the tests, deeper ones with
-//! more faults and longer delays for the release profile.
+//! The setups in which the correct Redis line must keep every promise: small ones for every test run, deeper ones with more
+//! faults and longer delays for the release profile.
 
 use crate::setup::{Setup, Troubles};
 use crate::state::Times;
@@ -14,7 +14,7 @@ const fn scenario(title: &'static str, setup: Setup) -> Scenario {
 }
 
 const CALM: Setup = Setup::CALM;
-/// Every client may begin by plain commands.
+/// Every client may start with plain commands.
 const KNOWN: Setup = Setup {
     native: true,
     is_known: true,

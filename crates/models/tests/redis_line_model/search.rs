@@ -1,4 +1,4 @@
-//! Breadth first through all states, so that the first conviction has the shortest story.
+//! Searches all states of the Redis line model, breadth first, so that the first conviction has the shortest story.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
@@ -13,23 +13,23 @@ use crate::setup::Setup;
 use crate::state::State;
 use crate::story;
 
-/// A client that leaves more pushes unread than this is not followed further; such cuts are counted.
+/// A client with more unread pushes than this is not explored further; such cuts are counted.
 const UNREAD_PUSHES_MAX: usize = 3;
 
-/// Where a promise is broken: in the state found, or by what must follow from it.
+/// Where a promise is broken: in the state that was found, or in what must follow from it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Here,
     Later,
 }
 
-/// A broken promise, with what led to it.
+/// A broken promise, with the steps that led to it.
 pub(crate) struct Conviction {
     pub(crate) promise: Promise,
     pub(crate) story: String,
 }
 
-/// What a search went through.
+/// The size and the result of a search.
 pub(crate) struct Outcome {
     pub(crate) states: usize,
     pub(crate) transitions: u64,
@@ -56,7 +56,7 @@ pub(crate) fn search(setup: &Setup) -> Outcome {
 
 struct Search<'a> {
     setup: &'a Setup,
-    /// From each state's fingerprint to that of the one it was found from.
+    /// Maps each state's fingerprint to that of its predecessor.
     parents: ByPrint<u64>,
     queue: VecDeque<State>,
     progress: Progress,
@@ -139,7 +139,8 @@ impl<'a> Search<'a> {
         way
     }
 
-    /// States are kept without the names of their clients; with names, the same step is found again by its result.
+    /// States are stored without the names of their clients. To tell the story with names, each step is found again by its
+    /// result.
     fn step_to(&self, state: &State, print: u64) -> Move {
         let leads_there = |step: &Move| {
             let next = canonical(after(state, self.setup, *step), self.setup);

@@ -1,4 +1,4 @@
-//! The scripts, each one atomic, as they run inside Redis.
+//! The scripts of the Redis line, each executed atomically by the server.
 
 use crate::advance::{Given, Next};
 use crate::invariants::Promise;
@@ -8,11 +8,11 @@ use crate::state::{
 };
 use crate::variants::Flaw;
 
-/// Which of a client's connections a command came by.
+/// The connection of a client that a command arrived on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Via {
     Current,
-    /// One that the client has given up: nobody reads the answer.
+    /// A connection that the client has abandoned: nobody reads the answer.
     Previous,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn execute(
 }
 
 impl Client {
-    /// The commands that the server has not read.
+    /// Returns the commands that the server has not read.
     fn unread(&mut self, via: Via) -> &mut Vec<Command> {
         match via {
             Via::Current => &mut self.commands,
@@ -79,7 +79,7 @@ impl Client {
     }
 }
 
-/// A command while it runs.
+/// A command during its execution.
 pub(crate) struct Script<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) setup: &'a Setup,
@@ -117,7 +117,7 @@ impl Script<'_> {
         }
     }
 
-    /// Enters nowhere and overtakes nobody; but those in line who are dead must not keep it out.
+    /// Neither joins the line nor overtakes anybody. Dead claims in line must not keep it out.
     fn try_acquire(&mut self) -> Answer {
         let ttl = self.setup.times.ttl;
         self.give_up_guess();
@@ -139,8 +139,8 @@ impl Script<'_> {
         Answer::Busy
     }
 
-    /// Whoever asks again after a native acquire and has not been granted it may have guessed wrong, or passed the line:
-    /// its key counts as free.
+    /// A client that asks again after a native acquire that was not granted may have guessed wrong, or bypassed the line. Its
+    /// key counts as free.
     fn give_up_guess(&mut self) {
         let believes = self.command.is_holders && !self.setup.has(Flaw::HolderLosesItsGuess);
         if self.holds_a_guess() && !believes && !self.setup.has(Flaw::GuessConfirmed) {
@@ -148,7 +148,7 @@ impl Script<'_> {
         }
     }
 
-    /// The key is the caller's, with an epoch that was guessed.
+    /// Returns whether the key belongs to the caller, with a guessed epoch.
     fn holds_a_guess(&self) -> bool {
         let key = self.state.server.key.filter(|key| key.is_provisional);
         key.is_some_and(|key| key.owner == Owner::Ours(self.token))
@@ -224,7 +224,7 @@ impl Script<'_> {
         }
     }
 
-    /// Whether the line must be looked at. A native acquire that was not granted may have passed it.
+    /// Returns whether the line must be checked. A native acquire that was not granted may have bypassed it.
     fn may_wait_for_it(&self) -> bool {
         let is_granted = self.command.is_holders || self.setup.has(Flaw::CancelDoesNotLook);
         let key = self.state.server.key;
@@ -236,14 +236,14 @@ impl Script<'_> {
         client.wait == self.token.wait && client.noted.has_held
     }
 
-    /// `SET NX` by somebody for whom nobody alive has to wait.
+    /// `SET NX` by a claim that no living claim precedes.
     fn take(&mut self, lease: Ticks) -> Answer {
         let fence = self.draw_fence();
         self.grant(self.token, fence, lease, Given::Free);
         Answer::Granted { fence, lease }
     }
 
-    /// The caller owns the key already.
+    /// The caller already owns the key.
     fn confirm(&mut self, lease: Ticks) -> Answer {
         self.extend(lease);
         self.drop_entry(self.token);
@@ -253,9 +253,10 @@ impl Script<'_> {
 
     fn confirm_waiter(&mut self, lease: Ticks) -> Answer {
         if let Some(key) = &mut self.state.server.key {
-            key.remaining = match self.setup.has(Flaw::BeatShortensTheLease) {
-                true => lease,
-                false => key.remaining.max(lease),
+            key.remaining = if self.setup.has(Flaw::BeatShortensTheLease) {
+                lease
+            } else {
+                key.remaining.max(lease)
             };
         }
         self.told_fence(lease)

@@ -1,9 +1,9 @@
-//! What a search is about: how many clients, which faults, and which flaw, if any, the protocol has.
+//! The settings of a search of the Redis line: clients, faults, and the flaw, if any.
 
 use crate::state::Times;
 use crate::variants::Flaw;
 
-/// The kinds of trouble that may come; each occurrence costs one of `Setup::faults`.
+/// The kinds of faults that may occur. Each occurrence costs one of `Setup::faults`.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Troubles {
     pub(crate) cancel: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Troubles {
     pub(crate) restart_empty: bool,
     /// A replica that has missed the latest writes takes over.
     pub(crate) failover: bool,
-    /// Somebody removes every key; connections stay.
+    /// All keys are removed; connections stay.
     pub(crate) flush: bool,
 }
 
@@ -33,7 +33,7 @@ impl Troubles {
         flush: false,
     };
 
-    /// Everything that can happen to clients and wires while the server stays itself.
+    /// Everything that can happen to clients and connections while the server is unaffected.
     pub(crate) const CLIENTS: Self = Self {
         cancel: true,
         disconnect: true,
@@ -55,25 +55,26 @@ pub(crate) struct Setup {
     pub(crate) waits: u8,
     pub(crate) faults: u8,
     pub(crate) troubles: Troubles,
-    /// How many ticks may pass while a command or a message is on its way; `None`: any number.
+    /// How many ticks may pass while a command or a message is on its way; `None` for no limit.
     pub(crate) late_ticks: Option<u8>,
     /// How often a plain client takes the key when it finds it free.
     pub(crate) plain_turns: u8,
-    /// How many commands of one wait may be on the way before a timer may send another one.
+    /// How many commands of one wait may be pending before a timer may send another one.
     pub(crate) pipeline: usize,
-    /// The next wait may begin before the LEAVE of the one before is answered.
+    /// The next wait may begin before the LEAVE of the previous one is answered.
     pub(crate) eager: bool,
     /// No client may subscribe.
     pub(crate) poll_mode: bool,
-    /// Somebody has subscribed to every channel there is.
+    /// A monitor has subscribed to every channel.
     pub(crate) monitor: bool,
-    /// Clients may ask by plain commands when they remember an epoch.
+    /// Clients may use plain commands if they remember an epoch.
     pub(crate) native: bool,
-    /// They remember one from the start.
+    /// Clients remember an epoch from the start.
     pub(crate) is_known: bool,
     /// Only the first client does; the others have been in line before, and were never served.
     pub(crate) only_one_knows: bool,
-    /// The name has changed hands more often than the server's clock has units: lifting it to the time does not pass what was lost.
+    /// The name has changed hands more often than the server's clock has units, so lifting it to the clock does not exceed what
+    /// was lost.
     pub(crate) slow_clock: bool,
     /// A holder may ask again with the same token, as the contract of a backend allows.
     pub(crate) asks_again: bool,
@@ -81,7 +82,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Two clients, one wait each, nothing goes wrong.
+    /// Two clients with one wait each. Nothing goes wrong.
     pub(crate) const CALM: Self = Self {
         times: Times {
             ttl: 3,

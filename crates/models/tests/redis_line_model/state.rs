@@ -1,19 +1,20 @@
-//! What the model remembers: the server's keys, the clients, what is on the wire, and what an onlooker has noted.
+//! The state of the Redis line model: the server's keys, the clients, the messages on the wire, and what an observer has
+//! recorded.
 //!
-//! All times are relative (ages and remainders, in ticks) and capped, fences and tickets are kept as ranks: that makes
-//! the number of states finite although time and counters never end.
+//! All times are relative (ages and remainders, in ticks) and capped, and fences and tickets are kept as ranks. That makes the
+//! number of states finite although time and counters are unbounded.
 
 use crate::native::Attempt;
 
-/// Fences below were never lifted: no clock is that early.
+/// Fences below this were never lifted: no clock is that early.
 pub(crate) const FLOOR: u8 = 16;
-/// How far ahead of a slow clock the fences are that are known from the start: further than two clients count.
+/// How far the fences that are known at the start are ahead of a slow clock: further than two clients count.
 pub(crate) const AHEAD: u8 = 5;
 
 /// Ticks of model time; one tick is a heartbeat.
 pub(crate) type Ticks = u8;
 
-/// The lengths the protocol is set up with. A claim shorter than a TTL, a liveness no longer than a claim.
+/// The durations of the protocol. A claim is shorter than a TTL, and liveness is no longer than a claim.
 #[derive(Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) ttl: Ticks,
@@ -21,7 +22,7 @@ pub(crate) struct Times {
     pub(crate) liveness: Ticks,
 }
 
-/// Names one wait of one client. Each wait draws a new token.
+/// Identifies one wait of one client. Each wait draws a new token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct Token {
     pub(crate) client: u8,
@@ -40,13 +41,13 @@ pub(crate) enum Owner {
 pub(crate) struct Key {
     pub(crate) owner: Owner,
     pub(crate) remaining: Ticks,
-    /// Given to a waiter that has not been heard since (noted by the onlooker).
+    /// Given to a waiter that has not been heard since (recorded by the observer).
     pub(crate) is_claim: bool,
-    /// The epoch in the value; 0: a plain client's.
+    /// The epoch in the value; 0 for a plain client.
     pub(crate) fence: u8,
-    /// Somebody may wait: whoever releases looks at the line.
+    /// Whether somebody may wait, so that a release must check the line.
     pub(crate) is_flagged: bool,
-    /// The epoch was guessed.
+    /// Whether the epoch was guessed.
     pub(crate) is_provisional: bool,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct Key {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) enum Channel {
     Current,
-    /// Of the connection before; alive while the server has not closed that one.
+    /// Of the previous connection; alive while the server has not closed it.
     Previous,
     Dead,
     /// Poll mode: the client may not subscribe.
@@ -66,9 +67,9 @@ pub(crate) enum Channel {
 pub(crate) struct Entry {
     pub(crate) token: Token,
     pub(crate) ticket: u8,
-    /// Since the ticket was drawn.
+    /// The time since the ticket was drawn.
     pub(crate) age: Ticks,
-    /// Since the client sent the request whose stamp stands in the member.
+    /// The time since the client sent the request whose stamp is in the member.
     pub(crate) stamp_age: Ticks,
     pub(crate) channel: Channel,
 }
@@ -85,10 +86,10 @@ pub(crate) struct Record {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Server {
     pub(crate) key: Option<Key>,
-    /// By ticket.
+    /// Ordered by ticket.
     pub(crate) line: Vec<Entry>,
     pub(crate) records: Vec<Record>,
-    /// 0: the counter does not exist. Below `FLOOR`: it was counted up from nothing, and never lifted.
+    /// 0 if the counter does not exist. Below `FLOOR` if it was counted up from nothing, and never lifted.
     pub(crate) fence: u8,
 }
 
@@ -96,7 +97,7 @@ pub(crate) struct Server {
 pub(crate) enum Request {
     Acquire,
     Try,
-    /// Three commands; this one stands for those that are left.
+    /// Three commands; this represents those that are left.
     Native(Attempt),
     BeatWaiting,
     BeatHolding,
@@ -108,14 +109,14 @@ pub(crate) enum Request {
 pub(crate) struct Command {
     pub(crate) request: Request,
     pub(crate) wait: u8,
-    /// Since it was sent.
+    /// The time since it was sent.
     pub(crate) stamp_age: Ticks,
-    /// 0: none yet.
+    /// 0 if there is none yet.
     pub(crate) ticket: u8,
     pub(crate) lift: bool,
-    /// The highest epoch that the client knows; 0 where the clock is ahead of all of them.
+    /// The highest epoch that the client knows; 0 if the clock is ahead of all of them.
     pub(crate) floor: u8,
-    /// The client has been told that it holds the lock.
+    /// Whether the client has been told that it holds the lock.
     pub(crate) is_holders: bool,
 }
 
@@ -128,7 +129,8 @@ pub(crate) enum Answer {
     Queued {
         ticket: u8,
     },
-    /// To a native acquire: not like this. Ask by the script, which lifts the fence if the guess was wrong.
+    /// The answer to a native acquire that failed. The client asks again by the script, which lifts the fence if the guess was
+    /// wrong.
     Declined {
         lift: bool,
     },
@@ -146,9 +148,9 @@ pub(crate) enum Answer {
 pub(crate) struct Message {
     pub(crate) answer: Answer,
     pub(crate) wait: u8,
-    /// Since the client sent the request that is answered, or whose stamp is echoed.
+    /// The time since the client sent the request that is answered, or whose stamp is echoed.
     pub(crate) stamp_age: Ticks,
-    /// It grants what the server has forgotten since (noted by the onlooker).
+    /// It grants a lease that the server has forgotten since (recorded by the observer).
     pub(crate) is_forgotten: bool,
 }
 
@@ -164,7 +166,7 @@ pub(crate) enum Phase {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Health {
     Well,
-    /// Takes no step; its socket stays open.
+    /// It takes no step, but its socket stays open.
     Frozen,
     Killed,
 }
@@ -182,64 +184,65 @@ pub(crate) struct Client {
     pub(crate) phase: Phase,
     pub(crate) health: Health,
     pub(crate) link: Link,
-    /// Asks once and does not stand in line.
+    /// It asks once and does not join the line.
     pub(crate) only_tries: bool,
-    /// The number of its present wait: with its index, its token.
+    /// The number of its current wait, which with its index forms its token.
     pub(crate) wait: u8,
-    /// The wait before, while its LEAVE has not been answered; 0: none. A guard is dropped and the next wait begins at once.
+    /// The previous wait, while its LEAVE has not been answered; 0 if there is none. A guard is dropped and the next wait
+    /// begins at once.
     pub(crate) unsettled: u8,
-    /// Until its own deadline; 0: none, or over.
+    /// The time until its own deadline; 0 if there is none, or if it is over.
     pub(crate) belief: Ticks,
-    /// As told by Queued; 0: none.
+    /// As reported by Queued; 0 if there is none.
     pub(crate) ticket: u8,
-    /// The next command is the first of this connection.
+    /// Whether the next command is the first of this connection.
     pub(crate) lift_due: bool,
-    /// The last epoch it was granted on this connection; 0: none.
+    /// The last epoch it was granted on this connection; 0 if there is none.
     pub(crate) remembers: u8,
-    /// The highest epoch it has heard of, on any connection; 0 where the clock is ahead of all of them.
+    /// The highest epoch it has seen on any connection; 0 if the clock is ahead of all of them.
     pub(crate) knows: u8,
     pub(crate) commands: Vec<Command>,
     pub(crate) replies: Vec<Message>,
-    /// In no order.
+    /// In no particular order.
     pub(crate) pushes: Vec<Message>,
-    /// Unread commands of the connection before, while the server has not closed it: it may still execute them.
+    /// Unread commands of the previous connection, while the server has not closed it. It may still execute them.
     pub(crate) previous: Option<Vec<Command>>,
     pub(crate) noted: Noted,
 }
 
-/// What the onlooker knows about a client's present wait. No step of the protocol reads it.
+/// What the observer knows about a client's current wait. No step of the protocol reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Noted {
-    /// The ticket of its first entry into the line; 0: none.
+    /// The ticket of its first entry into the line; 0 if there is none.
     pub(crate) arrival: u8,
     pub(crate) has_held: bool,
     /// A LEAVE of its token found the key owned by it.
     pub(crate) let_go: bool,
-    /// The server forgot its lease: only the fence protects from now on.
+    /// The server forgot its lease; only the fence protects from now on.
     pub(crate) lease_forgotten: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct State {
     pub(crate) server: Server,
-    /// What a replica had received when it was last heard, if one is promoted some day.
+    /// The data that a replica last received, if one may be promoted.
     pub(crate) replica: Option<Server>,
     pub(crate) clients: Vec<Client>,
-    /// The largest fence of any grant, ever.
+    /// The largest fence of any grant so far.
     pub(crate) issued: u8,
-    /// The largest fence of any guard, ever.
+    /// The largest fence of any guard so far.
     pub(crate) guarded: u8,
-    /// The largest that a fence was ever counted to, granted or not. The clock is ahead of it.
+    /// The largest value that a fence was ever counted to, granted or not. The clock is ahead of it.
     pub(crate) drawn: u8,
     pub(crate) faults_left: u8,
     pub(crate) plain_turns_left: u8,
-    /// `None`: without bounds.
+    /// `None` for no limit.
     pub(crate) late_ticks_left: Option<u8>,
-    /// A promoted replica may remember leases and entries that their clients have given back since: a loss that every
-    /// failover brings, and that ends with the TTL.
+    /// A promoted replica may remember leases and entries that their clients have released since. Every failover may cause
+    /// this, and it ends with the TTL.
     pub(crate) has_failed_over: bool,
-    /// A waiter that has entered the line anew may read a late push of before, believe, and be told that it has lost: its
-    /// entry stays, and costs a claim when its turn comes.
+    /// A waiter that has joined the line again may read a late push from before, believe, and then learn that it has lost. Its
+    /// entry remains, and costs a claim lease when its turn comes.
     pub(crate) has_flushed: bool,
     /// A promise that the step to this state broke.
     pub(crate) broken: Option<crate::invariants::Promise>,
@@ -271,12 +274,12 @@ impl Client {
         self.health == Health::Well
     }
 
-    /// Nothing more will come from it.
+    /// Returns whether it takes no further step.
     pub(crate) fn is_done(&self) -> bool {
         self.phase == Phase::Done && self.unsettled == 0
     }
 
-    /// Commands of the present wait that the client still expects an answer to.
+    /// Returns the number of commands of the current wait whose answers the client still expects.
     pub(crate) fn unanswered(&self) -> usize {
         let sent = self.commands.iter().filter(|it| it.wait == self.wait);
         let answered = self.replies.iter().filter(|it| it.wait == self.wait);
@@ -307,7 +310,7 @@ impl State {
         state
     }
 
-    /// The name has been used before, by all connections there are.
+    /// Sets the state as if all connections had used the name before.
     fn get_known(&mut self, setup: &crate::setup::Setup) {
         let last = FLOOR + if setup.slow_clock { AHEAD } else { 0 };
         for fence in [&mut self.issued, &mut self.guarded, &mut self.drawn] {
@@ -327,7 +330,7 @@ impl State {
         &mut self.clients[usize::from(token.client)]
     }
 
-    /// The client's present token.
+    /// Returns the client's current token.
     pub(crate) fn token(&self, client: usize) -> Token {
         Token {
             client: client as u8,
@@ -335,12 +338,12 @@ impl State {
         }
     }
 
-    /// The first promise broken stays: the shortest story ends there.
+    /// Keeps the first broken promise: the shortest story ends there.
     pub(crate) fn convict(&mut self, promise: crate::invariants::Promise) {
         self.broken.get_or_insert(promise);
     }
 
-    /// Whether something lies on a wire that works, between a server and a client that are both awake.
+    /// Returns whether a message is on a working connection between a server and a client that are both awake.
     pub(crate) fn somebody_is_late(&self) -> bool {
         self.clients.iter().any(|client| {
             let has_mail = !client.replies.is_empty() || !client.pushes.is_empty();
@@ -348,7 +351,7 @@ impl State {
         })
     }
 
-    /// One tick: leases run out, everything on the way gets older.
+    /// Advances time by one tick: leases expire, and everything pending gets older.
     pub(crate) fn tick(&mut self, times: &Times) {
         self.server.tick(times);
         if let Some(replica) = &mut self.replica {
@@ -398,7 +401,7 @@ impl Server {
     }
 }
 
-/// An age beyond the cap makes no difference to anybody.
+/// Ages beyond the cap make no difference.
 fn grow(age: &mut Ticks, cap: Ticks) {
     *age = (*age + 1).min(cap);
 }

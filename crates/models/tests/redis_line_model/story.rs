@@ -1,11 +1,11 @@
-//! A trace in words.
+//! Describes a run of the Redis line model in words.
 
 use crate::client::Manner;
 use crate::moves::Move;
 use crate::native::{Attempt, Step};
 use crate::state::{Answer, Command, Message, Owner, Phase, Request, State, Token};
 
-/// One line: what happened, and what the world looks like then.
+/// Returns one line: what happened, and the state afterwards.
 pub(crate) fn line(before: &State, step: Move, after: &State) -> String {
     format!(
         "    {:<62} | {}\n",

@@ -1,4 +1,5 @@
-//! The protocol with one mistake in it. The search must convict each, or it could not be trusted with the correct one.
+//! Flawed variants of the Redis line protocol. The search must convict each of them; otherwise it could not be trusted with the
+//! correct one.
 
 use crate::invariants::Promise;
 use crate::setup::{Setup, Troubles};
@@ -6,17 +7,17 @@ use crate::setup::{Setup, Troubles};
 /// A mistake that looks harmless.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flaw {
-    /// ADVANCE does not ask whether the first in line still beats.
+    /// ADVANCE does not check whether the first in line still sends heartbeats.
     NoLivenessCheck,
     /// A waiter is given the full TTL before it has answered.
     GrantsTheFullTtl,
-    /// PUBLISH answers 0 receivers, and the grant stands all the same.
+    /// PUBLISH reports 0 receivers, but the grant stands nevertheless.
     GrantsToNobody,
     /// Waiters rely on pushes alone.
     PublishWithoutPoll,
     /// A heartbeat refreshes the entry but does not take a free key.
     BeatDoesNotAdvance,
-    /// A heartbeat without an entry makes one.
+    /// A heartbeat without an entry creates one.
     BeatEntersTheLine,
     /// A heartbeat sets the lease to a claim even when it is longer.
     BeatShortensTheLease,
@@ -26,67 +27,67 @@ pub(crate) enum Flaw {
     CancelOnlyLeavesTheLine,
     /// LEAVE releases the key but does not take back the entry.
     LeaveKeepsTheEntry,
-    /// LEAVE takes back the entry and forgets the record.
+    /// LEAVE removes the entry but not the record.
     LeaveKeepsTheRecord,
     /// LEAVE is not sent again after a disconnect.
     LeaveIsSentOnce,
-    /// Nor when the next wait has begun meanwhile.
+    /// The same, but only if the next wait has begun meanwhile.
     NextWaitForgetsTheLeave,
-    /// RELEASE does not look whose key it is.
+    /// RELEASE does not check the owner of the key.
     ReleaseDoesNotCompare,
     /// A LEAVE answered 0 counts as released even after the deadline.
     ZeroMeansReleased,
     /// The deadline is counted from the receipt of the push.
     ValidityFromReceipt,
-    /// A grant whose time is over is taken all the same.
+    /// A grant that has expired is accepted.
     StaleGrantTaken,
-    /// A reconnect does not kill the connection before.
+    /// A reconnect does not kill the previous connection.
     OldConnectionLives,
-    /// A counter that is new starts at 1.
+    /// A new counter starts at 1.
     PlainIncrement,
-    /// Nobody asks for a lift on a new connection.
+    /// No lift is requested on a new connection.
     NeverLifts,
-    /// A lift is asked for, but happens only if that very command draws a fence.
+    /// A lift is requested, but happens only if that very command draws a fence.
     LiftWaitsForAGrant,
     /// A try takes a free key although somebody waits.
     TryOvertakes,
-    /// A try is refused by a line of the dead.
+    /// A line of dead claims refuses a try.
     TryTrustsTheLine,
     /// After "gone" a waiter starts again at the end.
     ReentryDrawsANewTicket,
-    /// ACQUIRE of somebody who stands in line tells the time now as the ticket.
+    /// ACQUIRE by a claim that is already in line returns the current time as the ticket.
     QueuedTellsTheTimeNow,
-    /// ADVANCE does not read what heartbeats have written.
+    /// ADVANCE does not read the records of heartbeats.
     RecordsAreNotRead,
     /// A re-entry writes a record at once, before ADVANCE would look for it.
     RecordForAFreshEntry,
     /// ADVANCE pops the latest ticket.
     LastComeFirstServed,
-    /// ACQUIRE answers the asker's own guess with the epoch that was guessed.
+    /// ACQUIRE answers the caller's own guess with the guessed epoch.
     GuessConfirmed,
     /// The client does not compare its guess with what the count answers.
     GuessNotCompared,
-    /// The client does not ask whether there is a line.
+    /// The client does not check whether there is a line.
     LineNotLookedAt,
-    /// ACQUIRE enters the line and does not tell the holder.
+    /// ACQUIRE joins the line without telling the holder.
     EnqueueDoesNotFlag,
-    /// A native count of a counter that is missing makes one, which nobody has lifted.
+    /// A native count creates a missing counter, which nobody has lifted.
     NativeCountMakesACounter,
-    /// ACQUIRE gives up the guess of one who was granted it and asks again.
+    /// ACQUIRE discards the guess of a client that was granted it and asks again.
     HolderLosesItsGuess,
-    /// A native acquire that is cancelled deletes its key and does not look at the line it may have passed.
+    /// A cancelled native acquire deletes its key and does not check the line that it may have bypassed.
     CancelDoesNotLook,
-    /// A heartbeat answers the caller's own guess with the epoch that was guessed.
+    /// A heartbeat answers the caller's own guess with the guessed epoch.
     BeatTrustsAGuess,
-    /// A counter that is missing is lifted to the clock, and not past what the caller knows; nor does the caller look.
+    /// A missing counter is lifted to the clock, but not past what the caller knows; nor does the caller check.
     FloorIgnored,
-    /// A client takes a push with an epoch that is lower than one it knows. (Its own requests tell the server what it knows.)
+    /// A client accepts a push with a lower epoch than one it knows. (Its own requests tell the server what it knows.)
     LowGrantTaken,
-    /// A heartbeat removes the entry before its own, whether that one lives or not.
+    /// A heartbeat removes the entry before its own, whether or not that one is alive.
     BuriesTheLiving,
 }
 
-/// A flaw, where it shows, and the promise it breaks there.
+/// A flaw, the setup that shows it, and the promise that it breaks.
 pub(crate) struct Variant {
     pub(crate) flaw: Flaw,
     pub(crate) setup: Setup,
@@ -131,7 +132,7 @@ const fn with(faults: u8, troubles: Troubles) -> Setup {
     }
 }
 
-/// Every flaw there is, each in the smallest world that brings it to light.
+/// Every flaw, each in the smallest setup that reveals it.
 #[rustfmt::skip]
 pub(crate) fn variants() -> Vec<Variant> {
     use Flaw as F;

@@ -1,4 +1,4 @@
-//! The part of a child: where its store is, and what it does there.
+//! The part of a child: the store it opens, and the task it performs there.
 
 use std::fmt::Debug;
 use std::io::BufRead;
@@ -17,25 +17,25 @@ use crate::{NAME, locker};
 
 const PART_VARIABLE: &str = "FENCEPOST_CHILD";
 
-/// Where a store is and how a child opens it, and the resource that the lock protects.
+/// Opens a store in a child, and accesses the resource that the lock protects.
 pub trait Opener: Debug + Clone + Serialize + DeserializeOwned {
-    /// What is opened.
+    /// The type of the store.
     type Store: Backend + 'static;
-    /// Tasks that only the tests of this store know; [`NoVerb`] if there are none.
+    /// Tasks that only the tests of this store use; [`NoVerb`] if there are none.
     type Verb: Debug + Clone + Serialize + DeserializeOwned;
 
     /// Opens the store.
     fn open(&self) -> impl Future<Output = Arc<Self::Store>>;
 
-    /// The locker of a child.
+    /// Creates the locker of a child.
     fn locker(store: &Arc<Self::Store>, ttl: Duration) -> Locker {
         locker(store, ttl)
     }
 
-    /// Writes to the resource under the guard's fence, without looking whether the lock is still held.
+    /// Writes to the resource under the guard's fence, without checking whether the lock is still held.
     fn write(&self, store: &Arc<Self::Store>, guard: &Guard) -> impl Future<Output = Wrote>;
 
-    /// Carries out a task of this store's own.
+    /// Performs a task that only this store has.
     fn perform(
         &self,
         verb: &Self::Verb,
@@ -44,14 +44,14 @@ pub trait Opener: Debug + Clone + Serialize + DeserializeOwned {
     ) -> impl Future<Output = ()>;
 }
 
-/// Nothing that a store's own tests would ask for.
+/// The type of tasks for a store that has none of its own.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub enum NoVerb {}
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug)]
 pub enum Wrote {
-    /// The resource let it through.
+    /// The resource accepted it.
     Through,
     /// The resource refused its fence.
     Refused,
@@ -69,60 +69,60 @@ impl From<Result<(), FencedError>> for Wrote {
     }
 }
 
-/// What makes one child differ from another.
+/// The part that a child plays.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Part<O: Opener> {
-    /// Where it finds the store.
+    /// How to open the store.
     pub store: O,
     /// The TTL of its locks.
     pub ttl: Duration,
-    /// What it does.
+    /// What the child does.
     pub task: Task<O::Verb>,
 }
 
 /// What a child does once it is connected.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Task<V> {
-    /// So many tasks wait for the lock, each holds it for so long and gives it back, once.
+    /// This many tasks wait for the lock. Each holds it once, for this long, and releases it.
     WaitOnce {
-        /// How many.
+        /// The number of tasks.
         waiters: usize,
-        /// For how long each of them.
+        /// How long each of them holds the lock.
         hold: Duration,
     },
-    /// Takes the lock and follows orders until it is told to give it back, or the test is gone.
+    /// Acquires the lock and follows orders until it is told to release the lock, or until the test is gone.
     Hold,
-    /// Something that only the tests of this store ask for.
+    /// A task that only the tests of this store use.
     Verb(V),
 }
 
-/// What a test tells a holder.
+/// An order from a test to a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// Write to the resource, without looking whether the lock is still held, and say then whether it is lost.
+    /// Write to the resource without checking whether the lock is still held, then report whether it is lost.
     Write,
-    /// Give the lock back.
+    /// Release the lock.
     Release,
 }
 
 impl<O: Opener> Part<O> {
-    /// `None` in the process that tests.
+    /// Returns the part of this process; `None` in the process that runs the tests.
     pub fn of_this_process() -> Option<Self> {
         let part = std::env::var(PART_VARIABLE).ok()?;
         Some(serde_json::from_str(&part).expect("a part this program knows"))
     }
 
-    /// Starts a child that plays it.
+    /// Starts a child that plays this part.
     pub fn start(&self, id: usize, ears: &Ears) -> Child {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.env(PART_VARIABLE, serde_json::to_string(self).expect("a part"));
-        // Only the last lines are kept, and they are to say what happened rather than where.
+        // Only the last lines are kept. They should say what happened, rather than where.
         command.env("RUST_BACKTRACE", "0");
         Child::spawn(command, id, ears).expect("a child")
     }
 
-    /// Starts the only child of a test and waits until it holds the lock: the child, what it says, and its fence.
+    /// Starts the only child of a test and waits until it holds the lock. Returns the child, its reports, and its fence.
     pub fn start_holding(&self) -> (Child, Feed, i64) {
         let (feed, ears) = feed();
         let child = self.start(0, &ears);
@@ -133,7 +133,7 @@ impl<O: Opener> Part<O> {
         }
     }
 
-    /// Plays it, in the child.
+    /// Plays the part, in the child.
     pub(crate) fn play(&self) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -189,7 +189,7 @@ async fn wait_once(locker: Locker, hold: Duration) {
     say(&Report::Served(served.release(guard).await));
 }
 
-/// Tells the test something.
+/// Sends a report to the test.
 pub fn say(report: &Report) {
     println!("{}", serde_json::to_string(report).expect("a report"));
 }

@@ -1,4 +1,4 @@
-//! What children say, and how a test hears it.
+//! The reports that children send, and functions with which a test receives them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{LONG, now};
 
-/// What a child has to say. Moments are nanoseconds of the boot clock, which all processes of a machine share.
+/// A report from a child. Times are nanoseconds of the boot clock, which all processes of a machine share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
     /// It is connected to the store.
@@ -18,30 +18,30 @@ pub enum Report {
         /// The fence of its hold.
         fence: i64,
     },
-    /// It had its turn.
+    /// It held the lock once and released it.
     Served(Served),
-    /// The resource let a write through.
+    /// The resource accepted a write.
     Written,
     /// The resource refused a write.
     Refused,
     /// It knows that it has lost the lock.
     Lost,
-    /// It gave the lock back; whether it still held it.
+    /// It released the lock, which it still held if the value is `true`.
     Released(bool),
     /// A request failed.
     Failed(String),
-    /// It is about to end.
+    /// It is about to exit.
     Done,
 }
 
-/// One turn: the lock was granted, held and given back.
+/// One turn: the lock was granted, held and released.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
-    /// Who held it.
+    /// The holder.
     pub owner: String,
-    /// Under which fence.
+    /// Its fence.
     pub fence: i64,
-    /// Since when.
+    /// When it was granted.
     pub granted_ns: u64,
     /// How the release ended.
     pub outcome: String,
@@ -50,7 +50,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// The beginning of a turn, right after the grant.
+    /// Starts the record of a turn, right after the grant.
     pub fn granted(guard: &Guard) -> Self {
         Self {
             owner: guard.owner().to_string(),
@@ -61,14 +61,15 @@ impl Served {
         }
     }
 
-    /// Gives the lock back, and notes how that ended.
+    /// Releases the lock and records the outcome.
     pub async fn release(mut self, guard: Guard) -> Self {
         self.outcome = format!("{:?}", guard.release().await);
         self
     }
 }
 
-/// The next thing that any child does, and which: a report, or `None` when its output ends. `None` if all are silent.
+/// Returns the next report of any child, with the index of that child. The inner `None` means that its output ended; the outer
+/// `None` means that all children were silent.
 pub fn hear(feed: &Feed, within: Duration) -> Option<(usize, Option<Report>)> {
     let heard = feed.next(within).ok()?;
     let report = match heard.said {
@@ -78,13 +79,13 @@ pub fn hear(feed: &Feed, within: Duration) -> Option<(usize, Option<Report>)> {
     Some((heard.child, report))
 }
 
-/// The next report of the only child.
+/// Returns the next report of the only child.
 pub fn report(feed: &Feed) -> Report {
     let (_, report) = hear(feed, LONG).expect("a report");
     report.expect("a child that has not ended")
 }
 
-/// The next turn of any child, and which; panics when one of them reports a failure.
+/// Returns the next turn of any child, with the index of that child. Panics if a child reports a failure.
 pub fn served(feed: &Feed) -> (usize, Served) {
     loop {
         match hear(feed, LONG).expect("a report") {

@@ -1,4 +1,4 @@
-//! Children on etcd, and what only they do.
+//! Children of the etcd tests, including counters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::support::{NAME, locker, open, released};
 pub(crate) type Part = actor::Part<At>;
 pub(crate) type Task = actor::Task<Count>;
 
-/// The address of a server. The key `written` there is what the lock protects.
+/// The address of a server. The lock protects the key `written` there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct At(pub(crate) String);
 
-/// Adds one to the number in a file so often, under the lock.
+/// Adds one to the number in a file this many times, under the lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Count {
     pub(crate) file: String,
@@ -55,7 +55,7 @@ impl Opener for At {
     }
 }
 
-/// Reads, waits a moment, and writes: whoever comes in between is lost.
+/// Reads, waits a moment, and writes. An update in between is lost.
 fn add_one(file: &str) {
     let text = std::fs::read_to_string(file).unwrap();
     let number: u64 = text.trim().parse().unwrap();

@@ -1,4 +1,4 @@
-//! A future that is dropped at any point leaves no key and no lease.
+//! Dropping a future at any point leaves no key and no lease.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ enum Cut {
 }
 
 impl Cut {
-    /// Whether the future was done before.
+    /// Returns whether the future completed first.
     async fn apply<F: Future>(self, future: F) -> bool {
         match self {
             Self::Polls(times) => soon("the future", polled(times, future)).await.is_some(),
@@ -43,7 +43,7 @@ impl Stage {
         }
     }
 
-    /// Takes a free lock and gives it back.
+    /// Acquires a free lock and releases it.
     async fn alone(&mut self, cut: Cut) -> bool {
         let mine = locker(&open(&self.server.url()).await, LONG);
         let done = cut
@@ -54,13 +54,13 @@ impl Stage {
         done
     }
 
-    /// Waits for a lock that is given back meanwhile, and gives it back.
+    /// Waits for a lock that is released meanwhile, and then releases it.
     async fn contended(&mut self, cut: Cut) -> bool {
         let mine = locker(&open(&self.server.url()).await, LONG);
         let held = self.holder.acquire(NAME).await.unwrap();
         let asking = async { mine.acquire(NAME).await.unwrap().release().await };
         let releasing = async {
-            // It stands in line, if it gets that far.
+            // It joins the line, if it gets that far.
             let _ =
                 tokio::time::timeout(Duration::from_millis(30), self.plain.wait_for_line(2)).await;
             released(held).await;
@@ -93,24 +93,26 @@ pub(crate) fn after_every_poll() {
     });
 }
 
-/// Requests go on in tasks of their own when their future is dropped: so the moment counts, too, and not only the await.
+/// Requests continue in their own tasks when their future is dropped, so the timing matters too, not only the await point.
 pub(crate) fn after_every_delay() {
     let steps = if is_soak() { 400 } else { 40 };
     run_within(8 * LONG, async move {
         let mut stage = Stage::new().await;
         for is_contended in [false, true] {
             let started = Instant::now();
-            match is_contended {
-                false => assert!(stage.alone(Cut::After(LONG)).await),
-                true => assert!(stage.contended(Cut::After(LONG)).await),
+            if is_contended {
+                assert!(stage.contended(Cut::After(LONG)).await);
+            } else {
+                assert!(stage.alone(Cut::After(LONG)).await);
             }
             let whole = started.elapsed();
             let mut done = 0;
             for step in 0..steps {
                 let cut = Cut::After(whole * step / steps);
-                done += usize::from(match is_contended {
-                    false => stage.alone(cut).await,
-                    true => stage.contended(cut).await,
+                done += usize::from(if is_contended {
+                    stage.contended(cut).await
+                } else {
+                    stage.alone(cut).await
                 });
             }
             println!("cancelled at {steps} moments of {whole:?}; {done} were done before");
@@ -118,8 +120,8 @@ pub(crate) fn after_every_delay() {
     });
 }
 
-/// Many want the lock at the same moment, by waiting and by trying: who saw it free and came too late has a lease and no key. Nothing is left
-/// of those either.
+/// Many clients want the lock at the same moment, by waiting and by trying. A client that saw it free but came too late has a
+/// lease and no key. Nothing of those leases is left either.
 pub(crate) fn races_leave_nothing() {
     const TASKS: usize = 6;
     run_within(4 * LONG, async {
@@ -134,9 +136,10 @@ pub(crate) fn races_leave_nothing() {
             let asking = lockers.iter().enumerate().map(|(number, locker)| {
                 let (locker, is_try) = (locker.clone(), (number + round) % 2 == 0);
                 tokio::spawn(async move {
-                    let guard = match is_try {
-                        true => locker.try_acquire(NAME).await.unwrap(),
-                        false => Some(locker.acquire(NAME).await.unwrap()),
+                    let guard = if is_try {
+                        locker.try_acquire(NAME).await.unwrap()
+                    } else {
+                        Some(locker.acquire(NAME).await.unwrap())
                     };
                     let Some(guard) = guard else { return 1 };
                     released(guard).await;

@@ -1,4 +1,4 @@
-//! Three servers, of which some die, stop, or lose each other.
+//! Clusters of three servers, some of which die, stop, or lose contact with the others.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use crate::support::{LONG, NAME, Plain, locker, open, released, run, soon, until
 /// Long enough for an election on a busy machine.
 const TTL: Duration = Duration::from_secs(10);
 
-/// The first of the address is dead: nobody notices.
+/// The first server in the address is dead. Clients do not notice.
 pub(crate) fn one_of_three_is_dead() {
     run(async {
         let mut cluster = EtcdCluster::start(3).unwrap();
         let leader = cluster.leader().unwrap();
         let follower = (leader + 1) % 3;
         cluster.member(follower).crash();
-        // With the dead one in front.
+        // With the dead server first.
         let mut addresses: Vec<String> = cluster
             .addresses()
             .iter()
@@ -34,7 +34,8 @@ pub(crate) fn one_of_three_is_dead() {
     });
 }
 
-/// The leader is killed while one holds, one waits, and others come and go: nobody loses anything, no error is seen by those who wait.
+/// The leader is killed while one client holds the lock, one waits, and others come and go. Nobody loses anything, and waiters
+/// see no error.
 pub(crate) fn leader_killed() {
     run(async {
         let mut cluster = EtcdCluster::start(3).unwrap();
@@ -70,12 +71,13 @@ pub(crate) fn leader_killed() {
     });
 }
 
-/// The server that we talk to is stopped: another is asked before the lease ends, also a short one.
+/// The server that we are connected to is stopped. The client switches to another before the lease ends, even if the lease is
+/// short.
 pub(crate) fn member_stopped() {
     stopped(|leader| (leader + 1) % 3);
 }
 
-/// The same when it leads.
+/// The same test with the leader.
 pub(crate) fn leader_stopped() {
     stopped(|leader| leader);
 }
@@ -101,7 +103,7 @@ fn stopped(choose: fn(usize) -> usize) {
         let member = &cluster.members()[victim];
         member.signal(Signal::SIGSTOP).unwrap();
         assert!(member.wait_stopped(LONG));
-        // Long enough that the lease would have ended without renewals over another server.
+        // Long enough that the lease would have ended without renewals through another server.
         let until = Instant::now() + TTL + TTL / 4;
         while Instant::now() < until {
             assert!(!guard.is_lost(), "{:?}", guard.renewal_trouble());
@@ -120,8 +122,8 @@ fn stopped(choose: fn(usize) -> usize) {
     });
 }
 
-/// The majority is lost: newcomers get an error in time, a holder is told when its time is over, and nothing is granted by the minority. When the majority is back,
-/// so is the lock.
+/// The majority is lost. New requests fail in time, a holder learns when its lease ends, and the minority grants nothing. When
+/// the majority is back, the lock works again.
 pub(crate) fn majority_lost() {
     run(async {
         let mut cluster = EtcdCluster::start(3).unwrap();
@@ -160,8 +162,8 @@ pub(crate) fn majority_lost() {
     });
 }
 
-/// The leader is stopped for longer than the TTL while the holder renews with its successor, and wakes up. Some versions of etcd
-/// then end a lease that was kept alive (etcd#15247): if so, the holder is told, and what it writes is refused.
+/// The leader is stopped for longer than the TTL while the holder renews with its successor, and then continues. Some versions
+/// of etcd then end a lease that was kept alive (etcd#15247). If so, the holder is notified, and its writes are refused.
 pub(crate) fn old_leader_wakes() {
     run(async {
         let ttl = Duration::from_secs(4);

@@ -1,4 +1,4 @@
-//! A network that breaks, at every point of what we say and hear.
+//! Connections to etcd that are cut or go silent at every point of the protocol.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::support::{
     LONG, NAME, Plain, locker, open, released, run, run_within, soon, until_waiting,
 };
 
-/// Every so many bytes.
+/// The distance between two cuts, in bytes.
 const STEP: usize = 29;
 
-/// Acquisition, renewal and release with a connection that is cut after every number of bytes, either way: whatever is answered, nothing is
-/// left, and fences grow.
+/// Acquires, renews and releases over a connection that is cut after every number of bytes, in either direction. Whatever the
+/// answer, nothing is left, and fences increase.
 pub(crate) fn cut_at_every_byte() {
     run_within(4 * LONG, async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -26,7 +26,8 @@ pub(crate) fn cut_at_every_byte() {
                 let locker = locker(&store, LONG);
                 let connections = proxy.counts().connections;
                 proxy.cut_after(direction, Amount::Bytes(bytes));
-                // One cut is made up for by asking again; a connection cut twice may be an error, but never a wrong answer.
+                // The client recovers from one cut by asking again. A connection that is cut twice may cause an error, but
+                // never a wrong answer.
                 if let Ok(guard) = soon("an answer", locker.acquire(NAME)).await {
                     assert!(guard.fence().epoch() > last);
                     last = guard.fence().epoch();
@@ -38,7 +39,7 @@ pub(crate) fn cut_at_every_byte() {
                 soon("everything to be given back", locker.shutdown()).await;
                 plain.is_clean().await;
                 if proxy.counts().connections == connections {
-                    // All that was said was less.
+                    // The whole conversation was shorter than this.
                     break;
                 }
                 cuts += 1;
@@ -49,7 +50,7 @@ pub(crate) fn cut_at_every_byte() {
     });
 }
 
-/// The connection of one who waits is cut: it keeps its place and hears of its turn over another.
+/// The connection of a waiter is cut. It keeps its place and learns of its turn over another connection.
 pub(crate) fn cut_while_waiting() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -81,7 +82,7 @@ pub(crate) fn cut_while_waiting() {
     });
 }
 
-/// Answers vanish while the connection stays: it is given up, and everything asked again.
+/// Answers disappear while the connection stays open. The client abandons it and repeats all requests.
 pub(crate) fn answers_swallowed() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -95,7 +96,7 @@ pub(crate) fn answers_swallowed() {
             let locker = locker.clone();
             async move { locker.acquire(NAME).await }
         });
-        // Its first question is on its way, and never answered.
+        // Its first request is under way and will not be answered.
         tokio::time::sleep(Duration::from_millis(100)).await;
         proxy.heal();
         let guard = soon("the lock", asking).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Servers that are absent, wrong, full, stopped, or something else; and other people's hands in our keys.
+//! Servers that are absent, wrong, full or stopped, servers that are not etcd, and operators that change our keys.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,14 +14,15 @@ use crate::support::{
     LONG, NAME, Plain, claim, locker, open, released, run, soon, until_waiting, works,
 };
 
-/// The error is of this kind and effect; its text says `word`.
+/// Asserts that the error has this kind and effect, and that its text contains `word`.
 #[track_caller]
 pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, word: &str) {
     assert_eq!((error.kind(), error.effect()), (kind, effect), "{error}");
     assert!(error.to_string().contains(word), "{error}");
 }
 
-/// Nothing listens there: at once for newcomers, after the outage for those who wait; and holders lose the lock when their time is over.
+/// Nothing listens at the address. New requests fail at once, waiters fail after the maximum outage, and holders lose the lock
+/// when their lease ends.
 pub(crate) fn absent() {
     run(async {
         let mut server = fencepost_rig::Etcd::start().unwrap();
@@ -56,7 +57,7 @@ pub(crate) fn absent() {
     });
 }
 
-/// Somebody listens, and says nothing.
+/// The server accepts connections but never answers.
 pub(crate) fn silent() {
     run(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -67,7 +68,7 @@ pub(crate) fn silent() {
     });
 }
 
-/// Something else listens there.
+/// A different kind of server listens at the address.
 pub(crate) fn a_web_server() {
     run(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -77,23 +78,23 @@ pub(crate) fn a_web_server() {
                 let mut stream = stream;
                 let _ = stream.read(&mut [0; 1024]);
                 let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
-                // Closed before all was read, it would take its answer back.
+                // If the server closed before reading everything, its answer would be discarded.
                 let _ = stream.read_to_end(&mut Vec::new());
             }
         });
         let error = soon("an error", Etcd::open(&url)).await.unwrap_err();
-        // Whether what it said is seen before the connection is closed is a race inside the client.
+        // Whether the client sees the answer before the connection closes is a race inside the client.
         let kinds = [ErrorKind::Unusable, ErrorKind::Unavailable];
         assert!(kinds.contains(&error.kind()), "{error}");
         is(&error, error.kind(), Effect::None, "TLS");
     });
 }
 
-/// Makes a user `ci` with the password `secret` who may do everything below `mine/`, and turns authentication on.
+/// Creates a user `ci` with the password `secret` that may do everything below `mine/`, and enables authentication.
 pub(crate) fn with_users(server: &fencepost_rig::Etcd) {
     let etcdctl = |words: &[&str]| {
         let mut said = String::new();
-        // On a busy machine an answer may come too late for it, and the second attempt find that the first has worked.
+        // On a busy machine, an answer may arrive too late, and the second attempt then finds that the first succeeded.
         for _ in 0..5 {
             let output = server.etcdctl().args(words).output().unwrap();
             said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -152,7 +153,7 @@ pub(crate) fn wrong_password() {
     });
 }
 
-/// The user may not write there.
+/// The user has no right to write there.
 pub(crate) fn no_rights() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -169,7 +170,7 @@ pub(crate) fn no_rights() {
     });
 }
 
-/// No room is left: nothing can be taken, what is held can be given back.
+/// The server has no space left. Nothing can be acquired, but held locks can be released.
 pub(crate) fn full() {
     run(async {
         let small = fencepost_rig::Etcd::builder().arguments(["--quota-backend-bytes=200000"]);
@@ -179,7 +180,7 @@ pub(crate) fn full() {
         let locker = locker(&store, LONG);
         let held = locker.acquire("held").await.unwrap();
         let big = "x".repeat(100_000);
-        // It counts what it has written every tenth of a second or so, however much comes in between.
+        // The server measures its size about ten times a second, however much is written in between.
         let filled = async {
             for key in ["odd", "even"].iter().cycle() {
                 if plain.0.put(*key, big.clone(), None).await.is_err() {
@@ -203,7 +204,8 @@ pub(crate) fn full() {
     });
 }
 
-/// The server is stopped beyond the TTL: the holder is told in time, and the lock is to be had when the server goes on.
+/// The server is stopped for longer than the TTL. The holder is notified in time, and the lock is available when the server
+/// continues.
 pub(crate) fn stopped_while_holding() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -225,8 +227,8 @@ pub(crate) fn stopped_while_holding() {
     });
 }
 
-/// An operator revokes the lease: the holder is told at its next renewal; a waiter is not let in with a lease that died
-/// (etcd#11456), and takes a new place.
+/// An operator revokes the lease. The holder is notified at its next renewal. A waiter is not granted the lock with a dead
+/// lease (etcd#11456), but joins the line again.
 pub(crate) fn a_lease_taken_away() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -244,7 +246,7 @@ pub(crate) fn a_lease_taken_away() {
         let first_place =
             plain.0.get(waiter_key(&waiter), None).await.unwrap().kvs()[0].create_revision();
         plain.0.lease_revoke(held_by[1]).await.unwrap();
-        // It notices at its next sign of life, and gets in line anew.
+        // It notices at its next heartbeat, and joins the line again.
         plain.wait_for_line(2).await;
         plain.0.lease_revoke(held_by[0]).await.unwrap();
         let error = soon("an answer", guard.extend(2 * LONG)).await.unwrap_err();
@@ -268,7 +270,7 @@ fn waiter_key(claim: &fencepost::Claim) -> String {
 }
 
 impl Plain {
-    /// The leases of those in line, in order.
+    /// Returns the leases of the claims in line, in order.
     async fn leases_of_line(&mut self) -> Vec<i64> {
         let options = fencepost::stores::etcd::client::GetOptions::new().with_prefix();
         let found = self.0.get(format!("{NAME}/"), Some(options)).await.unwrap();
@@ -278,7 +280,7 @@ impl Plain {
     }
 }
 
-/// An operator deletes the key: the lock is lost though its lease lives.
+/// An operator deletes the key. The lock is lost although its lease is alive.
 pub(crate) fn a_key_taken_away() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -297,7 +299,7 @@ pub(crate) fn a_key_taken_away() {
     });
 }
 
-/// Somebody writes into our key, and it has no lease any more: the next renewal gives it one.
+/// Somebody overwrites our key without a lease. The next renewal attaches the lease again.
 pub(crate) fn a_key_written_into() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -322,7 +324,7 @@ pub(crate) fn a_key_written_into() {
     });
 }
 
-/// History is compacted under a waiter's watch.
+/// The history that a waiter watches is compacted.
 pub(crate) fn compacted_while_waiting() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();

@@ -1,4 +1,4 @@
-//! Options of the user's own, with which the store opens its connections.
+//! Connection options that the user passes in, which the etcd store uses for its connections.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ pub(crate) const TESTS: &[Listed] = &[
     ("what_is_not_an_endpoint", what_is_not_an_endpoint),
 ];
 
-/// Servers, user and password are the options', the prefix is the builder's.
+/// Servers, user and password come from the options, the prefix from the builder.
 fn options() {
     run(async {
         let mut server = fencepost_rig::Etcd::start().unwrap();
         with_users(&server);
         let address = server.address();
-        // The first server is not there.
+        // The first server does not exist.
         let endpoints = ["http://127.0.0.1:1".to_owned(), format!("http://{address}")];
         let options = ConnectOptions::new().with_user("ci", "secret");
         let builder = Etcd::builder_from(endpoints, options).prefix("mine/");
@@ -45,7 +45,7 @@ fn options() {
     });
 }
 
-/// The user's own TLS options; and what the builder has, which wins.
+/// TLS options of the user, and those of the builder, which take precedence.
 fn options_with_tls() {
     use etcd_client::{Certificate, TlsOptions};
     use fencepost_rig::Authority;

@@ -1,4 +1,4 @@
-//! `etcdctl lock`, in processes of its own: it excludes ours and is excluded.
+//! Mutual exclusion with `etcdctl lock`, which runs in separate processes.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::support::{
     LONG, NAME, Plain, is_soak, locker, open, released, run, run_within, soon, until_waiting,
 };
 
-/// A shell that runs `script` under `etcdctl lock` so often.
+/// Returns a shell command that runs `script` under `etcdctl lock` this many times.
 fn etcdctl_lock(server: &fencepost_rig::Etcd, script: &str, turns: u64) -> Command {
     let mut command = Command::new("sh");
     let looping = r#"for turn in $(seq "$1"); do etcdctl --endpoints="$2" lock -- "$3" sh -c "$4" || exit 1; done"#;
@@ -33,7 +33,7 @@ pub(crate) fn excludes_and_is_excluded() {
             Said::Line(line) => line,
             Said::Closed => "closed".to_owned(),
         };
-        // It holds until a file appears: what runs under etcdctl has no input.
+        // It holds the lock until a file appears, because a program under etcdctl has no input.
         let folder = fencepost_rig::folder().unwrap();
         let sign = folder.path().join("go-on");
         let wait = format!("while ! [ -e '{}' ]; do sleep 0.02; done", sign.display());
@@ -83,7 +83,7 @@ pub(crate) fn excludes_and_is_excluded() {
     });
 }
 
-/// Two shells with etcdctl and two processes of ours add to one number in a file that nothing but the lock protects.
+/// Two shells with etcdctl and two of our processes add to one number in a file that only the lock protects.
 pub(crate) fn counters_are_exact() {
     let turns = if is_soak() { 500 } else { 100 };
     let longest = if is_soak() { 20 * LONG } else { 4 * LONG };
@@ -110,7 +110,7 @@ pub(crate) fn counters_are_exact() {
             let command = etcdctl_lock(&server, &script, turns);
             children.push(Child::spawn(command, id, &ears).unwrap());
         }
-        // All begin together.
+        // All start together.
         until_waiting(&store, 4).await;
         let started = Instant::now();
         released(held).await;
@@ -129,7 +129,7 @@ pub(crate) fn counters_are_exact() {
     });
 }
 
-/// `etcdctl lock` leaves its leases to their TTL.
+/// Leases are not checked, because `etcdctl lock` leaves its leases to expire.
 async fn no_key_is_left(server: &fencepost_rig::Etcd) {
     let keys = Plain::open(server.address()).await.keys("").await;
     assert_eq!(keys, [""; 0]);

@@ -1,4 +1,4 @@
-//! Real processes that hold or wait, and are killed or stopped.
+//! Real processes that are killed or stopped while they hold a lock in etcd or wait for it.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{
     LONG, NAME, Plain, locker, noticed_within, open, released, run, soon, until_waiting,
 };
 
-/// The lease of one who waits.
+/// The lease of a waiter.
 const WAITING_LEASE: Duration = Duration::from_secs(5);
 
 fn holding(url: &str, ttl: Duration) -> Part {
@@ -21,7 +21,7 @@ fn holding(url: &str, ttl: Duration) -> Part {
     }
 }
 
-/// A child that stands in line.
+/// Starts a child that waits in line.
 fn waiting(url: &str) -> (Child, Feed) {
     let (feed, ears) = feed();
     let child = holding(url, LONG).start(0, &ears);
@@ -29,7 +29,7 @@ fn waiting(url: &str) -> (Child, Feed) {
     (child, feed)
 }
 
-/// The next one gets the lock when the lease is over, and not much later.
+/// The next process gets the lock when the lease is over, and not much later.
 pub(crate) fn holder_killed() {
     run(async {
         let ttl = Duration::from_secs(3);
@@ -51,7 +51,7 @@ pub(crate) fn holder_killed() {
     });
 }
 
-/// A killed waiter costs the line the lease of one who waits, and not its TTL of a minute.
+/// A killed waiter delays the line by the lease of a waiter, not by its TTL of a minute.
 pub(crate) fn waiter_killed() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -74,7 +74,7 @@ pub(crate) fn waiter_killed() {
     });
 }
 
-/// A holder that wakes up after its TTL is told so, and what it writes is refused.
+/// A holder that continues after its TTL is notified, and its writes are refused.
 pub(crate) fn holder_stopped() {
     run(async {
         let ttl = Duration::from_secs(2);
@@ -83,7 +83,8 @@ pub(crate) fn holder_stopped() {
         let (mut holder, feed, fence) = holding(&server.url(), ttl).start_holding();
         stop(&holder);
         let next = locker(&store, LONG);
-        // Without waiting in line: who has waited has the lock for a few seconds only, until it is renewed, and this machine may be busy.
+        // This does not wait in line: a waiter gets the lock for only a few seconds until the first renewal, and this machine
+        // may be busy.
         let guard = soon("the lock", async {
             loop {
                 if let Some(guard) = next.try_acquire(NAME).await.unwrap() {
@@ -102,7 +103,8 @@ pub(crate) fn holder_stopped() {
     });
 }
 
-/// A waiter whose lease died while it was stopped is not let in with it (etcd#11456): it gets in line anew and holds the lock alone.
+/// A waiter whose lease expired while it was stopped is not granted the lock with it (etcd#11456). It joins the line again and
+/// holds the lock alone.
 pub(crate) fn waiter_stopped() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -114,7 +116,7 @@ pub(crate) fn waiter_stopped() {
         until_waiting(&store, 1).await;
         stop(&waiter);
         plain.wait_for_line(1).await;
-        // Its place is gone. The lock is given back and taken again: what the waiter watched has happened.
+        // Its place is gone. The lock is released and acquired again, so the event that the waiter watched has happened.
         released(held).await;
         let again = mine.acquire(NAME).await.unwrap();
         wake(&waiter);
@@ -128,7 +130,8 @@ pub(crate) fn waiter_stopped() {
         waiter.send(&Order::Write).unwrap();
         match report(&feed) {
             Report::Written => assert_eq!(plain.get("written").await.as_deref(), Some("late")),
-            // A machine that stood still for the five seconds that a waiter has at first: then it knows, and has written nothing.
+            // The machine stood still for the five seconds that a waiter has at first. Then the holder knows, and has written
+            // nothing.
             refused => {
                 assert_eq!((refused, report(&feed)), (Report::Refused, Report::Lost));
                 assert_eq!(plain.get("written").await, None);

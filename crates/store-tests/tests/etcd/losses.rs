@@ -1,4 +1,4 @@
-//! The store takes a lock away: its holder hears of it long before the next renewal.
+//! Locks that etcd takes away, which the holder learns long before its next renewal.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use fencepost_rig::Etcd;
 
 use crate::support::{LONG, NAME, Plain, locker, open, run};
 
-/// Less than the third of the TTL after which the next renewal is due.
+/// Shorter than a third of the TTL, after which the next renewal is due.
 const BEFORE_THE_RENEWAL: Duration = Duration::from_secs(15);
 
 /// An operator revokes the lease.
@@ -15,13 +15,13 @@ pub(crate) fn lease_revoked() {
     is_told(|_, lease| vec!["lease".into(), "revoke".into(), format!("{lease:x}")]);
 }
 
-/// An operator deletes the key, and leaves the lease alone.
+/// An operator deletes the key, but not the lease.
 pub(crate) fn key_deleted() {
     is_told(|key, _| vec!["del".into(), key.into()]);
 }
 
-/// A server that lets a connection have only a few streams: locks that are held do not take them all up, so that renewals get
-/// through, and so do losses.
+/// A server allows only a few streams per connection. Held locks do not use them all, so renewals get through, and so do
+/// losses.
 pub(crate) fn more_holds_than_streams() {
     const STREAMS: &str = "8";
     run(async {
@@ -54,7 +54,7 @@ pub(crate) fn more_holds_than_streams() {
     });
 }
 
-/// The server has forgotten what happened when the lock was granted, so it refuses to watch from then on.
+/// The server has compacted the revision of the grant, so it refuses to watch from there.
 pub(crate) fn deleted_after_a_compaction() {
     run(async {
         let server = Etcd::start().unwrap();

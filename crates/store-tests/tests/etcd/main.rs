@@ -1,8 +1,8 @@
-//! The etcd store under attack: by the network, by signals, by other clients, by the servers themselves.
+//! Tests of the etcd store under faults of the network, the processes, other clients and the servers.
 //!
-//! Every test has private servers. This program is also every child it starts: a role in the environment makes it play
-//! that instead of testing. With `FENCEPOST_SOAK=1` the faults run twenty times, and the others take their
-//! long form. Figures are printed either way.
+//! Every test has private servers. This program is also the program of every child: a role in the environment makes it play
+//! that role instead of testing. With `FENCEPOST_SOAK=1` the faults run twenty times, and the other tests run in their long
+//! form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::trials::{self, Listed, Theme};

@@ -1,4 +1,4 @@
-//! Places in line and the leases that keep them, looked at one request at a time.
+//! Places in line and their leases, one request at a time.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub(crate) const TESTS: &[Listed] = &[
     ),
 ];
 
-/// A lease is granted, and what it was for does not come about. The next request is for the same one; its first attempt is lost, and the
-/// second is told that there is such a lease: it was not granted by that request, and does not run from then on.
+/// A lease is granted, but the request that needed it fails. The next request uses the same lease; its first attempt is lost,
+/// and the second finds that the lease exists. That request did not grant it, so the lease does not run from its time.
 fn a_lease_is_not_booked_from_a_later_request() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -49,8 +49,8 @@ fn a_lease_is_not_booked_from_a_later_request() {
     });
 }
 
-/// The one before us lost its place and came back with the same key, behind us, before our watch began: to wait for that key would be to
-/// wait for somebody who waits for us.
+/// Our predecessor lost its place and came back with the same key, behind us, before our watch began. Waiting for that key
+/// would mean waiting for a claim that waits for us.
 fn who_has_come_back_behind_us_is_not_waited_for() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -64,7 +64,7 @@ fn who_has_come_back_behind_us_is_not_waited_for() {
         let lease = client.lease_grant(60, None).await.unwrap().id();
         let claim = claim(LONG);
         let until_gone = || store.until_gone(&claim, ("before", left), (lease, LONG));
-        // Still there, though written into: we wait.
+        // The key still exists, although it was overwritten, so we wait.
         let waiting = tokio::time::timeout(Duration::from_millis(300), until_gone());
         waiting.await.expect_err("it is still there");
         client.delete("before", None).await.unwrap();

@@ -1,8 +1,8 @@
-//! A single server that crashes and comes back with its data.
+//! A single etcd server that crashes and comes back with its data.
 
 use crate::support::{LONG, NAME, Plain, locker, open, released, run, soon, until_waiting, works};
 
-/// A holder keeps the lock: leases survive, and begin anew.
+/// A holder keeps the lock: leases survive, and start again.
 pub(crate) fn while_holding() {
     run(async {
         let mut server = fencepost_rig::Etcd::start().unwrap();
@@ -20,7 +20,7 @@ pub(crate) fn while_holding() {
     });
 }
 
-/// Those who wait keep their places.
+/// Waiters keep their places.
 pub(crate) fn while_waiting() {
     run(async {
         let mut server = fencepost_rig::Etcd::start().unwrap();
@@ -50,7 +50,7 @@ pub(crate) fn while_waiting() {
     });
 }
 
-/// What could not be given back while the server was away is given back when it is there again.
+/// A release that failed while the server was away is completed when the server is back.
 pub(crate) fn while_releasing() {
     run(async {
         let mut server = fencepost_rig::Etcd::start().unwrap();

@@ -1,4 +1,4 @@
-//! Private servers, connections to them, and eyes of our own on what they hold.
+//! Private etcd servers, stores connected to them, and an independent client that inspects their keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,8 @@ pub(crate) use fencepost_store_tests::{
 };
 use fencepost_store_tests::{eventually, until_nothing_is_left};
 
-/// What etcd may take to notice that a lease has ended, and a busy machine to say so. In a soak the tests are alone.
+/// Returns how long etcd may take to notice the end of a lease, including delays of a busy machine. In a soak the tests run
+/// alone.
 pub(crate) fn noticed_within() -> Duration {
     Duration::from_millis(if is_soak() { 1_500 } else { 4_000 })
 }
@@ -20,13 +21,14 @@ pub(crate) async fn open(url: &str) -> Arc<Etcd> {
     Arc::new(Etcd::open(url).await.unwrap())
 }
 
-/// A locker whose tasks each stand in the store's line. It is as patient as the test: a busy machine is not what is tried here.
+/// Creates a locker whose tasks each join the store's line. Its timeouts are long, because a busy machine is not what is
+/// tested.
 pub(crate) fn locker(store: &Arc<Etcd>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store.clone()).ttl(ttl).store_timeout(LONG);
     builder.without_hand_over().build().unwrap()
 }
 
-/// A client that knows nothing of ours.
+/// A client that is independent of the store.
 pub(crate) struct Plain(pub(crate) Client);
 
 impl Plain {
@@ -34,7 +36,7 @@ impl Plain {
         Self(Client::connect([address.to_string()], None).await.unwrap())
     }
 
-    /// All keys below `prefix`.
+    /// Returns all keys below `prefix`.
     pub(crate) async fn keys(&mut self, prefix: &str) -> Vec<String> {
         let options = match prefix {
             "" => GetOptions::new().with_all_keys(),
@@ -63,7 +65,7 @@ impl Plain {
         first.map(|kv| kv.value_str().unwrap().to_owned())
     }
 
-    /// Waits until so many stand in line, the holder included.
+    /// Waits until this many claims are in line, including the holder.
     pub(crate) async fn wait_for_line(&mut self, count: usize) {
         eventually(&format!("a line of {count}"), async || {
             self.keys(&format!("{NAME}/")).await.len() == count
@@ -71,7 +73,7 @@ impl Plain {
         .await;
     }
 
-    /// Neither a key nor a lease is left, long before any of them would have ended by itself.
+    /// Waits until no key and no lease is left, long before any of them would expire.
     pub(crate) async fn is_clean(&mut self) {
         self.is_clean_within(SOON).await;
     }
@@ -89,7 +91,7 @@ impl Plain {
     }
 }
 
-/// The lock can be had and given back, and its fence is above `last`. Returns it.
+/// Acquires and releases the lock, and checks that its fence is above `last`. Returns the fence.
 pub(crate) async fn works(store: &Arc<Etcd>, last: u64) -> u64 {
     let locker = locker(store, LONG);
     let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
@@ -99,7 +101,7 @@ pub(crate) async fn works(store: &Arc<Etcd>, last: u64) -> u64 {
     epoch
 }
 
-/// Waits until a claim that is waited for stands in line, by what the store says.
+/// Waits until the store shows this many claims in line.
 pub(crate) async fn until_waiting(store: &Arc<Etcd>, count: usize) {
     let name = NAME.try_into().unwrap();
     eventually(&format!("{count} in line"), async || {
@@ -109,7 +111,7 @@ pub(crate) async fn until_waiting(store: &Arc<Etcd>, count: usize) {
     .await;
 }
 
-/// Gives a lock back that must still be held.
+/// Releases a lock that must still be held.
 pub(crate) async fn released(guard: Guard) {
     let outcome = guard.release().await;
     assert!(outcome.is_released(), "{outcome:?}");

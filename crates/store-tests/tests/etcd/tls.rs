@@ -1,4 +1,4 @@
-//! TLS, with an authority made for the test.
+//! TLS connections to etcd, with a certificate authority created for the test.
 
 use fencepost::ErrorKind;
 use fencepost::stores::etcd::{Etcd, EtcdBuilder};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::support::{run, soon, works};
 
-/// A server that speaks TLS only.
+/// A server that accepts only TLS.
 pub(crate) struct Secured {
     server: fencepost_rig::Etcd,
     pub(crate) url: String,
@@ -47,7 +47,7 @@ impl Secured {
     }
 }
 
-/// Trusts the authority it is told to trust, and nobody else's.
+/// The client trusts the given authority, and no other.
 pub(crate) fn private_authority() {
     run(async {
         let authority = Authority::new();
@@ -63,14 +63,14 @@ pub(crate) fn private_authority() {
             let error = soon("an error", untrusting.open()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
         }
-        // Plain words to a port for TLS.
+        // Plain text to a TLS port.
         let error = soon("an error", Etcd::open(&secured.server.url())).await;
         let error = error.unwrap_err();
         assert_eq!(error.effect(), fencepost::Effect::None, "{error}");
     });
 }
 
-/// The server wants to see a certificate of its own authority.
+/// The server requires a client certificate of its authority.
 pub(crate) fn client_certificate() {
     run(async {
         let authority = Authority::new();

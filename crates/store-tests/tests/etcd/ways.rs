@@ -1,4 +1,4 @@
-//! The ways to reach a store, and to use it.
+//! Addresses and options of the etcd store: users, prefixes, nested names, conditional writes and short TTLs.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{
     LONG, NAME, Plain, claim, locker, noticed_within, open, released, run, soon, works,
 };
 
-/// A user with rights below a prefix; its token is forgotten when the server restarts, and is asked for anew.
+/// A user with rights below a prefix. The server forgets its token on restart, and the client requests a new one.
 pub(crate) fn user_and_password() {
     run(async {
         let mut server = fencepost_rig::Etcd::start().unwrap();
@@ -31,7 +31,7 @@ pub(crate) fn user_and_password() {
     });
 }
 
-/// Locks below a prefix are others than those beside it; all of them are listed by what is asked below it.
+/// Locks below a prefix are separate from those beside it. A listing below the prefix shows all of them.
 pub(crate) fn prefix() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -56,7 +56,7 @@ pub(crate) fn prefix() {
     });
 }
 
-/// A lock whose name begins with another's and a slash is another lock; also when it comes and goes meanwhile.
+/// A lock whose name starts with another's name and a slash is a different lock, even if it comes and goes meanwhile.
 pub(crate) fn nested_names() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -89,7 +89,7 @@ pub(crate) fn nested_names() {
     });
 }
 
-/// A write that is conditional on the lock takes effect while it is held, and never after.
+/// A write that is conditional on the lock succeeds while the lock is held, and never afterwards.
 pub(crate) fn writes_while_held() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -100,13 +100,13 @@ pub(crate) fn writes_while_held() {
         let first = locker.acquire(NAME).await.unwrap();
         store.write_while_held(&first, put("one")).await.unwrap();
         assert_eq!(plain.get("data").await.as_deref(), Some("one"));
-        // Also under a longer lease, and in the caller's own client.
+        // Also under an extended lease, and through the caller's own client.
         first.extend(LONG).await.unwrap();
         let transaction = fencepost::stores::etcd::client::Txn::new()
             .when([store.while_held(&first)])
             .and_then(put("two"));
         assert!(plain.0.txn(transaction.clone()).await.unwrap().succeeded());
-        // By force, as an operator would.
+        // A forced release, as an operator would do it.
         let mut operator = claim(LONG);
         operator.owner = first.owner();
         store.release(&operator).await.unwrap();
@@ -127,7 +127,7 @@ pub(crate) fn writes_while_held() {
     });
 }
 
-/// A TTL below what etcd can do: believed in for as long as it says, free after the documented time at most.
+/// A TTL shorter than etcd supports: the holder believes in it for that long, and the lock is free within the documented time.
 pub(crate) fn short_ttl() {
     run(async {
         let server = fencepost_rig::Etcd::start().unwrap();
@@ -151,7 +151,7 @@ pub(crate) fn short_ttl() {
     });
 }
 
-/// From a program without an async runtime.
+/// Use from a program without an async runtime.
 pub(crate) fn no_runtime() {
     let server = fencepost_rig::Etcd::start().unwrap();
     let store = fencepost::stores::etcd::Etcd::open_blocking(&server.url()).unwrap();

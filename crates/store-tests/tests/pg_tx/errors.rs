@@ -1,4 +1,4 @@
-//! What the server refuses is explained, and leaves nothing behind.
+//! Errors of transaction locks: each explains what the server refused, and leaves nothing behind.
 
 use fencepost::pg_tx::PgTxLock;
 use fencepost::{Effect, Error, ErrorKind};
@@ -93,7 +93,7 @@ async fn a_view_from_before_the_last_holder_is_refused() {
                 &["run it again", "READ COMMITTED"],
             );
             late.rollback().await.unwrap();
-            // Nobody in between: what it sees is the latest.
+            // Nobody held the lock in between, so the transaction sees the latest state.
             let again = other.build_transaction().isolation_level(level);
             let again = again.start().await.unwrap();
             lock.acquire(&again).await.unwrap();

@@ -1,4 +1,4 @@
-//! Fences of transactions and of sessions come from one source, and none is drawn twice.
+//! Transactions and sessions draw their fences from one source, and no fence is drawn twice.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use fencepost::{Error, ErrorKind};
 
 use crate::stage::{LONG, Stage, both, soon};
 
-/// A session of [`Postgres`] and a transaction exclude each other on one name, so their fences have to rise in the order of the grants.
+/// A session of [`Postgres`] and a transaction exclude each other on one name, so their fences must increase in the order of
+/// the grants.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_and_transactions_can_be_compared() {
     let stage = Stage::set().await;
@@ -32,7 +33,7 @@ async fn sessions_and_transactions_can_be_compared() {
     }
 }
 
-/// The row may be ahead of the clock; and what is drawn is drawn, also where everybody rolls back.
+/// The row may be ahead of the clock. A drawn fence stays drawn, even if everybody rolls back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_ahead_of_the_clock_repeats_no_fence() {
     const AHEAD: i64 = 1 << 45;
@@ -54,7 +55,7 @@ async fn a_row_ahead_of_the_clock_repeats_no_fence() {
     }
 }
 
-/// A program of an older version on the same table would count on from its rows alone: the upgrade keeps it out.
+/// A program of an older version on the same table would count only from its rows. The upgrade keeps it out.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_table_is_upgraded_and_its_programs_are_refused() {
     let stage = Stage::set().await;
@@ -78,7 +79,7 @@ async fn an_older_table_is_upgraded_and_its_programs_are_refused() {
     let held = both()[0].acquire(&transaction).await.unwrap();
     assert!(held.fence().epoch() > 1_451_795_268_902, "{held:?}");
     transaction.commit().await.unwrap();
-    // As an older version does it.
+    // This is what an older version does.
     let counts =
         "INSERT INTO fencepost_tx (name, epoch) VALUES ('stock', 1) ON CONFLICT (name) DO NOTHING";
     let refused = stage.eye.batch_execute(counts).await.unwrap_err();

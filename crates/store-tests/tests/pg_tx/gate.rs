@@ -1,4 +1,4 @@
-//! A gate in front of the work of a transaction: who comes late is refused.
+//! A gate in front of the work of a transaction, which refuses late holders.
 
 use fencepost::pg_tx::PgGate;
 use fencepost::random::SystemRandom;
@@ -42,7 +42,7 @@ async fn a_late_pass_is_refused_and_writes_nothing() {
     assert_eq!(stage.number("SELECT left_over FROM stock").await, 97);
 }
 
-/// Its read alone shuts the earlier one out, once it has committed; before that, the earlier one waits to learn.
+/// The later holder's read alone shuts out the earlier one, once it has committed. Before that, the earlier one waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_under_a_later_fence_shuts_the_earlier_one_out() {
     let stage = Stage::set().await;

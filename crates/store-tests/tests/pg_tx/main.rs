@@ -1,4 +1,4 @@
-//! Locks inside the caller's own transactions on Postgres, with real sessions beside each other.
+//! Tests of locks inside the caller's own transactions on Postgres, with several real sessions.
 #![allow(clippy::unwrap_used)]
 
 mod errors;

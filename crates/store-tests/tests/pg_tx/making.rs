@@ -1,4 +1,4 @@
-//! The table and the sequences are made where they are missing, by whoever may, one after the other.
+//! Creation of the table and the sequences where they are missing, one session at a time.
 
 use fencepost::ErrorKind;
 use fencepost::pg_tx::PgTxLock;
@@ -6,10 +6,10 @@ use tokio_postgres::Client;
 
 use crate::stage::{Stage, both, connect, soon};
 
-/// The turn of all who make or upgrade tables and sequences.
+/// The advisory lock that serialises the creation and upgrade of tables and sequences.
 const TURN: &str = "(1717923427, 1)";
 
-/// A role of its own that may not create in `public`, and the address to come with.
+/// Creates a role that may not create objects in `public`. Returns its name and its address.
 async fn ordinary(stage: &Stage, name: &str) -> (String, String) {
     let user = format!("{name}_{}", std::process::id());
     let rules = format!("CREATE ROLE {user} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC");
@@ -23,7 +23,7 @@ async fn drop_role(stage: &Stage, user: &str) {
     stage.eye.batch_execute(&drop).await.unwrap();
 }
 
-/// All is there and granted. Since Postgres 15 an ordinary role may not create in `public`, and need not.
+/// Everything exists and is granted. Since Postgres 15, an ordinary role may not create objects in `public`, and need not.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_needs_no_right_to_make_it() {
     let stage = Stage::set().await;
@@ -35,7 +35,7 @@ async fn what_is_there_needs_no_right_to_make_it() {
     );
     stage.eye.batch_execute(&grants).await.unwrap();
     PgTxLock::create_table(&plain).await.unwrap();
-    // The table in a schema of its own, the sequences in the one of all.
+    // The table is in a schema of the role, the sequences in the shared one.
     let own = format!("CREATE SCHEMA {user} AUTHORIZATION {user}");
     stage.eye.batch_execute(&own).await.unwrap();
     PgTxLock::create_table(&plain).await.unwrap();
@@ -46,7 +46,7 @@ async fn what_is_there_needs_no_right_to_make_it() {
     drop_role(&stage, &user).await;
 }
 
-/// Whoever may not make them is told what somebody else has to run.
+/// A role that may not create them gets an error with the statements that somebody else must run.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_is_told_what_to_run() {
     let stage = Stage::set().await;
@@ -82,7 +82,7 @@ async fn ends_turn(client: &Client) {
     client.batch_execute(&turn).await.unwrap();
 }
 
-/// The store makes the sequences too, in the same turn. Whoever looks whether the table is old does so in it.
+/// The store also creates the sequences, under the same lock. The check for an old table happens under it as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_makes_or_upgrades_at_a_time() {
     let stage = Stage::set().await;

@@ -1,4 +1,4 @@
-//! The lock ends with the transaction, neither before nor after.
+//! A transaction lock ends with its transaction, neither before nor after.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::stage::{LONG, SHORT, STOCK, Stage, both, soon};
 
 const LEFT: &str = "SELECT left_over FROM stock";
 
-/// Takes the lock in a transaction of its own and reads under it.
+/// Acquires the lock in a separate transaction and reads under it.
 fn reads_under(lock: &PgTxLock, mut session: Client) -> JoinHandle<(PgTxHeld, i64)> {
     let lock = lock.clone();
     tokio::spawn(async move {
@@ -80,19 +80,18 @@ async fn a_dropped_transaction_and_a_lost_connection_unlock() {
         lock.acquire(&transaction).await.unwrap();
         let second = reads_under(&lock, stage.session().await);
         stage.until_waiting(1).await;
-        match lose_connection {
-            true => {
-                let end = "SELECT pg_terminate_backend($1)";
-                stage.eye.execute(end, &[&pid]).await.unwrap();
-            }
-            false => drop(transaction),
+        if lose_connection {
+            let end = "SELECT pg_terminate_backend($1)";
+            stage.eye.execute(end, &[&pid]).await.unwrap();
+        } else {
+            drop(transaction);
         }
         soon("the second", second).await.unwrap();
     }
     stage.until_nothing_is_left().await;
 }
 
-/// Two who wait are served, one after the other, and each under a fence of its own.
+/// Two waiters are served one after the other, each with its own fence.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_update_is_lost_and_fences_rise_in_the_order_of_commits() {
     const SESSIONS: usize = 6;
@@ -136,7 +135,7 @@ async fn no_update_is_lost_and_fences_rise_in_the_order_of_commits() {
     );
 }
 
-/// Who waited while others came, went and took their counts back does not get a fence from before them.
+/// A waiter does not get a fence from before it waited, even if others came, went and rolled back meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn fences_rise_in_the_order_of_grants_where_everybody_rolls_back() {
     const SESSIONS: usize = 6;
@@ -145,12 +144,12 @@ async fn fences_rise_in_the_order_of_grants_where_everybody_rolls_back() {
     let sequence = "CREATE SEQUENCE grants";
     stage.eye.batch_execute(sequence).await.unwrap();
     let [row, advisory] = both();
-    // A row that is there is what is waited for, and not its making.
+    // The row exists, so the test waits for the row and not for its creation.
     let mut first = stage.session().await;
     let transaction = first.transaction().await.unwrap();
     row.acquire(&transaction).await.unwrap();
     transaction.commit().await.unwrap();
-    // All by the row; and both ways beside each other.
+    // All use the row first, and then both kinds beside each other.
     for other in [row.clone(), advisory] {
         let mut tasks = Vec::new();
         for at in 0..SESSIONS {
@@ -161,7 +160,7 @@ async fn fences_rise_in_the_order_of_grants_where_everybody_rolls_back() {
                 for _ in 0..TURNS {
                     let transaction = session.transaction().await.unwrap();
                     let held = lock.acquire(&transaction).await.unwrap();
-                    // A sequence does not roll back: drawn under the lock, it tells the order.
+                    // A sequence does not roll back. Drawn under the lock, it shows the order.
                     let draw = "SELECT nextval('grants')";
                     let turn: i64 = transaction.query_one(draw, &[]).await.unwrap().get(0);
                     fences.push((turn, held.fence()));
@@ -181,13 +180,13 @@ async fn fences_rise_in_the_order_of_grants_where_everybody_rolls_back() {
     }
 }
 
-/// What other programs do to the same row or number keeps us out, and we keep them out.
+/// Locks of other programs on the same row or number exclude ours, and ours exclude them.
 #[tokio::test(flavor = "multi_thread")]
 async fn plain_sessions_exclude_and_are_excluded() {
     let stage = Stage::set().await;
     let (mut plain, mut ours) = (stage.session().await, stage.session().await);
     let [row, advisory] = both();
-    // The row must be there to be locked by others.
+    // The row must exist before others can lock it.
     let transaction = ours.transaction().await.unwrap();
     row.acquire(&transaction).await.unwrap();
     transaction.commit().await.unwrap();
@@ -218,7 +217,7 @@ async fn plain_sessions_exclude_and_are_excluded() {
             .unwrap();
         assert!(other.batch_execute(way).await.is_err(), "{way}");
     }
-    // A session that holds the number keeps transactions out.
+    // A session that holds the number excludes transactions.
     let hold = format!("SELECT pg_advisory_lock({STOCK})");
     plain.batch_execute(&hold).await.unwrap();
     let transaction = ours.transaction().await.unwrap();
@@ -254,7 +253,7 @@ async fn a_row_and_a_number_of_one_name_exclude_each_other() {
         assert!(second.try_acquire(&asking).await.unwrap().is_some());
         asking.commit().await.unwrap();
     }
-    // Nothing of the refused attempt is kept: not even the half that was free.
+    // Nothing of the refused attempt is kept, not even the half that was free.
     let holding = one.transaction().await.unwrap();
     row.acquire(&holding).await.unwrap();
     let asking = other.transaction().await.unwrap();

@@ -1,4 +1,4 @@
-//! Transactions within transactions: a lock belongs to the innermost one it was taken in.
+//! Savepoints: a lock belongs to the innermost transaction in which it was taken.
 
 use crate::stage::{LONG, SHORT, Stage, both};
 
@@ -38,7 +38,7 @@ async fn the_end_of_a_savepoint_does_not_unlock() {
     }
 }
 
-/// What the transaction did and locked before stays, and so does its own limit.
+/// What the transaction did and locked before remains, and so does its own timeout.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_leaves_the_transaction_as_it_was() {
     let stage = Stage::set().await;

@@ -1,10 +1,10 @@
-//! Connections that serve one transaction after the other, as those of a pool do.
+//! Connections that serve one transaction after another, as in a pool.
 
 use fencepost::pg_tx::{PgGate, PgTxLock};
 
 use crate::stage::{Stage, both, soon};
 
-/// Programs that start together do not fail each other.
+/// Programs that start at the same time do not make each other fail.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_are_made_by_many_at_once() {
     let stage = Stage::set().await;
@@ -25,7 +25,7 @@ async fn tables_are_made_by_many_at_once() {
     }
 }
 
-/// A connection that goes back to its pool takes no lock along, however its transaction ended.
+/// A connection returns to its pool without a lock, however its transaction ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_is_used_again_has_no_lock() {
     let stage = Stage::set().await;
@@ -39,7 +39,7 @@ async fn a_connection_that_is_used_again_has_no_lock() {
                 1 => transaction.rollback().await.unwrap(),
                 _ => drop(transaction),
             }
-            // The next one who gets the connection: whatever it does comes after the end of the transaction.
+            // The next user of the connection. Whatever it does happens after the end of the transaction.
             pooled.batch_execute("SELECT 1").await.unwrap();
             let transaction = other.transaction().await.unwrap();
             assert!(lock.try_acquire(&transaction).await.unwrap().is_some());
@@ -48,7 +48,8 @@ async fn a_connection_that_is_used_again_has_no_lock() {
     stage.until_nothing_is_left().await;
 }
 
-/// A cancelled wait is the classic way to leave a lock behind on a pooled connection: the server goes on waiting, and gets it some day.
+/// A cancelled wait is the classic way to leave a lock behind on a pooled connection: the server continues to wait, and
+/// eventually gets the lock.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_is_given_up_leaves_no_lock_on_its_connection() {
     let stage = Stage::set().await;
@@ -75,12 +76,9 @@ async fn a_wait_that_is_given_up_leaves_no_lock_on_its_connection() {
 }
 
 async fn wait(lock: &PgTxLock, transaction: &tokio_postgres::Transaction<'_>, within: bool) {
-    match within {
-        true => {
-            let _answer = lock.acquire_within(transaction, crate::stage::LONG).await;
-        }
-        false => {
-            let _answer = lock.acquire(transaction).await;
-        }
+    if within {
+        let _answer = lock.acquire_within(transaction, crate::stage::LONG).await;
+    } else {
+        let _answer = lock.acquire(transaction).await;
     }
 }

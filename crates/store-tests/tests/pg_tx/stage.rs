@@ -1,4 +1,4 @@
-//! A database with the tables, sessions to it, and eyes on what the server locks.
+//! A database with the tables for transaction locks, sessions on it, and queries about what the server has locked.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use tokio_postgres::{Client, NoTls};
 
 use fencepost_store_tests::database::Database;
 
-/// What is asked of a lock that stays somebody else's.
+/// The timeout for a lock that stays taken.
 pub(crate) const SHORT: Duration = Duration::from_millis(50);
 
-/// What `advisory("stock")` locks; any program can compute it.
+/// The number that `advisory("stock")` locks. Any program can compute it.
 pub(crate) const STOCK: i64 = 631_669_616_440_530_472;
 
 pub(crate) struct Stage {
     database: Database,
-    /// A session of its own, to look and to prepare.
+    /// A separate session for inspection and preparation.
     pub(crate) eye: Client,
 }
 
@@ -45,13 +45,13 @@ impl Stage {
         self.eye.query_one(sql, &[]).await.unwrap().get(0)
     }
 
-    /// Waits until so many sessions of this database wait for a lock.
+    /// Waits until this many sessions of the database wait for a lock.
     pub(crate) async fn until_waiting(&self, count: i64) {
         let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         eventually("they wait", || async { self.number(sql).await == count }).await;
     }
 
-    /// Nobody here has an advisory lock, or an open transaction.
+    /// Waits until nobody has an advisory lock or an open transaction.
     pub(crate) async fn until_nothing_is_left(&self) {
         let sql =
             "SELECT (SELECT count(*) FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
@@ -68,7 +68,7 @@ pub(crate) async fn connect(url: &str) -> Client {
     client
 }
 
-/// Both ways to lock the same name.
+/// Returns both ways to lock the same name.
 pub(crate) fn both() -> [PgTxLock; 2] {
     [
         PgTxLock::row("stock").unwrap(),

@@ -1,4 +1,4 @@
-//! Children on Postgres.
+//! Children of the tests of Postgres advisory locks.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::support::{Eyes, open};
 
-/// The address of a server. The row `fenced` there is what the lock protects.
+/// The address of a server. The lock protects the row `fenced` there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct At(pub(crate) String);
 
@@ -35,7 +35,7 @@ impl Opener for At {
     }
 }
 
-/// Writes to the row `fenced` unless somebody with a later fence was there: whether it was let through.
+/// Writes to the row `fenced` unless a later fence has been there. Returns whether the write was accepted.
 pub(crate) async fn write(eyes: &Eyes, fence: i64, text: &str) -> bool {
     let statement = format!(
         "update fenced set fence = {fence}, text = '{text}' where fence <= {fence} returning 1"

@@ -1,4 +1,4 @@
-//! Futures and stores that are dropped leave nothing at the server.
+//! Dropped futures and stores leave no waiter and no lock in Postgres.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use fencepost::backend::Wait;
 
 use crate::support::{LONG, NAME, Server, claim, eventually, locker, polled, run, soon};
 
-/// Dropped after every number of polls, alone and behind a holder: after the release nobody waits and nobody holds.
+/// Futures are dropped after every number of polls, alone and behind a holder. After the release nobody waits and nobody holds.
 pub(crate) fn anywhere() {
     run(async {
         let server = Server::start();
@@ -43,7 +43,7 @@ pub(crate) fn anywhere() {
     });
 }
 
-/// The whole store is dropped while it holds and waits: the server has noticed both soon after.
+/// The whole store is dropped while it holds and waits. The server notices both soon after.
 pub(crate) fn a_dropped_store_leaves_no_waiter() {
     run(async {
         let server = Server::start();
@@ -68,7 +68,7 @@ pub(crate) fn a_dropped_store_leaves_no_waiter() {
     });
 }
 
-/// One whose wait was dropped only tries: that leaves the line, and is no error.
+/// A claim whose wait was dropped only tries. That leaves the line, and is not an error.
 pub(crate) fn a_dropped_waiter_tries() {
     run(async {
         let server = Server::start();

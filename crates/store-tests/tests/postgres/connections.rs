@@ -1,4 +1,4 @@
-//! How many connections there are, and what happens when there are no more.
+//! The number of connections that the advisory locks of Postgres use, and their limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use fencepost::{Backend, Locker, Release, Renewal};
 
 use crate::support::{LONG, NAME, Server, claim, eventually, locker, run, soon};
 
-/// One holds and one asks, whatever the number of tasks.
+/// One connection holds and one asks, however many tasks there are.
 pub(crate) fn two_hundred_tasks_need_two() {
     run(async {
         let server = Server::start();
         let eyes = server.eyes().await;
         let store = server.store().await;
-        // Few turns in the process, so that the server is asked often.
+        // Few hand-overs within the process, so that the server is asked often.
         let hand_over = fencepost::HandOver::new().turns(3);
         let locker = Locker::builder(store).ttl(LONG).hand_over(hand_over);
         let locker = locker.build().unwrap();
@@ -40,8 +40,8 @@ pub(crate) fn two_hundred_tasks_need_two() {
     });
 }
 
-/// Each of two clients holds one name and waits for the other's. That is their mistake, and ends by their patience; the
-/// server sees no deadlock, because nobody waits in a session that holds.
+/// Each of two clients holds one name and waits for the other's. That is their mistake, and their timeouts end it. The server
+/// sees no deadlock, because no session that holds a lock also waits.
 pub(crate) fn crossed_names_are_no_deadlock() {
     run(async {
         let server = Server::start_with(&["deadlock_timeout=50ms"]);
@@ -54,7 +54,8 @@ pub(crate) fn crossed_names_are_no_deadlock() {
             let (one, other) = (open().await, open().await);
             let a = one.acquire("a").await.unwrap();
             let b = other.acquire("b").await.unwrap();
-            // With two connections each, these leave none that is free to wait; the one that holds the first name would be next.
+            // With two connections per client, this leaves none that is free to wait. The one that holds the first name would
+            // be next.
             let mut more = Vec::new();
             for (locker, who) in [(&one, "one"), (&other, "other")] {
                 for at in 0..3 {
@@ -77,7 +78,7 @@ pub(crate) fn crossed_names_are_no_deadlock() {
     });
 }
 
-/// Twenty locks on four connections: each excludes, each is kept, each is given back by itself; and who waits is served.
+/// Twenty locks on four connections: each excludes, is kept, and is released separately, and waiters are served.
 pub(crate) fn beyond_the_bound_locks_share() {
     run(async {
         let server = Server::start();
@@ -118,7 +119,7 @@ pub(crate) fn beyond_the_bound_locks_share() {
             "{names:?}"
         );
 
-        // One who finds no connection to wait with asks again and again.
+        // A claim without a connection to wait on polls instead.
         let guards = locker(&store, LONG);
         let waiting = tokio::spawn(async move { guards.acquire("lock 7").await.unwrap() });
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -139,7 +140,7 @@ pub(crate) fn beyond_the_bound_locks_share() {
     });
 }
 
-/// Two locks share a session, and one of them is not extended: its neighbour does not keep it alive.
+/// Two locks share a session, and one of them is not extended. The other lock does not keep it alive.
 pub(crate) fn what_is_not_extended_is_let_go() {
     run(async {
         let server = Server::start();
@@ -169,7 +170,7 @@ pub(crate) fn what_is_not_extended_is_let_go() {
     });
 }
 
-/// What is not needed any more is closed after the time it is kept for, and opened anew when it is.
+/// Unused connections are closed after a while, and opened again when needed.
 pub(crate) fn spare_ones_go() {
     run(async {
         let server = Server::start();
@@ -183,7 +184,7 @@ pub(crate) fn spare_ones_go() {
     });
 }
 
-/// The runtime in which it was opened ends: the next one goes on with connections of its own.
+/// The runtime in which the store was opened ends. In the next runtime it uses new connections.
 pub(crate) fn another_runtime() {
     let server = Server::start();
     let runtime = || {

@@ -1,4 +1,4 @@
-//! A standby takes over: fences rise, and nobody goes on to believe the server that was replaced.
+//! A Postgres standby takes over: fences increase, and no holder keeps believing in the replaced primary.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ async fn grant(server: &Server) -> u64 {
     epoch
 }
 
-/// A primary with a standby that follows it.
+/// Starts a primary with a standby that follows it.
 async fn pair() -> (Server, Server) {
     let primary = Server::start();
     let standby = Server(primary.0.standby().unwrap());
@@ -27,7 +27,7 @@ async fn pair() -> (Server, Server) {
     (primary, standby)
 }
 
-/// A primary whose commits wait for its standby.
+/// Starts a primary whose commits wait for its standby.
 async fn synchronous_pair() -> (Server, Server) {
     let (primary, standby) = pair().await;
     let eyes = primary.eyes().await;
@@ -42,7 +42,7 @@ async fn synchronous_pair() -> (Server, Server) {
     (primary, standby)
 }
 
-/// Replication is asynchronous by default: the new primary has never heard of the last grants, and all locks are free there.
+/// Replication is asynchronous by default. The new primary does not know the last grants, and all locks are free there.
 pub(crate) fn a_lagging_standby_takes_over() {
     run(async {
         let (mut primary, standby) = pair().await;
@@ -51,7 +51,7 @@ pub(crate) fn a_lagging_standby_takes_over() {
         let replayed =
             "select count(*) from pg_stat_replication where replay_lsn = pg_current_wal_lsn()";
         eventually("it has that", async || eyes.number(replayed).await == 1).await;
-        // Received no more from here on.
+        // The standby receives nothing from here on.
         let other = standby.eyes().await;
         other.text("alter system set primary_conninfo = ''").await;
         other.text("select pg_reload_conf()").await;
@@ -71,8 +71,8 @@ pub(crate) fn a_lagging_standby_takes_over() {
     });
 }
 
-/// The standby that every commit waits for takes over, and the old primary lives on without knowing it. Its holder gets no renewal
-/// confirmed, and has to stop believing within its TTL.
+/// A synchronous standby takes over, and the old primary continues without knowing it. Its holder gets no renewal confirmed,
+/// and must stop believing within its TTL.
 pub(crate) fn a_deposed_primary_keeps_nobody_believing() {
     run(async {
         let (primary, standby) = synchronous_pair().await;
@@ -102,8 +102,8 @@ pub(crate) fn a_deposed_primary_keeps_nobody_believing() {
     });
 }
 
-/// A wait for the standbys that somebody cancels by hand is answered as if it were confirmed, with a warning. The holder goes by the
-/// warning.
+/// If somebody cancels a wait for the standby by hand, the server answers as if the commit were confirmed, with a warning. The
+/// holder relies on the warning.
 pub(crate) fn a_cancelled_confirmation_is_none() {
     run(async {
         let server = Server::start();
@@ -129,8 +129,8 @@ pub(crate) fn a_cancelled_confirmation_is_none() {
     });
 }
 
-/// Renewals of one session that are asked for at the same time are few commits, not one for each lease: a commit that waits for a standby takes a while, and a session
-/// has one at a time.
+/// Concurrent renewals of one session share a few commits instead of using one per lease. A commit that waits for a standby
+/// takes a while, and a session has one at a time.
 pub(crate) fn renewals_share_a_commit() {
     run(async {
         let (primary, _standby) = synchronous_pair().await;
@@ -141,11 +141,11 @@ pub(crate) fn renewals_share_a_commit() {
             assert!(store.try_acquire(claim).await.unwrap().is_some());
         }
         let eyes = primary.eyes().await;
-        // Every commit of ours has a number.
+        // Each of our commits has a transaction number.
         let commits = "select pg_snapshot_xmax(pg_current_snapshot())";
         for _ in 0..3 {
             let before = eyes.number(commits).await;
-            // By themselves, as a locker asks.
+            // In separate tasks, as in a locker.
             let tasks = claims.iter().cloned().map(|claim| {
                 let store = store.clone();
                 tokio::spawn(async move { store.renew(&[claim]).await.remove(0) })
@@ -162,8 +162,8 @@ pub(crate) fn renewals_share_a_commit() {
     });
 }
 
-/// A renewal hangs, and another lease of the same session waits to be renewed after it, when the session is ended: both are lost, also the one for which
-/// nothing was sent.
+/// A renewal hangs, and another lease of the same session waits to be renewed after it, when the session is terminated. Both
+/// are lost, even the one for which nothing was sent.
 pub(crate) fn a_renewal_that_was_not_sent_is_none() {
     run(async {
         let server = Server::start();

@@ -1,4 +1,4 @@
-//! The server goes away, stops, or ends our sessions, while a lock is held, awaited and given back.
+//! A Postgres server that disappears, stops, or terminates our sessions, while a lock is held, awaited and released.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn wait(locker: &Locker) -> JoinHandle<fencepost::Result<Guard>> {
     tokio::spawn(async move { locker.acquire(NAME).await })
 }
 
-/// Nothing listens any more.
+/// Nothing listens at the address any more.
 pub(crate) fn absent() {
     run(async {
         let mut server = Server::start();
@@ -61,7 +61,8 @@ pub(crate) fn absent() {
     });
 }
 
-/// Crashed and started anew while one holds, one waits and one gives back: the holder is told, the waiter is served.
+/// The server crashes and restarts while one claim holds, one waits and one releases. The holder is notified, and the waiter is
+/// served.
 pub(crate) fn restarted() {
     run(async {
         let mut server = Server::start();
@@ -88,7 +89,7 @@ pub(crate) fn restarted() {
     });
 }
 
-/// Somebody ends the sessions by hand.
+/// An operator terminates the sessions.
 pub(crate) fn terminated() {
     run(async {
         let server = Server::start();
@@ -116,7 +117,7 @@ pub(crate) fn terminated() {
     });
 }
 
-/// `pg_cancel_backend` on one who waits: it stands in line again.
+/// `pg_cancel_backend` on a waiter: it joins the line again.
 pub(crate) fn cancelled_by_hand() {
     run(async {
         let server = Server::start();
@@ -136,8 +137,8 @@ pub(crate) fn cancelled_by_hand() {
     });
 }
 
-/// Somebody ends the session of a waiter a second time, long after it came back from the first. Each is an outage of its own: the time in between, which
-/// the waiter spent in the server's line, counts for neither.
+/// An operator terminates the session of a waiter a second time, long after it recovered from the first. These are separate
+/// outages: the time in between, which the waiter spent in the server's line, counts for neither.
 pub(crate) fn terminated_twice() {
     run(async {
         let server = Server::start();
@@ -170,7 +171,8 @@ pub(crate) fn terminated_twice() {
     });
 }
 
-/// The server stands still beyond the TTL: the holder knows by its own clock, and nobody has two locks afterwards.
+/// The server is stopped for longer than the TTL. The holder knows by its own clock, and afterwards nobody holds the lock
+/// twice.
 pub(crate) fn stopped_while_holding() {
     run(async {
         let server = Server::start();
@@ -193,7 +195,7 @@ pub(crate) fn stopped_while_holding() {
     });
 }
 
-/// The same while somebody waits: its place is still there.
+/// The same while a claim waits: it keeps its place.
 pub(crate) fn stopped_while_waiting() {
     run(async {
         let server = Server::start();

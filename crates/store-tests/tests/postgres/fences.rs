@@ -1,14 +1,14 @@
-//! Fences rise, whatever happens to the server.
+//! Fences of Postgres locks across a crash of the server.
 
 use fencepost::Backend;
 
 use crate::support::{LONG, NAME, Server, claim, run};
 
-/// A number that was given out must not be given out again after a crash, however soon that came: the server has to have it on
-/// its disk. Nothing else writes to the log here, so that nothing else carries it along.
+/// A fence that was issued must not be issued again after a crash, however soon the crash comes. The server must have it on
+/// disk. Nothing else writes to the log here, so nothing else flushes it.
 pub(crate) fn a_crash_does_not_repeat_one() {
     run(async {
-        // Nobody flushes the log for us meanwhile.
+        // Nothing flushes the log meanwhile.
         let mut server = Server::start_with(&["wal_writer_delay=10s", "autovacuum=off"]);
         let mut last = 0;
         for _ in 0..3 {

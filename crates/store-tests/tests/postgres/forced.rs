@@ -1,4 +1,4 @@
-//! Releases of locks that another process holds.
+//! Forced releases of Postgres locks that another process holds.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use fencepost_rig::{Direction, Proxy};
 
 use crate::support::{LONG, NAME, Server, claim, eventually, run, soon};
 
-/// A forced release first looks for the owner's session and then ends it. In between the owner gives the lock back, and
-/// somebody else takes it in the same session: that lock stays.
+/// A forced release first looks up the owner's session and then terminates it. In between, the owner releases the lock, and
+/// another claim acquires it in the same session. That lock must survive.
 pub(crate) fn the_owner_changes_between_look_and_end() {
     run(async {
         let server = Server::start();
@@ -26,7 +26,7 @@ pub(crate) fn the_owner_changes_between_look_and_end() {
         assert!(store.try_acquire(&old).await.unwrap().is_some());
         let pid = eyes.holder().await;
 
-        // The answer to the look is held back.
+        // The answer to the lookup is held back.
         proxy.delay(Direction::ToClient, Proxy::FOREVER);
         let releasing = tokio::spawn({
             let (elsewhere, old) = (elsewhere.clone(), old.clone());
@@ -47,7 +47,7 @@ pub(crate) fn the_owner_changes_between_look_and_end() {
 
         let renewed = store.renew(std::slice::from_ref(&new)).await;
         assert_eq!(renewed[0].as_ref().unwrap(), &Renewal::Extended);
-        // The one that is named is ended.
+        // The named claim is released.
         let released = soon("the forced release", elsewhere.release(&new)).await;
         assert_eq!(released.unwrap(), Release::Freed);
         eyes.is_clean().await;

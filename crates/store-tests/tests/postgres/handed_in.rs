@@ -1,4 +1,4 @@
-//! A configuration of the user's own, with which the store opens its connections.
+//! A `tokio_postgres::Config` that the user passes in, which the store uses for its connections.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) const TESTS: &[Listed] = &[
     ("tls_is_as_required", tls_is_as_required),
 ];
 
-/// Server, user, database and the sessions' name are the configuration's.
+/// Server, user, database and application name come from the configuration.
 fn a_configuration() {
     run(async {
         let server = Server::start();
@@ -41,7 +41,7 @@ fn a_configuration() {
         let busy = soon("a try", by_address.try_acquire(NAME)).await.unwrap();
         assert!(busy.is_none(), "the same lock by another road");
 
-        // Its session ends, and with it the lock; the next one is of a connection that the store makes itself.
+        // Its session ends, and the lock with it. The store opens the next connection itself.
         let ended = "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name like 'shop/2%'";
         eyes.number(ended).await;
         soon("the loss", first.lost()).await;

@@ -1,4 +1,4 @@
-//! Sessions of `psql` on the same advisory lock: they exclude ours and are excluded.
+//! Mutual exclusion with `psql` sessions on the same advisory lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ fn key() -> i64 {
     Postgres::key_of(&NAME.try_into().unwrap()).unwrap()
 }
 
-/// Waits for the lock with one statement, reads, writes and gives back with others.
+/// Waits for the lock with one statement; reads, writes and releases with others.
 fn blocking(turns: u64) -> String {
     let key = key();
     let turn = format!(
@@ -27,7 +27,7 @@ fn blocking(turns: u64) -> String {
     turn.repeat(turns as usize)
 }
 
-/// Asks for it again and again.
+/// Polls for the lock.
 fn trying(turns: u64) -> String {
     let key = key();
     format!(
@@ -40,12 +40,12 @@ fn trying(turns: u64) -> String {
     )
 }
 
-/// `psql` and ours add to one number, each by reading and then writing: none is lost, and each gets its turns.
+/// `psql` and our processes add to one number, by reading and then writing. No update is lost, and each gets its turns.
 pub(crate) fn counters_are_exact() {
     let turns = if is_soak() { 1000 } else { 200 };
     let longest = if is_soak() { 20 * LONG } else { 4 * LONG };
     run_within(longest, async move {
-        // Commits that cost nothing would let `psql` have most of the turns.
+        // With commits that cost nothing, `psql` would get most of the turns.
         let server = Server::start_with(&["fsync=on"]);
         let eyes = server.eyes().await;
         eyes.text("create table counter as select 0::bigint as n")
@@ -101,14 +101,14 @@ async fn count(locker: Locker, eyes: Eyes, stop: Arc<AtomicBool>, ours: Arc<Atom
             .await;
         let turn = ours.fetch_add(1, Ordering::SeqCst);
         assert!(guard.release().await.is_released());
-        // Postgres hands a lock from its holder to the first in line: who only tries gets it when nobody waits.
+        // Postgres hands a lock to the first in line. A client that only tries gets it when nobody waits.
         if turn.is_multiple_of(40) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }
 
-/// Whoever took the lock by other means is shown, and cannot be released through us.
+/// Holders that took the lock by other means are shown, but cannot be released through the library.
 pub(crate) fn strangers_are_seen() {
     run(async {
         let server = Server::start();
@@ -143,7 +143,7 @@ pub(crate) fn strangers_are_seen() {
         assert_eq!(names("#-42").await, ["#-42"]);
         assert_eq!(names("*").await.len(), 2);
 
-        // One of ours waits for it: now the number has a name. And one waits for the number itself.
+        // One of our claims waits for the lock, so the number now has a name. Another session waits for the number itself.
         let waiter = claim(NAME, LONG);
         let waiting = tokio::spawn({
             let (store, waiter) = (store.clone(), waiter.clone());
@@ -180,7 +180,7 @@ pub(crate) fn strangers_are_seen() {
     });
 }
 
-/// What the documentation says about computing the number in SQL.
+/// Checks the documented way to compute the number in SQL.
 pub(crate) fn the_server_computes_the_same_number() {
     run(async {
         let server = Server::start();

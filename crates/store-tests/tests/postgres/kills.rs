@@ -1,4 +1,4 @@
-//! Real processes that hold or wait, and are stopped or killed there.
+//! Real processes that are stopped or killed while they hold a Postgres lock or wait for it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use fencepost_store_tests::actor::{NoVerb, Part, Task, kill, served, stop, wake,
 use crate::actor::{At, write};
 use crate::support::{GRACE, LONG, NAME, Server, locker, now, run, soon};
 
-/// What the server gives one that was granted the lock to say so.
+/// How long the server gives a claim to confirm its grant.
 const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
 
 fn part(url: String, ttl: Duration, task: Task<NoVerb>) -> Part<At> {
@@ -25,7 +25,7 @@ fn waiter(url: String) -> Part<At> {
     part(url, LONG, Task::WaitOnce { waiters: 1, hold })
 }
 
-/// Its connection ends with it: the lock is free at once, and not after its TTL of a minute.
+/// The connection ends with the process, so the lock is free at once, not after its TTL of a minute.
 pub(crate) fn a_holder_is_killed() {
     run(async {
         let server = Server::start();
@@ -51,8 +51,8 @@ pub(crate) fn a_holder_is_killed() {
     });
 }
 
-/// Its connection stays, but it is silent: the server ends the session when the TTL has passed. When it wakes it writes at once: the
-/// resource refuses, and the holder is told.
+/// The connection stays open, but the process is silent. The server terminates the session after the TTL. When the process
+/// continues, it writes at once: the resource refuses, and the holder is notified.
 pub(crate) fn a_holder_stopped_beyond_its_ttl() {
     run(async {
         let server = Server::start();
@@ -75,8 +75,8 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
     });
 }
 
-/// It is stopped when its turn comes: it costs those behind it a short time, and not its TTL of a minute. When it wakes it takes
-/// nothing for a lock that is none, and has its turn later.
+/// A waiter is stopped when its turn comes. It delays the others for a short time, not for its TTL of a minute. When it
+/// continues, it does not mistake its lost turn for a lock, and is served later.
 pub(crate) fn a_waiter_stopped_across_its_grant() {
     run(async {
         let server = Server::start();
@@ -105,7 +105,7 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
     });
 }
 
-/// Eight wait, five of them are killed: the others are served in order, and none of the dead costs a TTL.
+/// Eight processes wait, and five of them are killed. The others are served in order, and no dead waiter costs a TTL.
 pub(crate) fn waiters_are_killed() {
     run(async {
         let server = Server::start();
@@ -114,7 +114,7 @@ pub(crate) fn waiters_are_killed() {
         let held = holder.acquire(NAME).await.unwrap();
         let (feed, ears) = feed();
         let mut children = Vec::new();
-        // They keep their places however long it takes to start them all.
+        // They keep their places however long it takes to start all of them.
         let part = waiter(format!("{}?requeue_after=never", server.0.url()));
         for id in 0..8 {
             children.push(part.start(id, &ears));

@@ -1,4 +1,4 @@
-//! Programs that draw their fences in different ways, in one database: who is refused, who only looks, and who is taken for what.
+//! Programs with different sources of fences in one database: which are refused, and which may only inspect.
 
 use fencepost::stores::postgres::Postgres;
 use fencepost::{Backend, Claim, Effect, ErrorKind, Release, Renewal};
@@ -13,7 +13,8 @@ async fn renewed(store: &Postgres, claim: &Claim) -> Renewal {
     renewed.remove(0).unwrap()
 }
 
-/// The address of a program names an `application_name`, the one that older versions have by default. It waits, and is no older version.
+/// The address of a program sets the `application_name` that older versions use by default. It waits, and is not mistaken for
+/// an older version.
 pub(crate) fn an_own_application_name() {
     run(async {
         let server = Server::start();
@@ -37,7 +38,7 @@ pub(crate) fn an_own_application_name() {
     });
 }
 
-/// Whoever only looks makes nothing, and needs no right to.
+/// A program that only inspects creates nothing, and needs no right to.
 pub(crate) fn looks_make_nothing() {
     run(async {
         let server = Server::start();
@@ -65,7 +66,7 @@ pub(crate) fn looks_make_nothing() {
     });
 }
 
-/// An older program holds a lock: one can look at it and end it, and takes locks only when it is gone.
+/// An older program holds a lock. Others can inspect it and release it by force, but acquire locks only when it is gone.
 pub(crate) fn looks_beside_an_older_program() {
     run(async {
         let server = Server::start();
@@ -89,7 +90,8 @@ pub(crate) fn looks_beside_an_older_program() {
     });
 }
 
-/// A store that takes transaction ids meets the sequences when it asks for one more lock. It is refused that one, and keeps those that it has.
+/// A store that uses transaction ids finds the sequences when it requests another lock. That request is refused, but the store
+/// keeps its other locks.
 pub(crate) fn a_refusal_costs_no_neighbour() {
     run(async {
         let server = Server::start();
@@ -116,7 +118,7 @@ pub(crate) fn a_refusal_costs_no_neighbour() {
     });
 }
 
-/// A table of an older version lets its programs lock in transactions, under fences that cannot be compared with ours.
+/// An older version of the table allows older programs to lock in transactions, with fences that cannot be compared with ours.
 pub(crate) fn an_older_table_of_transactions() {
     run(async {
         let server = Server::start();
@@ -146,7 +148,7 @@ pub(crate) fn an_older_table_of_transactions() {
                 words,
             );
         };
-        // Every new session looks again.
+        // Every new session checks again.
         eyes.text("alter table shop.fencepost_tx rename column fence to epoch")
             .await;
         let other = Eyes::open(&server.0.url()).await;

@@ -1,4 +1,4 @@
-//! How soon a holder learns that its session is over, and what that means for other locks of the same process.
+//! How soon the holder of a Postgres lock learns that its session has ended, and the effect on other locks of the process.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ async fn is_told_at_once(held: &Guard) {
     assert_eq!(lost.reason(), LostReason::Gone);
 }
 
-/// Somebody ends the session by hand.
+/// An operator terminates the session.
 pub(crate) fn terminated() {
     run(async {
         let server = Server::start();
@@ -64,7 +64,8 @@ pub(crate) fn crashed() {
     });
 }
 
-/// Six locks in three sessions, and the process of one session stands still: its locks are lost by their TTL, and the others are kept.
+/// Six locks use three sessions, and the server process of one session is stopped. Its locks are lost at their TTL; the others
+/// are kept.
 pub(crate) fn one_session_is_stuck() {
     run(async {
         let server = Server::start();
@@ -87,7 +88,7 @@ pub(crate) fn one_session_is_stuck() {
             let lost = soon("the loss", guard.lost()).await;
             assert_eq!(lost.reason(), LostReason::Expired);
         }
-        // By now the others would have been lost with them; and they are renewed for longer.
+        // By now the others would have been lost as well, if they were affected. They are renewed beyond that.
         tokio::time::sleep((2 * ttl).saturating_sub(now().since(since))).await;
         for (_, guard) in kept {
             assert!(!guard.is_lost(), "{}", guard.name());

@@ -1,8 +1,8 @@
-//! Advisory locks in Postgres under attack: by the network, by signals, by other clients, by the server itself.
+//! Tests of advisory locks in Postgres under faults of the network, the processes, other clients and the server.
 //!
-//! Every test has a private server. This program is also every child it starts: a role in the environment makes it play
-//! that instead of testing. With `FENCEPOST_SOAK=1` what is called `nasty`, `failover` and `sequences` runs twenty times, and the others
-//! take their long form. Figures are printed either way.
+//! Every test has a private server. This program is also the program of every child: a role in the environment makes it play
+//! that role instead of testing. With `FENCEPOST_SOAK=1` the themes `nasty`, `failover` and `sequences` run twenty times, and
+//! the other tests run in their long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::trials::{self, Listed, Theme};

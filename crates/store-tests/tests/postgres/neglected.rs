@@ -1,4 +1,4 @@
-//! Leases that nobody renews, in sessions that are busy with something else.
+//! Leases that are not renewed, in sessions that are busy with other work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use fencepost::{Backend, Claim, Release, Renewal};
 
 use crate::support::{LONG, Server, claim, eventually, now, run};
 
-/// Its session is used to try for locks that others hold. That is no sign of life for it.
+/// Its session tries for locks that others hold. That must not keep it alive.
 pub(crate) fn tries_do_not_keep_it() {
     run(async {
         let busy = claim("busy", LONG);
@@ -20,7 +20,7 @@ pub(crate) fn tries_do_not_keep_it() {
     });
 }
 
-/// Its session is used to look at locks. That is no sign of life for it.
+/// Its session inspects locks. That must not keep it alive.
 pub(crate) fn looks_do_not_keep_it() {
     run(async {
         let busy = claim("busy", LONG);
@@ -31,7 +31,7 @@ pub(crate) fn looks_do_not_keep_it() {
     });
 }
 
-/// Its session is used to take and give back other locks. That is no sign of life for it.
+/// Its session acquires and releases other locks. That must not keep it alive.
 pub(crate) fn other_locks_do_not_keep_it() {
     run(async {
         let busy = claim("busy", LONG);
@@ -44,8 +44,8 @@ pub(crate) fn other_locks_do_not_keep_it() {
     });
 }
 
-/// A store with two connections holds a lock in each; one of the locks is not renewed, and the store is kept `at_work`. Another client,
-/// which holds `busy`, gets the lock when its TTL has passed, and nothing happens to the lock that is renewed.
+/// A store holds one lock in each of its two connections. One of the locks is not renewed, while `at_work` keeps the store
+/// busy. Another client, which holds `busy`, gets the lock after its TTL, and the renewed lock is not affected.
 async fn ends_in_time(busy: &Claim, at_work: impl AsyncFn(&Postgres)) {
     let server = Server::start();
     let store = Postgres::builder(&server.0.url()).connections(2);
@@ -56,12 +56,12 @@ async fn ends_in_time(busy: &Claim, at_work: impl AsyncFn(&Postgres)) {
     let (neglected, kept) = (claim("neglected", ttl), claim("kept", LONG));
     // The lease of the neglected lock begins after this.
     let since = now();
-    // In the first session, which is the first that further requests share.
+    // In the first session, which further requests share first.
     assert!(store.try_acquire(&neglected).await.unwrap().is_some());
     assert!(store.try_acquire(&kept).await.unwrap().is_some());
     let next = claim("neglected", LONG);
     while rival.try_acquire(&next).await.unwrap().is_none() {
-        // At every moment of the wait the session has been used a moment ago.
+        // Throughout the wait, the session has been used very recently.
         assert!(now().since(since) < 10 * ttl, "it outlives its TTL");
         at_work(&store).await;
     }
@@ -73,8 +73,8 @@ async fn ends_in_time(busy: &Claim, at_work: impl AsyncFn(&Postgres)) {
     }
 }
 
-/// A statement that was to give an overdue lock back fails, after a lock for which it was sent was granted. The overdue lock is given back with the
-/// next statement of the session, which another lease keeps alive.
+/// A statement that should also release an overdue lock fails after granting the lock it was sent for. The overdue lock is
+/// released with the next statement of the session, which another lease keeps alive.
 pub(crate) fn a_failed_statement_strands_no_lock() {
     run(async {
         let server = Server::start();
@@ -86,7 +86,7 @@ pub(crate) fn a_failed_statement_strands_no_lock() {
             claim("overdue", Duration::from_millis(200)),
             claim("kept", LONG),
         );
-        // The first and the third share a session, the second and the fourth the other; the fifth goes to the first.
+        // The first and the third share a session, the second and the fourth share the other, and the fifth uses the first.
         let others = ["other 1", "other 2"].map(|name| claim(name, LONG));
         for claim in [&overdue, &others[0], &kept, &others[1]] {
             assert!(store.try_acquire(claim).await.unwrap().is_some());

@@ -1,4 +1,4 @@
-//! Connections that break, or only seem to live.
+//! Connections to Postgres that are cut, or that stay open but deliver nothing.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ fn through(proxy: &Proxy) -> String {
     format!("postgres://fencepost@{}/postgres", proxy.address())
 }
 
-/// Cut while one holds and one waits: the holder is told and the server frees at once; the waiter stands in line again.
+/// The connection is cut while one claim holds and one waits. The holder is notified and the server frees the lock at once; the
+/// waiter joins the line again.
 pub(crate) fn cut() {
     run(async {
         let server = Server::start();
@@ -34,7 +35,7 @@ pub(crate) fn cut() {
         });
         eyes.wait_for_line(1).await;
         proxy.cut();
-        // The server notices within half a second that the first one is gone.
+        // The server notices within half a second that the first connection is gone.
         eventually("a new place in line", async || {
             proxy.counts().connections >= 4 && eyes.waiting().await == 1
         })
@@ -46,7 +47,8 @@ pub(crate) fn cut() {
     });
 }
 
-/// Nothing arrives any more, either way, and nobody is told: the holder stops believing, the server ends the session, both by the TTL.
+/// Nothing arrives any more in either direction, and nobody is notified. The holder stops believing and the server terminates
+/// the session, both after the TTL.
 pub(crate) fn black_hole() {
     run(async {
         let server = Server::start();
@@ -69,11 +71,11 @@ pub(crate) fn black_hole() {
         let cost = granted_at.since(since);
         println!("black hole: free {cost:?} after it began, TTL {ttl:?}");
         assert!(cost < ttl + GRACE, "{cost:?}");
-        // The holder's own count ends before the server's; then its task has to be woken.
+        // The holder's own deadline is before the server's. After that, its task has to be woken.
         assert!(lost_at.since(granted_at) < Duration::from_secs(1));
         assert!(guard.fence() > held.fence());
         assert!(guard.release().await.is_released());
-        // What can be asked again does not hang for ever.
+        // A request that can be repeated does not hang for ever.
         let store = open(&server.0.url()).await;
         let claim = claim("other", LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());

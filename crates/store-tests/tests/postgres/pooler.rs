@@ -1,4 +1,4 @@
-//! PgBouncer in front of the server.
+//! Postgres locks behind PgBouncer.
 
 use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
@@ -6,7 +6,7 @@ use fencepost_rig::{Pooler, ServerError};
 
 use crate::support::{Eyes, LONG, Server, is, locker, open, run, soon, works};
 
-/// `None`: there is none on this machine.
+/// Starts PgBouncer. Returns `None` if it is not installed.
 fn start(server: &Server, mode: &str, size: u32) -> Option<Pooler> {
     match Pooler::start(&server.0, mode, size) {
         Ok(pooler) => Some(pooler),
@@ -20,8 +20,8 @@ fn start(server: &Server, mode: &str, size: u32) -> Option<Pooler> {
     }
 }
 
-/// Statements of one client go to whatever session is free: a lock would be stranded there. Also when only one is, or
-/// others keep several busy.
+/// In transaction mode, the statements of a client go to any free session, where a lock would be stranded. The store refuses
+/// this even if only one session is free, or if others keep several busy.
 pub(crate) fn transaction_mode_is_refused() {
     run(async {
         let server = Server::start();
@@ -48,7 +48,7 @@ pub(crate) fn transaction_mode_is_refused() {
     });
 }
 
-/// There a client keeps its session: everything works.
+/// In session mode a client keeps its session, so everything works.
 pub(crate) fn session_mode_works() {
     run(async {
         let server = Server::start();

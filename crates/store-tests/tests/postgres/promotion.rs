@@ -1,10 +1,10 @@
-//! A standby takes the place of the primary while somebody waits.
+//! A claim for an advisory lock waits while a standby replaces the primary.
 
 use fencepost_rig::Proxy;
 
 use crate::support::{Eyes, LONG, NAME, Server, eventually, locker, open, run, soon};
 
-/// The address leads to the standby before that is promoted. Whoever waits for a lock tries again until it is.
+/// The address leads to the standby before it is promoted. A waiter retries until then.
 pub(crate) fn a_waiter_meets_a_standby() {
     run(async {
         let mut primary = Server::start();

@@ -1,4 +1,4 @@
-//! Servers that cannot hold locks, and words that say why.
+//! Servers that the Postgres store refuses, with the error that explains each refusal.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -16,7 +16,7 @@ async fn refused(url: &str) -> fencepost::Error {
     opened.expect_err("a refusal")
 }
 
-/// It listens, and says nothing.
+/// The server accepts connections but never answers.
 pub(crate) fn silent() {
     run(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -33,7 +33,7 @@ pub(crate) fn silent() {
     });
 }
 
-/// Says this to everybody, and hangs up.
+/// Starts a server that sends this text to every client and closes the connection.
 fn answers(text: &'static str) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -46,7 +46,7 @@ fn answers(text: &'static str) -> SocketAddr {
     address
 }
 
-/// The port of a web server.
+/// A web server listens on the port.
 pub(crate) fn a_web_server() {
     run(async {
         let address = answers("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
@@ -69,7 +69,7 @@ pub(crate) fn wrong_password() {
         let rules = folder.path().join("hba.conf");
         let text = "host all shop all scram-sha-256\nhost all all all trust\n";
         std::fs::write(&rules, text).unwrap();
-        // The server may run as another user.
+        // The server may run as a different user.
         for path in [folder.path(), &rules] {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -122,7 +122,7 @@ pub(crate) fn no_connection_left() {
     });
 }
 
-/// It has advisory locks, but no fences: refused before anybody relies on it.
+/// A standby has advisory locks but no fences. The store refuses it before anybody relies on it.
 pub(crate) fn a_standby() {
     run(async {
         let mut server = Server::start_with(&["hot_standby=on"]);
@@ -141,7 +141,7 @@ pub(crate) fn a_standby() {
     });
 }
 
-/// What an administrator set against runaway statements does not cut a wait short.
+/// Timeouts that an administrator set against runaway statements do not cut a wait short.
 pub(crate) fn timeouts_of_the_role() {
     run(async {
         let server = Server::start();
@@ -149,7 +149,8 @@ pub(crate) fn timeouts_of_the_role() {
         for setting in [
             "statement_timeout = '50ms'",
             "lock_timeout = '50ms'",
-            // It applies until our own is set, so it has to be longer than a busy machine takes between connecting and the first statement.
+            // It applies until our own setting takes effect, so it must be longer than a busy machine takes from connecting to
+            // the first statement.
             "idle_session_timeout = '2s'",
             "default_transaction_read_only = on",
             "synchronous_commit = off",
@@ -166,7 +167,7 @@ pub(crate) fn timeouts_of_the_role() {
         eyes.wait_for_line(1).await;
         let place = "select l.pid || ' ' || a.query_start from pg_locks l join pg_stat_activity a on a.pid = l.pid where not granted";
         let before = eyes.text(place).await;
-        // Longer than any of them.
+        // Longer than any of the timeouts.
         tokio::time::sleep(Duration::from_millis(2500)).await;
         assert_eq!(eyes.text(place).await, before, "it lost its place");
         assert!(!held.is_lost());

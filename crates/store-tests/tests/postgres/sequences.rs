@@ -1,4 +1,5 @@
-//! The sequences that fences are drawn from: made where they may be, refused where they are wrong, and never mixed with another source.
+//! The sequences that Postgres fences are drawn from: how they are created, when they are refused, and that they are never
+//! mixed with another source.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use crate::support::{
     Eyes, LONG, NAME, Server, claim, is, is_soak, locker, open, run, soon, works,
 };
 
-/// What the first lock says, or the opening of the store.
+/// Returns the error of opening the store, or of the first lock.
 async fn refused(url: &str) -> Error {
     let asked = soon("an error", async {
         let store = Postgres::open(url).await?;
@@ -23,7 +24,7 @@ async fn refused(url: &str) -> Error {
 
 const OWNER: &str = "0123456789abcdef0123456789abcdef";
 
-/// As an older version shows that it holds a lock.
+/// Creates a session that looks like a holder of an older version.
 async fn an_older_holder(server: &Server) -> Eyes {
     let older = Eyes::open(&format!("{}?application_name=shop", server.0.url())).await;
     older.text("select pg_advisory_lock(7)").await;
@@ -32,7 +33,7 @@ async fn an_older_holder(server: &Server) -> Eyes {
     older
 }
 
-/// Its fences are numbers of transactions: a late holder of ours would come before it everywhere.
+/// Fences of an older program are transaction numbers. A late holder of ours would appear older everywhere.
 pub(crate) fn an_older_program_is_refused() {
     run(async {
         let server = Server::start();
@@ -56,10 +57,10 @@ pub(crate) fn an_older_program_is_refused() {
             Effect::None,
             "stop that program first",
         );
-        // What holds nothing might be anything.
+        // A session that holds nothing might belong to anything.
         older.text("select pg_advisory_unlock(7)").await;
         let store = server.store().await;
-        // It comes back between our opening and our first lock.
+        // It comes back between the opening of our store and our first lock.
         let older = an_older_holder(&server).await;
         let asked = soon("an answer", store.try_acquire(&claim(NAME, LONG))).await;
         let error = asked.expect_err("a refusal");
@@ -70,7 +71,7 @@ pub(crate) fn an_older_program_is_refused() {
     });
 }
 
-/// Since Postgres 15 only the owner of a database may create in `public`.
+/// Since Postgres 15, only the owner of a database may create objects in `public`.
 pub(crate) fn who_may_not_create_is_told_what_to_run() {
     run(async {
         let server = Server::start();
@@ -107,7 +108,7 @@ pub(crate) fn who_may_not_create_is_told_what_to_run() {
     });
 }
 
-/// Transaction ids are for those who ask for them, and never beside the sequences.
+/// Transaction ids are used only on request, and never beside the sequences.
 pub(crate) fn transaction_ids_only_where_asked_for() {
     run(async {
         let server = Server::start();
@@ -127,7 +128,7 @@ pub(crate) fn transaction_ids_only_where_asked_for() {
             "fence=transaction-id",
         );
         assert!(held.release().await.is_released());
-        // Somebody begins to draw from sequences: the first store has a session that could still grant.
+        // Another program starts to draw from sequences, while the first store has a session that could still grant locks.
         let other = server.store().await;
         works(&*other).await;
         let asked = soon("an answer", store.try_acquire(&claim(NAME, LONG))).await;
@@ -152,7 +153,7 @@ pub(crate) fn transaction_ids_only_where_asked_for() {
     });
 }
 
-/// Whoever only looks draws no fence.
+/// A program that only inspects draws no fence.
 pub(crate) fn a_look_needs_none() {
     run(async {
         let server = Server::start();
@@ -162,7 +163,7 @@ pub(crate) fn a_look_needs_none() {
             .await;
         let looking = Postgres::builder(&server.url_of("shop"));
         let looking = looking.open_to_look().await.unwrap();
-        // Without sequences, without rights on them, and beside one who takes transaction ids.
+        // Without sequences, without rights on them, and beside a program that uses transaction ids.
         let own = format!("{}?fence=transaction-id", server.0.url());
         let store = open(&own).await;
         let held = locker(&store, LONG).acquire(NAME).await.unwrap();
@@ -177,7 +178,7 @@ pub(crate) fn a_look_needs_none() {
     });
 }
 
-/// Two who lift at the same time could set the fence back. Who draws need not wait for them.
+/// Two sessions that lift the fence at the same time could set it back. Sessions that draw need not wait for them.
 pub(crate) fn one_lifts_at_a_time() {
     run(async {
         let server = Server::start();
@@ -198,7 +199,8 @@ pub(crate) fn one_lifts_at_a_time() {
     });
 }
 
-/// New sessions lift the fence while others draw from it, in sessions of ours and in transactions: it rises in the order of the grants.
+/// New sessions lift the fence while others draw from it, in our sessions and in transactions. It increases in the order of the
+/// grants.
 pub(crate) fn draws_and_lifts_together() {
     let turns = if is_soak() { 400 } else { 150 };
     run(async move {
@@ -214,7 +216,7 @@ pub(crate) fn draws_and_lifts_together() {
             assert!(epoch > before, "{epoch} after {before}");
         };
         let mut tasks = Vec::new();
-        // One store for ever; others that are opened for a lock each.
+        // One store stays open; the others are opened for one lock each.
         for lasts in [true, false, false] {
             let (url, stop, last, granted) =
                 (server.0.url(), stop.clone(), last.clone(), granted.clone());
@@ -237,7 +239,7 @@ pub(crate) fn draws_and_lifts_together() {
             let transaction = client.transaction().await.unwrap();
             let held = lock.acquire(&transaction).await.unwrap();
             note(&last, held.fence().epoch());
-            // Rolled back, the session forgets that it has lifted, and lifts again.
+            // After a rollback the session forgets that it has lifted the fence, and lifts it again.
             match turn % 2 {
                 0 => transaction.commit().await.unwrap(),
                 _ => transaction.rollback().await.unwrap(),

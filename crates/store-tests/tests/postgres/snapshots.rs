@@ -1,4 +1,4 @@
-//! What a wait costs the rest of the database: a statement that waits has a snapshot, which others wait for.
+//! The effect of waiting on the rest of the database: a waiting statement has a snapshot that other statements wait for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use fencepost::stores::postgres::Postgres;
 
 use crate::support::{LONG, NAME, Server, eventually, is_soak, locker, now, run, soon};
 
-/// `create index concurrently` waits for all snapshots that are older than its own. It ends although somebody waits for a lock all the time.
+/// `create index concurrently` waits for all older snapshots. It completes although a claim waits for a lock all the time.
 pub(crate) fn an_index_is_built_while_somebody_waits() {
     run(async {
         let server = Server::start();
@@ -41,7 +41,7 @@ async fn requeuing(server: &Server, longest: Duration) -> Locker {
     locker(&Arc::new(store.open().await.unwrap()), LONG)
 }
 
-/// Whoever has waited for longer than the bound goes to the end of the line, and whoever has not keeps its place.
+/// A claim that has waited longer than the limit moves to the end of the line; others keep their places.
 pub(crate) fn a_long_wait_goes_to_the_end_of_the_line() {
     run(async {
         let server = Server::start();
@@ -52,7 +52,7 @@ pub(crate) fn a_long_wait_goes_to_the_end_of_the_line() {
         let first = requeuing(&server, Duration::from_secs(1)).await;
         let first = tokio::spawn(async move { first.acquire(NAME).await });
         eyes.wait_for_line(1).await;
-        // It may be between two waits at any moment, and keeps its session.
+        // It may be between two waits at any moment, but it keeps its session.
         let mut first_pid = String::new();
         eventually("the first waits", async || {
             first_pid = eyes.text(in_line).await;
@@ -78,7 +78,8 @@ pub(crate) fn a_long_wait_goes_to_the_end_of_the_line() {
     });
 }
 
-/// Waits end all the time while locks are granted. A lock that is granted when its wait ends is neither kept by mistake nor had twice.
+/// Waits end continually while locks are granted. A lock that is granted just as its wait ends is neither leaked nor granted
+/// twice.
 pub(crate) fn waits_end_while_locks_are_granted() {
     run(async {
         let server = Server::start();

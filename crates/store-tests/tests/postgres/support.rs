@@ -1,4 +1,4 @@
-//! A private server, stores on it, and eyes of our own on what it holds.
+//! A private Postgres server, stores on it, and an independent session that inspects its locks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ pub(crate) use fencepost_store_tests::{
 };
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// What a busy machine may add to what is promised.
+/// The delay that a busy machine may add to what is promised.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
-/// A server of our own.
+/// A private server.
 pub(crate) struct Server(pub(crate) fencepost_rig::Postgres);
 
 impl Server {
@@ -21,7 +21,7 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// What it writes need not survive the machine, only the server.
+    /// Its data must survive a crash of the server, but not of the machine.
     pub(crate) fn start_with(settings: &[&str]) -> Self {
         let settings = [&["fsync=off"], settings].concat();
         Self(fencepost_rig::Postgres::start_with(&settings).unwrap())
@@ -35,13 +35,13 @@ impl Server {
         Eyes::open(&self.0.url()).await
     }
 
-    /// The address for another user.
+    /// Returns the address for another user.
     pub(crate) fn url_of(&self, user: &str) -> String {
         format!("postgres://{user}@{}/postgres", self.0.address())
     }
 }
 
-/// A connection that knows nothing of ours.
+/// A session that is independent of the store.
 pub(crate) struct Eyes(Client);
 
 impl Eyes {
@@ -51,7 +51,7 @@ impl Eyes {
         Self(client)
     }
 
-    /// The first column of the first row; empty when there is none.
+    /// Returns the first column of the first row; empty if there is no row.
     pub(crate) async fn text(&self, statement: &str) -> String {
         let answer = self.0.simple_query(statement).await.expect(statement);
         let mut rows = answer.iter().filter_map(|message| match message {
@@ -65,7 +65,7 @@ impl Eyes {
         self.text(statement).await.parse().expect(statement)
     }
 
-    /// Sessions that wait for any advisory lock.
+    /// Returns the number of sessions that wait for an advisory lock.
     pub(crate) async fn waiting(&self) -> i64 {
         let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted";
         self.number(waiting).await
@@ -78,19 +78,19 @@ impl Eyes {
         .await;
     }
 
-    /// Sessions of our stores.
+    /// Returns the number of sessions of our stores.
     pub(crate) async fn sessions(&self) -> i64 {
         let ours = "select count(*) from pg_stat_activity where application_name like 'fencepost%'";
         self.number(ours).await
     }
 
-    /// The process that holds the lock.
+    /// Returns the process id of the holder.
     pub(crate) async fn holder(&self) -> i64 {
         self.number("select pid from pg_locks where locktype = 'advisory' and granted")
             .await
     }
 
-    /// Nothing is left of any lock.
+    /// Waits until nothing is left of any lock.
     pub(crate) async fn is_clean(&self) {
         eventually("no lock is left", async || {
             let left = "select count(*) from pg_locks where locktype = 'advisory'";
@@ -104,7 +104,7 @@ pub(crate) async fn open(url: &str) -> Arc<Postgres> {
     Arc::new(Postgres::open(url).await.unwrap())
 }
 
-/// Waits until it is so, long before a TTL of a minute is over.
+/// Waits until the condition holds, long before a TTL of a minute is over.
 pub(crate) async fn eventually(what: &str, is_so: impl AsyncFnMut() -> bool) {
     fencepost_store_tests::eventually_within(SOON, what, is_so).await;
 }
@@ -116,7 +116,7 @@ pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, words: &str) {
     assert!(!error.to_string().contains("secret"), "{error}");
 }
 
-/// Takes and gives back.
+/// Acquires and releases a lock.
 pub(crate) async fn works(store: &dyn Backend) {
     let claim = claim("works", LONG);
     let granted = soon("a grant", store.try_acquire(&claim)).await.unwrap();

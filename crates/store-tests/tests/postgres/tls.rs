@@ -1,4 +1,4 @@
-//! TLS, with an authority made for the test.
+//! TLS connections to Postgres, with a certificate authority created for the test.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 
@@ -8,7 +8,8 @@ use fencepost_rig::{Authority, folder};
 
 use crate::support::{Server, is, run, soon, works};
 
-/// A server whose certificate an unknown authority signed: it works for those who know the authority, and for nobody else.
+/// The server's certificate is signed by a private authority. It works for clients that trust that authority, and for no
+/// others.
 pub(crate) fn private_authority() {
     run(async {
         let authority = Authority::new();
@@ -72,7 +73,7 @@ pub(crate) fn private_authority() {
             .open();
         works(&store.await.unwrap()).await;
 
-        // One that wants to see a certificate of the authority, too.
+        // This server also requires a client certificate of the authority.
         let server = start(&file(
             "strict.conf",
             "hostssl all all all trust clientcert=verify-ca\n",

@@ -1,4 +1,4 @@
-//! Children on the table of leases.
+//! Children of the tests of the Postgres lease table.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio_postgres::Client;
 
 use crate::support::{NAME, Plain, patient};
 
-/// The address of a server. A table behind a gate is what the lock protects.
+/// The address of a server. The lock protects a table behind a gate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct At(pub(crate) String);
 

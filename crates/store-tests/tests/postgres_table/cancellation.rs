@@ -1,4 +1,4 @@
-//! Waits and attempts that are given up, at every await.
+//! Dropping waits and attempts on the lease table at every await point.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use fencepost::stores::postgres_table::PostgresTable;
 
 use crate::support::{LONG, NAME, Server, locker, polled, run, soon};
 
-/// A wait for a lock that stays held, and is not woken for this long, will not get further.
+/// A wait for a held lock that is not woken for this long will make no more progress.
 const NO_PROGRESS: Duration = Duration::from_millis(400);
 
-/// When everything was given back, the tables hold nothing of it: no lock, no ticket; and there is one connection for each store, without
-/// an open transaction.
+/// After everything was released, the tables contain no lock and no ticket, and each store has one connection without an open
+/// transaction.
 pub(crate) fn at_every_await() {
     run(async {
         let server = Server::start().await;
@@ -35,7 +35,8 @@ pub(crate) fn at_every_await() {
     });
 }
 
-/// Gives up after so many polls; the lock stays held, or is given back while it waits. Whether it did not get further than that before.
+/// Drops the future after this many polls. The lock stays held, or is released meanwhile. Returns whether the future made no
+/// more progress.
 async fn cancel(
     server: &Server,
     holder: &Locker,

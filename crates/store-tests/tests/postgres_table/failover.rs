@@ -1,10 +1,10 @@
-//! A standby takes the place of the primary while somebody waits.
+//! A claim for a row of the lease table waits while a standby replaces the primary.
 
 use fencepost_rig::Proxy;
 
 use crate::support::{LONG, NAME, Plain, Server, eventually, locker, open, run, soon};
 
-/// The address leads to the standby before that is promoted. Whoever waits for a lock tries again until it is.
+/// The address leads to the standby before it is promoted. A waiter retries until then.
 pub(crate) fn a_waiter_meets_a_standby() {
     run(async {
         let mut primary = Server::start().await;
@@ -14,7 +14,7 @@ pub(crate) fn a_waiter_meets_a_standby() {
         let waiter = locker(&store, LONG);
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
         primary.wait_for_line(1).await;
-        // A copy of the primary, which has the holder's row.
+        // A copy of the primary, with the holder's row.
         let standby = primary.0.standby().unwrap();
         primary.0.crash();
         proxy.point_at(standby.address());

@@ -1,4 +1,4 @@
-//! Servers that are not there, do not let us in, or do not let us write.
+//! Servers on which the lease table cannot be used: absent, refusing connections, or refusing writes.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -41,11 +41,11 @@ pub(crate) fn a_web_server() {
             while let Ok((mut stream, _)) = socket.accept() {
                 let _request = stream.read(&mut [0; 1024]);
                 let _sent = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-                // Until the client has heard it and goes.
+                // Keeps the connection until the client has read the answer and closes.
                 let _rest = stream.read(&mut [0; 1024]);
             }
         });
-        // What it says could be the beginning of a very long message: then there is no end of it, and that is said.
+        // The text could be the beginning of a very long message, which never ends. The error says so.
         let error = refused(&format!("postgres://u@{address}/d")).await;
         is(
             &error,
@@ -80,7 +80,7 @@ pub(crate) fn no_address() {
 
 pub(crate) fn wrong_password() {
     run(async {
-        // The server reads it as another user.
+        // The server reads the file as a different user.
         let folder = tempfile::tempdir().unwrap();
         let readable = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), readable).unwrap();
@@ -129,8 +129,8 @@ pub(crate) fn no_such_database() {
     });
 }
 
-/// Somebody has the row locked in a transaction that does not end: who tries is told soon, who waits goes on waiting, and who holds other
-/// locks keeps them.
+/// Another session keeps the row locked in an open transaction. A try fails soon, a waiter continues to wait, and a holder of
+/// other locks keeps them.
 pub(crate) fn a_row_that_stays_locked() {
     run(async {
         let server = Server::start().await;
@@ -161,7 +161,8 @@ pub(crate) fn a_row_that_stays_locked() {
     });
 }
 
-/// A row that stays locked is no outage: when the session of the waiter is ended by hand after a long time, that outage begins then.
+/// A row that stays locked is not an outage. When the session of the waiter is terminated after a long time, the outage begins
+/// then.
 pub(crate) fn a_locked_row_is_no_outage() {
     run(async {
         let server = Server::start().await;
@@ -175,7 +176,7 @@ pub(crate) fn a_locked_row_is_no_outage() {
             .does("BEGIN; SELECT 1 FROM shedlock WHERE name = 'stock' FOR UPDATE")
             .await;
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
-        // Several times longer than the server waits for a row (0.5 s), and than the outage that is allowed.
+        // Several times as long as the server waits for a row (0.5 s), and as the maximum outage.
         tokio::time::sleep(Duration::from_secs(3)).await;
         let other = server.plain().await;
         other.does("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'fencepost%'").await;
@@ -187,7 +188,7 @@ pub(crate) fn a_locked_row_is_no_outage() {
     });
 }
 
-/// The server's own limit is shorter than ours.
+/// The server's own timeout is shorter than ours.
 pub(crate) fn statement_timeout() {
     run(async {
         let server = Server::start().await;
@@ -217,7 +218,7 @@ pub(crate) fn statement_timeout() {
     });
 }
 
-/// As after a switch to another primary: a holder is told that it cannot renew, and loses the lock by its TTL, not earlier.
+/// As after a switch to another primary: a holder learns that it cannot renew, and loses the lock at its TTL, not earlier.
 pub(crate) fn became_read_only() {
     run(async {
         let server = Server::start().await;
@@ -253,7 +254,7 @@ pub(crate) fn became_read_only() {
     });
 }
 
-/// A server that only follows another says so when it is opened.
+/// A standby is reported when the store is opened.
 pub(crate) fn a_standby() {
     run(async {
         let mut server = Server::start().await;
@@ -266,7 +267,7 @@ pub(crate) fn a_standby() {
     });
 }
 
-/// Whatever is the default of a role: a statement sees what was committed before it, and a grant is on the disk.
+/// Whatever the defaults of a role: a statement sees what was committed before it, and a grant is on disk.
 pub(crate) fn odd_defaults() {
     run(async {
         let server = Server::start().await;
@@ -298,7 +299,7 @@ pub(crate) fn odd_defaults() {
             let next = soon("the next", waiting).await.unwrap();
             assert!(next.release().await.is_released());
         }
-        // All at once at a lock that is free: one gets it, the others are told so, and none gets an error.
+        // All request a free lock at once. One gets it, the others are refused, and none gets an error.
         let stores = [
             server.store().await,
             server.store().await,

@@ -1,10 +1,10 @@
-//! The epoch does not go back, whatever happens to the tables.
+//! Epochs of the lease table never go back, whatever happens to the tables.
 
 use fencepost::{Backend, Effect, ErrorKind};
 
 use crate::support::{LONG, Server, claim, is, run};
 
-/// The epoch of a lock that is taken and given back.
+/// Acquires and releases a lock, and returns its epoch.
 async fn epoch(store: &dyn Backend) -> u64 {
     let claim = claim(LONG);
     let grant = store.try_acquire(&claim).await.unwrap().expect("free");
@@ -20,7 +20,7 @@ pub(crate) fn the_row_was_deleted() {
         plain.does("DELETE FROM shedlock").await;
         let second = epoch(&*store).await;
         assert!(second > first);
-        // Also of one that is held: the holder is told, and does not get it back.
+        // This includes a held lock: the holder is notified, and does not get it back.
         let held = claim(LONG);
         let grant = store.try_acquire(&held).await.unwrap().unwrap();
         plain.does("DELETE FROM shedlock").await;
@@ -75,7 +75,7 @@ pub(crate) fn put_back_from_a_copy() {
     });
 }
 
-/// A lock that cannot be fenced is not given, and nothing of the attempt stays.
+/// A lock that cannot be fenced is not granted, and nothing of the attempt remains.
 pub(crate) fn at_its_end() {
     run(async {
         let server = Server::start().await;
@@ -96,7 +96,7 @@ pub(crate) fn at_its_end() {
     });
 }
 
-/// After the clock was far ahead for a while, epochs go on from there, one by one.
+/// After the clock was far ahead for a while, epochs continue from there, one by one.
 pub(crate) fn of_another_age() {
     run(async {
         let server = Server::start().await;
@@ -111,8 +111,8 @@ pub(crate) fn of_another_age() {
     });
 }
 
-/// An owner that has given back and asks again has a new lease, however soon. What was given back is nobody's: the time alone, which the table has in
-/// milliseconds, would not tell the two apart.
+/// An owner that releases and asks again has a new lease, however soon. The released lease belongs to nobody. The time alone,
+/// which the table stores in milliseconds, would not distinguish the two.
 pub(crate) fn of_the_same_owner() {
     run(async {
         let server = Server::start().await;

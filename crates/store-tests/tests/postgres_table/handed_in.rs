@@ -1,4 +1,4 @@
-//! A configuration of the user's own, with which the store opens its connection.
+//! A `tokio_postgres::Config` that the user passes in, which the lease table uses for its connection.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn a_configuration() {
         let busy = soon("a try", by_address.try_acquire(NAME)).await.unwrap();
         assert!(busy.is_none(), "the same lock by another road");
 
-        // The store makes a connection of its own when the first has ended.
+        // When the first connection has ended, the store opens a new one itself.
         let plain = server.plain().await;
         let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'shop'";
         assert_eq!(plain.number(ended).await, 1);

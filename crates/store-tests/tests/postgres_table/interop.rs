@@ -1,4 +1,4 @@
-//! Other people's locks in the same table: what ShedLock sends, sent by real `psql` processes.
+//! Mutual exclusion with ShedLock on the same table: real `psql` processes send ShedLock's statements.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -12,7 +12,7 @@ use crate::support::{
     LONG, NAME, Plain, Server, claim, eventually, is_soak, locker, run, run_within,
 };
 
-/// ShedLock's statements for Postgres with the server's time (`usingDbTime`), as its provider for JDBC makes them.
+/// ShedLock's statements for Postgres with the server's time (`usingDbTime`), as its JDBC provider builds them.
 const NOW: &str = "timezone('utc', CURRENT_TIMESTAMP)";
 
 fn insert(seconds: u32) -> String {
@@ -49,7 +49,7 @@ fn extend(seconds: u32) -> String {
     )
 }
 
-/// A `psql` that is told one thing after the other.
+/// A `psql` process that receives one statement after another.
 struct Psql {
     child: Child,
     to: ChildStdin,
@@ -67,7 +67,7 @@ impl Psql {
         Self { child, to, from }
     }
 
-    /// Sends lines, the last of which makes it print one.
+    /// Sends lines, the last of which prints one line.
     fn ask(&mut self, lines: &str) -> String {
         writeln!(self.to, "{lines}").unwrap();
         self.to.flush().unwrap();
@@ -76,18 +76,15 @@ impl Psql {
         answer.trim().to_owned()
     }
 
-    /// How many rows a statement changed: what ShedLock goes by.
+    /// Returns how many rows a statement changed, which is what ShedLock relies on.
     fn changes(&mut self, statement: &str) -> u64 {
         let answer = self.ask(&format!("{statement}\n\\echo :ROW_COUNT"));
         answer.parse().expect(&answer)
     }
 
-    /// Adds one to a number under the lock, reading and writing apart; whether it had the lock.
+    /// Adds one to a number under the lock, with a separate read and write. Returns whether it had the lock.
     fn counts(&mut self, is_first: bool) -> bool {
-        let take = match is_first {
-            true => insert(30),
-            false => update(30),
-        };
+        let take = if is_first { insert(30) } else { update(30) };
         let unlock = unlock();
         let answer = self.ask(&format!(
             "{take}\n\\if :ROW_COUNT\nSELECT n FROM counter \\gset\nUPDATE counter SET n = :n + 1;\n{unlock}\n\\echo :ROW_COUNT\n\\else\n\\echo busy\n\\endif"
@@ -107,7 +104,7 @@ impl Drop for Psql {
     }
 }
 
-/// Two `psql` and four tasks of ours in two stores add to one number: none is lost, and each gets its turns.
+/// Two `psql` processes and four of our tasks in two stores add to one number. No update is lost, and each gets its turns.
 pub(crate) fn counters_are_exact() {
     let turns: u64 = if is_soak() { 500 } else { 100 };
     let longest = if is_soak() { 20 * LONG } else { 4 * LONG };
@@ -137,11 +134,12 @@ pub(crate) fn counters_are_exact() {
             let ours = ours.clone();
             std::thread::spawn(move || {
                 let (mut counted, mut refused) = (0, 0_u64);
-                // Until ours have had their turns, too.
+                // Until our tasks have had their turns, too.
                 while counted < turns || ours.load(Ordering::SeqCst) < turns {
-                    match psql.counts(counted == 0) {
-                        true => counted += 1,
-                        false => refused += 1,
+                    if psql.counts(counted == 0) {
+                        counted += 1;
+                    } else {
+                        refused += 1;
                     }
                     std::thread::sleep(Duration::from_millis(2));
                 }
@@ -187,13 +185,13 @@ async fn count(locker: Locker, plain: Plain, stop: Arc<AtomicBool>, ours: Arc<At
     }
 }
 
-/// Every statement of either side does what it should while the other side holds.
+/// Every statement of either side behaves correctly while the other side holds the lock.
 pub(crate) fn each_keeps_the_other_out() {
     run(async {
         let server = Server::start().await;
         let store = server.store().await;
         let mut psql = Psql::start(&server, "ip-10-0-0-7");
-        // Ours is held: nothing of theirs gets in or changes it.
+        // We hold the lock: none of their statements acquires or changes it.
         let claim = claim(LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         for statement in [insert(30), update(30), unlock(), extend(30)] {
@@ -202,7 +200,7 @@ pub(crate) fn each_keeps_the_other_out() {
         let renewed = store.renew(std::slice::from_ref(&claim)).await.remove(0);
         assert_eq!(renewed.unwrap(), Renewal::Extended);
         assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
-        // Theirs is held: nothing of ours gets in or changes it, and it is shown for what it is.
+        // They hold the lock: none of our requests acquires or changes it, and it is shown as theirs.
         assert_eq!(psql.changes(&update(30)), 1);
         assert!(store.try_acquire(&claim).await.unwrap().is_none());
         assert_eq!(store.release(&claim).await.unwrap(), Release::NotHeld);
@@ -226,13 +224,13 @@ pub(crate) fn each_keeps_the_other_out() {
         assert_eq!(store.list(Some("st*")).await.unwrap().len(), 1);
         assert_eq!(psql.changes(&extend(30)), 1);
         assert_eq!(psql.changes(&unlock()), 1);
-        // Its end is rounded to the next millisecond, which may not be over yet.
+        // Its end is rounded up to the next millisecond, which may not be over yet.
         eventually("what they gave back", async || {
             store.try_acquire(&claim).await.unwrap().is_some()
         })
         .await;
         assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
-        // A lease of theirs that ends by itself lets in who waits.
+        // A lease of theirs that expires lets a waiter in.
         assert_eq!(psql.changes(&insert(1)), 1);
         let guard = locker(&store, LONG)
             .acquire_within(NAME, LONG)

@@ -1,4 +1,4 @@
-//! Real processes that hold or wait, and are stopped or killed there.
+//! Real processes that are stopped or killed while they hold a lease in the table or wait for one.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn waiter(server: &Server) -> Part<At> {
     }
 }
 
-/// The next one has the lock when the rest of the lease is over, and not before.
+/// The next process gets the lock when the rest of the lease is over, and not before.
 pub(crate) fn a_killed_holder() {
     run(async {
         let server = Server::start().await;
@@ -50,7 +50,7 @@ pub(crate) fn a_killed_holder() {
     });
 }
 
-/// The one behind it has the lock after half a second, though the TTL is a minute.
+/// The process behind it gets the lock after half a second, although the TTL is a minute.
 pub(crate) fn a_killed_waiter() {
     run(async {
         let server = Server::start().await;
@@ -74,7 +74,8 @@ pub(crate) fn a_killed_waiter() {
     });
 }
 
-/// Sixteen wait; ten that stand one behind the other are killed. The other six are served, and the dead cost a second and a bit, all together.
+/// Sixteen processes wait, and ten consecutive ones are killed. The other six are served, and all dead together cost little
+/// more than a second.
 pub(crate) fn ten_of_sixteen() {
     run(async {
         let server = Server::start().await;
@@ -110,7 +111,8 @@ pub(crate) fn ten_of_sixteen() {
     });
 }
 
-/// It is stopped beyond its TTL while it holds, and writes as soon as it wakes: the resource refuses, and the holder knows.
+/// The process is stopped for longer than its TTL while it holds, and writes as soon as it continues. The resource refuses, and
+/// the holder knows.
 pub(crate) fn a_holder_stopped_beyond_its_ttl() {
     run(async {
         let server = Server::start().await;
@@ -134,7 +136,8 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
     });
 }
 
-/// It is stopped when its turn comes: the next one goes first, and when it wakes it has its turn all the same, in its old place.
+/// The process is stopped when its turn comes. The next one goes first, and when the process continues, it is served in its old
+/// place.
 pub(crate) fn a_waiter_stopped_across_its_turn() {
     run(async {
         let server = Server::start().await;
@@ -153,7 +156,7 @@ pub(crate) fn a_waiter_stopped_across_its_turn() {
         let cost = now().since(asked);
         println!("kills: a stopped waiter cost {cost:?}");
         assert!(cost < WINDOW + grace(), "{cost:?}");
-        // Behind it in line, when it is awake.
+        // Behind it in line, once it has continued.
         let late = holder.clone();
         let waiting = tokio::spawn(async move { late.acquire(NAME).await.unwrap() });
         server.wait_for_line(1).await;

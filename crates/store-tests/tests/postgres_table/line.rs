@@ -1,4 +1,4 @@
-//! Waiting: what it costs, and what happens when nobody tells.
+//! The line of the lease table: the cost of waiting, lost notifications, and abandoned tickets.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use fencepost::{Backend, Wait};
 
 use crate::support::{LONG, LOOK, NAME, Server, claim, eventually, grace, locker, now, run, soon};
 
-/// Two hundred wait on one connection, are served in order, and cost a fixed number of statements each.
+/// Two hundred claims wait on one connection, are served in order, and cost a fixed number of statements each.
 pub(crate) fn two_hundred() {
     const WAITERS: u64 = 200;
     run(async {
@@ -48,7 +48,7 @@ pub(crate) fn two_hundred() {
     });
 }
 
-/// Whoever gave the lock back told nobody: the first looks by itself, long before the lease would have ended.
+/// The lock was released without a notification. The first waiter checks by itself, long before the lease would have ended.
 pub(crate) fn a_lost_notice() {
     run(async {
         let server = Server::start().await;
@@ -70,7 +70,7 @@ pub(crate) fn a_lost_notice() {
     });
 }
 
-/// Tickets of programs that are long dead go when somebody connects; those of the living and of held locks stay.
+/// Tickets of dead programs are removed when somebody connects. Tickets of living programs and of held locks remain.
 pub(crate) fn forgotten_tickets() {
     run(async {
         let server = Server::start().await;
@@ -104,7 +104,8 @@ pub(crate) fn forgotten_tickets() {
     });
 }
 
-/// The row keeps others out for at least as long as the holder believes, counted from before the statement was sent: never rounded down.
+/// The row excludes others for at least as long as the holder believes, counted from before the statement was sent. It is never
+/// rounded down.
 pub(crate) fn no_belief_beyond_the_row() {
     run(async {
         let server = Server::start().await;
@@ -131,7 +132,7 @@ pub(crate) fn no_belief_beyond_the_row() {
             assert_eq!(renewed.unwrap(), fencepost::Renewal::Extended);
             assert!(kept(&asked).await >= ttl, "renewed");
             store.release(&claim).await.unwrap();
-            // And given back, it is free at once: not rounded up.
+            // After its release it is free at once; the end is not rounded up.
             assert!(plain.left_ms().await <= 0);
         }
     });

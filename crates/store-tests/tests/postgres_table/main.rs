@@ -1,8 +1,8 @@
-//! The lease table in Postgres under attack: by the network, by signals, by other programs, by the server itself.
+//! Tests of the lease table in Postgres under faults of the network, the processes, other programs and the server.
 //!
-//! Every test has a private server. This program is also every child it starts: a role in the environment makes it play
-//! that instead of testing. With `FENCEPOST_SOAK=1` what is called `nasty` runs twenty times, and the others take their
-//! long form. Figures are printed either way.
+//! Every test has a private server. This program is also the program of every child: a role in the environment makes it play
+//! that role instead of testing. With `FENCEPOST_SOAK=1` the theme `nasty` runs twenty times, and the other tests run in their
+//! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::trials::{self, Listed, Theme};

@@ -1,4 +1,4 @@
-//! A network that cuts, or swallows.
+//! A network that cuts the lease table's connection, or swallows its bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use nix::unistd::Pid;
 
 use crate::support::{LONG, NAME, Server, impatient, locker, open, run, soon};
 
-/// The connection is cut after so many bytes, this way or that, in the middle of asking and of giving back: whatever became of it, nothing
-/// stays at the server, and the next one gets the lock.
+/// The connection is cut after a number of bytes in either direction, during a request or a release. Whatever the result,
+/// nothing remains at the server, and the next claim gets the lock.
 pub(crate) fn cut_off_anywhere() {
     run(async {
         let server = Server::start().await;
@@ -42,7 +42,8 @@ pub(crate) fn cut_off_anywhere() {
     });
 }
 
-/// Bytes vanish, one way or the other: the wait goes on over a new connection, and the old one is ended, with whatever it still had to say.
+/// Bytes disappear in one direction or the other. The wait continues over a new connection, and the old one is terminated with
+/// any pending request.
 pub(crate) fn a_black_hole() {
     run(async {
         let server = Server::start().await;
@@ -51,7 +52,7 @@ pub(crate) fn a_black_hole() {
             let proxy = server.proxy();
             let holder = locker(&server.store().await, LONG);
             let held = holder.acquire(NAME).await.unwrap();
-            // An attempt to connect into the hole is to end soon.
+            // An attempt to connect through the black hole must end soon.
             let url = format!("postgres://fencepost@{}/postgres", proxy.address());
             let store = Arc::new(PostgresTable::open(&url).await.unwrap());
             let waiter = locker(&store, LONG);
@@ -71,8 +72,8 @@ pub(crate) fn a_black_hole() {
     });
 }
 
-/// A request is on its way to a session that does not get to read it. It was given up, and the lock given back over a new connection: then the
-/// old session must not come to it any more.
+/// A request is on its way to a session that does not read it. The client gives up and releases the lock over a new connection.
+/// After that, the old session must not execute the request.
 pub(crate) fn a_stale_request() {
     run(async {
         let server = Server::start().await;

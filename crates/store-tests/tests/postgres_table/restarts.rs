@@ -1,4 +1,4 @@
-//! A server that goes and comes back, and sessions that it ends.
+//! A Postgres server with the lease table that restarts, or terminates sessions.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use fencepost::ReleaseOutcome;
 
 use crate::support::{LONG, NAME, Server, locker, pause, run, soon};
 
-/// The lock survives the crash of the server, is renewed afterwards, and those who wait keep their places, also before one that comes
-/// after the crash.
+/// The lock survives a crash of the server and is renewed afterwards. Waiters keep their places, even before a claim that
+/// arrives after the crash.
 pub(crate) fn while_held_and_wanted() {
     run(async {
         let mut server = Server::start().await;
@@ -23,7 +23,7 @@ pub(crate) fn while_held_and_wanted() {
             server.wait_for_line(place as i64 + 1).await;
         }
         server.0.restart().unwrap();
-        // Their line did not survive; they come back by themselves.
+        // Their line did not survive; the waiters join it again by themselves.
         server.wait_for_line(4).await;
         let newcomer = locker(&other, ttl);
         waiting.push(tokio::spawn(async move {
@@ -44,7 +44,7 @@ pub(crate) fn while_held_and_wanted() {
     });
 }
 
-/// The server is away when the lock is given back: that is done when it is there again.
+/// The server is away when the lock is released. The release is completed when the server is back.
 pub(crate) fn while_given_back() {
     run(async {
         let mut server = Server::start().await;
@@ -61,7 +61,7 @@ pub(crate) fn while_given_back() {
     });
 }
 
-/// An administrator ends all our sessions, again and again: nobody loses a lock or a place, and no connection is left over.
+/// An administrator terminates all our sessions repeatedly. Nobody loses a lock or a place, and no connection is left over.
 pub(crate) fn sessions_ended() {
     run(async {
         let server = Server::start().await;
@@ -86,7 +86,7 @@ pub(crate) fn sessions_ended() {
             plain
                 .does(&format!("SELECT pg_terminate_backend(pid) {ours}"))
                 .await;
-            // Those who wait connect again by themselves.
+            // Waiters reconnect by themselves.
             let after = format!(
                 "SELECT count(*) {ours} AND pid::text <> ALL (string_to_array('{before}', ' '))"
             );

@@ -1,4 +1,4 @@
-//! Users who may not do everything.
+//! Database users with limited rights on the lease table.
 
 use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, ErrorKind};
@@ -32,7 +32,7 @@ pub(crate) fn no_right_to_make_it() {
     });
 }
 
-/// What the documentation says is enough, is: everything works, waiting too.
+/// The documented rights are sufficient for everything, including waiting.
 pub(crate) fn exactly_the_rights() {
     run(async {
         let server = Server::start().await;
@@ -58,7 +58,7 @@ pub(crate) fn exactly_the_rights() {
             let next = soon("the next", waiting).await.unwrap();
             assert!(next.release().await.is_released());
         }
-        // A connection that is lost can be replaced, and the old one ended.
+        // A lost connection can be replaced, and the old one terminated.
         plain
             .does("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
             .await;
@@ -96,7 +96,7 @@ pub(crate) fn each_right_missing() {
                     .await;
             }
         }
-        // Taken away later, it is told by the request.
+        // If the right is revoked later, the request reports it.
         let store = PostgresTable::open(&as_app(&server)).await.unwrap();
         plain.does("REVOKE UPDATE ON shedlock FROM app").await;
         let error = store.try_acquire(&claim(LONG)).await.unwrap_err();

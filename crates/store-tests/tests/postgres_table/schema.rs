@@ -1,16 +1,16 @@
-//! Tables that are missing, made, or made by somebody else.
+//! The tables of the lease table: missing, created by us, or created by somebody else.
 
 use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, ErrorKind};
 
 use crate::support::{LONG, NAME, Plain, Server, claim, is, run, soon};
 
-/// The error has the statements that mend it, and they do.
+/// The error contains the statements that fix it, and they do.
 pub(crate) fn missing() {
     run(async {
         let server = Server::bare(&[]);
         let plain = server.plain().await;
-        // One after the other: each is noticed by itself.
+        // One table after the other, so that each absence is noticed.
         for gone in ["", "shedlock", "shedlock_fence", "shedlock_line"] {
             if !gone.is_empty() {
                 plain.does(&format!("DROP TABLE {gone}")).await;
@@ -30,7 +30,7 @@ pub(crate) fn missing() {
     });
 }
 
-/// The address says whether they are made. What the program says wins.
+/// The address says whether to create them. The setting of the program takes precedence.
 pub(crate) fn made_by_the_address() {
     run(async {
         let server = Server::bare(&[]);
@@ -73,7 +73,7 @@ pub(crate) fn made_by_the_address() {
     });
 }
 
-/// Programs that start together do not fail each other.
+/// Programs that start at the same time do not make each other fail.
 pub(crate) fn made_by_many_at_once() {
     run(async {
         let server = Server::bare(&[]);
@@ -93,7 +93,7 @@ pub(crate) fn made_by_many_at_once() {
     });
 }
 
-/// The table as ShedLock's own documentation has it for Postgres: with microseconds.
+/// The table from ShedLock's own documentation for Postgres, which has microseconds.
 pub(crate) fn of_shedlock_itself() {
     run(async {
         let server = Server::bare(&[]);
@@ -179,7 +179,7 @@ pub(crate) fn other_columns() {
                 .await
                 .unwrap();
         }
-        // What does not hinder anybody is left alone.
+        // Columns that do no harm are left alone.
         plain
             .does("ALTER TABLE shedlock ADD note text, ADD region text NOT NULL DEFAULT 'eu', ALTER name TYPE text")
             .await;
@@ -194,7 +194,8 @@ async fn anew(plain: &Plain) {
         .await;
 }
 
-/// In a schema of its own, under a name that is no word; a lock there and one of the same name elsewhere do not meet.
+/// The table is in a separate schema under a name that needs quoting. A lock there is independent of one with the same name
+/// elsewhere.
 pub(crate) fn somewhere_else() {
     run(async {
         let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! A server that stops answering: SIGSTOP, whatever we are doing at the moment.
+//! A Postgres server with the lease table that stops answering (SIGSTOP) during each kind of operation.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Server {
     }
 }
 
-/// While we ask: a timeout in time, which may have taken effect; and what it left is given back.
+/// During a request: it times out promptly with an unknown effect, and anything it acquired is released.
 pub(crate) fn while_acquiring() {
     run(async {
         let server = Server::start().await;
@@ -42,7 +42,8 @@ pub(crate) fn while_acquiring() {
     });
 }
 
-/// While we hold, beyond the TTL: the holder knows before the server lets somebody else in, and the next gets its turn.
+/// While a lock is held, for longer than the TTL: the holder knows before the server lets another in, and the next one is
+/// served.
 pub(crate) fn while_holding() {
     run(async {
         let server = Server::start().await;
@@ -63,7 +64,7 @@ pub(crate) fn while_holding() {
     });
 }
 
-/// While we renew, and not for as long as the TTL: nothing is lost.
+/// During a renewal, for less than the TTL: nothing is lost.
 pub(crate) fn while_renewing() {
     run(async {
         let server = Server::start().await;
@@ -83,7 +84,7 @@ pub(crate) fn while_renewing() {
     });
 }
 
-/// While we give back: the outcome is unknown, in time, and the lock is free when the server goes on.
+/// During a release: the outcome is unknown, promptly, and the lock is free when the server continues.
 pub(crate) fn while_releasing() {
     run(async {
         let server = Server::start().await;
@@ -101,7 +102,7 @@ pub(crate) fn while_releasing() {
     });
 }
 
-/// While we wait, for longer than a connection is trusted: the wait goes on, in the old place.
+/// During a wait, for longer than a connection is trusted: the wait continues in the old place.
 pub(crate) fn while_waiting() {
     run(async {
         let server = Server::start().await;

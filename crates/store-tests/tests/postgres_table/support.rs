@@ -1,4 +1,4 @@
-//! A private server, stores on it, and a session of our own that looks into the tables.
+//! A private Postgres server, stores of the lease table on it, and an independent session that inspects the tables.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ pub(crate) use fencepost_store_tests::{
 };
 use tokio_postgres::{Client, NoTls};
 
-/// How long the first in line alone may take a free lock.
+/// How long only the first in line may take a free lock.
 pub(crate) const WINDOW: Duration = Duration::from_millis(500);
-/// How often the first of a process looks, if it is told nothing.
+/// How often the first waiter of a process checks without a notification.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
-/// What a busy machine may add to what is promised.
+/// Returns the delay that a busy machine may add to what is promised.
 pub(crate) fn grace() -> Duration {
     fencepost_store_tests::grace(Duration::from_millis(700))
 }
 
-/// A server of our own.
+/// A private server.
 pub(crate) struct Server(pub(crate) fencepost_rig::Postgres);
 
 impl Server {
-    /// Without any table. What it writes need not survive the machine, only the server.
+    /// Starts a server without tables. Its data must survive a crash of the server, but not of the machine.
     pub(crate) fn bare(settings: &[&str]) -> Self {
         let settings = [&["fsync=off"], settings].concat();
         Self(fencepost_rig::Postgres::start_with(&settings).unwrap())
     }
 
-    /// With the tables.
+    /// Starts a server with the tables.
     pub(crate) async fn start() -> Self {
         let server = Self::bare(&[]);
         let builder = patient(&server.0.url()).create_table(true);
@@ -48,12 +48,12 @@ impl Server {
         open(self.0.address()).await
     }
 
-    /// A session that knows nothing of ours.
+    /// Opens a session that is independent of the store.
     pub(crate) async fn plain(&self) -> Plain {
         Plain::open(&self.0.url()).await
     }
 
-    /// Waits until so many stand in line.
+    /// Waits until this many claims are in line.
     pub(crate) async fn wait_for_line(&self, length: i64) {
         let plain = self.plain().await;
         eventually(&format!("a line of {length}"), async || {
@@ -81,7 +81,7 @@ pub(crate) async fn pause() {
     tokio::time::sleep(Duration::from_millis(3)).await;
 }
 
-/// A plain session.
+/// A session that is independent of the store.
 pub(crate) struct Plain(pub(crate) Client);
 
 impl Plain {
@@ -103,14 +103,14 @@ impl Plain {
         self.0.query_one(sql, &[]).await.expect(sql).get(0)
     }
 
-    /// Milliseconds for which the lock is still held.
+    /// Returns for how many milliseconds the lock is still held.
     pub(crate) async fn left_ms(&self) -> i64 {
         let sql = "SELECT coalesce((SELECT (extract(epoch FROM lock_until - timezone('utc', clock_timestamp())) * 1000)::bigint
             FROM shedlock WHERE name = 'stock'), 0)";
         self.number(sql).await
     }
 
-    /// Frees the lock as ShedLock does, and tells nobody.
+    /// Frees the lock as ShedLock does, without a notification.
     pub(crate) async fn frees(&self) {
         let sql = "UPDATE shedlock SET lock_until = timezone('utc', current_timestamp) WHERE name = 'stock'";
         self.does(sql).await;
@@ -127,25 +127,25 @@ impl Plain {
     }
 }
 
-/// A store at this address.
+/// Opens a store at this address.
 pub(crate) async fn open(address: SocketAddr) -> Arc<PostgresTable> {
     let url = format!("postgres://fencepost@{address}/postgres");
     Arc::new(patient(&url).open().await.unwrap())
 }
 
-/// Connecting is not what is tried: on a busy machine it may take its time.
+/// Returns a builder with a long timeout. Connecting is not what is tested, and on a busy machine it may take long.
 pub(crate) fn patient(url: &str) -> PostgresTableBuilder {
     PostgresTable::builder(url).connect_timeout(LONG / 3)
 }
 
-/// One that does not wait for long for an answer.
+/// Returns a locker with a short timeout.
 pub(crate) fn impatient(store: &Arc<PostgresTable>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store.clone()).ttl(ttl).without_hand_over();
     let builder = builder.store_timeout(Duration::from_millis(700));
     builder.build().unwrap()
 }
 
-/// The error says what it should.
+/// Asserts the kind, the effect and the text of an error.
 pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, words: &str) {
     let text = error.to_string();
     assert_eq!((error.kind(), error.effect()), (kind, effect), "{text}");

@@ -1,4 +1,4 @@
-//! A child that takes and uses the lock as it is told.
+//! A child that follows orders to acquire, use and release the lock.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::task::JoinHandle;
 
 use crate::script::{Granted, Looked, NAME, Order, Report, boot_ns, orders, say, wall_s};
 
-/// How long the work of a holder rests between two steps.
+/// The pause between two steps of a working holder.
 pub(crate) const STEP_PAUSE: Duration = Duration::from_millis(50);
 
-/// What makes one actor differ from another.
+/// The part of an actor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) label: String,
@@ -27,7 +27,7 @@ pub(crate) struct Part {
     pub(crate) keep_alive: bool,
 }
 
-/// Does what it is told until it is told to end.
+/// Follows orders until it is told to end.
 pub(crate) fn play(part: &Part) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -71,7 +71,7 @@ impl Actor {
         }
     }
 
-    /// What there is to say about it, if anything yet.
+    /// Executes an order and returns a report, if there is anything to report yet.
     async fn follow(&mut self, order: Order) -> Option<Report> {
         Some(match order {
             Order::Acquire => self.acquire().await,
@@ -120,7 +120,7 @@ impl Actor {
     }
 }
 
-/// Steps, each told as it is taken, for as long as the lock is held.
+/// Takes and reports steps for as long as the lock is held.
 async fn work(guard: Guard) {
     let steps = async {
         loop {

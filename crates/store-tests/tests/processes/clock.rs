@@ -1,8 +1,7 @@
 //! Processes whose wall clock is set back or forward while they hold or wait.
 //!
-//! libfaketime, preloaded into a child, changes the wall time of that child alone, whenever the file with its offset
-//! changes. The child says what its clocks show, so that each test knows that the wall clock really was changed and the
-//! boot clock was not.
+//! libfaketime, preloaded into a child, changes the wall time of that child alone, whenever the file with its offset changes.
+//! The child reports its clocks, so each test knows that the wall clock really was changed and the boot clock was not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use crate::stage::{Performer, Stage, wait_for};
 
 const GRACE: Duration = Duration::from_secs(5);
 const TWO_HOURS_S: i64 = 2 * 60 * 60;
-/// How far apart two readings of the same wall clock may be here.
+/// How far apart two readings of the same wall clock may be.
 const NEAR_S: i64 = 60;
 
 /// The wall clock of one child.
@@ -33,7 +32,7 @@ impl WallClock {
         clock
     }
 
-    /// Moves it away from the true time by an offset such as `-2h`.
+    /// Sets its offset from the true time, such as `-2h`.
     fn set(&self, offset: &str) {
         let new = self.offset.with_extension("new");
         fs::write(&new, offset).unwrap();
@@ -51,10 +50,10 @@ impl WallClock {
     }
 }
 
-/// Starts a child with a wall clock of its own.
+/// Starts a child with its own wall clock.
 fn start(role: Role, clock: &WallClock, library: &str) -> Performer {
     let mut child = Performer::start(role, &clock.environment(library));
-    // The library removes these itself, but not from a child that is killed because a test fails.
+    // libfaketime removes these files itself, but not for a child that is killed because a test fails.
     let pid = child.pid();
     let files = ["sem.faketime_sem", "faketime_shm"].map(|file| format!("/dev/shm/{file}_{pid}"));
     child.cleans_up(files.map(PathBuf::from).to_vec());
@@ -67,7 +66,7 @@ fn path(path: &Path) -> String {
         .to_owned()
 }
 
-/// The library that changes the time of multi-threaded programs, as its own launcher names it.
+/// Returns the version of libfaketime for multi-threaded programs, as its own launcher names it.
 fn library() -> String {
     let mut launcher = Command::new("faketime");
     launcher.args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]);
@@ -78,7 +77,7 @@ fn library() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// The child's wall clock is off by so much, and its boot clock is everybody's.
+/// Checks that the child's wall clock has this offset and that its boot clock is unchanged.
 fn witness(child: &mut Performer, offset_s: i64) -> bool {
     let (before_ns, wall_s) = (boot_ns(), wall_s());
     let looked = child.look();
@@ -155,7 +154,7 @@ pub(crate) fn a_lease_is_kept_alive() {
     let held = holder.acquire();
     waiter.order(Order::Acquire);
     stage.wait_for_line(&["waiter"]);
-    // Back and forth, for longer than a lease without renewal would last.
+    // Back and forth, for longer than a lease would last without renewal.
     for (offset, offset_s) in [
         ("-2h", -TWO_HOURS_S),
         ("+2h", TWO_HOURS_S),
@@ -206,7 +205,7 @@ pub(crate) fn no_update_is_lost() {
                     .for_each(|offset| clock.set(offset));
             }
         });
-        // Also when this panics.
+        // Dropped even if this panics.
         let _counting = counting;
         exclusion::count_together(counters);
     });

@@ -1,4 +1,4 @@
-//! Many processes add to one number in a plain file, which only the lock protects.
+//! Mutual exclusion of many processes that add to one number in a plain file, which only the lock protects.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -17,12 +17,12 @@ use crate::stage::{Performer, Stage};
 const PROCESSES: usize = 8;
 const ADDITIONS: usize = 500;
 
-/// What one counter does.
+/// The part of a counter.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) locks: PathBuf,
     pub(crate) number: PathBuf,
-    /// Every hold appends its fence here, so that the order of lines is the order of holds.
+    /// Every hold appends its fence to this file, so the order of lines is the order of holds.
     pub(crate) log: PathBuf,
     pub(crate) tasks: usize,
     pub(crate) additions_per_task: usize,
@@ -54,7 +54,7 @@ impl Part {
         fs::write(&self.number, (number + 1).to_string()).unwrap();
     }
 
-    /// All additions arrived, and the fences grew from hold to hold. Returns the number of leases.
+    /// Checks that no addition was lost and that fences increased from hold to hold. Returns the number of leases.
     pub(crate) fn check(&self, additions: usize) -> usize {
         let number = fs::read_to_string(&self.number).unwrap();
         assert_eq!(number, additions.to_string(), "updates were lost");
@@ -70,7 +70,7 @@ impl Part {
     }
 }
 
-/// The child: its own locker with default settings, shared by its tasks.
+/// Plays the child: a locker with default settings, shared by its tasks.
 pub(crate) fn play(part: Part) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -121,7 +121,7 @@ pub(crate) fn count_together(mut counters: Vec<Performer>) -> Duration {
 
 pub(crate) fn no_update_is_lost() {
     for run in 1..=runs() {
-        // In every other run tasks of one process hand the lock to each other.
+        // In every other run, tasks of one process hand the lock to each other.
         let tasks = if run % 2 == 0 { 5 } else { 1 };
         let stage = Stage::new();
         let part = Part::new(&stage, tasks, ADDITIONS);

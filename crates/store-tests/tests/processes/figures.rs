@@ -1,6 +1,6 @@
-//! Figures of a loop, and how they are shown.
+//! Collects one measurement per run of a loop and formats their median and range.
 
-/// Milliseconds, or whatever else a loop measures once per run.
+/// Measurements of a loop, one per run.
 #[derive(Debug, Default)]
 pub(crate) struct Figures(Vec<f64>);
 

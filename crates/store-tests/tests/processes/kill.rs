@@ -1,4 +1,4 @@
-//! Processes that are killed: a holder, and one that waits first in line.
+//! Processes that are killed while they hold the lock or wait first in line.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::script::{Order, Role, boot_ns, ns};
 use crate::stage::{Performer, Stage, wait_for};
 
 const TTL: Duration = Duration::from_secs(2);
-/// What may come on top of the rest of a TTL. Generous: it bounds liveness and measures nothing.
+/// The delay that is allowed in addition to the rest of a TTL. It is generous: it bounds liveness and measures nothing.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What one killed holder cost.
+/// The cost of one killed holder.
 struct Cost {
     kill_to_grant_ns: u64,
-    /// `None`: the lease was over before the test could ask the store for its end.
+    /// The rest of the lease; `None` if it was over before the test could look it up.
     rest_ns: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ fn kill_a_holder(keep_alive: bool, lease_used: Duration) -> Cost {
 
     let killed_ns = boot_ns();
     holder.kill();
-    // It is dead: nobody renews this lease any more.
+    // The holder is dead, so this lease is not renewed any more.
     let end_ns = stage.lease_end_ns("holder");
     let next = waiter.granted(TTL + GRACE);
 
@@ -76,9 +76,10 @@ fn kill_a_holder(keep_alive: bool, lease_used: Duration) -> Cost {
     );
     let kill_to_grant_ns = next.granted_ns - killed_ns;
     assert!(kill_to_grant_ns <= ns(TTL + GRACE), "{kill_to_grant_ns} ns");
-    let not_before_ns = match keep_alive {
-        true => end_ns,
-        false => Some(held.asked_ns + ns(TTL)),
+    let not_before_ns = if keep_alive {
+        end_ns
+    } else {
+        Some(held.asked_ns + ns(TTL))
     };
     if let Some(not_before_ns) = not_before_ns.max(end_ns) {
         assert!(
@@ -93,7 +94,7 @@ fn kill_a_holder(keep_alive: bool, lease_used: Duration) -> Cost {
     }
 }
 
-/// The TTL is long: only a line that passes over the dead serves the second one soon.
+/// The TTL is long. The second waiter is served soon only if the line skips dead waiters.
 pub(crate) fn a_waiter() {
     const LONG_TTL: Duration = Duration::from_secs(60);
     const SOON: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
-//! Real processes on one lock: counting together, killed, stopped, with a clock set back, with a runtime taken away.
+//! Tests with real processes on one lock: counting together, killed, stopped, with a changed clock, and without their runtime.
 //!
-//! This program is also every child it starts: a role in the environment makes it play that instead of testing.
-//! With `FENCEPOST_SOAK=1` the loops are long. Figures are printed either way; only generous bounds are asserted.
+//! This program is also the program of every child: a role in the environment makes it play that role instead of testing. With
+//! `FENCEPOST_SOAK=1` the loops are long. Measurements are printed in both cases; only generous bounds are asserted.
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::is_soak;
@@ -40,7 +40,7 @@ fn main() {
     }
 }
 
-/// How often a loop runs.
+/// Returns how often a loop runs.
 fn runs() -> usize {
     if is_soak() { 20 } else { 2 }
 }

@@ -1,4 +1,4 @@
-//! A holder that is stopped beyond its TTL, while another process takes the lock, and then wakes up.
+//! A holder that is stopped for longer than its TTL, while another process takes the lock, and then continues.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::stage::{LONG, Performer, Stage, wait_for};
 const TTL: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What one pause showed.
+/// The result of one pause.
 struct Pause {
     lasted_ns: u64,
     waking_to_stop_ns: u64,
@@ -23,7 +23,7 @@ struct Pause {
 pub(crate) fn a_stopped_holder_is_shut_out() {
     let (mut lasted, mut stops, mut steps) = <(Figures, Figures, usize)>::default();
     for run in 1..=runs() {
-        // A read by the new holder must be enough to shut out the old one's writes.
+        // A read by the new holder must be enough to shut out the old holder's writes.
         let first_use = if run % 2 == 1 {
             Order::Read
         } else {
@@ -64,7 +64,7 @@ fn pause_a_holder(first_use: Order) -> Pause {
 
     wait_for("its TTL to be over", || boot_ns() > stopped_ns + ns(TTL));
 
-    // The first things it finds when it wakes up.
+    // The first orders it finds when it continues.
     old.order(Order::Write(11));
     old.order(Order::Read);
     old.order(Order::Look);
@@ -96,15 +96,16 @@ fn pause_a_holder(first_use: Order) -> Pause {
     }
 }
 
-/// Stops a working child between two of its steps and outside a transaction. Returns when, and how many steps it took.
+/// Stops a working child between two of its steps and outside of a transaction. Returns when, and how many steps it took.
 ///
-/// A child stopped *within* a step goes on with that step when it wakes up, which no lock can prevent; and one stopped
-/// within a transaction keeps everybody out of the file. Neither is what this is about, so then it is let go again.
+/// A child that is stopped *within* a step completes that step when it continues, which no lock can prevent. One that is
+/// stopped within a transaction locks everybody out of the file. This test is about neither, so it continues such a child and
+/// tries again.
 fn stop_at_rest(stage: &Stage, child: &mut Performer) -> (u64, usize) {
     let probe = Connection::open(stage.locks()).unwrap();
     probe.busy_timeout(Duration::from_millis(100)).unwrap();
     let mut steps = 0;
-    // Some renewals happen before.
+    // Lets some renewals happen first.
     let work_until_ns = boot_ns() + ns(TTL);
     loop {
         let Report::Step { at_ns } = child.hear(LONG) else {
@@ -124,7 +125,8 @@ fn stop_at_rest(stage: &Stage, child: &mut Performer) -> (u64, usize) {
     }
 }
 
-/// Everything it says on waking: refused twice, lost, and stopped without a further step. Returns when it stopped.
+/// Checks the reports after the child continues: two refusals, the loss, and a stop without a further step. Returns when it
+/// stopped.
 fn check_what_it_did(old: &mut Performer, stopped_ns: u64, held: Granted, taken: Granted) -> u64 {
     let (mut refusals, mut lost, mut stop_ns) = (0, false, None);
     while refusals < 2 || !lost || stop_ns.is_none() {
@@ -148,7 +150,7 @@ fn check_what_it_did(old: &mut Performer, stopped_ns: u64, held: Granted, taken:
     stop_ns.unwrap()
 }
 
-/// Uses the fenced register: the value there, or the refusal as it was told.
+/// Uses the fenced register. Returns its value, or the refusal.
 fn used(actor: &mut Performer, order: Order) -> Result<i64, String> {
     actor.order(order);
     match actor.hear(LONG) {

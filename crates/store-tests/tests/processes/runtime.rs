@@ -1,4 +1,4 @@
-//! Guards that outlive the runtime they were made in.
+//! Guards that outlive the runtime in which they were created.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use crate::stage::{LONG, Performer, Stage, wait_for};
 const TTL: Duration = Duration::from_secs(3);
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where the children of these tests find the locks.
+/// The part of these children: where to find the locks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) locks: PathBuf,
@@ -34,14 +34,14 @@ fn locker(locks: &Path, ttl: Duration) -> Locker {
     Locker::builder(store).ttl(ttl).build().unwrap()
 }
 
-/// Takes the lock with a fresh locker: it is free at the latest when a TTL and some grace have passed.
+/// Returns whether a new locker gets the lock within this time.
 fn is_free_in_time(locks: &Path, name: &str, within: Duration) -> bool {
     let locker = locker(locks, TTL);
     let taken = runtime().block_on(locker.acquire_within(name, within));
     taken.unwrap().is_some()
 }
 
-/// In a process of its own, so that a panic in whichever thread shows on its standard error.
+/// Runs in a separate process, so that a panic in any thread shows on its standard error.
 pub(crate) fn freed_with_guards_alive() {
     let stage = Stage::new();
     let part = Part {
@@ -50,7 +50,7 @@ pub(crate) fn freed_with_guards_alive() {
     Performer::start_silent(Role::Freed(part), &[]).has_ended_well(LONG);
 }
 
-/// The child: a runtime with guards and waiters everywhere is dropped, and the same locker used in the next one.
+/// Plays the child: drops a runtime with guards and waiters, and uses the same locker in the next runtime.
 pub(crate) fn lose_the_runtime(part: &Part) {
     let locker = locker(&part.locks, TTL);
     let (first, second) = (runtime(), runtime());
@@ -79,12 +79,12 @@ pub(crate) fn lose_the_runtime(part: &Part) {
             let taken = locker.acquire_within(name, TTL + GRACE).await.unwrap();
             assert!(taken.is_some(), "{name} is left for ever");
         }
-        // The second runtime renews what was taken in the first.
+        // The second runtime renews what was acquired in the first.
         tokio::time::sleep_until((kept_since + TTL + TTL / 2).into()).await;
         assert!(kept.release().await.is_released());
     });
 
-    // With no runtime at all, a guard knows by itself when it is over.
+    // Without any runtime, a guard still knows when it has expired.
     let alone = second.block_on(locker.acquire("alone")).unwrap();
     drop(second);
     wait_for("the end of a lease nobody renews", || alone.is_lost());
@@ -98,7 +98,7 @@ fn spawn_waiter(runtime: &Runtime, locker: &Locker, name: &'static str) {
     runtime.spawn(async move { locker.acquire(name).await });
 }
 
-/// What is left behind by a process that ends in order is free when its TTL is over.
+/// A lock that is left by a process that exits normally is free when its TTL is over.
 pub(crate) fn a_process_ends_with_a_guard_alive() {
     let stage = Stage::new();
     let part = Part {
@@ -108,7 +108,7 @@ pub(crate) fn a_process_ends_with_a_guard_alive() {
     assert!(is_free_in_time(&stage.locks(), NAME, TTL + GRACE));
 }
 
-/// The child: locker and runtime go, and the guard is never dropped.
+/// Plays the child: locker and runtime are dropped, but the guard never is.
 pub(crate) fn quit_with_a_guard_alive(part: &Part) {
     static GUARD: OnceLock<Guard> = OnceLock::new();
     let runtime = runtime();
@@ -118,7 +118,7 @@ pub(crate) fn quit_with_a_guard_alive(part: &Part) {
     say(&Report::Ready);
 }
 
-/// The TTL is long: only a release makes the lock free soon.
+/// The TTL is long. The lock is free soon only if it is released.
 pub(crate) fn a_guard_dropped_on_a_plain_thread() {
     let stage = Stage::new();
     let runtime = runtime();

@@ -1,4 +1,4 @@
-//! What the test and its children say to each other, one line of JSON each.
+//! The messages between the process tests and their children, one line of JSON each.
 
 use std::io::BufRead;
 use std::time::{Duration, SystemTime};
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{actor, exclusion, runtime};
 
-/// Names the part that a child plays.
+/// The variable with the part that a child plays.
 pub(crate) const ROLE_VARIABLE: &str = "FENCEPOST_PROCESSES_ROLE";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
-    /// Takes and uses the lock as it is told.
+    /// Follows orders to acquire and use the lock.
     Actor(actor::Part),
     /// Adds to a shared number under the lock.
     Counter(exclusion::Part),
     /// Loses its runtime while it holds locks.
     Freed(runtime::Part),
-    /// Ends while it holds a lock.
+    /// Exits while it holds a lock.
     Quitter(runtime::Part),
 }
 
 impl Role {
-    /// `None` in the process that tests.
+    /// Returns the role of this process; `None` in the process that runs the tests.
     pub(crate) fn of_this_process() -> Option<Self> {
         let role = std::env::var(ROLE_VARIABLE).ok()?;
         Some(serde_json::from_str(&role).expect("a role this program knows"))
@@ -40,12 +40,12 @@ impl Role {
     }
 }
 
-/// What the test wants of a child.
+/// An order from the test to a child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Start counting.
     Go,
-    /// Take the lock, however long that takes.
+    /// Acquire the lock, however long that takes.
     Acquire,
     /// Take a step every [`actor::STEP_PAUSE`] for as long as the lock is held.
     Work,
@@ -53,15 +53,15 @@ pub(crate) enum Order {
     Write(i64),
     /// Read the fenced register.
     Read,
-    /// Say what the clocks show and whether the lock is lost.
+    /// Report what the clocks show and whether the lock is lost.
     Look,
-    /// Give the lock back.
+    /// Release the lock.
     Release,
-    /// Come to an end.
+    /// Exit.
     End,
 }
 
-/// What a child has to say. Moments are nanoseconds of the boot clock, which all processes of a machine share.
+/// A report from a child. Times are nanoseconds of the boot clock, which all processes of a machine share.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
     Ready,
@@ -69,12 +69,12 @@ pub(crate) enum Report {
     Step {
         at_ns: u64,
     },
-    /// The work was stopped, because the lock was lost.
+    /// The work stopped because the lock was lost.
     Stopped {
         at_ns: u64,
         reason: String,
     },
-    /// The register let it in, and this is the value there now.
+    /// The register accepted the access. Contains its current value.
     Admitted(i64),
     Refused {
         offered: i64,
@@ -88,9 +88,9 @@ pub(crate) enum Report {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Granted {
     pub(crate) fence: i64,
-    /// Before the store was asked.
+    /// The time before the store was asked.
     pub(crate) asked_ns: u64,
-    /// After it had answered.
+    /// The time after the store answered.
     pub(crate) granted_ns: u64,
 }
 
@@ -101,12 +101,12 @@ pub(crate) struct Looked {
     pub(crate) is_lost: bool,
 }
 
-/// Tells the test something.
+/// Sends a report to the test.
 pub(crate) fn say(report: &Report) {
     println!("{}", serde_json::to_string(report).unwrap());
 }
 
-/// The orders of the test, as they come. Blocks; ends when the test lets go of this process.
+/// Returns the orders of the test as they arrive. Blocks, and ends when the test closes the input.
 pub(crate) fn orders() -> impl Iterator<Item = Order> {
     let lines = std::io::stdin().lock().lines().map_while(Result::ok);
     lines.map(|line| serde_json::from_str(&line).unwrap())
@@ -116,7 +116,7 @@ pub(crate) fn boot_ns() -> u64 {
     fencepost_store_tests::now().as_nanos()
 }
 
-/// Seconds since 1970 on the clock that people can set.
+/// Returns the seconds since 1970 on the wall clock, which can be set.
 pub(crate) fn wall_s() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     i64::try_from(since.unwrap().as_secs()).unwrap()

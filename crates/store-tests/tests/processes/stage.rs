@@ -1,4 +1,4 @@
-//! The test's side: starts children, speaks with them, and looks at the store they share.
+//! The test's side of the process tests: starts children, talks to them, and inspects the shared store.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,9 +14,9 @@ use tokio::runtime::Runtime;
 use crate::actor;
 use crate::script::{Granted, Looked, NAME, Order, ROLE_VARIABLE, Report, Role, boot_ns, ns};
 
-/// One file of locks, and what is needed to look at it.
+/// A file of locks, and a store to inspect it.
 pub(crate) struct Stage {
-    // Closed before the folder goes.
+    // Closed before the folder is removed.
     store: Sqlite,
     runtime: Runtime,
     folder: TempDir,
@@ -42,7 +42,7 @@ impl Stage {
         self.path("locks.db")
     }
 
-    /// The part of an actor here; its lease is renewed while it lives.
+    /// Returns the part of an actor whose lease is renewed while it lives.
     pub(crate) fn part(&self, label: &str, ttl: Duration) -> actor::Part {
         actor::Part {
             label: label.to_owned(),
@@ -63,8 +63,8 @@ impl Stage {
         record.unwrap_or_else(|| Record::new(None, Vec::new()))
     }
 
-    /// The moment of the boot clock before which the lease of the holder with this label does not end, as the store has it.
-    /// `None`: it holds no longer.
+    /// Returns the earliest time of the boot clock at which the lease of the holder with this label ends, according to the
+    /// store. `None` if it no longer holds the lock.
     pub(crate) fn lease_end_ns(&self, label: &str) -> Option<u64> {
         let looked_ns = boot_ns();
         let holder = self
@@ -74,7 +74,7 @@ impl Stage {
         Some(looked_ns + ns(holder.ttl_left.expect("a lease that ends")))
     }
 
-    /// Waits until exactly these wait at the store, in this order.
+    /// Waits until exactly these labels are in line, in this order.
     pub(crate) fn wait_for_line(&self, labels: &[&str]) {
         wait_for("the line", || {
             let waiting = self.record().waiting;
@@ -86,7 +86,7 @@ impl Stage {
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -99,7 +99,7 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 pub(crate) struct Performer {
     child: Child,
     feed: Feed,
-    // After the child: removed when it is no more.
+    // Dropped after the child, so that the files are removed once it is gone.
     litter: Litter,
 }
 
@@ -117,18 +117,18 @@ impl Drop for Litter {
 }
 
 impl Performer {
-    /// Starts it, and waits until it is ready.
+    /// Starts the child and waits until it is ready.
     pub(crate) fn start(role: Role, environment: &[(&str, String)]) -> Self {
         let mut performer = Self::start_silent(role, environment);
         assert!(matches!(performer.hear(LONG), Report::Ready));
         performer
     }
 
-    /// Starts one that says nothing when it is ready.
+    /// Starts a child that does not report when it is ready.
     pub(crate) fn start_silent(role: Role, environment: &[(&str, String)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.env(ROLE_VARIABLE, serde_json::to_string(&role).unwrap());
-        // Only the last lines are kept, and they are to say what happened rather than where.
+        // Only the last lines are kept. They should say what happened, rather than where.
         command.env("RUST_BACKTRACE", "0");
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         let (feed, ears) = feed();
@@ -144,7 +144,7 @@ impl Performer {
         self.child.pid()
     }
 
-    /// Sees to it that these files do not outlive it.
+    /// Removes these files when the child is gone.
     pub(crate) fn cleans_up(&mut self, files: Vec<PathBuf>) {
         self.litter = Litter(files);
     }
@@ -153,7 +153,7 @@ impl Performer {
         self.child.send(&order).unwrap();
     }
 
-    /// What it says next.
+    /// Returns its next report.
     pub(crate) fn hear(&mut self, within: Duration) -> Report {
         match self.feed.next(within).map(|heard| heard.said) {
             Ok(Said::Line(line)) => serde_json::from_str(&line).expect(&line),
@@ -171,7 +171,7 @@ impl Performer {
         self.child.last_words().join("\n")
     }
 
-    /// Whether it has said nothing that was not heard yet.
+    /// Returns whether all its reports have been read.
     pub(crate) fn is_silent(&self) -> bool {
         self.feed.next(Duration::ZERO).is_err()
     }
@@ -204,12 +204,12 @@ impl Performer {
         }
     }
 
-    /// Kills it, and returns when it is no more.
+    /// Kills the child and waits until it is gone.
     pub(crate) fn kill(mut self) {
         kill(&mut self.child);
     }
 
-    /// Stops it, and returns when it stands still.
+    /// Stops the child and waits until it is stopped.
     pub(crate) fn stop(&self) {
         stop(&self.child);
     }
@@ -218,13 +218,13 @@ impl Performer {
         wake(&self.child);
     }
 
-    /// Lets it end by itself, and checks that nothing went wrong in any of its threads.
+    /// Lets the child exit by itself, and checks that none of its threads panicked.
     pub(crate) fn end(mut self) {
         self.order(Order::End);
         self.has_ended_well(LONG);
     }
 
-    /// Waits for its end, and checks that nothing went wrong in any of its threads.
+    /// Waits for the child to exit, and checks that none of its threads panicked.
     pub(crate) fn has_ended_well(mut self, within: Duration) {
         let status = self.child.wait(within).expect("a child that ends in time");
         let words = self.child.last_words();

@@ -1,4 +1,4 @@
-//! Children on Redis: where they find it, and what only they do.
+//! Children of the Redis tests, including counters for the storm.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::support::{CLAIM_LEASE, NAME, Server};
 pub(crate) type Part = actor::Part<At>;
 pub(crate) type Task = actor::Task<Count>;
 
-/// The address of a server, which has a fenced number, too.
+/// The address of a server, which also has a fenced number.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct At(pub(crate) String);
 
-/// So many tasks take the lock again and again, and add to the fenced number under it, until the child is told to end.
+/// This many tasks repeatedly acquire the lock and add to the fenced number, until the child is told to end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Count {
     pub(crate) tasks: usize,
@@ -47,8 +47,8 @@ impl Opener for At {
     }
 }
 
-/// A holder that is killed costs the rest of its lease. That is a claim's lease, unless a slow machine made it hold for so long
-/// that it was renewed: not what is tried here.
+/// A killed holder costs the rest of its lease. That is a claim lease, unless a slow machine made it hold for so long that it
+/// was renewed, which is not tested here.
 pub(crate) fn free_if_long_held<'a>(server: &Server, dead: impl IntoIterator<Item = &'a Child>) {
     let mut plain = server.plain();
     let left = plain.number(&["PTTL", NAME]);

@@ -1,4 +1,4 @@
-//! A wait that is given up while its grant is on the way.
+//! Waits on Redis that are dropped while their grant is on its way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use fencepost_rig::{Direction, Fate};
 
 use crate::support::{LONG, NAME, Server, grants, locker, open, polled, run, soon};
 
-/// At every await, from the first to the last, and with the grant sent but not received: when the cancellation was answered,
-/// the lock is the waiter's no longer, and it stands in no line.
+/// Drops the wait at every await, and also when the grant was sent but not received. Once the cancellation is answered, the
+/// waiter neither has the lock nor is in line.
 pub(crate) fn with_the_grant_in_flight() {
     run(async {
         let server = Server::start();
@@ -48,12 +48,12 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Gives up after so many polls, or right after the lock was handed to it. Whether it was done before.
+    /// Drops the wait after this many polls, or right after the lock was handed to it. Returns whether it completed first.
     async fn cancel(&self, polls: usize, in_flight: bool) -> bool {
         let waiter = locker(self.store, LONG);
         let held = soon("the lock", self.holder.acquire(NAME)).await.unwrap();
         let mut waiting = Box::pin(polled(polls, waiter.acquire(NAME)));
-        // It stands in line, if it gets that far; then the lock is handed on.
+        // It joins the line, if it gets that far. Then the lock is handed on.
         let early = tokio::select! {
             done = &mut waiting => Some(done),
             () = self.server.wait_for_line(NAME, 1) => None,

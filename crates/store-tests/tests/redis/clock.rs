@@ -1,4 +1,4 @@
-//! A server whose clock is set, while locks are held and wanted.
+//! A Redis server whose clock is changed while locks are held and wanted.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ use crate::support::{LONG, NAME, Server, eventually, kept_for, locker, run, soon
 const HOUR: i64 = 3600;
 const TTL: Duration = Duration::from_secs(3);
 
-/// A server, and the file that says by how many seconds its clock is off.
+/// A server, and the file with the offset of its clock in seconds.
 struct Clocked {
     server: Server,
     off_by: File,
@@ -22,7 +22,7 @@ struct Clocked {
 }
 
 impl Clocked {
-    /// `faketime` cannot be loaded into a server with jemalloc, so this brings its own few lines.
+    /// `faketime` cannot be loaded into a server with jemalloc, so this compiles a small library of its own.
     fn start() -> Self {
         let folder = folder().unwrap();
         let [library, file] = ["clock.so", "off_by"].map(|name| folder.path().join(name));
@@ -66,7 +66,7 @@ impl Clocked {
     }
 }
 
-/// So many wait, one after the other.
+/// Makes this many claims wait, one after the other.
 async fn line_up(server: &Server, locker: &Locker, count: i64) -> Vec<JoinHandle<Guard>> {
     let mut waiting = Vec::new();
     let before = server.in_line(NAME);
@@ -80,7 +80,7 @@ async fn line_up(server: &Server, locker: &Locker, count: i64) -> Vec<JoinHandle
     waiting
 }
 
-/// They are served in this order, each with a larger fence than the one before.
+/// Checks that they are served in this order, each with a larger fence than the previous one.
 async fn are_served(waiting: Vec<JoinHandle<Guard>>, mut last: Fence) -> Fence {
     for waiting in waiting {
         let guard = soon("a turn", waiting).await.unwrap();
@@ -91,8 +91,8 @@ async fn are_served(waiting: Vec<JoinHandle<Guard>>, mut last: Fence) -> Fence {
     last
 }
 
-/// An hour forward ends every lease there and then. The holder is told at its next renewal, those who wait are served, and
-/// when the clock is set right again fences still rise.
+/// An hour forward ends every lease at once. The holder is notified at its next renewal, waiters are served, and fences still
+/// increase when the clock is set right again.
 pub(crate) fn an_hour_forward() {
     run(async {
         let stage = Clocked::start();
@@ -109,7 +109,7 @@ pub(crate) fn an_hour_forward() {
         assert_eq!(lost.reason(), LostReason::Gone);
         let mut fences = vec![held.fence()];
         drop(held);
-        // The line expired as well: who comes back first goes first.
+        // The line expired as well, so the first to come back goes first.
         let turns = waiting.into_iter().map(|waiting| async {
             let guard = soon("a turn", waiting).await.unwrap();
             let fence = guard.fence();
@@ -129,8 +129,8 @@ pub(crate) fn an_hour_forward() {
     });
 }
 
-/// An hour back makes nothing end: the holder keeps its lock and gives it back, those who wait keep their places, and nobody
-/// who comes later overtakes them, though its ticket shows an earlier time.
+/// An hour back ends nothing. The holder keeps its lock and releases it, waiters keep their places, and a later claim does not
+/// overtake them although its ticket has an earlier time.
 pub(crate) fn an_hour_back() {
     run(async {
         let stage = Clocked::start();
@@ -164,7 +164,7 @@ pub(crate) fn an_hour_back() {
     });
 }
 
-/// A clock that was in a far century for a moment does not use up the fences for good.
+/// A clock that was centuries ahead for a moment does not use up the fences for good.
 pub(crate) fn centuries_forward() {
     run(async {
         let stage = Clocked::start();

@@ -1,4 +1,4 @@
-//! Connections that break at the worst moment.
+//! Connections to Redis that break at the worst moment.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::support::{
     LONG, NAME, SOON, Server, contains, eventually, kept_for, locker, open, run, soon,
 };
 
-/// A question that the network held back reaches the server on the old connection, after its owner has given up, made
-/// a new connection and left by it. It must come to nothing: nobody would ever release what it takes.
+/// The network delays a request, which reaches the server on the old connection after its owner has given up, reconnected and
+/// left. It must have no effect: nobody would ever release what it acquires.
 pub(crate) fn a_stale_acquire_comes_to_nothing() {
     run(async {
         let server = Server::start();
         let proxy = server.proxy();
         let store = open(proxy.address()).await;
-        // The server knows the scripts: each request is one message.
+        // The server knows the scripts, so each request is one message.
         let locker = locker(&store, LONG);
         drop(soon("a first lock", locker.acquire(NAME)).await.unwrap());
         server.is_clean().await;
@@ -26,9 +26,10 @@ pub(crate) fn a_stale_acquire_comes_to_nothing() {
             let held_back = Mutex::new(false);
             move |message| {
                 let mut held_back = held_back.lock().unwrap();
-                match contains(message, "EVALSHA") && !std::mem::replace(&mut held_back, true) {
-                    true => Fate::Late(Proxy::FOREVER),
-                    false => Fate::Pass,
+                if contains(message, "EVALSHA") && !std::mem::replace(&mut held_back, true) {
+                    Fate::Late(Proxy::FOREVER)
+                } else {
+                    Fate::Pass
                 }
             }
         });
@@ -41,7 +42,7 @@ pub(crate) fn a_stale_acquire_comes_to_nothing() {
             before,
             "it has left"
         );
-        // Now it comes. If it were carried out, that would be before the answers to what is asked later.
+        // Now the request arrives. If it were executed, that would be before the answers to later requests.
         let passed = proxy.counts().to_server.messages;
         proxy.heal();
         drop(store);
@@ -65,7 +66,7 @@ fn closed(server: &Server) -> bool {
         .contains("name=fencepost")
 }
 
-/// Before a new connection asks for anything, it makes the server end the old one.
+/// Before a new connection sends any request, it makes the server end the old one.
 pub(crate) fn the_old_one_is_killed_first() {
     run(async {
         let server = Server::start();
@@ -80,7 +81,7 @@ pub(crate) fn the_old_one_is_killed_first() {
         });
         proxy.cut();
         let locker = locker(&store, LONG);
-        // The first may find the connection broken under its hands.
+        // The first request may find that the connection has just broken.
         let guard = match soon("an answer", locker.acquire(NAME)).await {
             Ok(guard) => guard,
             Err(error) => {
@@ -102,7 +103,7 @@ pub(crate) fn the_old_one_is_killed_first() {
     });
 }
 
-/// What the server calls our connection.
+/// Returns the server's id of our connection.
 fn our_id(server: &Server) -> String {
     let clients = server.plain().text(&["CLIENT", "LIST"]).unwrap();
     let ours = clients.lines().find(|line| line.contains("name=fencepost"));
@@ -113,14 +114,14 @@ fn our_id(server: &Server) -> String {
     id.unwrap().to_owned()
 }
 
-/// The answer to a release is lost, and it is sent again when a successor holds the lock: whom it must not touch.
+/// The answer to a release is lost, and it is sent again when a successor holds the lock. The successor must keep it.
 pub(crate) fn a_release_is_resent() {
     run(async {
         let server = Server::start();
         let proxy = server.proxy();
         let first = locker(&open(proxy.address()).await, LONG);
         let second = locker(&server.store().await, LONG);
-        // The server knows the scripts: the release is one message.
+        // The server knows the scripts, so the release is one message.
         assert!(
             first
                 .acquire(NAME)
@@ -160,7 +161,7 @@ pub(crate) fn a_release_is_resent() {
     });
 }
 
-/// A road so long that connecting anew takes longer than one renewal may: the lock is kept all the same.
+/// Latency is so high that reconnecting takes longer than one renewal may. The lock is kept nevertheless.
 pub(crate) fn a_long_road_does_not_lose_a_lock() {
     run(async {
         let server = Server::start();
@@ -184,8 +185,8 @@ pub(crate) fn a_long_road_does_not_lose_a_lock() {
     });
 }
 
-/// The connection becomes a black hole just after it was made anew, while a waiter asks for its place: it must not wait
-/// there for ever.
+/// The connection becomes a black hole just after a reconnect, while a waiter asks for its place. It must not wait there for
+/// ever.
 pub(crate) fn a_black_hole_while_asking_again() {
     run(async {
         let server = Server::start();
@@ -195,12 +196,13 @@ pub(crate) fn a_black_hole_while_asking_again() {
         let held = holder.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
         server.wait_for_signs(NAME, 1).await;
-        // On the next connection, questions vanish.
+        // Requests on the next connection disappear.
         proxy.cut();
         proxy.judge(Direction::ToServer, |message| {
-            match contains(message, "EVAL") {
-                true => Fate::Lose,
-                false => Fate::Pass,
+            if contains(message, "EVAL") {
+                Fate::Lose
+            } else {
+                Fate::Pass
             }
         });
         eventually("a question that vanished", async || {

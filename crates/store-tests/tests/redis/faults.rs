@@ -1,5 +1,5 @@
-//! Servers that are absent, wrong, full, busy, or something else. Each time: the right kind of error and effect, in time, and
-//! nothing left that outlives its TTL.
+//! Redis servers that are absent, wrong, full or busy, and servers that are not Redis. Each test checks the kind and effect of
+//! the error, its timing, and that nothing outlives its TTL.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -11,14 +11,14 @@ use fencepost_rig::resp::Value;
 
 use crate::support::{LONG, NAME, Plain, Server, eventually, run, soon};
 
-/// The error is of this kind and effect; its text says `word`.
+/// Asserts that the error has this kind and effect, and that its text contains `word`.
 #[track_caller]
 pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, word: &str) {
     assert_eq!((error.kind(), error.effect()), (kind, effect), "{error}");
     assert!(error.to_string().contains(word), "{error}");
 }
 
-/// A locker that does not wait long for an answer.
+/// Returns a locker with a short timeout.
 pub(crate) fn impatient(store: &std::sync::Arc<Redis>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store.clone()).ttl(ttl).without_hand_over();
     builder
@@ -27,7 +27,7 @@ pub(crate) fn impatient(store: &std::sync::Arc<Redis>, ttl: Duration) -> Locker 
         .unwrap()
 }
 
-/// Nothing listens there.
+/// Nothing listens at the address.
 pub(crate) fn absent() {
     run(async {
         let mut server = Server::start();
@@ -53,7 +53,7 @@ pub(crate) fn absent() {
             Effect::None,
             "nothing listens there",
         );
-        // What was under way when the connection broke may have been carried out; what was not sent was not.
+        // A request that was under way when the connection broke may have been executed; one that was not sent was not.
         for _ in 0..2 {
             let error = soon("an error", locker.acquire("other")).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
@@ -83,7 +83,7 @@ pub(crate) fn absent() {
     });
 }
 
-/// It listens, and says nothing.
+/// The server accepts connections but never answers.
 pub(crate) fn silent() {
     run(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -103,7 +103,7 @@ pub(crate) fn silent() {
     });
 }
 
-/// The port of a web server.
+/// A web server listens on the port.
 pub(crate) fn a_web_server() {
     run(async {
         for answer in [
@@ -122,7 +122,7 @@ pub(crate) fn a_web_server() {
     });
 }
 
-/// A server before Redis 6, or a proxy that does not know RESP3.
+/// A server before Redis 6, or a proxy without RESP3.
 pub(crate) fn too_old() {
     run(async {
         let url = format!(
@@ -134,7 +134,7 @@ pub(crate) fn too_old() {
     });
 }
 
-/// A server that says this to everybody, and hangs up.
+/// Starts a server that sends this answer to every client and closes the connection.
 fn answers(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -144,7 +144,7 @@ fn answers(answer: &'static str) -> SocketAddr {
         };
         let mut heard = [0; 1024];
         while let Ok(length @ 1..) = stream.read(&mut heard) {
-            // What answers in the manner of Redis answers every command, and does not hang up.
+            // A server that answers like Redis answers every command and keeps the connection.
             if !answer.starts_with('-') {
                 let _ = stream.write_all(answer.as_bytes());
                 return;
@@ -156,7 +156,7 @@ fn answers(answer: &'static str) -> SocketAddr {
     address
 }
 
-/// The password is wrong, or is not right any more; and no error gives it away.
+/// The password is wrong from the start, or becomes wrong later. No error reveals it.
 pub(crate) fn wrong_password() {
     run(async {
         let server = Server::start();
@@ -198,7 +198,7 @@ pub(crate) fn wrong_password() {
     });
 }
 
-/// A replica refuses; a primary that is demoted for a while does not end the wait.
+/// A replica refuses. A primary that is demoted for a while does not end a wait.
 pub(crate) fn a_read_only_replica() {
     run(async {
         let server = Server::start();
@@ -237,7 +237,7 @@ pub(crate) fn a_read_only_replica() {
     });
 }
 
-/// It reads its data from disk: who asks is told so, who waited waits on.
+/// The server loads its data from disk. New requests fail with that reason, and waiters continue to wait.
 pub(crate) fn loading() {
     run(async {
         let mut server = Server::start();
@@ -276,7 +276,7 @@ pub(crate) fn loading() {
         }
         assert!(told, "it was never asked while it loaded");
         server.0.wait_until_ready().unwrap();
-        // It remembers everything: the holder holds, the waiter waits.
+        // It has all its data: the holder still holds, and the waiter still waits.
         let patience = Duration::from_secs(30);
         let taken = soon("an answer", locker.acquire_within("other", patience)).await;
         assert!(taken.unwrap().is_some());
@@ -298,7 +298,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// A node of a cluster that does not have the lock's slot.
+/// A cluster node that does not have the lock's slot.
 pub(crate) fn a_cluster_node() {
     run(async {
         let node = || {
@@ -339,7 +339,7 @@ pub(crate) fn a_cluster_node() {
     });
 }
 
-/// The lock's name is the key of something else: nothing of that is touched, and other locks do not suffer.
+/// The lock's name is the key of a different type. Its value is not touched, and other locks are not affected.
 pub(crate) fn another_type() {
     run(async {
         let server = Server::start();
@@ -362,7 +362,7 @@ pub(crate) fn another_type() {
         );
         plain.does(&["DEL", NAME]);
 
-        // It becomes something else while it is held and wanted, beside another lock.
+        // It changes its type while it is held and wanted, beside another lock.
         let held = locker.acquire(NAME).await.unwrap();
         let neighbour = locker.acquire("neighbour").await.unwrap();
         let [wanted, wanted_neighbour] = [NAME, "neighbour"].map(|name| {
@@ -395,7 +395,7 @@ pub(crate) fn another_type() {
     });
 }
 
-/// Somebody else's script never ends: Redis refuses everything until it is killed.
+/// A script of another client never ends. Redis refuses everything until the script is killed.
 pub(crate) fn busy_with_a_script() {
     run(async {
         let server = Server::start();
@@ -427,7 +427,7 @@ pub(crate) fn busy_with_a_script() {
     });
 }
 
-/// A name among the keys that we keep beside locks: it would be taken for one of them.
+/// A name that is among the keys that we keep beside locks, and would be mistaken for one of them.
 pub(crate) fn a_name_of_ours() {
     run(async {
         let server = Server::start();

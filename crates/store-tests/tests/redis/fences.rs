@@ -1,4 +1,4 @@
-//! The server has forgotten its fence, or part of it: epochs rise all the same.
+//! Epochs on Redis increase even if the server has lost its fence counter, or part of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::{LONG, NAME, Server, locker, open, run, soon};
 
 const FENCE: &str = "fp:{stock}:fence:stock";
 
-/// Evicted or deleted while the lock is held, and handed on by the release at once.
+/// The counter is evicted or deleted while the lock is held, and the release hands the lock on at once.
 pub(crate) fn forgotten_before_a_release() {
     run(async {
         let server = Server::start();
@@ -36,14 +36,14 @@ pub(crate) fn forgotten_before_a_release() {
     });
 }
 
-/// A replica that lags behind takes over while the old primary is silent. The signs of life of those who wait must not be
-/// the first that the new one hears of a name: they do not lift its epoch.
+/// A replica that lags behind takes over while the old primary is silent. Heartbeats of waiters must not be the first that the
+/// new primary receives for a name, because they do not raise its epoch.
 pub(crate) fn behind_after_a_silent_failover() {
     run(async {
         let server = Server::start();
         let mut plain = server.plain();
         let proxy: Proxy = server.proxy();
-        // The new primary knows nothing of connections to the old one, and cannot end them.
+        // The new primary does not know the connections to the old one, and cannot end them.
         plain.does(&["ACL", "SETUSER", "default", "-client|kill"]);
         let (ours, theirs) = (open(proxy.address()).await, server.store().await);
         let held = locker(&theirs, LONG).acquire(NAME).await.unwrap();
@@ -55,7 +55,8 @@ pub(crate) fn behind_after_a_silent_failover() {
         });
         server.wait_for_signs(NAME, 1).await;
         proxy.swallow(Direction::ToServer);
-        // Given up before the sign of life is that was sent after it: its connection goes, and the next is made.
+        // This request is abandoned before the heartbeat that was sent after it. Its connection is closed, and the next one is
+        // opened.
         let asked = waiter.try_acquire("another");
         let silent = tokio::time::timeout(Duration::from_millis(2010), asked).await;
         assert!(silent.is_err(), "somebody answered");
@@ -64,7 +65,7 @@ pub(crate) fn behind_after_a_silent_failover() {
         plain.does(&["ZADD", FENCE, "5", "2"]);
         plain.does(&["PEXPIRE", FENCE, "60000"]);
         let other = loop {
-            // The first may share an attempt to connect that was swallowed, too.
+            // The first may share a connection attempt that was also swallowed.
             match soon("an answer", waiter.acquire("another")).await {
                 Ok(guard) => break guard,
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
@@ -77,9 +78,9 @@ pub(crate) fn behind_after_a_silent_failover() {
     });
 }
 
-/// What a name counts in a second that changes hands as fast as a server can make it.
+/// The number of epochs in one second of hand-overs at the maximum speed of a server.
 const A_BUSY_SECOND: u64 = 51_146;
-/// Further ahead of the time than a test takes.
+/// Further ahead of the clock than a test takes.
 const FAR_AHEAD: u64 = 1_000_000_000;
 
 async fn once(locker: &Locker) -> Fence {
@@ -89,8 +90,8 @@ async fn once(locker: &Locker) -> Fence {
     fence
 }
 
-/// A name changes hands tens of thousands of times a second, and the server loses its data: the time has counted faster, so
-/// that a client which knows nothing gets a larger epoch.
+/// A name changes hands tens of thousands of times a second, and then the server loses its data. The clock has advanced faster,
+/// so a client without prior knowledge gets a larger epoch.
 pub(crate) fn flushed_after_a_busy_second() {
     run(async {
         let server = Server::start();
@@ -104,8 +105,8 @@ pub(crate) fn flushed_after_a_busy_second() {
     });
 }
 
-/// The counter was ahead of the time when it was lost. A client that has seen it tells the server, whether the counter is missing
-/// or was made anew by somebody who knew less.
+/// The counter was ahead of the clock when it was lost. A client that has seen it tells the server, whether the counter is
+/// missing or was created again by a client that knew less.
 pub(crate) fn flushed_while_ahead_of_the_time() {
     run(async {
         let server = Server::start();
@@ -131,7 +132,7 @@ pub(crate) fn flushed_while_ahead_of_the_time() {
     });
 }
 
-/// The same when the last epoch was heard in a push.
+/// The same if the last epoch was received in a push.
 pub(crate) fn flushed_after_a_push() {
     run(async {
         let server = Server::start();
@@ -157,7 +158,7 @@ pub(crate) fn flushed_after_a_push() {
     });
 }
 
-/// The counter is lost, and somebody who knows of no epoch hands the lock to one who does.
+/// The counter is lost, and a client that knows no epoch hands the lock to one that does.
 pub(crate) fn handed_on_by_one_who_knows_less() {
     run(async {
         let server = Server::start();
@@ -184,7 +185,8 @@ pub(crate) fn handed_on_by_one_who_knows_less() {
     });
 }
 
-/// The counter alone is lost (evicted, or deleted by hand) while the lock is held: the lock's own value still tells the epoch.
+/// Only the counter is lost (evicted, or deleted by hand) while the lock is held. The value of the lock still contains the
+/// epoch.
 pub(crate) fn forgotten_while_held_ahead_of_the_time() {
     run(async {
         let server = Server::start();
@@ -208,13 +210,13 @@ pub(crate) fn forgotten_while_held_ahead_of_the_time() {
     });
 }
 
-/// A counter as programs of layout 1 kept it becomes one of layout 2 when it is first used. Its programs are refused then, because
-/// what they count is no number any more.
+/// A counter of layout 1 is converted to layout 2 when it is first used. Programs of layout 1 are refused from then on, because
+/// their counter is no longer a number.
 pub(crate) fn an_older_layout_is_replaced() {
     run(async {
         let server = Server::start();
         let mut plain = server.plain();
-        // Ahead of the time in the units of layout 1, and of layout 2.
+        // Ahead of the clock in the units of layout 1 and of layout 2.
         for last in [1_500_000_000_000_u64, 60_000_000_000_000] {
             plain.does(&["SET", FENCE, &last.to_string(), "PX", "600000"]);
             let next = once(&locker(&server.store().await, LONG)).await;
@@ -229,14 +231,15 @@ pub(crate) fn an_older_layout_is_replaced() {
     });
 }
 
-/// A holder of layout 1 cannot count any more. Its value must not tell it to hand the lock on: then its release just deletes the key.
+/// A holder of layout 1 can no longer count. Its value must not tell it to hand the lock on; then its release just deletes the
+/// key.
 pub(crate) fn an_older_holder_just_releases() {
     run(async {
         let server = Server::start();
         let mut plain = server.plain();
         let waiter = locker(&server.store().await, LONG);
         let owner = "a".repeat(32);
-        // Somebody has waited for it already, or not; and the waiter asks for the first time over its connection, or not.
+        // With and without an earlier waiter, and with the first or a later request of the connection.
         for mark in ["+", " ", "+"] {
             plain.does(&["DEL", FENCE]);
             plain.does(&["SET", FENCE, "1450000000000", "PX", "600000"]);
@@ -260,7 +263,7 @@ pub(crate) fn an_older_holder_just_releases() {
     });
 }
 
-/// A program of layout 1 makes a counter of its own where the server has lost ours: it is taken over.
+/// A program of layout 1 creates its own counter where the server has lost ours. It is taken over.
 pub(crate) fn an_older_program_was_faster_after_a_loss() {
     run(async {
         let server = Server::start();
@@ -293,7 +296,8 @@ pub(crate) fn a_newer_layout_is_refused() {
     });
 }
 
-/// Fences are kept for a day, or as long as the program or the address says, and never so short that the time may be behind them.
+/// Fences are kept for a day, or as long as the program or the address says, but never for so short that the clock may be
+/// behind them.
 pub(crate) fn kept_as_long_as_told() {
     run(async {
         let server = Server::start();

@@ -1,4 +1,4 @@
-//! A client of the user's own, which opens the connections.
+//! A `redis::Client` that the user passes in, which opens the connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) const TESTS: &[Listed] = &[
     ("a_client_with_tls", a_client_with_tls),
 ];
 
-/// Server, user and database are the client's; that it speaks RESP2 is not the store's business.
+/// Server, user and database come from the client. The store uses RESP3 even if the client is set to RESP2.
 fn a_client() {
     run(async {
         let server = Server::start();
@@ -40,7 +40,7 @@ fn a_client() {
         let (one, other) = (open().await, open().await);
         assert_eq!(one.address(), server.0.url());
         works(one, other).await;
-        // The client is as it was, and sees in its database what the store has left there.
+        // The client is unchanged, and sees in its database what the store has left there.
         let mut own = client.get_multiplexed_async_connection().await.unwrap();
         let mut keys = redis::cmd("KEYS");
         let keys: Vec<String> = keys.arg("*").query_async(&mut own).await.unwrap();
@@ -48,7 +48,7 @@ fn a_client() {
     });
 }
 
-/// On a new connection there may be another server, with old epochs: the first request lifts them to the server's time.
+/// A new connection may lead to a different server with old epochs. The first request raises them to the server's time.
 fn the_first_request_of_a_connection_lifts_the_fence() {
     run(async {
         let server = Server::start();
@@ -62,7 +62,7 @@ fn the_first_request_of_a_connection_lifts_the_fence() {
             epoch
         };
         let first = epoch().await;
-        // In this time the server's clock counts 25,600 epochs.
+        // During this time the server's clock advances by 25,600 epochs.
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(epoch().await, first + 1, "the connection is not new");
         for kind in ["normal", "pubsub"] {
@@ -74,7 +74,7 @@ fn the_first_request_of_a_connection_lifts_the_fence() {
     });
 }
 
-/// The certificates are the client's.
+/// The certificates come from the client.
 fn a_client_with_tls() {
     use fencepost::ErrorKind;
     use fencepost_rig::Authority;
@@ -89,7 +89,7 @@ fn a_client_with_tls() {
             client_tls: None,
             root_cert: Some(authority.certificate.clone().into_bytes()),
         };
-        // As the user's program has to.
+        // As the user's program must do.
         let _chosen = rustls::crypto::ring::default_provider().install_default();
         let client = |authority: &Authority| {
             let url = server.url.as_str();
@@ -103,7 +103,7 @@ fn a_client_with_tls() {
         let untrusting = Redis::builder_from(client(&Authority::new()));
         let error = soon("an error", untrusting.open()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
-        // What the builder has wins.
+        // Settings of the builder take precedence.
         let told = Redis::builder_from(client(&Authority::new()));
         let told = told.root_certificate(authority.certificate.clone());
         soon("a connection", told.open()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Other people's locks, in other languages and processes, on the same key: they exclude ours and are excluded.
+//! Mutual exclusion with lock clients in other languages, on the same Redis key.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,13 +12,13 @@ use fencepost_rig::{Child, feed};
 
 use crate::support::{LONG, NAME, Plain, Server, eventually_within, is_soak, run_within};
 
-/// The folder that `cargo xtask prepare` fills.
+/// Returns the folder that `cargo xtask prepare` fills.
 fn client(language: &str) -> PathBuf {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/clients");
     tools.join(language)
 }
 
-/// One that counts under its own lock; `None` when it is not installed.
+/// Returns a command that counts under the lock of that client; `None` if it is not installed.
 fn foreign(language: &str, url: &str, turns: u64) -> Option<Command> {
     let folder = client(language);
     if !folder.join("installed").exists() {
@@ -51,7 +51,7 @@ fn foreign(language: &str, url: &str, turns: u64) -> Option<Command> {
     Some(command)
 }
 
-/// redis-py, node redlock and ours add to one number: none is lost, and each gets its turns.
+/// redis-py, node redlock and our processes add to one number. No update is lost, and each gets its turns.
 pub(crate) fn counters_are_exact() {
     let turns = if is_soak() { 1000 } else { 100 };
     let longest = if is_soak() { 20 * LONG } else { 4 * LONG };

@@ -1,4 +1,4 @@
-//! Real processes that wait in line, and are stopped or killed there.
+//! Real processes that are stopped or killed while they wait for a lock in Redis or hold it.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ fn waiter(server: &Server, hold: Duration) -> Part {
     }
 }
 
-/// It is stopped when the lock is handed to it, and wakes when that lease is over: what it hears then is worth nothing, and
-/// it has its turn all the same.
+/// A waiter is stopped when the lock is handed to it, and continues when that lease is over. The grant it then receives is
+/// worthless, but it is served nevertheless.
 pub(crate) fn a_waiter_stopped_across_its_grant() {
     run(async {
         let server = Server::start();
@@ -33,7 +33,7 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         let (feed, ears) = feed();
         let stopped = waiter(&server, Duration::ZERO).start(0, &ears);
         server.wait_for_line(NAME, 1).await;
-        // It has sent a sign of life a moment ago, at most.
+        // Its last heartbeat was only a moment ago.
         stop(&stopped);
         assert!(held.release().await.is_released());
         let handed_on = server.plain().text(&["GET", NAME]);
@@ -42,7 +42,7 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
             "a stopped one counts as alive for a while"
         );
 
-        // Nobody pays more than two claim leases for it.
+        // The others wait no longer than two claim leases for it.
         let asked = now();
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
         let cost = now().since(asked);
@@ -67,7 +67,8 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
     });
 }
 
-/// It is stopped beyond its TTL while it holds, and writes as soon as it wakes: the resource refuses, and the holder knows.
+/// The holder is stopped for longer than its TTL, and writes as soon as it continues. The resource refuses, and the holder
+/// knows.
 pub(crate) fn a_holder_stopped_beyond_its_ttl() {
     run(async {
         let server = Server::start();
@@ -100,7 +101,7 @@ pub(crate) fn one_by_one() {
     ten_of_sixteen(Manner::OneByOne);
 }
 
-/// Somebody listens to every channel, so that those of the dead look alive.
+/// A monitor subscribes to every channel, so that the channels of dead waiters look alive.
 pub(crate) fn under_a_monitor() {
     ten_of_sixteen(Manner::UnderMonitor);
 }
@@ -122,7 +123,7 @@ impl Manner {
     }
 }
 
-/// The widest gap between two grants, until all of these are served.
+/// Returns the widest gap between two grants until all of these are served.
 fn widest_gap(released_ns: u64, feed: &Feed, living: &[(usize, Child)]) -> Duration {
     let mut grants = vec![(i64::MIN, released_ns)];
     let mut unserved: Vec<usize> = living.iter().map(|(id, _)| *id).collect();
@@ -132,7 +133,7 @@ fn widest_gap(released_ns: u64, feed: &Feed, living: &[(usize, Child)]) -> Durat
         grants.push((served.fence, served.granted_ns));
         unserved.retain(|unserved| *unserved != id);
     }
-    // By their fences: a process may be slow to tell.
+    // Sorted by fence, because a process may report late.
     grants.sort_unstable();
     let gaps = grants.windows(2).map(|pair| {
         assert!(pair[0].0 < pair[1].0, "a fence came twice");
@@ -141,7 +142,7 @@ fn widest_gap(released_ns: u64, feed: &Feed, living: &[(usize, Child)]) -> Durat
     gaps.max().unwrap()
 }
 
-/// Sixteen wait; ten are killed. The other six are served, and none of the dead costs a TTL.
+/// Sixteen processes wait, and ten are killed. The other six are served, and no dead waiter costs a TTL.
 fn ten_of_sixteen(manner: Manner) {
     run(async {
         let server = Server::start();
@@ -157,7 +158,7 @@ fn ten_of_sixteen(manner: Manner) {
             children.push(waiter(&server, Duration::from_millis(5)).start(id, &ears));
             server.wait_for_line(NAME, id as i64 + 1).await;
         }
-        // Those who die stand one behind the other: if each cost its own lease, that would add up.
+        // The killed ones are next to each other in line: if each cost its own lease, the costs would add up.
         let (mut living, mut dying): (Vec<_>, Vec<_>) = children
             .into_iter()
             .enumerate()

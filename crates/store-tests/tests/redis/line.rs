@@ -1,4 +1,4 @@
-//! The line as a whole: many waiters in many processes, served in the order in which they came.
+//! The line on Redis with many waiters in many processes, served in the order of arrival.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn repeat(fate: Fate) {
     );
 }
 
-/// Short holds under contention cost two commands each: one that asks, one that releases.
+/// Short holds under contention cost two commands each: one request and one release.
 pub(crate) fn two_commands_a_turn() {
     const TURNS: u64 = 400;
     run(async {
@@ -59,7 +59,7 @@ pub(crate) fn two_commands_a_turn() {
         let mut tasks = Vec::new();
         for _ in 0..2 {
             let locker = locker(&open(proxy.address()).await, LONG);
-            // The scripts are known, the connections made.
+            // The scripts are loaded, and the connections are open.
             assert!(
                 locker
                     .acquire(NAME)
@@ -89,14 +89,14 @@ pub(crate) fn two_commands_a_turn() {
         let commands = proxy.counts().to_server.messages - before;
         let each = commands as f64 / TURNS as f64;
         println!("line: {each:.3} commands a turn");
-        // Signs of life come on top where a turn is long in coming, as it is on a busy machine. In a soak the test is alone.
+        // Heartbeats are added if a turn takes long, as on a busy machine. In a soak the test runs alone.
         let most = if is_soak() { 2.3 } else { 3.5 };
         assert!(each < most, "{commands} commands for {TURNS} turns");
         server.is_clean().await;
     });
 }
 
-/// How well the order was kept (1: exactly), and the widest gap between two grants.
+/// Returns how well the order was kept (1 means exactly), and the widest gap between two grants.
 async fn two_hundred(fate: Fate) -> (f64, Duration) {
     let server = Server::start();
     let holder = locker(&server.store().await, LONG);
@@ -175,7 +175,7 @@ async fn two_hundred(fate: Fate) -> (f64, Duration) {
     (order, gap)
 }
 
-/// Spearman's ρ between the order of these places and the order in which they are given.
+/// Returns Spearman's ρ between the order of these places and the order in which they were served.
 fn correlation(places: &[usize]) -> f64 {
     let mut sorted = places.to_vec();
     sorted.sort_unstable();
@@ -188,11 +188,11 @@ fn correlation(places: &[usize]) -> f64 {
     1.0 - 6.0 * squares.sum::<f64>() / (n * (n * n - 1.0))
 }
 
-/// Puts a waiter in line who came so many milliseconds ago (less than nothing: after everybody here) and has given no sign of life.
+/// Puts a waiter in line that arrived this many milliseconds ago (negative: after all others) and sends no heartbeats.
 const ENQUEUE_DEAD: &str = "local t = redis.call('TIME') \
     return redis.call('ZADD', KEYS[1], string.format('%.0f', t[1] * 1000000 + t[2] - ARGV[2] * 1000), ARGV[1])";
 
-/// Killed waiters do not stay in line for as long as the lock is held: those who live pass them by, before and behind them.
+/// Killed waiters do not stay in line while the lock is held. Living waiters remove them, before and behind them.
 pub(crate) fn the_dead_do_not_stay_in_line() {
     run(async {
         let server = Server::start();

@@ -1,4 +1,4 @@
-//! A server that is out of memory for new keys.
+//! A Redis server that has no memory for new keys.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use fencepost::{Backend, Effect, ErrorKind};
 use crate::faults::{impatient, is};
 use crate::support::{LONG, NAME, Server, claim, locker, releases, run, soon};
 
-/// Out of memory: nothing new is taken; what is held is kept and given back; who waits is told.
+/// Nothing new can be acquired; held locks are kept and released; waiters are notified.
 pub(crate) fn out_of_memory() {
     run(async {
         let server = Server::start();
@@ -42,7 +42,7 @@ pub(crate) fn out_of_memory() {
     });
 }
 
-/// A release under which the next in line gets the lock needs memory. It must not end half-way.
+/// A release that hands the lock to the next in line needs memory. It must not stop half-way.
 pub(crate) fn handed_on_out_of_memory() {
     run(async {
         let server = Server::start();
@@ -56,7 +56,7 @@ pub(crate) fn handed_on_out_of_memory() {
         server.wait_for_line(NAME, 1).await;
         plain.does(&["CONFIG", "SET", "maxmemory", "1"]);
         assert!(held.release().await.is_released());
-        // Granted, unless its own sign of life was refused before.
+        // Granted, unless its own heartbeat was refused before.
         let outcome = soon("the waiter", waiting).await.unwrap();
         plain.does(&["CONFIG", "SET", "maxmemory", "0"]);
         match outcome {
@@ -67,7 +67,7 @@ pub(crate) fn handed_on_out_of_memory() {
     });
 }
 
-/// The same where the lock is to lie free for a while, and where the connection is new.
+/// The same if the lock becomes free for a while, and if the connection is new.
 pub(crate) fn given_back_out_of_memory() {
     run(async {
         let server = Server::start();

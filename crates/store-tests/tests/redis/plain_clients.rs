@@ -1,4 +1,4 @@
-//! Clients that know only `SET key value NX PX` and `DEL`.
+//! Mutual exclusion with clients that only use `SET key value NX PX` and `DEL`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ fn wait(locker: &Locker) -> JoinHandle<Guard> {
     tokio::spawn(async move { locker.acquire(NAME).await.unwrap() })
 }
 
-/// A plain client gives its lock back, or somebody deletes ours.
+/// A plain client releases its lock, or somebody deletes ours.
 pub(crate) fn deletes() {
     run(async {
         let server = Server::start();
@@ -46,7 +46,7 @@ pub(crate) fn deletes() {
     });
 }
 
-/// Its expiry tells nobody: those who wait know when it comes.
+/// Nobody is notified of an expiry. Waiters know when it comes.
 pub(crate) fn expires() {
     run(async {
         let server = Server::start();
@@ -64,7 +64,7 @@ pub(crate) fn expires() {
     });
 }
 
-/// A lock without an end is waited for without end, and its owner's `DEL` ends that.
+/// Waiters wait without limit for a lock that never expires, until its owner deletes it.
 pub(crate) fn never_expires() {
     run(async {
         let server = Server::start();
@@ -86,7 +86,7 @@ pub(crate) fn never_expires() {
     });
 }
 
-/// Plain clients that try without a pause: nobody is let in twice, and ours get their turns.
+/// Plain clients try without a pause. Nobody is let in twice, and our claims are served.
 pub(crate) fn barges() {
     run(async {
         let server = Server::start();
@@ -99,7 +99,7 @@ pub(crate) fn barges() {
         let ours = locker(&server.store().await, LONG);
         let mut last = None;
         let mut turns = 0;
-        // Until the plain clients have had a turn, too, however late a busy machine lets them begin.
+        // Until the plain clients have also had a turn, however late a busy machine lets them start.
         while turns < 20 || taken.load(Ordering::SeqCst) == 0 {
             turns += 1;
             let started = now();
@@ -124,7 +124,7 @@ pub(crate) fn barges() {
     });
 }
 
-/// Tries without a pause, and holds for a moment. Counts how often it got in.
+/// Tries without a pause, and holds for a moment. Returns how often it got the lock.
 fn barge(
     server: &Server,
     stop: &Arc<AtomicBool>,
@@ -150,8 +150,8 @@ fn barge(
     })
 }
 
-/// Many names are held by plain clients, on a long road. Watching them all does not hold up the signs of life, for which the connection
-/// would be taken for dead.
+/// Plain clients hold many names, and latency is high. Watching all names does not delay the heartbeats; otherwise the
+/// connection would be considered dead.
 pub(crate) fn many_are_watched_on_a_long_road() {
     run(async {
         let server = Server::start();
@@ -175,7 +175,7 @@ pub(crate) fn many_are_watched_on_a_long_road() {
         for name in &names {
             server.wait_for_signs(name, 1).await;
         }
-        // Long enough for a connection to be given up twice.
+        // Long enough for a connection to be abandoned twice.
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(proxy.counts().connections, 1, "taken for dead");
         for name in &names {

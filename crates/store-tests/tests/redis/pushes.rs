@@ -1,4 +1,4 @@
-//! Grants that travel badly.
+//! Grants that Redis pushes to a waiter and that arrive late, twice, or not at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::support::{
     kept_for, locker, open, releases, run, soon,
 };
 
-/// The push comes when its lease is over: it is not taken for a lock, and the waiter asks again in its old place.
+/// The push arrives after its lease is over. It is not mistaken for a lock, and the waiter asks again in its old place.
 pub(crate) fn delayed_past_its_lease() {
     run(async {
         let server = Server::start();
@@ -20,7 +20,7 @@ pub(crate) fn delayed_past_its_lease() {
         let (holder, waiter) = (server.store().await, open(proxy.address()).await);
         let held = claim(LONG);
         assert!(holder.try_acquire(&held).await.unwrap().is_some());
-        // No sign of life reaches the server either, or its answer would bring the grant in time.
+        // No heartbeat reaches the server either; its answer would deliver the grant in time.
         let late = Duration::from_millis(900);
         assert!(late > CLAIM_LEASE);
         let wanted = claim(LONG);
@@ -34,9 +34,10 @@ pub(crate) fn delayed_past_its_lease() {
         server.wait_for_line(NAME, 1).await;
         proxy.judge(Direction::ToClient, grants(Fate::Late(late)));
         proxy.judge(Direction::ToServer, move |message| {
-            match contains(message, "EVAL") {
-                true => Fate::Late(late),
-                false => Fate::Pass,
+            if contains(message, "EVAL") {
+                Fate::Late(late)
+            } else {
+                Fate::Pass
             }
         });
         assert_eq!(releases(&holder, &held).await, Release::Freed);
@@ -49,7 +50,7 @@ pub(crate) fn delayed_past_its_lease() {
             kept_for(&mut plain, wanted.owner).is_zero()
         })
         .await;
-        // Nobody else wants it: only the waiter itself can take it again, later.
+        // Nobody else wants the lock. Only the waiter itself can acquire it again, later.
         let (_, grant) = soon("a grant that counts", waiting).await.unwrap();
         let kept = kept_for(&mut plain, wanted.owner);
         assert!(
@@ -63,7 +64,7 @@ pub(crate) fn delayed_past_its_lease() {
     });
 }
 
-/// The push is lost: the next sign of life tells.
+/// The push is lost. The answer to the next heartbeat delivers the grant.
 pub(crate) fn dropped() {
     run(async {
         let server = Server::start();
@@ -71,12 +72,11 @@ pub(crate) fn dropped() {
         let lost = Arc::new(AtomicUsize::new(0));
         let count = lost.clone();
         proxy.judge(Direction::ToClient, move |message| {
-            match is_grant(message) {
-                true => {
-                    count.fetch_add(1, Ordering::Relaxed);
-                    Fate::Lose
-                }
-                false => Fate::Pass,
+            if is_grant(message) {
+                count.fetch_add(1, Ordering::Relaxed);
+                Fate::Lose
+            } else {
+                Fate::Pass
             }
         });
         let holder = locker(&server.store().await, LONG);
@@ -101,7 +101,7 @@ pub(crate) fn dropped() {
     });
 }
 
-/// The push comes twice: there is one guard, and nothing is left of the second.
+/// The push arrives twice. There is only one guard, and nothing is left of the second push.
 pub(crate) fn doubled() {
     run(async {
         let server = Server::start();
@@ -144,7 +144,7 @@ async fn first_of(mut one: Task, mut other: Task) -> (fencepost::Guard, Task) {
     }
 }
 
-/// The push of a wait that was given up arrives during the next one for the same name: it is nobody's.
+/// The push of an abandoned wait arrives during the next wait for the same name. It belongs to nobody.
 pub(crate) fn of_a_cancelled_wait() {
     run(async {
         let server = Server::start();
@@ -160,7 +160,7 @@ pub(crate) fn of_a_cancelled_wait() {
         server.wait_for_line(NAME, 1).await;
         assert!(held.release().await.is_released());
         cancelled.abort();
-        // The holder takes it back, and a new wait of the same process begins.
+        // The holder acquires it again, and a new wait of the same process begins.
         let held = soon("the lock back", holder.acquire(NAME)).await.unwrap();
         let waiting = tokio::spawn({
             let waiter = waiter.clone();
@@ -168,7 +168,7 @@ pub(crate) fn of_a_cancelled_wait() {
         });
         server.wait_for_line(NAME, 1).await;
         proxy.heal();
-        // The old push is there before the answer to a question asked now.
+        // The old push arrives before the answer to a request that is sent now.
         let other = soon("an answer", waiter.try_acquire("another")).await;
         assert!(other.unwrap().is_some());
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -181,7 +181,7 @@ pub(crate) fn of_a_cancelled_wait() {
     });
 }
 
-/// The push overtakes the answer to the question that put its waiter in line: it is taken, and the answer changes nothing.
+/// The push overtakes the answer to the request that put its waiter in line. It is accepted, and the answer changes nothing.
 pub(crate) fn before_the_answer() {
     run(async {
         let server = Server::start();
@@ -191,10 +191,13 @@ pub(crate) fn before_the_answer() {
         let mut last = None;
         for _ in 0..3 {
             let held = soon("the lock", holder.acquire(NAME)).await.unwrap();
-            // Answers keep their order; only pushes go before them.
-            proxy.judge(Direction::ToClient, |message| match is_grant(message) {
-                true => Fate::Pass,
-                false => Fate::Late(Duration::from_millis(250)),
+            // Answers keep their order; only pushes overtake them.
+            proxy.judge(Direction::ToClient, |message| {
+                if is_grant(message) {
+                    Fate::Pass
+                } else {
+                    Fate::Late(Duration::from_millis(250))
+                }
             });
             let waiting = tokio::spawn({
                 let waiter = waiter.clone();

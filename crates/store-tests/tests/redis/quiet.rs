@@ -1,4 +1,4 @@
-//! A lock that nobody else wants is taken with plain commands, between which anything can happen.
+//! The fast path for an uncontended lock on Redis, which uses plain commands with gaps in between.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +15,11 @@ const LINE: &str = "fp:{stock}:line:stock";
 /// `SET`, `ZADD`, `EXISTS`.
 const PLAIN_COMMANDS: u64 = 3;
 
-/// Puts somebody in line who comes now.
+/// Puts a claim in line that arrives now.
 const ENQUEUE: &str = "local t = redis.call('TIME') \
     return redis.call('ZADD', KEYS[1], string.format('%s%06d', t[1], t[2]), ARGV[1])";
 
-/// A locker that has had the lock for itself for a while, behind a proxy.
+/// A locker behind a proxy that has used the lock alone for a while.
 struct Quiet {
     server: Server,
     proxy: Proxy,
@@ -44,7 +44,7 @@ impl Quiet {
         }
     }
 
-    /// The key's value says what the guard says, and no guess is left in it.
+    /// Checks that the key's value agrees with the guard, and that it is not provisional any more.
     async fn is_settled(&self, fence: Fence) {
         let record = self.store.inspect(&NAME.try_into().unwrap()).await;
         let holder = record.unwrap().unwrap().holder.unwrap();
@@ -54,7 +54,7 @@ impl Quiet {
     }
 }
 
-/// Has the lock until it is asked for plainly.
+/// Acquires and releases until the plain commands are used.
 async fn alone(locker: &Locker) -> Fence {
     for _ in 0..3 {
         once(locker).await;
@@ -86,13 +86,13 @@ pub(crate) fn is_asked_for_plainly() {
     });
 }
 
-/// The release must look at the line, which was empty when the lock was taken.
+/// The release must look at the line, which was empty when the lock was acquired.
 pub(crate) fn a_waiter_is_noticed() {
     run(async {
         let quiet = Quiet::start().await;
         let newcomer = locker(&quiet.server.store().await, LONG);
         is_noticed(&quiet, newcomer.clone()).await;
-        // Later requests over the same connection go another way through the script.
+        // Later requests over the same connection take a different path through the script.
         alone(&quiet.locker).await;
         is_noticed(&quiet, newcomer).await;
     });
@@ -104,7 +104,7 @@ async fn is_noticed(quiet: &Quiet, waiter: Locker) {
     quiet.server.wait_for_line(NAME, 1).await;
     let fence = held.fence();
     assert!(held.release().await.is_released());
-    // Handed over by the release itself, and not found by a sign of life.
+    // Handed over by the release itself, rather than found by a heartbeat.
     assert!(
         quiet.server.plain().text(&["GET", NAME]).is_some(),
         "it lies free"
@@ -119,7 +119,7 @@ pub(crate) fn nobody_in_line_is_overtaken() {
     run(async {
         let quiet = Quiet::start().await;
         let mut plain = quiet.server.plain();
-        // Somebody who has just come, when the lock had just become free; it asks for itself when it has its turn.
+        // A claim that has just arrived, when the lock had just become free. It asks for itself when its turn comes.
         let owner = "c".repeat(32);
         let member = format!("{owner} 60000 60000 60000 1 - somebody");
         assert_eq!(plain.number(&["EVAL", ENQUEUE, "1", LINE, &member]), 1);
@@ -129,7 +129,7 @@ pub(crate) fn nobody_in_line_is_overtaken() {
         });
         let mut first = None;
         eventually("somebody has it", async || {
-            // Between its plain commands the one who comes later has the key, and knows that it is not its own yet.
+            // Between its plain commands, the later claim has the key, but knows that it does not own it yet.
             first = plain.text(&["GET", NAME]);
             first.as_ref().is_some_and(|value| !value.contains('~'))
         })
@@ -164,13 +164,13 @@ pub(crate) fn cut_off_in_between() {
     });
 }
 
-/// The same owner goes on asking over the next connection, and finds the key with its own guess in it.
+/// The same owner continues over the next connection, and finds the key with its own provisional value.
 pub(crate) fn a_guess_is_not_taken_for_an_epoch() {
     run(async {
         let quiet = Quiet::start().await;
         let mut plain = quiet.server.plain();
         let claim = crate::support::claim(LONG);
-        // What is left of plain commands of which only the first has arrived, while others have used the epoch it guessed.
+        // What is left if only the first plain command arrived, while others have used the epoch that it guessed.
         let guess = quiet.last.epoch() + 1;
         let value = format!("{} ~{guess} 60000 1 test", claim.owner);
         plain.does(&["SET", NAME, &value, "PX", "60000"]);
@@ -184,7 +184,7 @@ pub(crate) fn a_guess_is_not_taken_for_an_epoch() {
     });
 }
 
-/// Asking again is no harm to one who has it, also over another connection, and while somebody waits.
+/// Asking again does no harm to the holder, even over another connection and while another claim waits.
 pub(crate) fn the_holder_asks_again() {
     run(async {
         let quiet = Quiet::start().await;
@@ -219,7 +219,7 @@ pub(crate) fn the_holder_asks_again() {
     });
 }
 
-/// Whoever takes its plain commands back looks who was there before it.
+/// A claim that reverts its plain commands checks who was there before it.
 pub(crate) fn a_taken_back_attempt_hands_on() {
     run(async {
         let quiet = Quiet::start().await;
@@ -262,7 +262,7 @@ pub(crate) fn the_fence_was_forgotten() {
     });
 }
 
-/// Whoever counted first is gone before it could lift the fence; the next one knows of nothing.
+/// The claim that counted first disappears before it could raise the fence. The next one knows nothing.
 pub(crate) fn the_fence_was_forgotten_and_the_first_is_gone() {
     run(async {
         let quiet = Quiet::start().await;
@@ -287,7 +287,7 @@ pub(crate) fn the_fence_was_forgotten_and_the_first_is_gone() {
             async move { locker.acquire(NAME).await }
         });
         eventually("the script", async || is_lost.load(Ordering::Relaxed)).await;
-        // Whoever only counts makes no counter: nobody would be left to give it an end.
+        // A claim that only counts creates no counter, because nothing would give it an expiry.
         assert_eq!(plain.number(&["EXISTS", FENCE]), 0);
         plain.does(&["DEL", NAME]);
         let next = other.acquire(NAME).await.unwrap();
@@ -297,7 +297,7 @@ pub(crate) fn the_fence_was_forgotten_and_the_first_is_gone() {
     });
 }
 
-/// What kind of command this is.
+/// Returns the kind of command.
 fn word(message: &[u8]) -> &str {
     let text = std::str::from_utf8(message).unwrap_or_default();
     text.split("\r\n").nth(2).unwrap_or_default()
@@ -319,14 +319,14 @@ pub(crate) fn a_refusal_is_reported() {
     });
 }
 
-/// The mark for those in line goes into values of ours alone: a plain client compares its own byte by byte.
+/// The mark for a waiting line is written only into our own values. A plain client compares its value byte by byte.
 pub(crate) fn a_plain_value_is_left_alone() {
     run(async {
         let server = Server::start();
         let mut plain: Plain = server.plain();
         let value = format!("{} of a plain client", "a".repeat(32));
         let waiter = locker(&server.store().await, LONG);
-        // The first request over a connection goes another way through the script than later ones.
+        // The first request over a connection takes a different path through the script than later ones.
         for _ in 0..2 {
             plain.does(&["SET", NAME, &value, "PX", "60000"]);
             let waiting = tokio::spawn({
@@ -343,7 +343,7 @@ pub(crate) fn a_plain_value_is_left_alone() {
     });
 }
 
-/// The plain commands have taken the key when the script that looks again is refused.
+/// The plain commands have taken the key when the script that checks again is refused.
 pub(crate) fn a_refused_second_look_may_have_taken_effect() {
     run(async {
         let quiet = Quiet::start().await;

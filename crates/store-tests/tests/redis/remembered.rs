@@ -1,4 +1,4 @@
-//! What a store remembers of its claims, and for how long.
+//! How long the Redis store remembers its claims.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn what_never_reached_the_server_is_not_remembered() {
             let asked = store.acquire(&claim, &Wait::default()).await;
             assert!(asked.is_err());
         }
-        // The first may have found the connection breaking under its hands.
+        // The first may have found that the connection was breaking.
         assert!(store.forget_deserted(NOW) <= 1);
     });
 }
@@ -53,7 +53,7 @@ fn what_could_not_be_released_is_not_remembered_for_ever() {
         }
         assert_eq!(store.forget_deserted(NOW), 2, "a release may still come");
         assert_eq!(store.forget_deserted(Duration::from_secs(11)), 1);
-        // The one that is left is the one that waits.
+        // The remaining one is the waiter.
         store.release(&left).await.unwrap();
         store.release(&held).await.unwrap();
         soon("its turn", wait_on).await.unwrap();

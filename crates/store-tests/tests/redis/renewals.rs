@@ -1,4 +1,4 @@
-//! Many leases at a server that is far away.
+//! Renewals of many leases at a Redis server with high latency.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use futures_util::{StreamExt, stream};
 
 use crate::support::{LONG, Server, open, run};
 
-/// Renewing all of them one round after another would take longer than one renewal may: they go out together, and each
-/// answer counts by itself.
+/// Renewing one after another would take longer than one renewal may. They are sent together, and each answer counts
+/// separately.
 pub(crate) fn many_at_a_distance() {
     run(async {
         let server = Server::start();
         let proxy = server.proxy();
-        // A renewal has a quarter of it to be answered: several round trips, with time to spare on a busy machine.
+        // A renewal has a quarter of the TTL for its answer: several round trips, with time to spare on a busy machine.
         let ttl = Duration::from_secs(16);
         let locker = Locker::builder(open(proxy.address()).await).ttl(ttl);
         let locker = locker.store_timeout(LONG).build().unwrap();
@@ -24,7 +24,7 @@ pub(crate) fn many_at_a_distance() {
         for direction in [Direction::ToServer, Direction::ToClient] {
             proxy.delay(direction, Duration::from_millis(500));
         }
-        // Whoever is valid after that has been renewed.
+        // A lease that is valid after that has been renewed.
         let since = Instant::now();
         while since.elapsed() <= ttl {
             tokio::time::sleep(Duration::from_millis(50)).await;

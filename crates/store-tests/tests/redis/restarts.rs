@@ -1,4 +1,4 @@
-//! A server that comes back without its memory.
+//! A Redis server that restarts without its data or its scripts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use fencepost_rig::resp::Value;
 
 use crate::support::{LONG, NAME, Server, eventually, locker, run, soon};
 
-/// The server has lost a lock and the connection ends: the holder is told at once, and not at its next renewal.
+/// The server has lost a lock and the connection ends. The holder is notified at once, not at its next renewal.
 pub(crate) fn a_loss_is_told_when_the_connection_ends() {
     run(async {
         let server = Server::start();
@@ -29,7 +29,7 @@ pub(crate) fn a_loss_is_told_when_the_connection_ends() {
     });
 }
 
-/// The holder is told, those who wait are served, and the fence still rises.
+/// The holder is notified, waiters are served, and the fence still increases.
 pub(crate) fn with_waiters_and_a_holder() {
     run(async {
         let mut server = Server::start();
@@ -66,11 +66,11 @@ pub(crate) fn with_waiters_and_a_holder() {
     });
 }
 
-/// A server numbers its connections from the start again: the number of our old connection may now be somebody else's.
+/// A server numbers its connections from the start again, so the number of our old connection may now belong to another client.
 pub(crate) fn strangers_keep_their_connections() {
     run(async {
         let mut server = Server::start();
-        // Connections of ours with all the small numbers.
+        // Our connections have all the small numbers.
         let mut stores = Vec::new();
         for _ in 0..10 {
             stores.push(server.store().await);
@@ -88,7 +88,7 @@ pub(crate) fn strangers_keep_their_connections() {
             .map(|plain| plain.number(&["CLIENT", "ID"]))
             .collect();
         for (number, locker) in lockers.iter().enumerate() {
-            // The first question may find the old connection broken.
+            // The first request may find the old connection broken.
             let taken = soon("an answer", locker.acquire(name(number))).await;
             drop(taken);
             drop(soon("a lock", locker.acquire(name(number))).await.unwrap());
@@ -108,7 +108,7 @@ pub(crate) fn strangers_keep_their_connections() {
     });
 }
 
-/// The server forgets its scripts while the lock is wanted and held.
+/// The server loses its scripts while the lock is wanted and held.
 pub(crate) fn scripts_forgotten() {
     run(async {
         let server = Server::start();

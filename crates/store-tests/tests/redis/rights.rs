@@ -1,4 +1,4 @@
-//! Users who may not do everything.
+//! Redis users with limited rights (ACL).
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use fencepost_rig::Proxy;
 
 use crate::support::{LONG, NAME, Server, eventually, locker, run, soon};
 
-/// A user with these rights beside those that locks need; its address through the proxy, if there is one.
+/// Creates a user with these rights in addition to those that locks need. Returns its address, through the proxy if there is
+/// one.
 fn user(server: &Server, rights: &[&str], proxy: Option<&Proxy>) -> String {
     let words = [
         "ACL", "SETUSER", "app", "reset", "on", ">secret", "~*", "&*", "+@all",
@@ -21,7 +22,7 @@ async fn open(url: &str) -> std::sync::Arc<fencepost::stores::redis::Redis> {
     std::sync::Arc::new(fencepost::stores::redis::Redis::open(url).await.unwrap())
 }
 
-/// Hands the lock back and forth. Nobody waits for as long as a lease.
+/// Hands the lock back and forth. Nobody waits as long as a lease.
 async fn pass_on(server: &Server, one: &fencepost::Locker, other: &fencepost::Locker) {
     let mut held = soon("the lock", one.acquire(NAME)).await.unwrap();
     for turn in 0..6 {
@@ -37,7 +38,7 @@ async fn pass_on(server: &Server, one: &fencepost::Locker, other: &fencepost::Lo
     server.is_clean().await;
 }
 
-/// Nobody can be told: those who wait ask.
+/// Notifications are not allowed, so waiters poll.
 pub(crate) fn no_channels() {
     run(async {
         let server = Server::start();
@@ -48,7 +49,7 @@ pub(crate) fn no_channels() {
     });
 }
 
-/// The waiter could be told, but the one who releases may not tell it: the script must not end half-way.
+/// The waiter may receive notifications, but the releasing client may not send them. The script must not stop half-way.
 pub(crate) fn a_releaser_without_channels() {
     run(async {
         let server = Server::start();
@@ -58,7 +59,7 @@ pub(crate) fn a_releaser_without_channels() {
     });
 }
 
-/// The old connection cannot be ended: everything else works, and what a late command leaves ends by its TTL.
+/// The old connection cannot be ended. Everything else works, and what a late command leaves behind ends with its TTL.
 pub(crate) fn no_kill() {
     run(async {
         let server = Server::start();
@@ -81,7 +82,7 @@ pub(crate) fn no_kill() {
     });
 }
 
-/// What cannot work says so.
+/// Without the right to run scripts, the error says so.
 pub(crate) fn no_scripts() {
     run(async {
         let server = Server::start();

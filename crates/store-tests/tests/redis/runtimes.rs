@@ -1,4 +1,4 @@
-//! A store that outlives the runtime its connection was made in.
+//! A Redis store that outlives the runtime in which its connection was opened.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,14 +26,14 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Takes the lock and gives it back, soon.
+/// Acquires and releases the lock, promptly.
 fn works(runtime: &Runtime, locker: &Locker, name: &str) {
     let taken = runtime.block_on(locker.acquire_within(name, SOON));
     let guard = taken.unwrap().expect("a lock that is free in time");
     assert!(runtime.block_on(guard.release()).is_released());
 }
 
-/// With guards held and waiters in line: in the next runtime the same store and locker work, renew and give back.
+/// With held guards and waiters in line: in the next runtime the same store and locker work, renew and release.
 pub(crate) fn the_next_one_goes_on() {
     let server = Server::start();
     let (first, second) = (runtime(), runtime());
@@ -60,7 +60,7 @@ pub(crate) fn the_next_one_goes_on() {
     second.block_on(server.is_clean());
 }
 
-/// In the middle of an attempt to connect that others wait for, too.
+/// The runtime ends during a connection attempt that others also wait for.
 pub(crate) fn ended_while_connecting() {
     let server = Server::start();
     let proxy = server.proxy();
@@ -81,7 +81,7 @@ pub(crate) fn ended_while_connecting() {
     let going_on = attempts(&second);
     drop(first);
     proxy.heal();
-    // It asks in vain at worst, and says so.
+    // At worst its request fails, and it says so.
     if let Ok(Some(guard)) = second.block_on(going_on).unwrap() {
         assert!(second.block_on(guard.release()).is_released());
     }
@@ -90,7 +90,7 @@ pub(crate) fn ended_while_connecting() {
     second.block_on(server.is_clean());
 }
 
-/// For programs that have none. The store may outlive the locker, which does not wait for it to end.
+/// For programs without a runtime. The store may outlive the locker, which does not wait for it to end.
 pub(crate) fn none_at_all() {
     let server = Server::start();
     let store = Arc::new(Redis::open_blocking(&server.0.url()).unwrap());
@@ -111,7 +111,7 @@ pub(crate) fn none_at_all() {
     server.plain().does(&["CLIENT", "KILL", "TYPE", "normal"]);
     server.plain().does(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     let fence = guard.fence();
-    // It may find the connection breaking under its hands; then it goes on in the background.
+    // The connection may just be breaking. Then the release continues in the background.
     let _outcome = guard.release();
     assert!(waiting.join().unwrap() > fence);
     let dropped = locker.acquire_within(NAME, SOON).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! A server that stops answering: SIGSTOP, whatever we are doing at the moment.
+//! A Redis server that stops answering (SIGSTOP) during each kind of operation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ impl Server {
     }
 }
 
-/// While we ask: a timeout in time, which may have taken effect; and what it left is given back.
+/// During a request: it times out promptly with an unknown effect, and anything it acquired is released.
 pub(crate) fn while_acquiring() {
     run(async {
         let server = Server::start();
@@ -52,7 +52,8 @@ pub(crate) fn while_acquiring() {
     });
 }
 
-/// While we hold, beyond the TTL: the holder knows before the server lets somebody else in, and the next gets its turn.
+/// While a lock is held, for longer than the TTL: the holder knows before the server lets another in, and the next one is
+/// served.
 pub(crate) fn while_holding() {
     run(async {
         let server = Server::start();
@@ -73,7 +74,7 @@ pub(crate) fn while_holding() {
     });
 }
 
-/// While we renew, and not for as long as the TTL: nothing is lost.
+/// During a renewal, for less than the TTL: nothing is lost.
 pub(crate) fn while_renewing() {
     run(async {
         let server = Server::start();
@@ -99,7 +100,7 @@ pub(crate) fn while_renewing() {
     });
 }
 
-/// While we give back: the outcome is unknown, in time, and the lock is free when the server goes on.
+/// During a release: the outcome is unknown, promptly, and the lock is free when the server continues.
 pub(crate) fn while_releasing() {
     run(async {
         let server = Server::start();
@@ -117,7 +118,7 @@ pub(crate) fn while_releasing() {
     });
 }
 
-/// While we wait, for longer than a connection is trusted: the wait goes on, in the old place.
+/// During a wait, for longer than a connection is trusted: the wait continues in the old place.
 pub(crate) fn while_waiting() {
     run(async {
         let server = Server::start();
@@ -164,21 +165,22 @@ pub(crate) fn while_waiting() {
     });
 }
 
-/// The connections there are die without a word; one that is made later works.
+/// Makes the existing connections die silently. Connections that are opened later work.
 fn dies_silently(proxy: &Proxy) {
     let is_dead = Arc::new(AtomicBool::new(true));
     proxy.judge(Direction::ToServer, move |message| {
         if contains(message, "HELLO") {
             is_dead.store(false, Ordering::Relaxed);
         }
-        match is_dead.load(Ordering::Relaxed) {
-            true => Fate::Lose,
-            false => Fate::Pass,
+        if is_dead.load(Ordering::Relaxed) {
+            Fate::Lose
+        } else {
+            Fate::Pass
         }
     });
 }
 
-/// A renewal that gets no answer is told from a lost lock: the next goes over another connection, in time.
+/// A renewal without an answer does not count as a lost lock. The next renewal uses another connection, in time.
 pub(crate) fn a_dead_connection_does_not_lose_a_lock() {
     run(async {
         let server = Server::start();

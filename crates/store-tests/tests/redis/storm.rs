@@ -1,6 +1,6 @@
-//! Everything at once for a long time: sixteen processes that count under one lock while they are killed, stopped, cut off.
+//! A long random test of the Redis store: sixteen processes count under one lock while they are killed, stopped and cut off.
 //!
-//! For ten seconds; with `FENCEPOST_SOAK=1` for ten minutes, or for as many seconds as `FENCEPOST_STORM_SECONDS` says.
+//! It runs for ten seconds; with `FENCEPOST_SOAK=1` for ten minutes, or for as many seconds as `FENCEPOST_STORM_SECONDS` says.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,17 +23,17 @@ fn length() -> Duration {
     Duration::from_secs(seconds.unwrap_or(usual))
 }
 
-/// What was heard of the children.
+/// The reports of all children.
 #[derive(Default)]
 struct Log {
     strikes: usize,
     served: usize,
-    /// Gave back what was not theirs any more.
+    /// Releases of a lock that was no longer theirs.
     late: usize,
     refused: usize,
     lost: usize,
     failed: BTreeMap<String, usize>,
-    /// By the number that was written: who wrote it, under which fence.
+    /// The fence of the writer, by the number that was written.
     counted: BTreeMap<u64, i64>,
 }
 
@@ -52,7 +52,7 @@ impl Log {
         }
     }
 
-    /// A number counted twice is an update that was lost, although both held the lock and passed the gate.
+    /// A number that is counted twice is a lost update, although both held the lock and passed the gate.
     fn note_served(&mut self, served: Served) {
         self.served += 1;
         self.late += usize::from(served.outcome == "AlreadyLost");
@@ -67,7 +67,7 @@ impl Log {
         }
     }
 
-    /// Numbers grow with fences: whoever had the larger fence saw what the smaller had written.
+    /// Checks that numbers increase with fences: the holder with the larger fence saw what the smaller had written.
     fn is_in_order(&self) {
         let fences: Vec<i64> = self.counted.values().copied().collect();
         assert!(
@@ -118,7 +118,7 @@ impl Storm {
         self.random.next_u64() % end
     }
 
-    /// One misfortune for one of them.
+    /// Injects one fault into one of them.
     fn strike(&mut self) {
         self.log.strikes += 1;
         let victim = self.below(PROCESSES as u64) as usize;
@@ -128,7 +128,7 @@ impl Storm {
                 self.children[victim] = self.child(victim);
             }
             1 | 2 => self.proxies[victim].cut(),
-            // Shorter and longer than a claim's lease, and at times than the TTL.
+            // Shorter and longer than a claim lease, and sometimes longer than the TTL.
             3 | 4 => {
                 let _ = self.children[victim].signal(Signal::SIGSTOP);
                 let pause = Duration::from_millis(self.below(2500));
@@ -157,7 +157,7 @@ impl Storm {
         }
     }
 
-    /// All end in order: what was interrupted is given back.
+    /// Ends all children normally. What was interrupted is released.
     fn end(&mut self) {
         for child in &mut self.children {
             child.send(&"end").unwrap();
@@ -173,7 +173,7 @@ impl Storm {
     }
 }
 
-/// Bytes and keys at the server.
+/// Returns the memory in bytes and the number of keys of the server.
 fn size(plain: &mut Plain) -> (u64, i64) {
     let dataset = plain.info("used_memory_dataset").parse().unwrap();
     (dataset, plain.number(&["DBSIZE"]))
@@ -193,9 +193,10 @@ pub(crate) fn storm() {
             storm.strike();
             let (bytes, keys) = size(&mut plain);
             most_keys = most_keys.max(keys);
-            match started.elapsed() < length() / 4 {
-                true => early_bytes = early_bytes.max(bytes),
-                false => later_bytes = later_bytes.max(bytes),
+            if started.elapsed() < length() / 4 {
+                early_bytes = early_bytes.max(bytes);
+            } else {
+                later_bytes = later_bytes.max(bytes);
             }
         }
         storm.end();
@@ -218,10 +219,10 @@ pub(crate) fn storm() {
         );
         println!("  errors: {failed:?}");
         assert!(*served > 50, "nothing could be shown");
-        // The gate stops two who hold at once from doing harm; that they do is to be as rare as what makes them.
+        // The gate prevents harm when two hold the lock at once. That must be as rare as the faults that cause it.
         let overtaken = lost + late + refused;
         assert!(overtaken <= *strikes, "{overtaken} holds ended early");
-        // The lock, its line, its signs of life, its fence; the number and its gate.
+        // The lock, its line, its heartbeats and its fence; the number and its gate.
         assert!(most_keys <= 6, "{most_keys} keys");
         assert!(
             later_bytes < early_bytes * 2 + 100_000,

@@ -1,4 +1,4 @@
-//! A private server, connections to it through a proxy, and eyes of our own on what it holds.
+//! A private Redis server, stores connected to it through a proxy, and an independent client that inspects its keys.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ pub(crate) use fencepost_store_tests::{
     run_within, soon,
 };
 
-/// The lease of a grant that finds its waiter in line, where the TTL is longer.
+/// The lease of a grant to a waiter in line, if the TTL is longer.
 pub(crate) const CLAIM_LEASE: Duration = Duration::from_millis(600);
-/// Less than the life of a line that nobody keeps alive.
+/// Less than the lifetime of a line without heartbeats.
 const CLEAN_WITHIN: Duration = Duration::from_secs(6);
 
-/// A server of our own.
+/// A private server.
 pub(crate) struct Server(pub(crate) fencepost_rig::Redis);
 
 impl Server {
@@ -40,12 +40,12 @@ impl Server {
         open(self.0.address()).await
     }
 
-    /// A plain client.
+    /// Opens a client that is independent of the store.
     pub(crate) fn plain(&self) -> Plain {
         Plain::open(self.0.address())
     }
 
-    /// How many wait for a lock.
+    /// Returns how many claims wait for a lock.
     pub(crate) fn in_line(&self, name: &str) -> i64 {
         self.plain()
             .number(&["ZCARD", &format!("fp:{{{name}}}:line:{name}")])
@@ -56,7 +56,7 @@ impl Server {
         eventually(&what, async || self.in_line(name) == length).await;
     }
 
-    /// Waits until so many have given a sign of life: they have heard that they stand in line.
+    /// Waits until this many claims have sent a heartbeat, which shows that they know they are in line.
     pub(crate) async fn wait_for_signs(&self, name: &str, count: i64) {
         let key = format!("fp:{{{name}}}:wait:{name}");
         let mut plain = self.plain();
@@ -66,7 +66,7 @@ impl Server {
         .await;
     }
 
-    /// Nothing is left of any lock but fences, and those with an expiry.
+    /// Waits until nothing is left of any lock but fences with an expiry.
     pub(crate) async fn is_clean(&self) {
         let mut plain = self.plain();
         let left = async || plain.left_besides("}:fence:");
@@ -74,17 +74,17 @@ impl Server {
     }
 }
 
-/// A connection of the store.
+/// Opens a store.
 pub(crate) async fn open(address: SocketAddr) -> Arc<Redis> {
     Arc::new(Redis::open(&format!("redis://{address}")).await.unwrap())
 }
 
-/// How much longer a holder may believe in this.
+/// Returns how much longer a holder may believe in this grant.
 pub(crate) fn belief(grant: &Grant) -> Duration {
     (grant.asked_at + grant.lease).since(now())
 }
 
-/// How much longer the server keeps others out for this owner; zero when it does not.
+/// Returns how much longer the server excludes others for this owner; zero if it does not.
 pub(crate) fn kept_for(plain: &mut Plain, owner: OwnerId) -> Duration {
     let script = "local v = redis.call('GET', KEYS[1]) \
         if v and string.sub(v, 1, 32) == ARGV[1] then return redis.call('PTTL', KEYS[1]) end return 0";
@@ -92,19 +92,16 @@ pub(crate) fn kept_for(plain: &mut Plain, owner: OwnerId) -> Duration {
     Duration::from_millis(left.max(0).cast_unsigned())
 }
 
-/// A judge for grants sent to waiters, and nothing else.
+/// Returns a judge that applies only to grants sent to waiters.
 pub(crate) fn grants(fate: Fate) -> impl Fn(&[u8]) -> Fate + Send + Sync + 'static {
-    move |message| match is_grant(message) {
-        true => fate,
-        false => Fate::Pass,
-    }
+    move |message| if is_grant(message) { fate } else { Fate::Pass }
 }
 
 pub(crate) fn is_grant(message: &[u8]) -> bool {
     message.starts_with(b">") && contains(message, "$7\r\nmessage\r\n")
 }
 
-/// Locks taken and given back by raw requests, for tests that look at single answers.
+/// Releases a lock with a raw request, for tests that look at single answers.
 pub(crate) async fn releases(store: &Redis, claim: &Claim) -> fencepost::Release {
     soon("a release", store.release(claim)).await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! TLS, with an authority made for the test.
+//! TLS connections to Redis, with a certificate authority created for the test.
 
 use fencepost::ErrorKind;
 use fencepost::stores::redis::{Redis, RedisBuilder};
@@ -7,7 +7,7 @@ use fencepost_rig::{Authority, Signed, TempDir, folder};
 use crate::support::{Server, run, soon};
 use crate::ways::works;
 
-/// A server with a port for TLS.
+/// A server with a TLS port.
 pub(crate) struct Secured {
     _server: Server,
     pub(crate) url: String,
@@ -53,7 +53,7 @@ impl Secured {
     }
 }
 
-/// Trusts the authority it is told to trust, and nobody else's.
+/// The client trusts the given authority, and no other.
 pub(crate) fn private_authority() {
     run(async {
         let authority = Authority::new();
@@ -74,14 +74,14 @@ pub(crate) fn private_authority() {
             let error = soon("an error", untrusting.open()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
         }
-        // Plain words to a port for TLS.
+        // Plain text to a TLS port.
         let url = server.url.replace("rediss:", "redis:");
         let error = soon("an error", Redis::open(&url)).await.unwrap_err();
         assert_eq!(error.effect(), fencepost::Effect::None, "{error}");
     });
 }
 
-/// The server wants to see a certificate of its own authority.
+/// The server requires a client certificate of its authority.
 pub(crate) fn client_certificate() {
     run(async {
         let authority = Authority::new();

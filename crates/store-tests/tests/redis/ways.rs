@@ -1,4 +1,4 @@
-//! The ways to a server: each works for a lock that is taken, waited for, renewed and given back.
+//! The kinds of Redis addresses; each is tested with a lock that is acquired, awaited, renewed and released.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use fencepost::stores::redis::Redis;
 
 use crate::support::{NAME, Server, eventually, locker, run, soon};
 
-/// Two connections hand a lock back and forth, and one keeps it beyond its TTL.
+/// Two stores hand a lock back and forth, and one keeps it beyond its TTL.
 pub(crate) async fn works(one: Redis, other: Redis) {
     let ttl = Duration::from_secs(2);
     let lockers = [one, other].map(|store| locker(&Arc::new(store), ttl));
@@ -51,7 +51,7 @@ pub(crate) fn unix_socket() {
 pub(crate) fn user_and_password() {
     run(async {
         let server = Server::start();
-        // What locks need, and nothing else.
+        // The rights that locks need, and no others.
         let rights = "on >se:cr@t ~* &fp:* +@all -@admin -@dangerous +client|kill +client|info";
         let words: Vec<_> = ["ACL", "SETUSER", "app"]
             .into_iter()

@@ -1,4 +1,4 @@
-//! Children on three servers.
+//! Children of the Redlock tests.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::support::open;
 
-/// The servers, and one of them that has a fenced number.
+/// The addresses of the servers, and the one that has a fenced number.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct At {
     pub(crate) servers: String,

@@ -1,4 +1,4 @@
-//! How the servers are named, and servers that are not what they should be.
+//! Redlock addresses, and servers that cannot take part.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(crate) fn that_cannot_be() {
     });
 }
 
-/// Two names of one server are one vote.
+/// Two names of one server count as one vote.
 pub(crate) fn one_server_with_two_names() {
     run(async {
         let servers = Servers::start();
@@ -45,7 +45,7 @@ pub(crate) fn one_server_with_two_names() {
     });
 }
 
-/// It takes no votes, which must not be found out when another server fails.
+/// A replica cannot vote, and this must be reported before another server fails.
 pub(crate) fn a_replica() {
     run(async {
         let servers = Servers::start();
@@ -60,7 +60,7 @@ pub(crate) fn a_replica() {
     });
 }
 
-/// Each server has a user and a password of its own, and all the same database; none of it is shown.
+/// Each server has its own user and password, and all have the same database. None of the passwords is shown.
 pub(crate) fn users_and_passwords() {
     run(async {
         let servers = Servers::start();
@@ -76,7 +76,7 @@ pub(crate) fn users_and_passwords() {
         let store = std::sync::Arc::new(Redlock::open(&address).await.unwrap());
         assert_eq!(store.address(), format!("redlock://{a},{b},{c}"));
         assert!(!format!("{store:?} {:?}", Redlock::builder(&address)).contains("two"));
-        // A server that answers too late gets the lock by an extension.
+        // A server that answers too late gets the lock with an extension.
         let ttl = Duration::from_secs(6);
         let guard = locker(&store, ttl).acquire(NAME).await.unwrap();
         eventually("all three", async || {
@@ -95,7 +95,7 @@ pub(crate) fn users_and_passwords() {
     });
 }
 
-/// A name that is the key of something else, and one that looks like a key of ours.
+/// A name that is the key of a different type, and one that looks like one of our keys.
 pub(crate) fn names_that_are_taken() {
     run(async {
         let servers = Servers::start();
@@ -112,7 +112,7 @@ pub(crate) fn names_that_are_taken() {
     });
 }
 
-/// The servers forget the scripts, all at once: nobody notices.
+/// All servers lose their scripts at once. Clients do not notice.
 pub(crate) fn scripts_forgotten() {
     run(async {
         let servers = Servers::start();

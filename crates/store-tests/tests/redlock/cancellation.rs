@@ -1,4 +1,4 @@
-//! Dropped at every await, with one server slower than the others: no key is left on any of them.
+//! Dropping Redlock requests at every await, with one slow server, leaves no key on any server.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub(crate) fn of_a_lock_that_is_held() {
             let held = holder.acquire(NAME).await.unwrap();
             let locker = locker(&store, LONG);
             let mut asked = Box::pin(polled(polls, locker.acquire(NAME)));
-            // As far as it gets, and after the release a little further.
+            // As far as it gets, and a little further after the release.
             let early = tokio::time::timeout(NO_PROGRESS, &mut asked).await;
             assert!(held.release().await.is_released());
             let done = match early {

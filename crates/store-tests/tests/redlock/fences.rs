@@ -1,4 +1,4 @@
-//! The proof on real servers: many clients, and one fault of a server after the other. Fences rise with every grant.
+//! Fences of Redlock increase with every grant, with many clients and one server fault after another on real servers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ const TTL: Duration = Duration::from_secs(2);
 #[derive(Default)]
 struct Log {
     fences: Mutex<Vec<Fence>>,
-    /// What the lock protects.
+    /// The number that the lock protects.
     count: AtomicU64,
     counted: AtomicU64,
     failed: AtomicU64,
@@ -25,16 +25,17 @@ struct Log {
 }
 
 impl Log {
-    /// A guard that still holds when it is noted was noted before the next was granted.
+    /// A guard that still holds when it is recorded was recorded before the next was granted.
     fn note(&self, guard: &Guard) {
         let mut fences = self.fences.lock().unwrap();
-        match guard.is_lost() {
-            false => fences.push(guard.fence()),
-            true => drop(self.lost.fetch_add(1, Ordering::Relaxed)),
+        if guard.is_lost() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        } else {
+            fences.push(guard.fence());
         }
     }
 
-    /// Adds one, not at once.
+    /// Adds one, with a pause between read and write.
     async fn add(&self) {
         let seen = self.count.load(Ordering::Relaxed);
         tokio::task::yield_now().await;
@@ -100,7 +101,7 @@ async fn contend(locker: Locker, log: Arc<Log>, stop: Arc<AtomicBool>) {
         let guard = match locker.acquire(NAME).await {
             Ok(guard) => guard,
             Err(error) => {
-                // One server is struck before the clients have found back to the one before.
+                // One server fails before the clients have reconnected to the previous one.
                 assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
                 if log.failed.fetch_add(1, Ordering::Relaxed) < 3 {
                     println!("{error}");
@@ -116,7 +117,7 @@ async fn contend(locker: Locker, log: Arc<Log>, stop: Arc<AtomicBool>) {
     }
 }
 
-/// One fault of one server, for a moment.
+/// Injects one fault into one server, for a moment.
 async fn strike(servers: &mut Servers, roads: &Roads, random: &SeededRandom) {
     let at = random.next_u64() as usize % 3;
     let road: &Proxy = &roads.0[at];
@@ -131,7 +132,7 @@ async fn strike(servers: &mut Servers, roads: &Roads, random: &SeededRandom) {
     }
     tokio::time::sleep(moment).await;
     road.heal();
-    // What was swallowed is never answered.
+    // Requests that were swallowed are never answered.
     road.cut();
     tokio::time::sleep(moment / 2).await;
 }

@@ -1,4 +1,4 @@
-//! Clients of the user's own, which open the connections.
+//! `redis::Client`s that the user passes in, one per Redlock server.
 
 use std::sync::Arc;
 

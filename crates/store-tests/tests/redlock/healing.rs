@@ -1,4 +1,4 @@
-//! A lease that not all servers have: extensions take the key where it is missing, and nowhere else.
+//! Redlock extensions that restore the key on servers that lack it, where that is safe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::support::{
     COUNTER, LONG, NAME, Servers, claim, eventually, is, locker, now, renewed, run, soon,
 };
 
-/// A lock is taken while one server is away. Once that one is back the lock outlives the loss of another.
+/// A lock is acquired while one server is away. Once that server is back, the lock survives the loss of another.
 fn outlives_another_loss(mut servers: Servers) {
     run(async {
         let ttl = Duration::from_secs(6);
@@ -25,7 +25,7 @@ fn outlives_another_loss(mut servers: Servers) {
             servers.held_by(guard.owner()) == [0, 1, 2]
         })
         .await;
-        // The extension that took the key has succeeded when the next one is there.
+        // When the next extension arrives, the one that set the key has succeeded.
         let mut plain = servers.plain(0);
         let mut left = || plain.number(&["PTTL", NAME]);
         for _ in 0..2 {
@@ -37,12 +37,12 @@ fn outlives_another_loss(mut servers: Servers) {
             .await;
         }
         servers.0[0].crash();
-        // Without extensions by a majority the lease would be over by then.
+        // Without extensions by a majority, the lease would be over by then.
         let until = now() + ttl + ttl / 4;
         while now() < until {
             match other.try_acquire(NAME).await {
                 Ok(refused) => assert!(refused.is_none(), "somebody else got it"),
-                // One is lost, and on a busy machine another may be silent.
+                // One server is lost, and on a busy machine another may be silent.
                 Err(error) => is(&error, ErrorKind::Unavailable, ""),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -63,7 +63,7 @@ pub(crate) fn outlives_another_loss_durable() {
     outlives_another_loss(Servers::start_durable());
 }
 
-/// The key counts from the extension after the one that took it.
+/// The key counts only from the extension after the one that set it.
 pub(crate) fn a_taken_key_does_not_vote_at_once() {
     run(async {
         let servers = Servers::start();
@@ -75,7 +75,7 @@ pub(crate) fn a_taken_key_does_not_vote_at_once() {
             servers.plain(at).does(&["DEL", NAME]);
         }
         assert_eq!(renewed(&store, &claim).await, Renewal::Lost);
-        // What it had is not given back: that is up to its holder.
+        // The keys it had are not released; that is up to the holder.
         eventually("what it took in vain is given back", async || {
             servers.held_by(claim.owner) == [0]
         })
@@ -85,7 +85,7 @@ pub(crate) fn a_taken_key_does_not_vote_at_once() {
     });
 }
 
-/// Where a larger count was drawn, somebody else may have held the lock.
+/// If a server has drawn a larger count, another client may have held the lock.
 pub(crate) fn not_where_a_larger_count_was_drawn() {
     run(async {
         let servers = Servers::start();
@@ -104,7 +104,7 @@ pub(crate) fn not_where_a_larger_count_was_drawn() {
     });
 }
 
-/// A server without a counter may have forgotten a larger one: it counts on from its time, not from the epoch.
+/// A server without a counter may have forgotten a larger one. It counts from its clock, not from the epoch.
 pub(crate) fn a_counter_that_is_gone_is_lifted() {
     run(async {
         let servers = Servers::start();
@@ -122,13 +122,13 @@ pub(crate) fn a_counter_that_is_gone_is_lifted() {
     });
 }
 
-/// A key that is taken where the counter is gone has a count that does not prove the lease, also where the server's clock is behind the epoch:
-/// it is not the epoch.
+/// A key that is set where the counter is missing has a count that does not prove the lease. This also holds if the server's
+/// clock is behind the epoch: the count is not the epoch.
 pub(crate) fn a_counter_that_is_gone_passes_the_epoch() {
     run(async {
         let servers = Servers::start();
         let store = servers.patient_store().await;
-        // More than time lifts counters to.
+        // More than the clock raises counters to.
         (0..3).for_each(|at| servers.set_count(at, (1 << 46) + 5));
         let claim = claim(LONG);
         let grant = store.try_acquire(&claim).await.unwrap().unwrap();
@@ -145,7 +145,7 @@ pub(crate) fn a_counter_that_is_gone_passes_the_epoch() {
     });
 }
 
-/// An extension is late, and so is the release behind it: nothing stays.
+/// An extension is late, and so is the release behind it. Nothing remains.
 pub(crate) fn a_late_taking_is_given_back() {
     run(async {
         let servers = Servers::start();
@@ -159,7 +159,7 @@ pub(crate) fn a_late_taking_is_given_back() {
         assert_eq!(renewed(&store, &claim).await, Renewal::Extended);
         assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
         roads.0[2].heal();
-        // What comes after it goes over the same connection, or over one that ends the old one first.
+        // Later requests use the same connection, or one that first ends the old one.
         let next = crate::support::claim(LONG);
         let granted = soon("the next", store.try_acquire(&next)).await;
         assert!(granted.unwrap().is_some());
@@ -168,7 +168,7 @@ pub(crate) fn a_late_taking_is_given_back() {
     });
 }
 
-/// A server that may have forgotten whose the lock is gives no key to an extension either.
+/// A server that may have forgotten the owner of the lock sets no key on an extension either.
 pub(crate) fn not_on_a_young_server() {
     run(async {
         let mut servers = Servers::start();
@@ -178,7 +178,7 @@ pub(crate) fn not_on_a_young_server() {
         let store = Arc::new(store.open().await.unwrap());
         let claim = claim(LONG);
         let granted = async {
-            // They are young themselves.
+            // The servers themselves have just been started.
             while !matches!(store.try_acquire(&claim).await, Ok(Some(_))) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -188,7 +188,7 @@ pub(crate) fn not_on_a_young_server() {
         let started = std::time::Instant::now();
         servers.spread(&store, &claim).await;
         let age = started.elapsed();
-        // Its age is told in whole seconds, and counts from before it was ready.
+        // Its age is reported in whole seconds, and counts from before it was ready.
         assert!(age >= delay / 2, "it got the key {age:?} after its start");
         assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
         servers.are_clean().await;

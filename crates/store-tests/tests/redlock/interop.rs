@@ -1,4 +1,4 @@
-//! node's `redlock` on the same three servers, in processes of its own: it excludes ours and is excluded.
+//! Mutual exclusion with node's `redlock` on the same three servers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,10 +9,10 @@ use crate::support::{
     LONG, NAME, Plain, Servers, eventually_within, is_soak, locker, now, run_within,
 };
 
-/// Processes of it, and stores of ours.
+/// The number of its processes, and of our stores.
 const EACH: usize = 2;
 
-/// The folder that `cargo xtask prepare` fills.
+/// Returns the folder that `cargo xtask prepare` fills.
 fn client() -> Option<PathBuf> {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/clients");
     let folder = tools.join("node");

@@ -1,4 +1,4 @@
-//! Holders that are killed or stopped.
+//! Real processes that are killed or stopped while they hold a Redlock.
 
 use std::time::Duration;
 
@@ -46,7 +46,8 @@ pub(crate) fn a_killed_holder() {
     });
 }
 
-/// A holder is stopped beyond its TTL, and writes as soon as it wakes: the resource refuses, and it knows that it has lost the lock.
+/// A holder is stopped for longer than its TTL, and writes as soon as it continues. The resource refuses, and the holder knows
+/// that it has lost the lock.
 pub(crate) fn a_stopped_holder() {
     run(async {
         let servers = Servers::start();

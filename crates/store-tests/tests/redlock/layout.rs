@@ -1,4 +1,4 @@
-//! What is stored: the counter's layout, its units, and how long it is kept.
+//! The stored counter of Redlock: its layout, its units, and how long it is kept.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,13 +7,14 @@ use fencepost::{Backend, ErrorKind, Release};
 
 use crate::support::{COUNTER, LONG, NAME, Servers, claim, is, run};
 
-/// Seconds from the beginning of 2024 to now.
+/// Returns the seconds since the beginning of 2024.
 fn seconds_since_2024() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.unwrap().as_secs() - 1_704_067_200
 }
 
-/// A counter from the version before goes on as one of this layout, and rises. Its program is refused from then on: it asks for a string.
+/// A counter of the previous version is converted to this layout, and increases. Programs of that version are refused from then
+/// on, because they expect a string.
 pub(crate) fn of_the_version_before() {
     run(async {
         let servers = Servers::start();
@@ -54,7 +55,8 @@ pub(crate) fn of_a_later_version() {
     });
 }
 
-/// All servers lose their data after a second in which the lock changed hands 100,000 times: the next fence is larger all the same.
+/// All servers lose their data after a second in which the lock changed hands 100,000 times. The next fence is larger
+/// nevertheless.
 pub(crate) fn many_grants_before_all_is_lost() {
     run(async {
         let servers = Servers::start();
@@ -66,7 +68,7 @@ pub(crate) fn many_grants_before_all_is_lost() {
         for at in 0..3 {
             servers.plain(at).does(&["FLUSHALL"]);
         }
-        // A client that has seen nothing of it.
+        // A client that has seen nothing of this.
         let other = servers.patient_store().await;
         let claim = claim(LONG);
         let next = other.try_acquire(&claim).await.unwrap().unwrap();
@@ -75,7 +77,7 @@ pub(crate) fn many_grants_before_all_is_lost() {
     });
 }
 
-/// A client that has seen an epoch does not come below it, however far the clocks of the servers are behind.
+/// A client that has seen an epoch never goes below it, however far the clocks of the servers are behind.
 pub(crate) fn a_seen_epoch_is_passed() {
     run(async {
         let servers = Servers::start();
@@ -96,7 +98,7 @@ pub(crate) fn a_seen_epoch_is_passed() {
     });
 }
 
-/// Counters are kept for as long as the address says, and not for less than clocks are set back.
+/// Counters are kept for as long as the address says, but not for less than clocks may be set back.
 pub(crate) fn kept_for_as_long_as_told() {
     run(async {
         let servers = Servers::start();

@@ -1,4 +1,4 @@
-//! A majority forgets a lock: its holder hears of it long before the next renewal, and it stays lost.
+//! A majority of the Redlock servers forgets a lock: the holder learns it long before the next renewal, and it stays lost.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{
     COUNTER, LONG, NAME, Servers, claim, contains, eventually, locker, renewed, run, soon,
 };
 
-/// Less than the third of the TTL after which the next renewal is due.
+/// Shorter than a third of the TTL, after which the next renewal is due.
 const BEFORE_THE_RENEWAL: Duration = Duration::from_secs(15);
 
 async fn is_told(guard: &Guard) {
@@ -19,7 +19,7 @@ async fn is_told(guard: &Guard) {
     assert_eq!(lost.reason(), LostReason::Gone);
 }
 
-/// Whether the server tells our connection about changes: its flags have a `t`.
+/// Returns whether the server notifies our connection about changes: its flags contain a `t`.
 fn is_listened_to(servers: &Servers, at: usize) -> bool {
     let clients = servers.plain(at).text(&["CLIENT", "LIST"]).unwrap();
     let ours = clients
@@ -43,7 +43,7 @@ pub(crate) fn a_majority_flushed() {
             let mut plain = servers.plain(at);
             plain.does(&["MULTI"]);
             plain.does(&["FLUSHALL"]);
-            // An extension between the two must not get the key back, or a majority would have it all the time.
+            // An extension between the two must not restore the key, or a majority would have it all the time.
             let larger = (1_u64 << 45).to_string();
             plain.does(&["HSET", COUNTER, "layout", "2", "count", &larger]);
             plain.does(&["PEXPIRE", COUNTER, "600000"]);
@@ -64,7 +64,7 @@ pub(crate) fn a_majority_restarted_empty() {
         let store = servers.patient_store().await;
         let locker = locker(&store, LONG);
         let guard = servers.held_everywhere(&locker).await;
-        // Both are away before one is back, or an extension in between would put the lock there again.
+        // Both are away before one is back; otherwise an extension in between would restore the lock there.
         for at in 0..2 {
             servers.0[at].crash();
         }
@@ -80,11 +80,11 @@ pub(crate) fn a_majority_restarted_empty() {
     });
 }
 
-/// What only the script that releases a key says.
+/// Text that only occurs in the script that releases a key.
 const RELEASE: &str = "redis.call('DEL'";
 
-/// Keys that were taken for a lease that is lost, and that could not be given back at once, do not vote in a later extension; and they are
-/// given back as soon as the server can be told.
+/// Keys that were acquired for a lost lease, and could not be released at once, do not vote in a later extension. They are
+/// released as soon as the server can be reached.
 pub(crate) fn a_loss_is_remembered() {
     run(async {
         let servers = Servers::start();
@@ -94,16 +94,17 @@ pub(crate) fn a_loss_is_remembered() {
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         servers.spread(&store, &claim).await;
         roads.0[2].judge(Direction::ToServer, |message| {
-            match contains(message, RELEASE) {
-                true => Fate::Cut,
-                false => Fate::Pass,
+            if contains(message, RELEASE) {
+                Fate::Cut
+            } else {
+                Fate::Pass
             }
         });
         for at in [1, 2] {
             servers.plain(at).does(&["DEL", NAME]);
         }
         assert_eq!(renewed(&store, &claim).await, Renewal::Lost);
-        // Whether or not the first answer was heard.
+        // Whether or not the first answer arrived.
         for _ in 0..3 {
             assert_eq!(renewed(&store, &claim).await, Renewal::Lost);
         }
@@ -117,8 +118,8 @@ pub(crate) fn a_loss_is_remembered() {
     });
 }
 
-/// A majority has decided; nobody waits for a server that is silent, neither to vote nor to give back what was taken in vain. A release that
-/// comes before those keys are gone does not take them for the lock.
+/// Once a majority has decided, nobody waits for a silent server, neither for its vote nor to release what was acquired in
+/// vain. A release that arrives before those keys are gone does not mistake them for the lock.
 pub(crate) fn a_loss_is_told_without_waiting() {
     run(async {
         let servers = Servers::start();

@@ -1,7 +1,8 @@
-//! Locks on three servers under attack: by the network, by signals, by other clients, by the servers themselves.
+//! Tests of Redlock on three servers under faults of the network, the processes, other clients and the servers.
 //!
-//! Every test has private servers. This program is also every child it starts: a role in the environment makes it play
-//! that instead of testing. With `FENCEPOST_SOAK=1` the attacks run twenty times, and the others take their long form.
+//! Every test has private servers. This program is also the program of every child: a role in the environment makes it play
+//! that role instead of testing. With `FENCEPOST_SOAK=1` the faults run twenty times, and the other tests run in their long
+//! form.
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::trials::{self, Listed, Theme};

@@ -1,4 +1,4 @@
-//! A majority is lost, silent, or has forgotten.
+//! A majority of the Redlock servers that is lost, silent, or has forgotten the lock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,7 +10,7 @@ use fencepost_rig::Signal;
 
 use crate::support::{LONG, NAME, Servers, eventually, is, locker, now, run, soon};
 
-/// Two of three are gone: everybody hears so, with what each server said, and in time.
+/// Two of three servers are gone. Every request fails promptly, with what each server said.
 pub(crate) fn lost() {
     run(async {
         let mut servers = Servers::start();
@@ -68,7 +68,7 @@ pub(crate) fn lost() {
         is(&error, ErrorKind::Unavailable, "2 must agree");
         drop(blocked);
 
-        // And when they are back, so are the locks.
+        // When the servers are back, the locks work again.
         servers.0[0].restart().unwrap();
         let guard = soon("a lock", locker.acquire("other")).await.unwrap();
         drop(guard);
@@ -76,7 +76,7 @@ pub(crate) fn lost() {
     });
 }
 
-/// Two of three say nothing: an error within the time that one server has, and not of the caller's patience.
+/// Two of three servers never answer. The error arrives within the timeout of one server, not of the caller.
 pub(crate) fn silent() {
     run(async {
         let servers = Servers::start();
@@ -100,7 +100,7 @@ pub(crate) fn silent() {
             servers.0[at].signal(Signal::SIGCONT).unwrap();
         }
         let guard = loop {
-            // Connections are made anew.
+            // Connections are opened again.
             match locker.acquire(NAME).await {
                 Ok(guard) => break guard,
                 Err(error) => is(&error, ErrorKind::Unavailable, ""),
@@ -112,20 +112,20 @@ pub(crate) fn silent() {
     });
 }
 
-/// A locker that does not renew: extensions would find out what happened, or put the lock where it was lost.
+/// Returns a locker that does not renew. Extensions would detect what happened, or restore the lock where it was lost.
 fn unrenewed(store: Arc<Redlock>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store).ttl(ttl).keep_alive(false);
     builder.without_hand_over().build().unwrap()
 }
 
-/// The documented violation: of the two servers that had the key, one comes back empty. Two hold the lock then; the second has the larger
-/// fence, so a resource lets nobody else pass, and the first is told.
+/// The documented violation: of the two servers that had the key, one comes back empty. Two clients then hold the lock. The
+/// second has the larger fence, so a resource accepts only that one, and the first is notified.
 pub(crate) fn one_restarted_empty_under_a_bare_majority() {
     run(async {
         let ttl = Duration::from_secs(6);
         let mut servers = Servers::start();
         let (mine, other) = (servers.store().await, servers.store().await);
-        // One that does not hear of what happens to the servers.
+        // A locker that is not notified of what happens to the servers.
         let (mine, other) = (unrenewed(mine, ttl), locker(&other, ttl));
         servers.0[2].crash();
         let first = soon("a lock", mine.acquire(NAME)).await.unwrap();
@@ -155,7 +155,8 @@ pub(crate) fn one_restarted_empty_under_a_bare_majority() {
     });
 }
 
-/// The same where a server that has just been started does not vote: nobody gets the lock before the first holder has stopped to believe in it.
+/// The same if a server that was just started does not vote. Nobody gets the lock before the first holder has stopped believing
+/// in it.
 pub(crate) fn a_server_without_a_memory_does_not_vote() {
     run(async {
         let ttl = Duration::from_secs(2);
@@ -189,7 +190,8 @@ pub(crate) fn a_server_without_a_memory_does_not_vote() {
     });
 }
 
-/// Servers tell their age in whole seconds of the time of day. Started shortly before the next one begins, they are not believed to be a second older.
+/// Servers report their age in whole seconds of the time of day. If they start shortly before the next second, they must not
+/// count as a second older.
 pub(crate) fn a_young_server_does_not_vote_too_early() {
     run(async {
         let delay = Duration::from_secs(2);
@@ -209,7 +211,7 @@ pub(crate) fn a_young_server_does_not_vote_too_early() {
             loop {
                 match careful.try_acquire(NAME).await {
                     Ok(Some(guard)) => break guard,
-                    // What the attempt before gave back is on its way.
+                    // The release of the previous attempt is under way.
                     Ok(None) => {}
                     Err(error) => is(&error, ErrorKind::Unavailable, "does not vote yet"),
                 }

@@ -1,4 +1,4 @@
-//! One of three servers is lost, slow, silent, cut off or restarted: nobody notices.
+//! One of three Redlock servers is lost, slow, silent, cut off or restarted, and clients do not notice.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use fencepost_rig::{Amount, Direction, Proxy, Signal};
 
 use crate::support::{COUNTER, LONG, NAME, Servers, claim, eventually, locker, run, soon};
 
-/// A server is lost: before anybody connects, and under a holder that lives on it for several TTLs.
+/// A server is lost before anybody connects, and under a holder that keeps its lock for several TTLs.
 pub(crate) fn lost() {
     run(async {
         let ttl = Duration::from_secs(1);
@@ -23,7 +23,8 @@ pub(crate) fn lost() {
         assert!(first.release().await.is_released());
 
         servers.0[1].restart().unwrap();
-        // A grant does not wait for a server that is only just connected to again: then it would be on two, and the next loss one too many.
+        // A grant does not wait for a server that is still reconnecting. It would then be on two servers, and the next loss
+        // would be one too many.
         let second = servers.held_everywhere(&other).await;
         assert!(second.fence() > fence);
         servers.0[0].crash();
@@ -48,7 +49,7 @@ pub(crate) fn lost() {
     });
 }
 
-/// A slow server is not waited for; what it does late is undone in its turn.
+/// Clients do not wait for a slow server. What it does late is reverted in turn.
 pub(crate) fn slow() {
     run(async {
         let slow = Duration::from_secs(8);
@@ -73,7 +74,7 @@ pub(crate) fn slow() {
     });
 }
 
-/// A server is stopped, and everything goes on; when it wakes up, nothing of it stays.
+/// A server is stopped, and everything continues. When it continues, nothing remains on it.
 pub(crate) fn stopped() {
     run(async {
         let servers = Servers::start();
@@ -85,7 +86,8 @@ pub(crate) fn stopped() {
             let guard = soon("a lock", locker.acquire(NAME)).await.unwrap();
             assert!(guard.release().await.is_released());
         }
-        // Half a second for the first that finds it silent, hardly anything for the others; not half a second for each.
+        // Half a second for the first client that finds it silent and hardly anything for the others, rather than half a second
+        // for each.
         assert!(
             started.elapsed() < Duration::from_secs(9),
             "{:?}",
@@ -93,7 +95,7 @@ pub(crate) fn stopped() {
         );
         servers.0[2].signal(Signal::SIGCONT).unwrap();
         servers.are_clean().await;
-        // Its connection is made anew, while the others go on.
+        // Its connection is opened again while the others continue.
         let guard = servers.held_everywhere(&locker).await;
         assert!(guard.release().await.is_released());
         locker.shutdown().await;
@@ -101,7 +103,7 @@ pub(crate) fn stopped() {
     });
 }
 
-/// A server comes back with its data: the lock is where it was.
+/// A server comes back with its data. The lock is where it was.
 pub(crate) fn restarted_with_its_data() {
     run(async {
         let ttl = Duration::from_secs(2);
@@ -129,7 +131,7 @@ pub(crate) fn restarted_with_its_data() {
     });
 }
 
-/// Connections break, each at every message of an acquisition and its release: the locks are had and given back all the same.
+/// Connections break at each message of an acquisition and its release. Locks are acquired and released nevertheless.
 pub(crate) fn cut_at_every_message() {
     run(async {
         let servers = Servers::start();
@@ -155,7 +157,7 @@ pub(crate) fn cut_at_every_message() {
     });
 }
 
-/// All connections break under a holder: it stays one.
+/// All connections break under a holder. It keeps its lock.
 pub(crate) fn cut_under_a_holder() {
     run(async {
         let ttl = Duration::from_secs(2);
@@ -175,7 +177,7 @@ pub(crate) fn cut_under_a_holder() {
     });
 }
 
-/// The request for a key arrives after everybody has forgotten about it: its release arrives behind it.
+/// The request for a key arrives after everybody has abandoned it. Its release arrives right after it.
 pub(crate) fn a_late_key_is_given_back() {
     run(async {
         let servers = Servers::start();
@@ -196,7 +198,7 @@ pub(crate) fn a_late_key_is_given_back() {
     });
 }
 
-/// A release is lost on its way, and the connection with it: the server hears it again, long before the TTL ends the key.
+/// A release is lost on its way, together with the connection. The server receives it again, long before the TTL ends the key.
 pub(crate) fn a_lost_release_is_sent_again() {
     run(async {
         let servers = Servers::start();
@@ -217,7 +219,8 @@ pub(crate) fn a_lost_release_is_sent_again() {
     });
 }
 
-/// What a minority does not extend is kept, what a majority has lost is lost, and no undecided extension takes a key away.
+/// A lock that a minority does not extend is kept, one that a majority has lost is lost, and an undecided extension removes no
+/// key.
 pub(crate) fn extensions() {
     run(async {
         let mut servers = Servers::start();
@@ -226,7 +229,7 @@ pub(crate) fn extensions() {
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         servers.spread(&store, &claim).await;
         let renewed = async || store.renew(std::slice::from_ref(&claim)).await.remove(0);
-        // Somebody may have held the lock there.
+        // Another client may have held the lock there.
         servers.set_count(0, 1 << 45);
         servers.plain(0).does(&["DEL", NAME]);
         assert_eq!(renewed().await.unwrap(), Renewal::Extended);
@@ -243,8 +246,8 @@ pub(crate) fn extensions() {
     });
 }
 
-/// A server that answers late has drawn a larger count for the same owner: whoever asks again has the lease it had. When a majority has
-/// lost the key meanwhile it is another lease, with another epoch.
+/// A server that answers late has drawn a larger count for the same owner. An owner that asks again has the lease it had. If a
+/// majority has lost the key meanwhile, it is a different lease, with a different epoch.
 pub(crate) fn asking_again_keeps_the_epoch() {
     run(async {
         let servers = Servers::start();
@@ -272,8 +275,8 @@ pub(crate) fn asking_again_keeps_the_epoch() {
     });
 }
 
-/// A majority has keys of the owner, but one of them came late, after somebody else had held the lock with a larger epoch: that is not the
-/// lease it had. Found by the model.
+/// A majority has keys of the owner, but one of them arrived late, after another client had held the lock with a larger epoch.
+/// That is not the lease it had. Found by the model.
 pub(crate) fn a_late_key_is_not_the_lease() {
     run(async {
         let servers = Servers::start();
@@ -282,7 +285,7 @@ pub(crate) fn a_late_key_is_not_the_lease() {
         let first = store.try_acquire(&claim).await.unwrap().unwrap();
         let honest = servers.held_by(claim.owner)[0];
         let lease = servers.value(honest).unwrap();
-        // What the other one leaves behind, and on one of its servers the late request.
+        // What the other client leaves behind and, on one of its servers, the late request.
         let others = first.epoch + 10;
         let [emptied, late] = [1, 2].map(|step| (honest + step) % 3);
         for (at, count) in [(emptied, others), (late, others + 1)] {

@@ -1,4 +1,4 @@
-//! Connections that die without a word under a holder.
+//! Connections to Redlock servers that die silently under a holder.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,21 +8,22 @@ use fencepost_rig::{Direction, Fate, Proxy};
 
 use crate::support::{NAME, Servers, contains, eventually, locker, run};
 
-/// The connections that exist die without a word; one that is made later works.
+/// Makes the existing connections die silently. Connections that are opened later work.
 fn dies_silently(road: &Proxy) {
     let is_dead = Arc::new(AtomicBool::new(true));
     road.judge(Direction::ToServer, move |message| {
         if contains(message, "HELLO") {
             is_dead.store(false, Ordering::Relaxed);
         }
-        match is_dead.load(Ordering::Relaxed) {
-            true => Fate::Lose,
-            false => Fate::Pass,
+        if is_dead.load(Ordering::Relaxed) {
+            Fate::Lose
+        } else {
+            Fate::Pass
         }
     });
 }
 
-/// All connections die silently at once. The renewal that gets no answer replaces them, and the next one is in time.
+/// All connections die silently at once. The renewal without an answer replaces them, and the next one is in time.
 pub(crate) fn a_dead_connection_does_not_lose_a_lock() {
     run(async {
         let servers = Servers::start();

@@ -1,4 +1,4 @@
-//! Three private servers, roads to them that fail on demand, and eyes of our own on what each of them holds.
+//! Three private Redis servers, proxies that fail on demand, and independent clients that inspect each server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) use fencepost_store_tests::{
     run_within, soon,
 };
 
-/// Its counter, on each server.
+/// The counter of the lock, on each server.
 pub(crate) const COUNTER: &str = "fp:{stock}:quorum:stock";
 
 pub(crate) struct Servers(pub(crate) [Redis; 3]);
@@ -24,7 +24,7 @@ impl Servers {
         Self([(); 3].map(|()| Redis::start().unwrap()))
     }
 
-    /// Servers that have on disk what they have answered.
+    /// Starts servers that write to disk before they answer.
     pub(crate) fn start_durable() -> Self {
         let how = Redis::builder().arguments(["--appendonly", "yes", "--appendfsync", "always"]);
         Self([(); 3].map(|()| how.start().unwrap()))
@@ -54,12 +54,12 @@ impl Servers {
         Plain::open(self.0[at].address())
     }
 
-    /// The lock's value on one server.
+    /// Returns the lock's value on one server.
     pub(crate) fn value(&self, at: usize) -> Option<String> {
         self.plain(at).text(&["GET", NAME])
     }
 
-    /// On which servers this owner has the key.
+    /// Returns the servers on which this owner has the key.
     pub(crate) fn held_by(&self, owner: OwnerId) -> Vec<usize> {
         let owner = owner.to_string();
         let is_his = |at: &usize| {
@@ -69,7 +69,7 @@ impl Servers {
         (0..3).filter(is_his).collect()
     }
 
-    /// Somebody has drawn this count.
+    /// Sets the counter, as if another client had drawn this count.
     pub(crate) fn set_count(&self, at: usize, count: u64) {
         let count = count.to_string();
         let mut plain = self.plain(at);
@@ -77,8 +77,8 @@ impl Servers {
         plain.does(&["PEXPIRE", COUNTER, "600000"]);
     }
 
-    /// Extends the lease until every server has the key and has carried out one more extension: then each of them votes, and no extension
-    /// is under way.
+    /// Extends the lease until every server has the key and has executed one more extension. Then each of them votes, and no
+    /// extension is under way.
     pub(crate) async fn spread(&self, store: &Redlock, claim: &Claim) {
         let started = Instant::now();
         loop {
@@ -100,7 +100,8 @@ impl Servers {
         }
     }
 
-    /// Whether every server extends a key that ended then. One that was not waited for may not have been asked.
+    /// Returns whether every server has extended a key that ended at that time. A server that was not waited for may not have
+    /// been asked.
     async fn are_extended(&self, before: [i64; 3]) -> bool {
         let asked = Instant::now();
         while asked.elapsed() < Duration::from_secs(2) {
@@ -113,12 +114,12 @@ impl Servers {
         false
     }
 
-    /// When the lock's key ends on each server, in milliseconds of its clock; negative: there is none.
+    /// Returns when the lock's key expires on each server, in milliseconds of its clock; negative if there is none.
     fn ends(&self) -> [i64; 3] {
         [0, 1, 2].map(|at| self.plain(at).number(&["PEXPIRETIME", NAME]))
     }
 
-    /// A lock whose key is on every server: taken anew until it is.
+    /// Acquires the lock repeatedly until its key is on every server.
     pub(crate) async fn held_everywhere(&self, locker: &Locker) -> Guard {
         let started = Instant::now();
         loop {
@@ -131,7 +132,7 @@ impl Servers {
         }
     }
 
-    /// Nothing is left on any server but counters, and those with an expiry.
+    /// Waits until nothing is left on any server but counters with an expiry.
     pub(crate) async fn are_clean(&self) {
         for at in 0..3 {
             self.is_clean(at).await;
@@ -167,7 +168,7 @@ fn address_of(servers: [SocketAddr; 3]) -> String {
     format!("redlock://{}", servers.join(","))
 }
 
-/// A store that waits for servers as long as a busy machine may need.
+/// Opens a store whose timeouts suit a busy machine.
 async fn open_patient(address: &str) -> Arc<Redlock> {
     let builder = Redlock::builder(address).node_timeout(Duration::from_secs(5));
     Arc::new(builder.open().await.unwrap())
@@ -177,13 +178,13 @@ pub(crate) async fn open(address: &str) -> Arc<Redlock> {
     Arc::new(Redlock::open(address).await.unwrap())
 }
 
-/// A renewal that a majority decides.
+/// Renews until a majority decides.
 pub(crate) async fn renewed(store: &Redlock, claim: &Claim) -> Renewal {
     let renewed = store.renew(std::slice::from_ref(claim)).await.remove(0);
     renewed.unwrap()
 }
 
-/// The error is of this kind, and says so.
+/// Asserts the kind and the text of an error.
 #[track_caller]
 pub(crate) fn is(error: &Error, kind: ErrorKind, word: &str) {
     assert_eq!(error.kind(), kind, "{error}");

@@ -1,4 +1,4 @@
-//! Requests that are dropped at any moment leave nothing in the file.
+//! Requests to a SQLite file that are dropped at any moment leave nothing in the file.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn dropping_at_every_poll_and_releasing_leaves_nothing_behind() {
 async fn dropping_at_every_poll_while_others_hold_the_lock_leaves_nothing_behind() {
     let place = Place::new();
     let (a, b) = (place.open().await, place.open().await);
-    // In line after the second poll; the third comes with the lock.
+    // It is in line after the second poll, and gets the lock in the third.
     for polls in 0..=3 {
         let (held, waiter) = (claim("one", LONG), claim("one", LONG));
         take(&a, &held).await;
@@ -102,7 +102,7 @@ async fn a_claim_released_or_asked_again_elsewhere_stops_waiting() {
     assert_eq!(place.rows(), (1, 0));
 }
 
-/// Contenders that lose patience at random moments, for some time, on few names.
+/// Contenders abandon their requests at random moments, for some time, on a few names.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_of_impatient_ones_leaves_nothing_behind() {
     let place = Place::new();
@@ -127,7 +127,7 @@ async fn impatient(store: &dyn Backend, mine: &Claim) {
         grant.unwrap();
         tokio::time::sleep(SystemRandom.up_to(Duration::from_millis(2))).await;
     }
-    // Dropped as well: it is carried out all the same.
+    // Also dropped, but executed nevertheless.
     let _ = polled(1, store.release(mine)).await;
     store.release(mine).await.unwrap();
 }

@@ -1,3 +1,5 @@
+//! Mutual exclusion, expiry and fences of several store instances on one SQLite file.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -96,7 +98,7 @@ async fn a_batch_of_renewals_is_answered_in_order() {
     assert!(store.renew(&[]).await.is_empty());
 }
 
-/// What each instance does is no atomic increment: only the lock keeps updates from being lost.
+/// The increments are not atomic, so only the lock prevents lost updates.
 #[tokio::test(flavor = "multi_thread")]
 async fn unprotected_increments_under_the_lock_are_all_there() {
     const INSTANCES: u64 = 4;
@@ -205,7 +207,7 @@ async fn an_exhausted_fence_grants_nothing() {
     let error = store.try_acquire(&claim("two", LONG)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::FenceExhausted);
     assert_eq!(error.effect(), Effect::None);
-    // A waiter learns it when it would be its turn.
+    // A waiter learns it when its turn would come.
     let waiter = claim("one", LONG);
     let wait = fencepost::Wait::default();
     let (waited, released) = tokio::join!(store.acquire(&waiter, &wait), async {

@@ -1,4 +1,4 @@
-//! Files that cannot hold locks, and files that go away.
+//! SQLite files that cannot store locks, and files that are removed or replaced.
 
 use std::path::Path;
 use std::process::Command;
@@ -78,8 +78,8 @@ async fn tables_of_another_version_are_refused() {
     assert_unusable(&error, "tables of version 3, this one knows 2");
 }
 
-/// The counter of version 1 was that of a clock with coarser units. A program of that version which has the file open goes on counting
-/// with the same counter.
+/// The counter of version 1 came from a clock with coarser units. A program of that version that has the file open continues to
+/// use the same counter.
 #[tokio::test]
 async fn a_file_of_version_1_becomes_one_of_version_2() {
     const COARSE: u64 = 1_450_000_000_000;
@@ -88,7 +88,7 @@ async fn a_file_of_version_1_becomes_one_of_version_2() {
     let as_version_1 =
         format!("UPDATE fencepost_meta SET value = 1; UPDATE fencepost_fence SET epoch = {COARSE}");
     place.sql().execute_batch(&as_version_1).unwrap();
-    // What a program of version 1 does that has the file open.
+    // What a program of version 1 does while it has the file open.
     let earlier = place.sql();
     let count = || {
         let sql = "UPDATE fencepost_fence SET epoch = epoch + 1 RETURNING epoch";
@@ -170,7 +170,7 @@ async fn tables_that_were_tampered_with_are_reported() {
     assert_unusable(&error, "are not as this program made them");
 }
 
-/// The tables as version 0.1.0 made them, without the columns that tell people a lease's length and a waiter's patience.
+/// The tables of version 0.1.0, without the informative columns for a lease's length and a waiter's timeout.
 const EARLIER_TABLES: &str = "
     ALTER TABLE fencepost_lock DROP COLUMN ttl_ns;
     ALTER TABLE fencepost_line DROP COLUMN joined_ns;";
@@ -185,7 +185,7 @@ async fn a_file_of_an_earlier_program_is_shared_with_it() {
         SELECT ?1, '0123456789abcdef0123456789abcdef', 'old:1', boot, 1, 9223372036854775807, 7 FROM fencepost_fence";
     place.sql().execute(earlier, ["before"]).unwrap();
     let store = place.open().await;
-    // And goes on writing as it always has.
+    // And it continues to write as before.
     place.sql().execute(earlier, ["after"]).unwrap();
     let mine = claim("mine", LONG);
     take(&store, &mine).await;
@@ -240,7 +240,7 @@ async fn a_full_disk_changes_nothing_and_works_again_with_room() {
     let held = claim("held", LONG);
     let epoch = take(&store, &held).await.epoch;
     let filler = folder.join("filler");
-    // Until nothing goes in any more; the last piece may fit in part.
+    // Until the disk is full; the last piece may fit in part.
     assert!(std::fs::write(&filler, vec![0; 1 << 20]).is_err());
 
     // The WAL may have some room left, but not for this many.
@@ -309,7 +309,7 @@ async fn a_deleted_file_takes_its_locks_along() {
         assert_eq!(place.rows(), (1, 0));
         assert_eq!(b.release(&waiter).await.unwrap(), Release::Freed);
         assert_eq!(place.rows(), (0, 0));
-        // The old file was closed without harm to the new one.
+        // The old file was closed without harming the new one.
         let check: String = place
             .sql()
             .query_row("PRAGMA integrity_check", [], |row| row.get(0))
@@ -343,7 +343,7 @@ async fn locks_exclude_each_other_also_after_the_file_was_replaced() {
     }
 }
 
-/// The application's database, in which the locks are, is restored from a backup while the old log lies beside it.
+/// The application's database, which contains the locks, is restored from a backup while the old log is still beside it.
 #[tokio::test]
 async fn the_log_of_a_replaced_file_is_not_written_into_the_new_one() {
     let place = Place::new();

@@ -1,3 +1,5 @@
+//! The line in a SQLite file: order of service, frozen waiters, and places that are kept or forgotten.
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -5,7 +7,7 @@ use fencepost::{Backend, Claim, Release};
 
 use crate::support::{LONG, Place, claim, stand_and_freeze, take, until, until_waiting, wait_for};
 
-/// The first waiter's time before the second may go, and what each further one waits longer.
+/// How long only the first waiter may take the lock, and how much longer each further one waits.
 const WINDOW: Duration = Duration::from_millis(500);
 const NEXT: Duration = Duration::from_micros(62_500);
 
@@ -44,7 +46,7 @@ async fn three_instances_are_served_in_order() {
     assert_eq!(place.rows(), (0, 0));
 }
 
-/// Frees the lock and says how long the next one then waited.
+/// Frees the lock and returns how long the next claim then waited.
 async fn next_after(place: &Place, held: &Claim, next: impl Future<Output = ()>) -> Duration {
     let store = place.open().await;
     let start = Instant::now();
@@ -75,7 +77,7 @@ async fn a_frozen_waiter_costs_a_window_and_not_a_lease() {
     assert!(took >= WINDOW && took < LONG / 6, "{took:?}");
     let c = back.unwrap();
 
-    // The frozen one asks again: it waits like anybody, and gets the lock next.
+    // The frozen claim asks again. It waits like any other, and gets the lock next.
     let again = tokio::spawn(async move {
         wait_for(&b, &frozen).await;
         b.release(&frozen).await.unwrap()
@@ -113,7 +115,7 @@ async fn one_attempt_does_not_overtake_the_line() {
     take(&a, &held).await;
     stand_and_freeze(&b, &claim("one", LONG)).await;
     a.release(&held).await.unwrap();
-    // The lock is free, but somebody has the right to it.
+    // The lock is free, but a waiter is entitled to it.
     assert_eq!(a.try_acquire(&claim("one", LONG)).await.unwrap(), None);
     let record = a.inspect(&held.name).await.unwrap().unwrap();
     assert_eq!((record.holder, record.waiting.len()), (None, 1));
@@ -141,7 +143,7 @@ async fn a_waiter_gets_its_own_place_back() {
     };
     let before = ticket().unwrap();
     stand_and_freeze(&a, &claim("one", LONG)).await;
-    // As if somebody behind it had taken it for dead.
+    // As if a claim behind it had considered it dead.
     place
         .sql()
         .execute("DELETE FROM fencepost_line WHERE ticket = ?1", [before])

@@ -1,4 +1,4 @@
-//! The embedded store: exclusion, the line, cancellation, reboots, bad files, other programs.
+//! Tests of the SQLite store: exclusion, the line, cancellation, reboots, bad files, and other programs.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Python's `sqlite3` module on the same file.
+//! Python's `sqlite3` module and the store on the same file.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -11,14 +11,14 @@ use crate::support::{
     LONG, Place, claim, renew, stand_and_freeze, take, until, until_waiting, wait_for,
 };
 
-/// A Python program that stops at each `pause()`, says so, and goes on when told to.
+/// A Python program that stops at each `pause()`, reports it, and continues on request.
 struct Python {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
 impl Python {
-    /// `None`, with a message, where there is no Python.
+    /// Starts the program. If Python is not installed, prints a message and returns `None`.
     fn start(place: &Place, program: &str) -> Self {
         let prelude = "import sqlite3, sys\n\
                        def pause(*said):\n    print(*said, flush=True); sys.stdin.readline()\n\
@@ -103,7 +103,7 @@ async fn a_file_locked_by_another_program_is_unavailable_and_nothing_happens() {
         );
     }
     assert!(!wait.was_heard());
-    // Looking needs no lock.
+    // Inspecting needs no lock.
     assert!(store.inspect(&held.name).await.unwrap().is_some());
     open().await.unwrap();
 
@@ -118,7 +118,7 @@ async fn a_file_locked_by_another_program_is_unavailable_and_nothing_happens() {
 
 #[tokio::test]
 async fn a_waiter_outlasts_another_programs_lock() {
-    // On a busy machine a short lease may end before Python has locked the file.
+    // On a busy machine, a short lease may end before Python has locked the file.
     for ttl_ms in [300, 3_000, 30_000] {
         if outlasts_another_programs_lock(Duration::from_millis(ttl_ms)).await {
             return;
@@ -127,7 +127,7 @@ async fn a_waiter_outlasts_another_programs_lock() {
     panic!("Python never came before the end of the lease");
 }
 
-/// Whether the lease lasted until Python had locked the file.
+/// Returns whether the lease lasted until Python had locked the file.
 async fn outlasts_another_programs_lock(ttl: Duration) -> bool {
     let place = Place::new();
     let (a, b) = (place.open().await, place.open().await);
@@ -154,7 +154,7 @@ async fn outlasts_another_programs_lock(ttl: Duration) -> bool {
     {
         return false;
     }
-    // Past the end of the lease the waiter asks, and is turned away by SQLite, again and again.
+    // After the end of the lease the waiter asks, and SQLite repeatedly refuses it.
     until(async || {
         let record = a.inspect(&held.name).await.unwrap().unwrap();
         record.holder.is_none()

@@ -1,3 +1,5 @@
+//! A reboot of the machine ends the leases and tickets in a SQLite file and raises its fence.
+
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Release, Renewal};
 
@@ -26,7 +28,7 @@ async fn a_reboot_voids_leases_and_tickets_and_raises_the_fence() {
     assert_eq!(before.release(&held).await.unwrap(), Release::NotHeld);
     assert_eq!(after.release(&mine).await.unwrap(), Release::Freed);
 
-    // Once for each boot, not for each program.
+    // Once per boot, not once per program.
     let again = booted("second").await.unwrap();
     assert_eq!(take(&again, &mine).await.epoch, 1_000_003);
 }

@@ -1,14 +1,14 @@
-//! Runs a test once more in a mount namespace of its own, so that it may mount what it needs: whatever it mounts and
-//! starts there vanishes with it, however it ends.
+//! Runs a test again in its own mount namespace, so that it may mount file systems. Whatever it mounts and starts there
+//! disappears with it, however it ends.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 const FOLDER: &str = "FENCEPOST_STAGE";
 
-/// Inside the namespace: the folder that `setup` prepared. Outside: runs the test `name` in there and returns `None`.
+/// Inside the namespace, returns the folder that `setup` prepared. Outside, runs the test `name` inside and returns `None`.
 ///
-/// `setup` is a shell script that finds an empty folder in `$1`.
+/// `setup` is a shell script that receives an empty folder in `$1`.
 pub(crate) fn stage(name: &str, setup: &str) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return Some(folder.into());
@@ -30,7 +30,7 @@ pub(crate) fn stage(name: &str, setup: &str) -> Option<PathBuf> {
         Err(error) => Err(error.to_string()),
     };
     if let Err(reason) = prepared {
-        // `cargo xtask test` has installed what is needed, and as root nothing forbids it: then it is a failure.
+        // `cargo xtask test` has installed what is needed, and root may do everything, so this is a failure.
         let reason = reason.trim();
         let allowed = std::env::var_os("FENCEPOST_NO_SKIP").is_none();
         assert!(allowed, "{name} cannot be staged: {reason}");

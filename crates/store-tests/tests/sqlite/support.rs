@@ -1,4 +1,4 @@
-//! What the tests of this store share.
+//! A lock file in a temporary folder, and helpers for raw requests to the SQLite store.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ pub(crate) use fencepost_store_tests::{LONG, claim_on as claim, polled};
 use fencepost_store_tests::{eventually, within};
 use tempfile::TempDir;
 
-/// A folder with a file of locks in it.
+/// A folder with a lock file.
 pub(crate) struct Place {
     pub(crate) folder: TempDir,
     pub(crate) path: PathBuf,
@@ -25,14 +25,14 @@ impl Place {
         Sqlite::open(&self.path).await.unwrap()
     }
 
-    /// The file as any other program sees it.
+    /// Opens the file as any other program would.
     pub(crate) fn sql(&self) -> rusqlite::Connection {
         let sql = rusqlite::Connection::open(&self.path).unwrap();
         sql.busy_timeout(LONG).unwrap();
         sql
     }
 
-    /// How many rows there are in the tables of locks and of the line.
+    /// Returns how many rows the tables of locks and of the line have.
     pub(crate) fn rows(&self) -> (i64, i64) {
         let counts =
             "SELECT (SELECT count(*) FROM fencepost_lock), (SELECT count(*) FROM fencepost_line)";
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// Takes a lock that must be free.
+/// Acquires a lock that must be free.
 pub(crate) async fn take(store: &Sqlite, claim: &Claim) -> Grant {
     store.try_acquire(claim).await.unwrap().expect("it is free")
 }
@@ -61,7 +61,7 @@ pub(crate) async fn wait_for(store: &Sqlite, claim: &Claim) -> Grant {
         .unwrap()
 }
 
-/// Stands in line and then stops caring, as a frozen or killed process does.
+/// Joins the line and then does nothing more, like a frozen or killed process.
 pub(crate) async fn stand_and_freeze(store: &Sqlite, claim: &Claim) {
     let wait = Wait::default();
     let acquire = store.acquire(claim, &wait);
@@ -76,7 +76,7 @@ pub(crate) async fn until(condition: impl AsyncFnMut() -> bool) {
     eventually("what the test waits for", condition).await;
 }
 
-/// Waits until this claim's label stands in the line of its lock.
+/// Waits until this claim's label is in the line of its lock.
 pub(crate) async fn until_waiting(store: &Sqlite, claim: &Claim) {
     until(async || {
         let record = store.inspect(&claim.name).await.unwrap();

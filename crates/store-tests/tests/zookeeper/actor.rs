@@ -1,4 +1,4 @@
-//! Children on ZooKeeper.
+//! Children of the ZooKeeper tests.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::support::open;
 
-/// A server, how long a session of it lives, and a file with a fenced number.
+/// A server, its session timeout, and a file with a fenced number.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct At {
     pub(crate) address: SocketAddr,

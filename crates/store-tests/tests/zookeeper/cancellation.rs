@@ -1,4 +1,4 @@
-//! A request that is given up at any of its awaits leaves no node behind.
+//! Requests to ZooKeeper that are dropped at any await leave no node behind.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use fencepost_rig::Direction;
 
 use crate::support::{Eyes, NAME, SESSION, Server, locker, open, polled, run, soon};
 
-/// Free, held all the time, and given back while it waits; the answers are late, so that every await is one.
+/// The lock is free, held all the time, or released during the wait. Answers are delayed, so that every await is pending.
 pub(crate) fn at_every_await() {
     run(async {
         let server = Server::start();
@@ -46,7 +46,7 @@ enum Stage {
     GivenBack,
 }
 
-/// Gives up after so many polls. Whether it was done before, or will not get any further.
+/// Drops the request after this many polls. Returns whether it completed first, or makes no more progress.
 async fn cancelled(
     eyes: &Eyes,
     holder: &Locker,
@@ -60,9 +60,10 @@ async fn cancelled(
         _ => Some(soon("the lock", holder.acquire(NAME)).await.unwrap()),
     };
     let asking = async {
-        match only_try {
-            true => ours.try_acquire(NAME).await.unwrap(),
-            false => Some(ours.acquire(NAME).await.unwrap()),
+        if only_try {
+            ours.try_acquire(NAME).await.unwrap()
+        } else {
+            Some(ours.acquire(NAME).await.unwrap())
         }
     };
     let mut asking = Box::pin(polled(polls, asking));

@@ -1,4 +1,4 @@
-//! Three servers that keep one tree, and lose each other.
+//! An ensemble of three ZooKeeper servers that lose contact with each other.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -21,12 +21,12 @@ impl Ensemble {
         Self(ZookeeperEnsemble::start().unwrap())
     }
 
-    /// The first one can be cut off.
+    /// Starts an ensemble whose first server can be cut off.
     fn start_apart() -> Self {
         Self(ZookeeperEnsemble::start_apart().unwrap())
     }
 
-    /// A follower, as long as the others are there.
+    /// Returns the first server, which is a follower while the others are there.
     fn first(&self) -> SocketAddr {
         self.0.servers[0].address()
     }
@@ -49,7 +49,7 @@ impl Ensemble {
     }
 }
 
-/// Another is elected, and what is held stays held.
+/// Another leader is elected, and held locks stay held.
 pub(crate) fn leader_killed() {
     run(async {
         let mut ensemble = Ensemble::start();
@@ -62,12 +62,12 @@ pub(crate) fn leader_killed() {
         let (ours, rival) = (patient().await, patient().await);
         let guard = ours.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { rival.acquire(NAME).await.unwrap() });
-        // Whoever was told that it waits does so through an election; whoever was not may give up.
+        // A waiter that was told that it waits does so through an election; one that was not may give up.
         Eyes::open(ensemble.leader()).await.wait_for_line(2).await;
         let leader = ensemble.0.leader().unwrap();
         ensemble.0.servers[leader].crash();
         let crashed = now();
-        // Proven by a majority of the rest.
+        // Confirmed by a majority of the remaining servers.
         while guard.extend(session).await.is_err() {
             assert!(
                 !guard.is_lost(),
@@ -86,12 +86,12 @@ pub(crate) fn leader_killed() {
         assert!(next.fence() > fence);
         assert!(next.release().await.is_released());
         let last = soon("the lock", ours.acquire(NAME)).await.unwrap();
-        // The upper half of a transaction's number counts elections.
+        // The upper half of a transaction number counts elections.
         assert!(last.fence().epoch() >> 32 > fence.epoch() >> 32);
     });
 }
 
-/// The server we talk to still answers what it is asked, and cannot keep a lock alive alone.
+/// The server that we are connected to still answers, but cannot keep a lock alive alone.
 pub(crate) fn majority_lost() {
     run(async {
         let ensemble = Ensemble::start();
@@ -116,7 +116,8 @@ pub(crate) fn majority_lost() {
     });
 }
 
-/// A follower loses sight of the others and goes on answering: whoever holds a lock through it is told before the others give it away.
+/// A follower loses contact with the others but continues to answer. A holder that uses it is notified before the others grant
+/// the lock.
 pub(crate) fn follower_cut_off() {
     run(async {
         let ensemble = Ensemble::start_apart();
@@ -157,8 +158,8 @@ pub(crate) fn follower_cut_off() {
     });
 }
 
-/// Its turn has come, and the news of that reaches it late, from a server that has lost sight of the leader since: nobody knows how much longer
-/// the leader waits for its session.
+/// The waiter's turn has come, but the notification arrives late, from a server that has lost contact with the leader since. It
+/// is unknown how much longer the leader waits for its session.
 pub(crate) fn turn_told_late_by_a_follower_cut_off() {
     run(async {
         let ensemble = Ensemble::start_apart();
@@ -182,7 +183,7 @@ pub(crate) fn turn_told_late_by_a_follower_cut_off() {
         assert!(held.release().await.is_released());
         here.wait_for_line(1).await;
         ensemble.0.cut_off_the_first();
-        // Not so late that its client would look for another server.
+        // Not so late that its client would switch to another server.
         tokio::time::sleep(session / 4).await;
         road.heal();
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
@@ -201,7 +202,7 @@ pub(crate) fn turn_told_late_by_a_follower_cut_off() {
     });
 }
 
-/// It has the news that its turn has come before it, from a server that does not know that its session is over.
+/// It finds the notification that its turn has come, from a server that does not know that its session is over.
 pub(crate) fn waiter_stopped_at_a_follower_cut_off() {
     run(async {
         let ensemble = Ensemble::start_apart();
@@ -224,7 +225,7 @@ pub(crate) fn waiter_stopped_at_a_follower_cut_off() {
             "the follower knows nothing of that"
         );
         wake(&waiter);
-        // Long enough for it to take an old turn for a lock.
+        // Long enough for it to mistake an old turn for a lock.
         assert!(
             feed.next(SESSION).is_err(),
             "granted though another holds it"

@@ -1,4 +1,4 @@
-//! Servers that are not there, not ZooKeeper, or do not let us in; and people who delete what is ours.
+//! Servers that are absent, not ZooKeeper, or refuse us, and operators that delete our nodes.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -34,7 +34,7 @@ pub(crate) fn absent() {
     });
 }
 
-/// It lets us in and says nothing.
+/// The server accepts connections but never answers.
 pub(crate) fn silent() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -79,7 +79,7 @@ pub(crate) fn not_an_address() {
     });
 }
 
-/// The server would give the lock away before the lease is over: refused when asked for and when renewed.
+/// The server would free the lock before the lease is over. The TTL is refused on acquiring and on renewing.
 pub(crate) fn a_ttl_beyond_the_session() {
     run(async {
         let server = Server::start();
@@ -113,7 +113,7 @@ pub(crate) fn a_ttl_beyond_the_session() {
     });
 }
 
-/// ZooKeeper takes every password; it is the nodes that know whose they are.
+/// ZooKeeper accepts every password; the ACLs of the nodes decide.
 pub(crate) fn wrong_password() {
     run(async {
         let server = Server::start();
@@ -127,7 +127,7 @@ pub(crate) fn wrong_password() {
     });
 }
 
-/// Whoever may look but not write is told so, and waits for nothing.
+/// A user that may read but not write gets an error, and does not wait.
 pub(crate) fn no_right_to_write() {
     run(async {
         let server = Server::start();
@@ -151,7 +151,7 @@ pub(crate) fn no_right_to_write() {
     });
 }
 
-/// Somebody else's ephemeral node is where the lock's folder should be.
+/// An ephemeral node of another program is where the lock's folder should be.
 pub(crate) fn an_ephemeral_node_in_the_way() {
     run(async {
         let server = Server::start();
@@ -165,7 +165,7 @@ pub(crate) fn an_ephemeral_node_in_the_way() {
     });
 }
 
-/// By hand: the holder is told at its next renewal, and before that the fence protects.
+/// An operator deletes the node of the holder. The holder is notified at its next renewal; until then the fence protects.
 pub(crate) fn deleted_while_held() {
     run(async {
         let server = Server::start();
@@ -185,7 +185,7 @@ pub(crate) fn deleted_while_held() {
     });
 }
 
-/// By hand: the waiter comes again, at the end of the line.
+/// An operator deletes the node of a waiter. The waiter joins the line again, at the end.
 pub(crate) fn deleted_while_waiting() {
     run(async {
         let server = Server::start();
@@ -206,7 +206,7 @@ pub(crate) fn deleted_while_waiting() {
     });
 }
 
-/// Somebody has taken away the right to delete in one folder: leases elsewhere end as ever, and this one when the right is back.
+/// The right to delete in one folder was revoked. Leases elsewhere end as usual, and this one ends when the right is restored.
 pub(crate) fn a_node_that_cannot_be_deleted() {
     run(async {
         let server = Server::start();

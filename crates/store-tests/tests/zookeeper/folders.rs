@@ -1,4 +1,4 @@
-//! The nodes below which lines form come and go.
+//! The parent nodes of the lines at ZooKeeper, which come and go.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use zookeeper_client::CreateMode;
 
 use crate::support::{BASE, LONG, NAME, SESSION, Server, locker, run, soon};
 
-/// By us, where the server is slow to do it.
+/// The store removes them if the server is slow to do it.
 pub(crate) fn removed_when_idle() {
     run(async {
         let server = Server::start_with(&["-Dznode.container.checkIntervalMs=3600000"]);
@@ -45,7 +45,7 @@ pub(crate) fn removed_when_idle() {
     });
 }
 
-/// kazoo makes one that is no container, and expects it to stay.
+/// kazoo creates a parent node that is not a container, and expects it to stay.
 pub(crate) fn of_others_are_left_alone() {
     run(async {
         let server = Server::start();
@@ -80,7 +80,7 @@ pub(crate) fn of_others_are_left_alone() {
     });
 }
 
-/// Somebody deletes the folder again and again: whoever comes makes it anew.
+/// The folder is deleted again and again. Each new claim creates it again.
 pub(crate) fn vanish_under_a_newcomer() {
     run(async {
         let server = Server::start();

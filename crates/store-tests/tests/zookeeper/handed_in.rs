@@ -1,4 +1,4 @@
-//! A connector of the user's own, with which the store makes its sessions.
+//! A ZooKeeper connector that the user passes in, which the store uses for its sessions.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn connector() -> Connector {
     Client::connector().with_auth("digest", b"anna:secret")
 }
 
-/// The user is the connector's; nodes are theirs alone if that is wanted, and otherwise everybody's.
+/// The user comes from the connector. Nodes are private to that user on request, and otherwise open to everybody.
 fn a_connector() {
     run(async {
         let server = Server::start();
@@ -57,7 +57,7 @@ fn a_connector() {
     });
 }
 
-/// Its session could be ended by others, or outlive the store.
+/// A session that is passed in could be ended by others, or outlive the store.
 fn a_session_of_its_own_is_refused() {
     run(async {
         let server = Server::start();

@@ -1,6 +1,6 @@
-//! Other people's locks, in other languages and processes, on the same path: they exclude ours and are excluded.
+//! Mutual exclusion with Curator and kazoo on the same path.
 //!
-//! Each with ours, but not both at once: Curator does not count kazoo's nodes.
+//! Each is tested with our locks, but not both at once, because Curator does not recognise kazoo's nodes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use fencepost_rig::{Child, TempDir, feed, folder};
 
 use crate::support::{BASE, LONG, NAME, Server, is_soak, locker, open, run_within};
 
-/// Debian's; the first names all others that it needs.
+/// The packages of Debian. The first one refers to all others that it needs.
 const JARS: &str = "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar";
 
 fn source(name: &str) -> PathBuf {
@@ -22,7 +22,7 @@ fn source(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Not installed; where everything must run, that is a failure.
+/// Reports that a client is not installed, which is a failure where everything must run.
 fn skip(reason: &str) {
     assert!(std::env::var_os("FENCEPOST_NO_SKIP").is_none(), "{reason}");
     println!("skipped: interop: {reason}");
@@ -58,7 +58,7 @@ pub(crate) fn kazoo() {
     counts_are_exact("kazoo", command);
 }
 
-/// A number in a file that nothing protects but the lock.
+/// A number in a file that only the lock protects.
 #[derive(Clone)]
 struct Count(Arc<TempDir>);
 
@@ -86,7 +86,7 @@ impl Count {
     }
 }
 
-/// Two processes of theirs and two sessions of ours add to one number: none is lost, and each gets its turns.
+/// Two of their processes and two of our sessions add to one number. No update is lost, and each gets its turns.
 fn counts_are_exact(whose: &str, command: Command) {
     let turns: u64 = if is_soak() { 1000 } else { 200 };
     let longest = if is_soak() { 20 * LONG } else { 4 * LONG };

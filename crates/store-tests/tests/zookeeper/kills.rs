@@ -1,4 +1,4 @@
-//! Real processes that hold the lock or wait for it, and are killed or stopped.
+//! Real processes that are killed or stopped while they hold a ZooKeeper lock or wait for it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use fencepost_store_tests::actor::{
 use crate::actor::At;
 use crate::support::{GRACE, LONG, NAME, SESSION, Server, locker, now, open, run, soon};
 
-/// A child that takes the lock and holds it.
+/// Returns the part of a child that acquires the lock and holds it.
 fn holding(address: SocketAddr, ttl: Duration, register: PathBuf) -> Part<At> {
     Part {
         store: At {
@@ -27,7 +27,7 @@ fn holding(address: SocketAddr, ttl: Duration, register: PathBuf) -> Part<At> {
     }
 }
 
-/// One that stands in line, and never writes.
+/// Starts a child that waits in line and never writes.
 pub(crate) fn waiting(address: SocketAddr) -> (Child, Feed) {
     let (feed, ears) = feed();
     let child = holding(address, SESSION, PathBuf::new()).start(0, &ears);
@@ -35,7 +35,7 @@ pub(crate) fn waiting(address: SocketAddr) -> (Child, Feed) {
     (child, feed)
 }
 
-/// It has the lock under a fence larger than this, and gives it back.
+/// Checks that the child gets the lock with a fence larger than this, and releases it.
 pub(crate) fn is_served_after(fence: i64, child: &mut Child, feed: &Feed) {
     match report(feed) {
         Report::Held { fence: late } => assert!(late > fence, "it took its old turn for a lock"),
@@ -45,7 +45,7 @@ pub(crate) fn is_served_after(fence: i64, child: &mut Child, feed: &Feed) {
     assert_eq!(report(feed), Report::Released(true));
 }
 
-/// The others get the lock a session timeout later, and not before a living holder would have been told.
+/// Others get the lock one session timeout later, and not before a living holder would have been notified.
 pub(crate) fn a_holder() {
     run(async {
         let server = Server::start();
@@ -61,7 +61,7 @@ pub(crate) fn a_holder() {
         println!(
             "a holder was killed: the next was served after {recovered:?} (session timeout {SESSION:?})"
         );
-        // The last sign of life may be half a session timeout old.
+        // The last heartbeat may be half a session timeout old.
         assert!(recovered > SESSION / 3, "{recovered:?}");
         assert!(recovered < SESSION + GRACE, "{recovered:?}");
         assert!(guard.fence() > Fence::from_i64(fence).unwrap());
@@ -70,7 +70,7 @@ pub(crate) fn a_holder() {
     });
 }
 
-/// It costs those behind it a session timeout at most, and nothing if its turn comes later than that.
+/// A killed waiter delays the others by at most a session timeout, and not at all if its turn comes later than that.
 pub(crate) fn a_waiter() {
     run(async {
         let server = Server::start();
@@ -96,7 +96,7 @@ pub(crate) fn a_waiter() {
     });
 }
 
-/// It writes as soon as it wakes: the resource refuses, and the holder knows.
+/// It writes as soon as it continues. The resource refuses, and the holder knows.
 pub(crate) fn a_holder_stopped_beyond_its_ttl() {
     run(async {
         let server = Server::start();
@@ -128,7 +128,7 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
     });
 }
 
-/// Its place is gone when it wakes: it comes again, and does not take an old turn for a lock.
+/// Its place is gone when it continues. It joins the line again, and does not mistake an old turn for a lock.
 pub(crate) fn a_waiter_stopped_beyond_its_session() {
     run(async {
         let server = Server::start();
@@ -140,7 +140,7 @@ pub(crate) fn a_waiter_stopped_beyond_its_session() {
         eyes.wait_for_line(2).await;
         let place = eyes.line().await.remove(1);
         stop(&stopped);
-        // Its session ends; the lock goes from hand to hand without it.
+        // Its session ends, and the lock changes hands without it.
         eyes.wait_for_line(1).await;
         assert!(held.release().await.is_released());
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();

@@ -1,4 +1,4 @@
-//! The server takes a lock away: its holder hears of it long before the next renewal.
+//! Locks that ZooKeeper takes away, which the holder learns long before its next renewal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[Listed] = &[
     ),
 ];
 
-/// Less than the third of the TTL after which the next renewal is due.
+/// Shorter than a third of the TTL, after which the next renewal is due.
 const BEFORE_THE_RENEWAL: Duration = Duration::from_secs(15);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ fn who_loses_its_session_is_told_at_once() {
         let server = Server::start();
         let (store, guard) = holder(&server).await;
         let session = store.session().await.unwrap();
-        // Whoever takes the session over and closes it ends it for everybody.
+        // A client that takes over the session and closes it ends it for everybody.
         let address = server.0.address().to_string();
         let steal = || Client::connector().with_session(session.clone());
         // On a busy machine the server may answer too late, or the holder takes its session back before the close arrives. Then once more.

@@ -1,4 +1,4 @@
-//! Requests that the server carried out, and whose answers never came: whatever they made is found again, and nothing is made twice.
+//! Requests that ZooKeeper executed but whose answers were lost: their nodes are found again, and nothing is created twice.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::{
     BASE, Eyes, LONG, NAME, SESSION, Server, eventually, locker, open, run, soon,
 };
 
-/// The answers are held back, and when the server has done what was asked, the connection is cut.
+/// Holds back the answers, and cuts the connection once the server has executed the request.
 async fn lose_the_answer(proxy: &Proxy, is_done: impl AsyncFn() -> bool) {
     let deadline = std::time::Instant::now() + LONG;
     while !is_done().await {
@@ -34,30 +34,32 @@ async fn stage() -> (Server, Proxy, Eyes, fencepost::Locker) {
     let session = SESSION * 3;
     let store = open(proxy.address(), session).await;
     let eyes = server.eyes().await;
-    // Not as we would make it: a container may vanish before the next one comes, and then the lost answer is another.
+    // This differs from the node we would create: a container may disappear before the next claim comes, and then a different
+    // answer would be lost.
     eyes.make(BASE, "", CreateMode::Persistent).await;
     let folder = format!("{BASE}/{NAME}");
     eyes.make(&folder, "", CreateMode::Persistent).await;
     (server, proxy, eyes, locker(&store, session))
 }
 
-/// The node was made: it is found by its owner's name, and is the lock.
+/// The node was created. It is found by its owner's name, and is the lock.
 pub(crate) fn while_acquiring() {
     run(async {
         let (_server, proxy, eyes, ours) = stage().await;
         for only_try in [false, true] {
             proxy.swallow(Direction::ToClient);
             if only_try {
-                // It looks first whether the lock is free: that answer must pass.
+                // The claim first checks whether the lock is free. That answer must pass.
                 proxy.heal();
                 proxy.delay(Direction::ToClient, Duration::from_millis(300));
             }
             let asking = tokio::spawn({
                 let ours = ours.clone();
                 async move {
-                    match only_try {
-                        true => ours.try_acquire(NAME).await.unwrap().unwrap(),
-                        false => ours.acquire(NAME).await.unwrap(),
+                    if only_try {
+                        ours.try_acquire(NAME).await.unwrap().unwrap()
+                    } else {
+                        ours.acquire(NAME).await.unwrap()
                     }
                 }
             });
@@ -95,7 +97,7 @@ pub(crate) fn while_waiting() {
     });
 }
 
-/// It was given back, and is not given back twice: the successor keeps it.
+/// The lock was released, and is not released twice: the successor keeps it.
 pub(crate) fn while_releasing() {
     run(async {
         let (server, proxy, eyes, ours) = stage().await;

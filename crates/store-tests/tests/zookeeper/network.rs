@@ -1,4 +1,4 @@
-//! A network that breaks: connections that are cut, and ones through which nothing comes any more.
+//! Connections to ZooKeeper that are cut, and connections that deliver nothing any more.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use fencepost_rig::Direction;
 
 use crate::support::{GRACE, NAME, SESSION, Server, eventually, locker, now, open, run, soon};
 
-/// Connections are cut again and again: the session goes on, and nothing is lost.
+/// Connections are cut repeatedly. The session continues, and nothing is lost.
 pub(crate) fn cut_while_holding() {
     run(async {
         let server = Server::start();
@@ -34,7 +34,7 @@ pub(crate) fn cut_while_holding() {
     });
 }
 
-/// The watch is set anew on every connection, and what happened in between is not missed.
+/// The watch is set again on every connection, and events in between are not missed.
 pub(crate) fn cut_while_waiting() {
     run(async {
         let server = Server::start();
@@ -59,7 +59,7 @@ pub(crate) fn cut_while_waiting() {
                 .await;
                 assert!(held.release().await.is_released());
             } else {
-                // The news of the release gets lost with the connection.
+                // The notification of the release is lost with the connection.
                 proxy.swallow(Direction::ToClient);
                 assert!(held.release().await.is_released());
                 eyes.wait_for_line(1).await;
@@ -73,7 +73,8 @@ pub(crate) fn cut_while_waiting() {
     });
 }
 
-/// Nothing comes through any more, and nobody closes the connection: the holder is told before the server lets the next one in.
+/// Nothing gets through any more, and nobody closes the connection. The holder is notified before the server lets the next one
+/// in.
 pub(crate) fn cut_off_while_holding() {
     run(async {
         let server = Server::start();
@@ -103,7 +104,7 @@ pub(crate) fn cut_off_while_holding() {
         println!("cut off while holding: told after {told:?}, the rival served after {granted:?}");
         assert!(granted < SESSION + GRACE, "{granted:?}");
         assert!(next.fence() > guard.fence());
-        // Back again: a new session, and everything works.
+        // The network is back: there is a new session, and everything works.
         proxy.heal();
         proxy.cut();
         assert!(next.release().await.is_released());
@@ -114,7 +115,7 @@ pub(crate) fn cut_off_while_holding() {
     });
 }
 
-/// Its session expires while it waits: it does not take its old place for a lock, and comes again.
+/// The session expires during a wait. The waiter does not mistake its old place for a lock, and joins the line again.
 pub(crate) fn cut_off_while_waiting() {
     run(async {
         let server = Server::start();

@@ -1,10 +1,10 @@
-//! A server that is killed and started anew, whatever we are doing at the moment.
+//! A ZooKeeper server that is killed and restarted during each kind of operation.
 
 use fencepost::Locker;
 
 use crate::support::{NAME, SESSION, Server, impatient, locker, now, open, run, soon, take};
 
-/// Sessions survive, and with them what is held.
+/// Sessions survive, and held locks with them.
 pub(crate) fn while_holding() {
     run(async {
         let mut server = Server::start();
@@ -33,7 +33,7 @@ pub(crate) fn while_holding() {
     });
 }
 
-/// Whoever waits keeps its place, and is woken all the same.
+/// A waiter keeps its place, and is woken nevertheless.
 pub(crate) fn while_waiting() {
     run(async {
         let mut server = Server::start();
@@ -59,7 +59,7 @@ pub(crate) fn while_waiting() {
     });
 }
 
-/// What is given back while there is no server is given back when there is.
+/// A release without a server is completed when the server is back.
 pub(crate) fn while_releasing() {
     run(async {
         let mut server = Server::start();
@@ -77,7 +77,7 @@ pub(crate) fn while_releasing() {
     });
 }
 
-/// It knows nothing of our session any more: the holder is told, and everything works again.
+/// The server does not know our session any more. The holder is notified, and everything works again.
 pub(crate) fn without_its_data() {
     run(async {
         let mut server = Server::start();
@@ -92,8 +92,8 @@ pub(crate) fn without_its_data() {
     });
 }
 
-/// The server is away for so long that we gave our session up; when it comes back, it remembers that session and would wait for it. We end it
-/// there before we begin another, and keep nobody waiting.
+/// The server is away for so long that we abandoned our session. When it comes back, it remembers that session and would wait
+/// for it. We end it there before we start another, so that nobody has to wait.
 pub(crate) fn after_we_gave_up() {
     run(async {
         let mut server = Server::start();
@@ -102,7 +102,7 @@ pub(crate) fn after_we_gave_up() {
         let guard = take(&ours).await;
         server.0.crash();
         soon("the loss", guard.lost()).await;
-        // The client gives a session up after 1.4 timeouts, and finds that out at its next attempt to connect.
+        // The client abandons a session after 1.4 timeouts, and notices at its next attempt to connect.
         tokio::time::sleep(session * 3 / 2).await;
         server.0.restart().unwrap();
         let back = now();

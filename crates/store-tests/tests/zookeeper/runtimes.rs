@@ -1,4 +1,4 @@
-//! A store that outlives the runtime its session was made in.
+//! A ZooKeeper store that outlives the runtime in which its session was opened.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn runtime() -> Runtime {
         .unwrap()
 }
 
-/// Takes the lock and gives it back, soon.
+/// Acquires and releases the lock, promptly.
 fn works(runtime: &Runtime, locker: &Locker, name: &str) {
     let taken = runtime.block_on(locker.acquire_within(name, SOON));
     let guard = taken.unwrap().expect("a lock that is free in time");
@@ -30,7 +30,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The session ends with its runtime: what was held in it is lost, and those who wait elsewhere go on in a new one.
+/// The session ends with its runtime. What was held in it is lost, and waiters elsewhere continue in a new session.
 pub(crate) fn the_next_one_goes_on() {
     let server = Server::start();
     let (first, second) = (runtime(), runtime());
@@ -62,8 +62,8 @@ pub(crate) fn the_next_one_goes_on() {
     second.block_on(eyes.is_clean());
 }
 
-/// Who comes again in a new session finds its node of the old one, which lives on for a while. It is neither taken for a place of the new
-/// session, nor does anybody have to wait for its end.
+/// A claim that returns in a new session finds its node of the old one, which lives on for a while. The node is not mistaken
+/// for a place of the new session, and nobody has to wait for its end.
 pub(crate) fn an_old_place_is_given_up() {
     let server = Server::start();
     let (first, second) = (runtime(), runtime());
@@ -94,7 +94,7 @@ pub(crate) fn an_old_place_is_given_up() {
     second.block_on(eyes.is_clean());
 }
 
-/// Opened and used without any runtime of the caller's.
+/// The store is opened and used without a runtime of the caller.
 pub(crate) fn none_at_all() {
     use fencepost::stores::zookeeper::Zookeeper;
     use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A server that stops answering: SIGSTOP, whatever we are doing at the moment.
+//! A ZooKeeper server that stops answering (SIGSTOP) during each kind of operation.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ impl Server {
     }
 }
 
-/// While we ask: a timeout in time, which may have taken effect; and what it left is given back.
+/// During a request: it times out promptly with an unknown effect, and anything it acquired is released.
 pub(crate) fn while_acquiring() {
     run(async {
         let server = Server::start();
@@ -62,8 +62,8 @@ pub(crate) fn for_a_moment() {
     });
 }
 
-/// For more than the TTL and less than the session timeout: the holder is told in time, and though its session goes on, its node does not:
-/// the next gets the lock.
+/// For longer than the TTL and less than the session timeout: the holder is notified in time. Its session survives, but its
+/// node does not, and the next claim gets the lock.
 pub(crate) fn beyond_the_ttl() {
     run(async {
         let server = Server::start();
@@ -97,8 +97,8 @@ pub(crate) fn beyond_the_ttl() {
     });
 }
 
-/// For more than the session timeout: told by its own clock and not by the client, which finds out much later. When the server is back,
-/// there is a new session.
+/// For longer than the session timeout: the holder learns it from its own clock, not from the client, which notices much later.
+/// When the server is back, there is a new session.
 pub(crate) fn beyond_the_session() {
     run(async {
         let server = Server::start();
@@ -114,7 +114,7 @@ pub(crate) fn beyond_the_session() {
             "told after {told_after:?}"
         );
         assert_eq!(lost.reason(), LostReason::Expired);
-        // The client says so only now: it gives a session up after 1.4 timeouts, and finds that out at its next attempt to connect.
+        // The client reports it only now: it abandons a session after 1.4 timeouts, and notices at its next attempt to connect.
         tokio::time::sleep(SESSION * 2).await;
         server.goes_on();
         let back = now();
@@ -130,7 +130,7 @@ pub(crate) fn beyond_the_session() {
     });
 }
 
-/// Whoever waits goes on waiting, in a new session if it has to.
+/// A waiter continues to wait, in a new session if necessary.
 pub(crate) fn while_waiting() {
     run(async {
         let server = Server::start();
@@ -153,7 +153,7 @@ pub(crate) fn while_waiting() {
     });
 }
 
-/// Not known in time; but done as soon as it can be.
+/// The outcome is unknown at first, but the release is completed as soon as possible.
 pub(crate) fn while_releasing() {
     run(async {
         let server = Server::start();

@@ -1,4 +1,4 @@
-//! A private server, sessions at it through a proxy, and eyes of our own on what it holds.
+//! A private ZooKeeper server, sessions through a proxy, and an independent client that inspects the tree.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 /// The session timeout of most stores here, and the longest TTL.
 pub(crate) const SESSION: Duration = Duration::from_secs(2);
-/// What a busy machine may add to what the protocol promises, and the server's tick.
+/// The delay that a busy machine and the server's tick may add to what the protocol promises.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-/// The node below which locks are.
+/// The parent node of all locks.
 pub(crate) const BASE: &str = "/locks";
 
-/// A server of our own.
+/// A private server.
 pub(crate) struct Server(pub(crate) fencepost_rig::Zookeeper);
 
 impl Server {
@@ -40,13 +40,13 @@ impl Server {
         open(self.0.address(), SESSION).await
     }
 
-    /// A client that knows nothing of ours.
+    /// Opens a client that is independent of the store.
     pub(crate) async fn eyes(&self) -> Eyes {
         Eyes::open(self.0.address()).await
     }
 }
 
-/// Looks at the tree, and meddles with it.
+/// A client that inspects and changes the tree.
 pub(crate) struct Eyes(pub(crate) Client);
 
 impl Eyes {
@@ -55,11 +55,11 @@ impl Eyes {
         Self(connector.connect(&address.to_string()).await.unwrap())
     }
 
-    /// The children of a node; none if there is no such node.
+    /// Returns the children of a node; empty if the node does not exist.
     pub(crate) async fn children(&self, path: &str) -> Vec<String> {
         match self.0.list_children(path).await {
             Ok(mut children) => {
-                // By sequence number, whoever made them.
+                // Sorted by sequence number, whichever program created them.
                 children
                     .sort_by_key(|name| name.len().checked_sub(10).map(|at| name[at..].to_owned()));
                 children
@@ -69,7 +69,7 @@ impl Eyes {
         }
     }
 
-    /// The nodes of those who want the lock, the first one first.
+    /// Returns the nodes in the line of the lock, first to last.
     pub(crate) async fn line(&self) -> Vec<String> {
         self.children(&format!("{BASE}/{NAME}")).await
     }
@@ -81,7 +81,7 @@ impl Eyes {
         .await;
     }
 
-    /// Waits until nothing is left below the base: the server removes empty containers.
+    /// Waits until nothing is left below the base. The server removes empty containers.
     pub(crate) async fn is_clean(&self) {
         until_nothing_is_left(SOON, async || {
             let mut left = Vec::new();
@@ -100,15 +100,15 @@ impl Eyes {
     }
 }
 
-/// A session of the store.
+/// Opens a store with its own session.
 pub(crate) async fn open(address: SocketAddr, session: Duration) -> Arc<Zookeeper> {
     let builder = Zookeeper::builder(&format!("zk://{address}{BASE}"));
-    // Longer than the default: other tests may keep the machine busy.
+    // Longer than the default, because other tests may keep the machine busy.
     let builder = builder.session_timeout(session).connect_timeout(SOON);
     Arc::new(builder.open().await.unwrap())
 }
 
-/// One that does not put up with silence.
+/// Returns a locker with a short timeout.
 pub(crate) fn impatient(store: &Arc<Zookeeper>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store.clone()).ttl(ttl).without_hand_over();
     builder
@@ -117,7 +117,7 @@ pub(crate) fn impatient(store: &Arc<Zookeeper>, ttl: Duration) -> Locker {
         .unwrap()
 }
 
-/// Takes the lock through an impatient locker, however busy machine and server are.
+/// Acquires the lock through an impatient locker, however busy machine and server are.
 pub(crate) async fn take(locker: &Locker) -> Guard {
     let started = Instant::now();
     loop {
@@ -128,7 +128,7 @@ pub(crate) async fn take(locker: &Locker) -> Guard {
     }
 }
 
-/// Until nothing was sent for a while: a waiter has asked for everything it needs to know.
+/// Waits until nothing was sent for a while, which means that a waiter has asked for everything it needs to know.
 pub(crate) async fn until_quiet(road: &Proxy) {
     let mut sent = 0;
     let mut quiet_looks = 0;

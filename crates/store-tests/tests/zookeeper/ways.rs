@@ -1,4 +1,4 @@
-//! Ways to reach the locks, and what can be seen of them.
+//! Addresses and options of the ZooKeeper store, and what inspection shows.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{
     BASE, NAME, SESSION, Server, claim, eventually, locker, run, soon, until_quiet,
 };
 
-/// Stores with different bases do not see each other; one base is the same by whatever way.
+/// Stores with different bases are independent. The same base is the same however it is configured.
 pub(crate) fn a_base_of_its_own() {
     run(async {
         let server = Server::start();
@@ -93,7 +93,7 @@ pub(crate) fn the_root() {
     });
 }
 
-/// One that is dead among them costs little.
+/// A dead host among several costs little time.
 pub(crate) fn several_hosts() {
     run(async {
         let server = Server::start();
@@ -111,7 +111,7 @@ pub(crate) fn several_hosts() {
     });
 }
 
-/// With a password that an address has to write with `%`; what is made is theirs alone.
+/// With a password that must be percent-encoded in an address. Created nodes are private to the user.
 pub(crate) fn user_and_password() {
     run(async {
         let server = Server::start();
@@ -137,7 +137,7 @@ pub(crate) fn user_and_password() {
     });
 }
 
-/// A holder of another program is shown, and keeps us out; it cannot be released through us.
+/// A holder of another program is shown and excludes us. It cannot be released through the library.
 pub(crate) fn what_others_hold_is_shown() {
     run(async {
         let server = Server::start();
@@ -151,7 +151,7 @@ pub(crate) fn what_others_hold_is_shown() {
             CreateMode::EphemeralSequential,
         )
         .await;
-        // Not in line, whatever it is.
+        // This node is not in line, whatever it is.
         eyes.make(&format!("{folder}/leases"), "", CreateMode::Persistent)
             .await;
         let store = server.store().await;
@@ -188,7 +188,7 @@ pub(crate) fn what_others_hold_is_shown() {
     });
 }
 
-/// A release wakes the next one and nobody else: everybody else sends nothing.
+/// A release wakes only the next waiter: all others send nothing.
 pub(crate) fn one_waiter_is_woken() {
     run(async {
         let server = Server::start();
@@ -198,7 +198,7 @@ pub(crate) fn one_waiter_is_woken() {
         let eyes = server.eyes().await;
         let mut waiters = Vec::new();
         for length in 2..=6 {
-            // A long session sends no sign of life during the test.
+            // A long session sends no heartbeat during the test.
             let proxy = server.proxy();
             let store = crate::support::open(proxy.address(), session).await;
             let locker = locker(&store, session);
@@ -211,7 +211,7 @@ pub(crate) fn one_waiter_is_woken() {
         assert!(held.release().await.is_released());
         eventually("the first waiter", async || waiters[0].1.is_finished()).await;
         let now = sent_when_quiet(waiters.iter().map(|(proxy, _)| proxy)).await;
-        // The second looks once more, because the first has noted in its node that it holds the lock now.
+        // The second looks once more, because the first has noted in its node that it now holds the lock.
         assert!(now[0] > sent[0]);
         assert_eq!(now[2..], sent[2..], "a herd was woken");
         for (_, task) in waiters {
@@ -230,12 +230,12 @@ async fn sent_when_quiet<'a>(roads: impl Iterator<Item = &'a Proxy>) -> Vec<u64>
     futures_util::future::join_all(looks).await
 }
 
-/// Two transactions for a lock that nobody else wants, three for one that was waited for: fences count them.
+/// Two transactions for an uncontended lock, three for one that was waited for. Fences count them.
 pub(crate) fn transactions_are_few() {
     run(async {
         let server = Server::start_with(&["-Dznode.container.checkIntervalMs=3600000"]);
         let locker = locker(&server.store().await, SESSION);
-        // Makes the folder.
+        // Creates the folder.
         drop(locker.acquire(NAME).await.unwrap());
         let eyes = server.eyes().await;
         eyes.wait_for_line(0).await;

@@ -1,4 +1,4 @@
-//! Records a run: numbers, stamps and keeps its events, and writes each to a file as it comes.
+//! The recorder of a run: numbers and timestamps events, keeps them in memory, and appends each one to a file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Event, Header, History, What};
 
-/// Numbers, stamps and keeps events, and writes each to a file as it comes.
+/// Numbers and timestamps events, keeps them in memory, and appends each one to a file.
 #[derive(Debug)]
 pub struct Recorder {
     history: History,
@@ -17,7 +17,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the clock, and the file with its header, if there is one.
+    /// Starts the clock. If there is a file, writes the header to it.
     ///
     /// # Errors
     /// Returns an error if the header cannot be written.
@@ -39,15 +39,15 @@ impl Recorder {
         })
     }
 
-    /// Sets the clock to zero.
+    /// Resets the clock to zero.
     pub fn restart_clock(&mut self) {
         self.started = Instant::now();
     }
 
-    /// Keeps what happened `at` that moment.
+    /// Records an event that happened at `at`.
     ///
     /// # Errors
-    /// Returns an error if the event cannot be written; the file then ends with the event before.
+    /// Returns an error if the event cannot be written. The file then ends with the previous event.
     pub fn record(&mut self, at: Instant, who: Option<&str>, what: What) -> io::Result<&Event> {
         let at_ns = at.saturating_duration_since(self.started).as_nanos();
         let n = self.history.events.len() as u64 + 1;
@@ -65,28 +65,28 @@ impl Recorder {
         Ok(&events[events.len() - 1])
     }
 
-    /// How many events were kept.
+    /// Returns the number of recorded events.
     pub fn len(&self) -> usize {
         self.history.events.len()
     }
 
-    /// Whether nothing happened yet.
+    /// Returns `true` if no event has been recorded yet.
     pub fn is_empty(&self) -> bool {
         self.history.events.is_empty()
     }
 
-    /// The run so far.
+    /// Returns the run as recorded so far.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// The whole run.
+    /// Ends the recording and returns the complete run.
     pub fn finish(self) -> History {
         self.history
     }
 }
 
-/// A file of whole lines: one that could not be written to its end is taken back.
+/// A file of complete lines. If a line cannot be written in full, the part that was written is removed.
 #[derive(Debug)]
 struct Lines {
     file: File,
@@ -100,7 +100,7 @@ impl Lines {
         let written = self.file.write_all(&line);
         match &written {
             Ok(()) => self.good_bytes += line.len() as u64,
-            // Devices and pipes have no length; there the half line stays.
+            // Devices and pipes have no length, so the partial line stays there.
             Err(_) => drop(self.file.set_len(self.good_bytes)),
         }
         written

@@ -1,37 +1,37 @@
-//! What the lab does to the servers of a store, in the words of a history.
+//! The events of a history that concern the servers of a store, such as a kill or a failover.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a server: seen by the lab, not only intended.
+/// Something that happened to a server. The lab has observed it, not merely requested it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It hears nothing more of what the others write.
+    /// It no longer receives what the other servers write.
     CutOff,
-    /// It can be reached again, and has heard nothing meanwhile.
+    /// It can be reached again, but missed everything that was written meanwhile.
     Reconnected,
-    /// SIGKILL; stamped before it was sent, written down once its end was seen.
+    /// SIGKILL. Timestamped before the signal is sent, recorded once the death was observed.
     Killed,
-    /// It has taken the dead one's place, with the data it has: who connects to the old address reaches it.
+    /// It has replaced the dead server, with the data it has. Clients that connect to the old address now reach it.
     Promoted,
-    /// It runs again, with nothing of what it knew before.
+    /// It runs again, without any of its previous data.
     RestartedEmpty,
-    /// A majority has made it their leader; what a majority had written, it has.
+    /// A majority has elected it leader. It has everything that a majority had written.
     Elected,
 }
 
 impl Change {
-    /// Whether clients are served again from here on.
+    /// Returns whether clients are served again from this event on.
     pub fn serves_again(self) -> bool {
         matches!(self, Self::Promoted | Self::RestartedEmpty | Self::Elected)
     }
 
-    /// Whether what was acknowledged may be lost with it.
+    /// Returns whether acknowledged writes may be lost with this event.
     pub fn may_forget(self) -> bool {
         matches!(self, Self::Promoted | Self::RestartedEmpty)
     }
 
-    /// In words: "the replica takes over at the same address, without the lock".
+    /// Describes the event, as in "the replica takes over at the same address, without the lock".
     pub(crate) fn told(self, server: &str, is_without_lock: bool) -> String {
         let what = match self {
             Self::CutOff => "is cut off: it gets no more writes",

@@ -1,4 +1,4 @@
-//! Histories of holds written by hand, for tests.
+//! A builder for handwritten histories of lock trials, used by tests of checks, verdicts and stories.
 
 use crate::history::{Change, Event, Fault, Header, HoldSettings, What};
 use crate::holds::facts::Facts;
@@ -8,12 +8,12 @@ use crate::store::TrialStore;
 use crate::strategy;
 use crate::verdict::Verdict;
 
-/// The lock of most tales.
+/// The lock that most tales use.
 pub(crate) const KEY: &str = "product_A";
-/// The TTL of a tale that does not say otherwise.
+/// The TTL of a tale, unless it sets its own.
 const TTL_MS: u64 = 1_000;
 
-/// Writes histories by hand: every event with its time in milliseconds.
+/// Builds a history event by event, with times in milliseconds.
 #[derive(Clone)]
 pub(crate) struct Tale {
     events: Vec<Event>,
@@ -23,7 +23,7 @@ pub(crate) struct Tale {
     number: i64,
     serial: u64,
     ttl_ms: u64,
-    /// Where, unless it is where this scenario takes place by default.
+    /// The store, if it is not the default of the scenario.
     store: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Tale {
         self.events.len() as u64 + 1
     }
 
-    /// Asked, and granted at once or later.
+    /// Requests a lock at `asked` and is granted it at `at`.
     pub(crate) fn granted(self, who: &str, key: &str, asked: f64, at: f64, hold: u64) -> Self {
         let wait_ms = u64::from(at - asked > 5.0) * 10_000;
         let op = self.next_op();
@@ -99,7 +99,7 @@ impl Tale {
         hold: u64,
         fence: Option<&str>,
     ) -> Self {
-        // A lock of ours that promises fences issues them, in every tale that tells nothing else.
+        // A lock of ours that promises fences issues them, unless the tale sets them itself.
         let granted = |event: &&Event| matches!(event.what, What::Acquired { .. });
         let next = self.events.iter().filter(granted).count() + 1;
         let own = (self.strategy == "fenced").then(|| format!("{next}.0"));
@@ -113,7 +113,7 @@ impl Tale {
         self.add(at, who, what)
     }
 
-    /// Asked and granted at once, with a fence.
+    /// Requests a lock and is granted it at once, with a fence.
     pub(crate) fn fenced(self, who: &str, key: &str, at: f64, fence: &str) -> Self {
         let op = self.next_op();
         self.asks(who, key, at - 0.5, 0)
@@ -125,13 +125,13 @@ impl Tale {
         self.add(at, who, What::Refused { op, key })
     }
 
-    /// Asks once and is refused.
+    /// Tries once and is refused.
     pub(crate) fn tries(self, who: &str, at: f64) -> Self {
         let op = self.next_op();
         self.asks(who, KEY, at - 0.5, 0).refuses(who, op, at)
     }
 
-    /// Waits in vain.
+    /// Waits for the lock until it times out.
     pub(crate) fn waits_in_vain(self, who: &str, from: f64, until: f64) -> Self {
         let op = self.next_op();
         self.asks(who, KEY, from, 10_000).refuses(who, op, until)
@@ -151,7 +151,7 @@ impl Tale {
         self.uses(who, at, hold, Action::Write, value, true)
     }
 
-    /// Reads, and shows this fence.
+    /// Reads the number, showing this fence.
     pub(crate) fn reads_under(mut self, who: &str, at: f64, hold: u64, fence: &str) -> Self {
         self.serial += 1;
         let (op, serial) = (self.next_op(), self.serial);
@@ -239,7 +239,7 @@ impl Tale {
         self.add(at, "", what)
     }
 
-    /// The lab looks at one of the servers.
+    /// The lab inspects the lock on one of the servers.
     pub(crate) fn looks_on(self, server: &str, at: f64, taken: bool) -> Self {
         let what = What::StoreRead {
             key: KEY.into(),
@@ -303,7 +303,7 @@ impl Tale {
     }
 }
 
-/// Each piece of evidence as a line.
+/// Returns one line per piece of evidence.
 pub(crate) fn shown(verdict: &Verdict) -> Vec<String> {
     let line = |e: &crate::verdict::Evidence| format!("#{} {}", e.event, e.sentence);
     verdict.evidence.iter().map(line).collect()

@@ -1,6 +1,7 @@
-//! The properties of a lock, judged. Pure functions of the facts and of what the lock promises.
+//! The checks of a lock trial: exclusion, fences, recovery and progress, as pure functions of the facts and of the lock's
+//! claims.
 //!
-//! A check counts as violated only where the history contradicts it for certain.
+//! A check counts as violated only if the history certainly contradicts the property.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -13,51 +14,53 @@ use crate::strategy;
 
 mod list;
 
-/// Slower than promised by no more than this counts as kept: the lab's own machine is not idle.
+/// How much later than promised a recovery may be. The machine that runs the lab is not idle.
 const SLACK_NS: u64 = 1_000_000_000;
 
 pub(super) fn nanoseconds(milliseconds: u64) -> u64 {
     milliseconds.saturating_mul(1_000_000)
 }
 
-/// Two who certainly believed at once that they held the same lock.
+/// Two processes that certainly believed at the same time that they held the same lock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Overlap<'a> {
-    /// Who had it first.
+    /// The hold that was granted first.
     pub first: &'a Hold,
-    /// Who was granted it meanwhile.
+    /// The hold that was granted meanwhile.
     pub second: &'a Hold,
-    /// Since when.
+    /// The start of the overlap.
     pub from_ns: u64,
-    /// Until when.
+    /// The end of the overlap.
     pub until_ns: u64,
 }
 
 impl Overlap<'_> {
-    /// How long at least.
+    /// Returns how long the overlap certainly lasted.
     pub fn lasted_ns(&self) -> u64 {
         self.until_ns - self.from_ns
     }
 
-    /// Whether both leases were certainly still running when the overlap began: they began no earlier than they were asked for.
+    /// Returns whether both leases were certainly still running when the overlap began. A lease starts no earlier than it was
+    /// requested.
     ///
-    /// The second one's matters where its grant was told late: it may have had the lock, and lost it, before the first.
+    /// The second lease matters if its grant was reported late: that process may have had the lock, and lost it, before the
+    /// first one.
     pub fn is_within_lease(&self, ttl_ns: u64) -> bool {
         let asked_ns = self.first.asked.at_ns.min(self.second.asked.at_ns);
         self.from_ns < asked_ns.saturating_add(ttl_ns)
     }
 }
 
-/// How a lock stayed taken although nobody has it.
+/// A lock that stayed taken although no process holds it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stuck {
-    /// Since when nobody had it, or everybody waited in the cycle.
+    /// When the last holder was gone, or when the wait cycle closed.
     pub since: Mark,
-    /// Who was refused in the end, and when.
+    /// The processes that were finally refused, and when.
     pub refused: Vec<(String, Mark)>,
-    /// How long it lasted for certain.
+    /// How long it certainly lasted.
     pub lasted_ns: u64,
-    /// The cycle, if that is the reason.
+    /// The wait cycle, if that is the reason.
     pub cycle: Option<Cycle>,
 }
 
@@ -71,7 +74,7 @@ pub struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// Of these facts, for a lock with these promises.
+    /// Creates the findings for these facts, using the claims in the header.
     pub fn of(header: &Header, facts: &'a Facts) -> Self {
         Self {
             facts,
@@ -80,7 +83,8 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Every pair of holds of one lock whose certain beliefs overlap, by a sweep in the order of the grants. Ties do not count.
+    /// Returns every pair of holds of one lock whose certain beliefs overlap. Sweeps over the holds in the order of their
+    /// grants; ties do not count.
     pub fn overlaps(&self) -> Vec<Overlap<'a>> {
         let mut holds: Vec<&Hold> = self.facts.holds.iter().collect();
         holds.sort_by_key(|held| held.granted.at_ns);
@@ -105,7 +109,7 @@ impl<'a> Findings<'a> {
         overlaps
     }
 
-    /// Two holds whose accepted operations interleave in the serial log: no clock is needed to see it.
+    /// Returns two operations whose holds interleave in the serial log. This finding does not depend on a clock.
     pub fn interleaved(&self) -> Option<(&'a Op, &'a Op)> {
         let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
         let mut last_of = HashMap::new();
@@ -115,7 +119,7 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// Additions that were acknowledged and are not in the number.
+    /// Returns how many acknowledged additions are missing from the number.
     pub fn lost_updates(&self) -> i64 {
         self.facts
             .additions()
@@ -123,7 +127,7 @@ impl<'a> Findings<'a> {
             .max(0)
     }
 
-    /// Two grants of one lock whose fences do not grow: the earlier and the later.
+    /// Returns two grants of one lock, the earlier and the later, whose fences do not increase.
     pub fn fence_regression(&self) -> Option<(&'a Hold, &'a Hold)> {
         let holds = &self.facts.holds;
         holds.iter().enumerate().find_map(|(index, later)| {
@@ -131,7 +135,8 @@ impl<'a> Findings<'a> {
                 let (Some(old), Some(new)) = (&earlier.fence, &later.fence) else {
                     return false;
                 };
-                // Granted before the other asked: the order is certain. Otherwise only the same fence twice is.
+                // If the first was granted before the other was requested, their order is certain. Otherwise only a repeated
+                // fence is a violation.
                 let certain = earlier.granted.at_ns < later.asked.at_ns;
                 let order = compare(new, old);
                 let wrong = match order {
@@ -146,14 +151,14 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// A grant whose fence is neither `epoch.seq` nor a number: nothing can be said to be later than it.
+    /// Returns a grant whose fence is neither `epoch.seq` nor a number, so that it cannot be ordered.
     pub fn fence_without_order(&self) -> Option<&'a Hold> {
         let has_no_order = |fence: &str| compare(fence, fence).is_none();
         let mut holds = self.facts.holds.iter();
         holds.find(|held| held.fence.as_deref().is_some_and(has_no_order))
     }
 
-    /// An operation that came under another fence than its hold was granted with.
+    /// Returns an operation that carried a different fence from the one its hold was granted with.
     pub fn fence_exchanged(&self) -> Option<(&'a Hold, &'a Op)> {
         self.facts.ops.iter().find_map(|op| {
             let held = self.facts.hold_of(op)?;
@@ -162,7 +167,8 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// An operation that was accepted under a fence lower than one seen before, in the log or by the word of the number.
+    /// Returns an operation that was accepted although its fence was lower than one seen before, according to the log or to the
+    /// number itself.
     pub fn unfenced(&self) -> Option<&'a Op> {
         let mut seen: Option<&str> = None;
         let mut accepted = self.facts.ops.iter().filter(|op| !op.refused);
@@ -181,7 +187,8 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// How long after a kill the lock may stay taken: as promised; where nothing is, its TTL, and the same again for a busy machine.
+    /// Returns how long the lock may stay taken after a kill: the promised time plus some slack or, without a promise, twice
+    /// the TTL (at least one TTL plus the slack).
     pub fn recovery_bound_ns(&self) -> u64 {
         match self.claims.recovery_ms {
             Some(promised_ms) => nanoseconds(promised_ms).saturating_add(SLACK_NS),
@@ -189,7 +196,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// The first grant after a kill: when the holder died, when somebody else was granted its lock.
+    /// Returns the first grant after a kill: when the holder died, and the hold of the process that got the lock next.
     pub fn recovery(&self) -> Option<(Mark, &'a Hold)> {
         let killed = self.facts.faults.iter();
         let (died, who, _) = killed.clone().find(|(.., fault)| *fault == Fault::Killed)?;
@@ -197,12 +204,12 @@ impl<'a> Findings<'a> {
         Some((*died, self.facts.holds.iter().find(next)?))
     }
 
-    /// Whether the number of TTLs that make "for ever" have passed.
+    /// Returns whether this is long enough to count as "for ever".
     fn is_for_ever(&self, lasted_ns: u64) -> bool {
         lasted_ns >= self.ttl_ns.saturating_mul(3)
     }
 
-    /// Nobody could have the lock for three TTLs although its holder is dead, waits in the cycle, or never had it.
+    /// Returns a lock that nobody could take for three TTLs although its holder is dead, waits in a cycle, or never had it.
     pub fn stuck(&self) -> Option<Stuck> {
         self.stuck_after_death()
             .or_else(|| self.stuck_in_cycle())
@@ -210,7 +217,7 @@ impl<'a> Findings<'a> {
             .or_else(|| self.stuck_asleep())
     }
 
-    /// Whether nothing the lab saw in the store says that time will free the lock.
+    /// Returns whether nothing that the lab saw in the store suggests that the lock will become free.
     fn looks_stuck(&self) -> bool {
         let look = self.facts.looks.last();
         look.is_none_or(|look| look.taken && look.ttl_left_ms.is_none())
@@ -253,7 +260,7 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// Everybody else has given the lock back, and the one who waits is not told.
+    /// Every other process has released the lock, but the waiter is not notified.
     fn stuck_asleep(&self) -> Option<Stuck> {
         let last = self.facts.waits.iter().rfind(|wait| wait.wait_ms > 0)?;
         let refused = last.refused()?;

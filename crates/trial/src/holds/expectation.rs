@@ -1,13 +1,13 @@
-//! What every lock trial is expected to say: the committed table that `run-all` is held against.
+//! The expected verdict of every lock trial, as a committed table that `run-all` compares its results with.
 //!
-//! A hypothesis, not a rule: the trial decides, and a surprise is reported as one.
+//! The table is a hypothesis, not a rule: the trial decides, and `run-all` reports a deviation as a surprise.
 
 use super::{Scenario, Trial};
 use crate::store::locks;
 use crate::verdict::Outcome;
 
-/// What lock trials say of each lock, in the order of [`Scenario::ALL`], as far as the store itself does not fail: opposite order, same order, kill, work beyond the lease,
-/// late release, nothing to sell.
+/// The expected verdicts for each lock, in the order of [`Scenario::ALL`], for scenarios in which the store itself does not
+/// fail: opposite order, same order, kill, work beyond the lease, late release, nothing to sell.
 const HOLDS: [(&str, [Outcome; 6]); 13] = {
     use Outcome::{Broken, Held, Stuck};
     [
@@ -18,12 +18,12 @@ const HOLDS: [(&str, [Outcome; 6]); 13] = {
             [Broken, Held, Held, Broken, Broken, Held],
         ),
         ("late-expiry", [Stuck, Held, Stuck, Held, Broken, Stuck]),
-        // Nobody sees the deadlock, and the end of a session ends a hold.
+        // ZooKeeper does not detect the deadlock, but the end of a session ends its holds.
         ("late-watch", [Stuck, Held, Held, Held, Held, Held]),
         ("safe", [Broken, Held, Held, Broken, Held, Held]),
         ("watchdog", [Stuck, Held, Held, Held, Held, Held]),
         ("fenced", [Held, Held, Held, Held, Held, Held]),
-        // The database sees the deadlock, and the end of a session.
+        // The database detects both the deadlock and the end of a session.
         ("row", [Held, Held, Held, Held, Held, Held]),
         ("table", [Held, Held, Held, Held, Held, Held]),
         ("advisory", [Held, Held, Held, Held, Held, Held]),
@@ -32,7 +32,7 @@ const HOLDS: [(&str, [Outcome; 6]); 13] = {
     ]
 };
 
-/// What a lock trial of this strategy is expected to say; none for strategies that have no lock.
+/// Returns the expected verdict of a lock trial of this strategy, or `None` if the strategy has no lock.
 pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
     let (_, row) = HOLDS.iter().find(|(name, _)| *name == strategy)?;
     if scenario == Scenario::LostWakeup {
@@ -45,12 +45,13 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
     row.get(column).copied().or(Some(lost_store(strategy)))
 }
 
-/// The same for a whole trial: a majority forgets nothing.
+/// Returns the expected verdict of a trial, taking its store into account: a majority of servers forgets nothing.
 pub fn expected(trial: &Trial) -> Option<Outcome> {
     let expected = of_strategy(trial.scenario, trial.strategy.name)?;
     let survives = match trial.scenario {
         Scenario::Failover => trial.store.name() == "etcd",
-        // Who has forgotten has no vote.
+        // A restarted server does not vote during its restart delay. If the delay covers the TTL, the server cannot grant a
+        // lock that it has forgotten.
         Scenario::RestartEmpty => {
             let delay = locks::restart_delay(trial.store.name());
             delay.is_some_and(|delay| delay.as_millis() >= u128::from(trial.ttl_ms))
@@ -60,8 +61,9 @@ pub fn expected(trial: &Trial) -> Option<Outcome> {
     Some(if survives { Outcome::Held } else { expected })
 }
 
-/// What a lock comes to whose store forgets it: no care in taking it helps. What does is a resource that checks the fence, and, for writes
-/// that come later, a lock that asks the server anew as soon as its connection has ended.
+/// Returns the expected verdict if the store forgets the lock. How carefully the lock is taken makes no difference. What helps
+/// is a resource that checks the fence and, for later writes, a lock that asks the server again as soon as its connection
+/// breaks.
 fn lost_store(strategy: &str) -> Outcome {
     match strategy {
         "fenced" | "watchdog" => Outcome::Held,

@@ -1,7 +1,8 @@
-//! What a history of holds says: who held what, when, who waited, what became of the number. Pure functions, no clock, no store.
+//! The facts of a lock trial: the holds, waits, faults and operations on the number, derived from its history. Pure functions
+//! without a clock or a store.
 //!
-//! A hold is counted from the stamp of the grant's arrival to the stamp of the release's sending: never longer than it was. What
-//! is not known shortens it further.
+//! A hold is counted from the arrival of the grant to the sending of the release, so it is never overestimated. Anything
+//! uncertain shortens it further.
 
 use crate::history::{Change, Event, Fault, What};
 use crate::protocol::Action;
@@ -17,33 +18,33 @@ pub use records::{Buy, Hold, Look, Mark, Op, Wait, WaitEnd};
 pub struct Facts {
     /// Every hold, in the order of the grants.
     pub holds: Vec<Hold>,
-    /// Every wait and try, in the order in which they were asked.
+    /// Every wait and every single try, in the order of the requests.
     pub waits: Vec<Wait>,
     /// Every operation on the number, in serial order.
     pub ops: Vec<Op>,
-    /// Every signal that was seen to work.
+    /// Every signal that was seen to take effect.
     pub faults: Vec<(Mark, String, Fault)>,
-    /// What became of servers.
+    /// What happened to the servers.
     pub servers: Vec<(Mark, String, Change)>,
-    /// Where processes stopped themselves: who, after which step, of how many.
+    /// Where processes stopped themselves: the process, the last completed step, and the total number of steps.
     pub reached: Vec<(Mark, String, u32, u32)>,
     /// Every purchase.
     pub buys: Vec<Buy>,
-    /// Every look at the store.
+    /// Every inspection of the store.
     pub looks: Vec<Look>,
-    /// When the lab put units in, and how many.
+    /// When the lab added units to the stock, and how many.
     pub stocked: Vec<(Mark, i64)>,
-    /// What came to nothing, and why.
+    /// Requests that failed: the process and the reason.
     pub failures: Vec<(Mark, String, String)>,
-    /// Steps that were answered: who, which hold, when they were asked.
+    /// Steps that were answered: the process, the hold, and when they were requested.
     answered_steps: Vec<(String, u64, u64)>,
     asked_ops: Vec<(u64, Mark)>,
-    /// The stamp of the last event.
+    /// The timestamp of the last event.
     pub end_ns: u64,
 }
 
 impl Facts {
-    /// The facts of a whole history.
+    /// Derives the facts from a complete history.
     pub fn of(events: &[Event]) -> Self {
         let mut facts = Self::default();
         for event in events {
@@ -160,7 +161,7 @@ impl Facts {
         asked.map(|(_, mark)| *mark)
     }
 
-    /// Returns when it was asked.
+    /// Records the answer to a wait and returns when the wait was requested.
     fn answer_wait(&mut self, op: u64, mark: Mark, end: WaitEnd) -> Option<Mark> {
         let wait = self.waits.iter_mut().find(|wait| wait.op == op)?;
         wait.answer = Some((mark, end));
@@ -197,7 +198,7 @@ impl Facts {
         });
     }
 
-    /// What a process calls a hold is unique in that process; the latest of the name is meant.
+    /// Changes the latest hold with this identifier. Identifiers are unique within a process.
     fn change(&mut self, who: &str, hold: u64, change: impl FnOnce(&mut Hold)) {
         let found = |held: &&mut Hold| held.who == who && held.hold == hold;
         if let Some(held) = self.holds.iter_mut().rev().find(found) {
@@ -216,7 +217,7 @@ impl Facts {
         self.faults.push((mark, who, fault));
     }
 
-    /// The process is dead, mute or confused: what it holds it may have given up.
+    /// The process is dead, silent or confused. It may have given up what it holds.
     fn fall_silent(&mut self, who: &str, mark: Mark) {
         let open = |held: &&mut Hold| held.who == who && held.is_open();
         for held in self.holds.iter_mut().filter(open) {
@@ -224,13 +225,13 @@ impl Facts {
         }
     }
 
-    /// Sets how far each belief is certain.
+    /// Determines until when each belief is certain.
     fn bound_beliefs(&mut self) {
         for held in &mut self.holds {
             let ends = [held.release, held.killed].into_iter().flatten();
             let end = ends.map(|mark| mark.at_ns).min().unwrap_or(self.end_ns);
-            // Who says that the lock is lost, or says nothing sensible any more, may have known it for a while: since its last
-            // step at the latest, it seems.
+            // A process that reports the loss of its lock, or stops making sense, may have known for a while. It still believed
+            // in the lock when it took its last step.
             let doubt = [held.learnt, held.silent].into_iter().flatten();
             held.believed_until_ns = match doubt.min() {
                 Some(doubt) if doubt.at_ns <= end => {
@@ -245,31 +246,31 @@ impl Facts {
         }
     }
 
-    /// The hold that an operation was done under.
+    /// Returns the hold that an operation belongs to.
     pub fn hold_of(&self, op: &Op) -> Option<&Hold> {
         let earlier =
             |held: &&Hold| held.who == op.who && held.hold == op.hold && held.granted <= op.mark;
         self.holds.iter().rev().find(earlier)
     }
 
-    /// The first hold of this process.
+    /// Returns the first hold of this process.
     pub fn first_of(&self, who: &str) -> Option<&Hold> {
         self.holds.iter().find(|held| held.who == who)
     }
 
-    /// When this was first done to this process, if it was.
+    /// Returns when this fault was first injected into this process, if it was.
     pub fn fault_of(&self, who: &str, fault: Fault) -> Option<Mark> {
         let done = |(_, whom, what): &&(Mark, String, Fault)| whom == who && *what == fault;
         self.faults.iter().find(done).map(|(mark, ..)| *mark)
     }
 
-    /// The first server that this became of, and when.
+    /// Returns the first server with such a change, and when the change happened.
     pub fn server_that(&self, is: fn(Change) -> bool) -> Option<(Mark, &str)> {
         let found = self.servers.iter().find(|(.., change)| is(*change));
         found.map(|(mark, server, _)| (*mark, server.as_str()))
     }
 
-    /// Whether the lab saw that this server has no record of the lock, after servers had failed.
+    /// Returns whether the lab saw, after servers had failed, that this server has no record of the lock.
     pub fn is_without_lock(&self, server: &str) -> bool {
         let failed = self.server_that(|change| change == Change::Killed);
         let is_late = |look: &Look| failed.is_some_and(|(mark, _)| look.mark > mark);
@@ -277,19 +278,19 @@ impl Facts {
         looks.any(|look| look.server.as_deref() == Some(server) && is_late(look) && !look.taken)
     }
 
-    /// Every fence that was granted.
+    /// Returns every fence that was granted.
     pub fn fences(&self) -> Vec<&str> {
         let fences = self.holds.iter().map(|held| held.fence.as_deref());
         fences.flatten().collect()
     }
 
-    /// Accepted writes: the additions that somebody believes to have made.
+    /// Returns the number of accepted writes, that is, additions that a process believes it has made.
     pub fn additions(&self) -> i64 {
         let written = |op: &&Op| op.action == Action::Write && !op.refused;
         self.ops.iter().filter(written).count() as i64
     }
 
-    /// What the number is in the end; it starts at zero.
+    /// Returns the final value of the number, which starts at zero.
     pub fn number(&self) -> i64 {
         let written = |op: &&Op| op.action == Action::Write && !op.refused;
         self.ops.iter().rev().find(written).map_or(0, |op| op.value)

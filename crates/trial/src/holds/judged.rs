@@ -1,4 +1,4 @@
-//! A lock trial that was judged: what every report of it is made of.
+//! A lock trial together with its facts and verdict: the input of every report about it.
 
 use super::check::Findings;
 use super::facts::Facts;
@@ -7,18 +7,18 @@ use crate::history::{Event, Header, History, What};
 use crate::protocol::Claims;
 use crate::verdict::{Outcome, Verdict};
 
-/// A lock trial that was judged.
+/// A lock trial with its facts and its verdict.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// What was tried.
+    /// The trial that was run.
     pub trial: Trial,
-    /// What was set.
+    /// Its settings, as recorded.
     pub header: Header,
-    /// What happened.
+    /// The events of the run.
     pub events: Vec<Event>,
-    /// What that says.
+    /// The facts derived from the events.
     pub facts: Facts,
-    /// What was decided.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
@@ -36,29 +36,30 @@ impl Judged {
         }
     }
 
-    /// What the checks found.
+    /// Returns the findings of the checks.
     pub fn findings(&self) -> Findings<'_> {
         Findings::of(&self.header, &self.facts)
     }
 
-    /// What the committed table expects.
+    /// Returns the verdict that the committed table expects.
     pub fn expected(&self) -> Option<Outcome> {
         expectation::expected(&self.trial)
     }
 
-    /// Whether the table expected this verdict.
+    /// Returns whether the verdict is the expected one.
     pub fn as_expected(&self) -> bool {
         self.expected() == Some(self.verdict.outcome)
     }
 
-    /// Whether two believed to hold a lock at once, and it was harmless because the resource refused one of them.
+    /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
+    /// refused one of them.
     pub fn is_refused_overlap(&self) -> bool {
         is_refused_overlap(self.trial.strategy.claims, &self.verdict, &self.events)
     }
 }
 
-/// Whether two believed to hold a lock at once, and it was harmless because the resource refused one of them: what the matrix marks,
-/// on the terminal and on the page.
+/// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
+/// refused one of them. The matrix marks such runs, on the terminal and on the page.
 pub fn is_refused_overlap(claims: Claims, verdict: &Verdict, events: &[Event]) -> bool {
     let is_refusal = |event: &Event| matches!(event.what, What::Register { refused: true, .. });
     verdict.outcome == Outcome::Held

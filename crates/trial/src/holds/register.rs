@@ -1,4 +1,4 @@
-//! The number that the locks of a trial protect: kept by the lab, one operation after the other.
+//! The register: the number that the locks of a trial protect. The lab keeps it and executes one operation at a time.
 
 use std::collections::HashMap;
 
@@ -7,27 +7,27 @@ use fencepost::Fence;
 use crate::history::What;
 use crate::protocol::Action;
 
-/// Who steps, and how.
+/// A step that a process takes on the number.
 #[derive(Debug, Clone)]
 pub(super) struct Use {
-    /// Which process.
+    /// The index of the process.
     pub(super) actor: usize,
     /// The number of the request.
     pub(super) op: u64,
-    /// Under which of its holds.
+    /// The hold that the step belongs to.
     pub(super) hold: u64,
     pub(super) action: Action,
     pub(super) fence: Option<String>,
 }
 
-/// The protected number and its memory.
+/// The number, with the fences it has seen.
 #[derive(Debug, Default)]
 pub(super) struct Register {
     value: i64,
     serial: u64,
     read: HashMap<(usize, u64), i64>,
     highest: Option<(String, usize, u64)>,
-    /// Whether steps under an outdated fence are refused.
+    /// Whether the number refuses steps with an outdated fence.
     checks_fences: bool,
 }
 
@@ -39,7 +39,7 @@ impl Register {
         }
     }
 
-    /// Carries the step out, or refuses it.
+    /// Executes the step, or refuses it.
     pub(super) fn carry_out(&mut self, step: &Use) -> What {
         self.serial += 1;
         let holder = (step.actor, step.hold);
@@ -47,7 +47,7 @@ impl Register {
         let refused = self.checks_fences && !self.lets_in(step);
         let value = match step.action {
             Action::Read => self.value,
-            // Who writes without having read adds to nothing it knows of: it started from zero.
+            // A process that writes without having read starts from zero.
             Action::Write => self.read.get(&holder).copied().unwrap_or(0) + 1,
         };
         if !refused {
@@ -71,7 +71,8 @@ impl Register {
         }
     }
 
-    /// A lower fence is refused, and so is the same one of somebody else; whoever has none has nothing to show.
+    /// Returns whether the step is accepted. Once the number has seen a fence, it refuses lower fences, the same fence under
+    /// another hold, and steps without a fence.
     fn lets_in(&self, step: &Use) -> bool {
         let Some((highest, actor, hold)) = &self.highest else {
             return true;
@@ -96,7 +97,7 @@ impl Register {
     }
 }
 
-/// Compares two fences, `epoch.seq` or plain numbers; `None` when one of them is neither.
+/// Compares two fences, which are `epoch.seq` or plain numbers. Returns `None` if one of them is neither.
 pub(crate) fn compare(one: &str, other: &str) -> Option<std::cmp::Ordering> {
     let number = |text: &str| match text.parse::<Fence>() {
         Ok(fence) => Some((u128::from(fence.epoch()), fence.seq())),

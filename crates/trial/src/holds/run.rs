@@ -1,4 +1,4 @@
-//! Runs a lock trial and records it.
+//! Runs a lock trial and records its history.
 
 use std::fs::File;
 use std::process::Command;
@@ -17,36 +17,36 @@ mod stage;
 
 pub use script::NAMES;
 
-/// Follows a run while it happens. Every method does nothing unless it is overridden.
+/// Observes a run while it happens. By default, every method does nothing.
 pub trait Watch {
-    /// How long a process may be silent while it starts, or beyond the time it was told to wait.
+    /// How long a process may be silent while it starts, or beyond the time it was asked to wait.
     fn patience(&self) -> Duration {
         PATIENCE
     }
 
-    /// `ready` processes of `of` are ready.
+    /// Called while processes start: `ready` of `of` are ready.
     fn starting(&mut self, ready: usize, of: usize) {
         let _ = (ready, of);
     }
 
-    /// Called after every event, and from time to time: the history so far, and the time.
+    /// Called after every event, and regularly in between, with the history so far and the current time.
     fn look(&mut self, header: &Header, events: &[Event], now_ns: u64) {
         let _ = (header, events, now_ns);
     }
 }
 
-/// Follows nothing.
+/// Observes nothing.
 impl Watch for () {}
 
 /// Runs a lock trial.
 ///
 /// `subject` makes the command of each process; `file` receives the history as it happens.
 ///
-/// Call it from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no process and no
-/// temporary file is left when it returns.
+/// Call this function from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no
+/// process and no temporary file is left when it returns.
 ///
 /// # Errors
-/// [`Stopped`] says why there is nothing to judge.
+/// Returns a [`Stopped`] that says why there is nothing to judge.
 pub fn run(
     trial: &Trial,
     subject: &dyn Fn() -> Command,

@@ -1,29 +1,29 @@
-//! The scenarios of lock trials: what happens to the holder, or to the store.
+//! The scenarios of lock trials, each defined by what happens to the holder or to the store.
 
 use fencepost::stores::kinds::REDIS;
 
 use crate::store::TrialStore;
 
-/// What happens to the holder.
+/// What happens to the holder or to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scenario {
-    /// It is killed.
+    /// The holder is killed.
     Crash,
-    /// It works longer than its lease.
+    /// The holder works longer than its lease.
     TtlEdge,
-    /// Two take two locks in opposite order.
+    /// Two processes take two locks in opposite order.
     Deadlock,
-    /// Two take two locks in the same order.
+    /// Two processes take two locks in the same order.
     Sorted,
-    /// It is paused beyond its lease, and then gives the lock back.
+    /// The holder is paused beyond its lease, and then releases the lock.
     StaleRelease,
-    /// It finds nothing to sell.
+    /// The holder finds nothing to sell.
     ShortStock,
     /// The primary dies before its replica has the lock, and the replica takes over.
     Failover,
     /// The server dies and comes back without its data.
     RestartEmpty,
-    /// It gives the lock back just when another is about to wait for it.
+    /// The holder releases the lock just when another process is about to wait for it.
     LostWakeup,
 }
 
@@ -41,7 +41,7 @@ impl Scenario {
         Self::LostWakeup,
     ];
 
-    /// Its name in histories.
+    /// Returns its name in histories.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crash => "crash",
@@ -56,7 +56,7 @@ impl Scenario {
         }
     }
 
-    /// The words that run it, after `fencepost`.
+    /// Returns the arguments of `fencepost` that run it.
     pub fn command(self) -> &'static str {
         match self {
             Self::Crash => "crash",
@@ -71,35 +71,35 @@ impl Scenario {
         }
     }
 
-    /// The scenario that a history names.
+    /// Returns the scenario with this name in histories.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|scenario| scenario.name() == name)
     }
 
-    /// How long a lock lasts, by default.
+    /// Returns the default TTL.
     pub fn ttl_ms(self) -> u64 {
         match self {
             Self::Crash | Self::TtlEdge => 2_000,
             Self::Deadlock | Self::Sorted => 3_000,
             Self::StaleRelease | Self::ShortStock | Self::LostWakeup => 500,
-            // Nobody waits for it to end: what is shown happens within it.
+            // Nobody waits for the lease to end; everything happens within it.
             Self::Failover | Self::RestartEmpty => 10_000,
         }
     }
 
-    /// The default on this store: some stores cannot have leases as short.
+    /// Returns the default TTL on this store. Some stores do not support leases as short as the general default.
     pub fn ttl_ms_at(self, store: &TrialStore) -> u64 {
         self.ttl_ms().max(store.shortest_ttl_ms())
     }
 
-    /// Whether the lab makes servers fail: then they are its own, started for this one trial.
+    /// Returns whether the lab makes servers fail. Such a trial uses servers of its own.
     pub fn fails_servers(self) -> bool {
         matches!(self, Self::Failover | Self::RestartEmpty)
     }
 
-    /// The store unless another one is given.
+    /// Returns the default store.
     pub fn store(self) -> TrialStore {
         if self.fails_servers() {
             TrialStore::private(&REDIS)
@@ -108,7 +108,7 @@ impl Scenario {
         }
     }
 
-    /// How many processes take part.
+    /// Returns the number of processes that take part.
     pub fn processes(self) -> usize {
         match self {
             Self::StaleRelease => 3,

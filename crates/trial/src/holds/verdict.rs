@@ -1,8 +1,8 @@
-//! The verdict over a lock trial, from its history alone.
+//! The verdict on a lock trial, derived from its history alone.
 //!
-//! Damage at the resource breaks a lock, and so do two holders at once, unless the lock promises fences and the first one's lease may
-//! have been over: then the resource has to refuse the late one, and what is judged is whether it did. Fences that are promised have
-//! to be there, and to grow.
+//! Damage at the resource breaks a lock, and so do two holders at once. The exception is a lock that promises fences when the
+//! first holder's lease may have expired: then the resource must refuse the late holder, and the verdict depends on whether it
+//! did. Promised fences must be present, and they must increase.
 
 use super::check::{Findings, Overlap, Stuck};
 use super::facts::{Facts, Mark, Op};
@@ -25,7 +25,7 @@ mod wakeup;
 
 pub(crate) use deadlock::waits as waits_told;
 
-/// Judges a lock trial. A scenario that is not known is inconclusive.
+/// Judges a lock trial. An unknown scenario is inconclusive.
 pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     let Some(scenario) = Scenario::find(&header.scenario) else {
         let because = format!("There is no scenario '{}' to judge by.", header.scenario);
@@ -63,17 +63,17 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     verdict
 }
 
-/// All that a verdict rests on.
+/// Everything that a verdict is based on.
 struct Court<'a> {
     header: &'a Header,
     facts: &'a Facts,
     findings: Findings<'a>,
     claims: Claims,
-    /// What was tried, if the strategy is one of ours.
+    /// The trial, if the strategy is one of ours.
     trial: Option<Trial>,
 }
 
-/// A write from an outdated reading: what was read, what came in between, and what was written over it.
+/// A write based on an outdated read: the read, the write that came between, and the write that overwrote it.
 struct Lost<'a> {
     read: &'a Op,
     between: &'a Op,
@@ -98,7 +98,7 @@ impl Court<'_> {
         self.findings.ttl_ns
     }
 
-    /// Overlaps that this lock has to answer for: under fences only those within a lease.
+    /// Returns the overlaps that count against this lock. If the lock promises fences, only overlaps within a lease count.
     fn guilty_overlaps(&self) -> Vec<Overlap<'_>> {
         let mut overlaps = self.findings.overlaps();
         let ttl_ns = self.ttl_ns();
@@ -110,7 +110,7 @@ impl Court<'_> {
         self.findings.lost_updates() > 0 || self.findings.interleaved().is_some()
     }
 
-    /// The first update that was written over.
+    /// Returns the first update that was overwritten.
     fn lost(&self) -> Option<Lost<'_>> {
         let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
         accepted.iter().enumerate().find_map(|(index, write)| {
@@ -127,7 +127,7 @@ impl Court<'_> {
         })
     }
 
-    /// " One update is lost.", where some are.
+    /// " One update is lost.", or an empty string if no update is lost.
     fn losses(&self) -> String {
         match self.findings.lost_updates() {
             0 => String::new(),
@@ -138,7 +138,7 @@ impl Court<'_> {
         }
     }
 
-    /// What holders believed and what became of the number.
+    /// Adds the two axes: what holders believed, and what happened to the number.
     fn add_axes(&self, verdict: &mut Verdict) {
         let overlaps = self.findings.overlaps();
         if verdict.belief.code == "n/a" && !self.facts.holds.is_empty() {
@@ -167,7 +167,7 @@ impl Court<'_> {
         }
     }
 
-    /// The operations in which two holds interleave, as one piece of evidence.
+    /// Returns the operations in which two holds interleave, as one piece of evidence.
     fn interleaving(&self) -> Option<Evidence> {
         let (_, last) = self.findings.interleaved()?;
         let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
@@ -211,7 +211,7 @@ impl Court<'_> {
         strategy.flaw.map(Into::into)
     }
 
-    /// The same trial with another strategy, where it can be tried.
+    /// Suggests the same trial with another strategy, if it can be run.
     fn next(&self, strategy: &str, remark: &'static str) -> Option<Next> {
         let trial = self.trial.as_ref()?;
         let is_there = strategy::find(strategy)?.stores.include(&trial.store);
@@ -219,29 +219,29 @@ impl Court<'_> {
         Some(Next { command, remark })
     }
 
-    /// Whether this command runs what was just run.
+    /// Returns whether this command runs the trial that was just run.
     fn runs(&self, command: &str) -> bool {
         let own = |trial: &Trial| trial.command(trial.strategy.name) == command;
         self.trial.as_ref().is_some_and(own)
     }
 
-    /// Another scenario with the same strategy.
+    /// Suggests another scenario with the same strategy.
     fn next_scenario(&self, scenario: Scenario, remark: &'static str) -> Option<Next> {
         let trial = self.trial.as_ref()?;
         let other = Trial {
             scenario,
             ttl_ms: scenario.ttl_ms_at(&trial.store),
-            // This trial's own may be shorter than the lease there, which would show nothing.
+            // The work of this trial may be shorter than the lease of that scenario, which would show nothing.
             work_ms: Trial::work_ms_at(&trial.store),
             ..trial.clone()
         };
         let command = other.command(trial.strategy.name);
-        // What is the default needs no word.
+        // The default strategy need not be named.
         let command = command.replace(" --lock=safe", "");
         Some(Next { command, remark })
     }
 
-    /// Why nothing can be concluded where a promise was not seen to be kept or broken.
+    /// Returns an inconclusive verdict: the run shows neither that a promise was kept nor that it was broken.
     fn unanswered(&self) -> Verdict {
         inconclusive(
             "Nothing broke, and nothing was shown: the trial did not come to its end.",
@@ -250,7 +250,7 @@ impl Court<'_> {
         )
     }
 
-    /// The dead, waiting or gone holder's lock, as the lab saw it in the store.
+    /// Returns the state of the stuck lock in the store, as the lab saw it.
     fn look(&self) -> Option<Evidence> {
         let look = self.facts.looks.last()?;
         let sentence = match (look.taken, look.ttl_left_ms) {

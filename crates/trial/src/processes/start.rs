@@ -1,8 +1,8 @@
-//! The line that nobody crosses before everybody was asked: a locked file.
+//! The starting line of a sale: a locked file that releases all processes at the same moment.
 //!
-//! Requests are written one after the other, and on a busy machine the first process could be done before the last is asked. So
-//! they wait at a file that the lab has locked, and one call lets all of them go. An external lock that does not know of it starts when
-//! it is asked.
+//! The lab writes requests one after the other, and on a busy machine the first process could finish before the last one is
+//! asked. So the processes wait for a file that the lab has locked, and a single call releases all of them. An external lock
+//! that does not use the file starts as soon as it is asked.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +16,7 @@ pub(crate) struct StartingLine {
 }
 
 impl StartingLine {
-    /// Draws the line: a file in `folder`, locked.
+    /// Creates and locks a file in `folder`.
     pub(crate) fn draw(folder: &Path) -> io::Result<Self> {
         let path = folder.join("start");
         let file = File::create(&path)?;
@@ -24,18 +24,18 @@ impl StartingLine {
         Ok(Self { file, path })
     }
 
-    /// What a subject is told.
+    /// Returns the path that subjects receive.
     pub(crate) fn path(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// Lets everybody go. Whoever comes later does not wait.
+    /// Releases all waiting processes. A process that arrives later does not wait.
     pub(crate) fn go(&self) -> io::Result<()> {
         self.file.unlock()
     }
 }
 
-/// The subject's side: returns once the line is open. Where there is none to be found, nobody waits.
+/// The subject's side: returns once the line is open, or immediately if the file does not exist.
 pub(crate) fn wait_at(path: &str) {
     if let Ok(file) = fs::File::open(path) {
         let _ = file.lock_shared();

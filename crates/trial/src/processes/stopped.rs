@@ -1,4 +1,4 @@
-//! Why a run has no verdict.
+//! The reasons why a run ends without a verdict.
 
 use std::io;
 
@@ -6,48 +6,48 @@ use fencepost_rig::Signal;
 
 use crate::protocol::Failure;
 
-/// A run without a verdict.
+/// The reason why a run has no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
-    /// Somebody asked the program to stop.
+    /// A signal asked the program to stop.
     #[error("interrupted by {signal}")]
     Interrupted {
-        /// How.
+        /// The signal.
         signal: Signal,
-        /// How far it had come, such as `23 of 50 attempts were answered`.
+        /// How far the run had come, such as `23 of 50 attempts were answered`.
         progress: String,
-        /// Processes that were stopped.
+        /// The number of processes that were stopped.
         stopped: usize,
-        /// Events in the history.
+        /// The number of events in the history.
         events: usize,
     },
     /// The store cannot be used.
     #[error("{0}")]
     Store(String),
-    /// The store could not be used any more when the trial was under way.
+    /// The store became unusable during the trial.
     #[error("{message}")]
     StoreLost {
-        /// Why.
+        /// The reason.
         message: String,
-        /// Events in the history.
+        /// The number of events in the history.
         events: usize,
     },
-    /// The system does not let so many processes be spoken to.
+    /// The system does not allow enough open files for this many processes.
     #[error("{wanted} open files are needed, {allowed} are allowed")]
     TooManyFiles {
-        /// Processes asked for.
+        /// The number of processes that were requested.
         asked: usize,
-        /// Open files needed.
+        /// The number of open files that are needed.
         wanted: u64,
-        /// Open files allowed.
+        /// The number of open files that are allowed.
         allowed: u64,
-        /// How many processes would do.
+        /// The number of processes that would be possible.
         processes: u64,
     },
-    /// A process could not be started, or did not get ready.
+    /// A process could not be started, or did not become ready.
     #[error("{who}: {what}")]
     NotReady {
-        /// Which.
+        /// The name of the process.
         who: String,
         /// What it did instead.
         what: String,
@@ -57,7 +57,7 @@ pub enum Stopped {
     /// The history cannot be written.
     #[error("{error}")]
     History {
-        /// Why.
+        /// The reason.
         error: io::Error,
         /// How far the run had come.
         progress: String,
@@ -67,7 +67,7 @@ pub enum Stopped {
 }
 
 impl Stopped {
-    /// The same after so many events: a store that cannot be used then was lost on the way.
+    /// Turns an unusable store into a lost one if events were already recorded.
     pub(crate) fn after(self, events: usize) -> Self {
         match self {
             Self::Store(message) if events > 0 => Self::StoreLost { message, events },
@@ -76,7 +76,7 @@ impl Stopped {
     }
 }
 
-/// The lab itself cannot use the store.
+/// A failure of the lab's own access to the store.
 impl From<Failure> for Stopped {
     fn from(failure: Failure) -> Self {
         Self::Store(failure.message)

@@ -1,38 +1,38 @@
-//! What a lock promises, and how it is made: all that a judge knows of it.
+//! The claims of a lock: what it promises and how it works, which is all that a judge knows about it.
 
 use serde::{Deserialize, Serialize};
 
-/// What a lock promises; it is judged against that.
+/// What a lock promises and how it works. The lock is judged by its claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Claims {
-    /// Its grants carry fences, and the resource is to check them.
+    /// Its grants carry fences, and the resource checks them.
     pub fencing: bool,
     /// It renews its lease while its holder lives.
     pub keep_alive: bool,
     /// Waiters are served in order.
     pub fair: bool,
-    /// It has no lease: however long its holder takes, it lasts until it is given back. If it also promises
-    /// [`recovery_ms`](Self::recovery_ms), it ends with its holder; else not even then.
+    /// It has no lease: it lasts until it is released, however long its holder takes. If it also promises
+    /// [`recovery_ms`](Self::recovery_ms), it ends when its holder dies; otherwise it does not.
     pub untimed: bool,
-    /// A dead holder's lock is free within this time; by default its TTL.
+    /// A dead holder's lock is free within this time; by default within its TTL.
     pub recovery_ms: Option<u64>,
-    /// Its lease begins only once the protected work is done, not with the grant.
+    /// Its lease begins only when the protected work is done, not at the grant.
     #[serde(skip_serializing_if = "is_false")]
     pub expires_after_work: bool,
-    /// Its release deletes the lock without asking whose it is.
+    /// Its release deletes the lock without checking the owner.
     #[serde(skip_serializing_if = "is_false")]
     pub blind_release: bool,
-    /// Its release looks whose the lock is in one step and deletes it in the next.
+    /// Its release checks the owner in one step and deletes the lock in the next.
     #[serde(skip_serializing_if = "is_false")]
     pub looks_before_release: bool,
-    /// It looks who is before it in one step and begins to wait for that one in the next.
+    /// It looks for its predecessor in one step and starts to wait for it in the next.
     #[serde(skip_serializing_if = "is_false")]
     pub looks_before_wait: bool,
 }
 
 impl Claims {
-    /// A lock that promises no more than exclusion until its TTL.
+    /// A lock that promises only exclusion until its TTL.
     pub const PLAIN: Self = Self {
         fencing: false,
         keep_alive: false,
@@ -45,19 +45,20 @@ impl Claims {
         looks_before_wait: false,
     };
 
-    /// A lock without a lease: it lasts until it is given back, or until its holder's session ends and the database notices.
+    /// A lock without a lease. It lasts until it is released, or until its holder's session ends and the database notices.
     pub const OF_SESSION: Self = Self {
         untimed: true,
         recovery_ms: Some(100),
         ..Self::PLAIN
     };
 
-    /// Whether no time frees the lock, but the end of its holder does.
+    /// Returns whether the lock does not expire but ends when its holder dies.
     pub fn ends_with_holder(self) -> bool {
         self.untimed && self.recovery_ms.is_some()
     }
 
-    /// These claims, with how the lock is made taken from what is `known` of it: histories of earlier versions do not say.
+    /// Returns these claims, with the fields about how the lock works taken from `known`. Histories of earlier versions do not
+    /// contain those fields.
     #[must_use]
     pub fn made_like(self, known: Self) -> Self {
         Self {
@@ -71,7 +72,7 @@ impl Claims {
     }
 }
 
-/// Headers and replies name only what a lock does.
+/// Headers and replies contain only the fields that are true.
 #[allow(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
@@ -80,14 +81,14 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What a strategy promises: it is judged against that, and it decides what counts as a witness.
+/// What a strategy promises in a sale. It is judged by its promise, which also decides what counts as a witness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Promise {
-    /// Nothing: a control that should fail. That it did not fail shows nothing.
+    /// Nothing: a control that should fail. If it does not fail, that shows nothing.
     Nothing,
-    /// One holder at a time. Holding counts only when somebody met the lock taken.
+    /// One holder at a time. `HELD` requires that a process found the lock taken.
     Exclusion,
-    /// Exact orders without a lock. Holding counts only when somebody met another buyer between reading and writing.
+    /// Exact orders without a lock. `HELD` requires that a process met another buyer between its read and its write.
     Exactness,
 }

@@ -1,8 +1,8 @@
-//! Why an attempt came to no outcome.
+//! The failure of an attempt: what went wrong, and whether something may have been bought.
 
 use std::fmt;
 
-/// An attempt came to no outcome.
+/// An attempt that failed without an outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Whether it is certain that nothing was bought.
@@ -12,7 +12,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Nothing was bought.
+    /// Creates a failure after which certainly nothing was bought.
     pub fn definite(error: impl fmt::Display) -> Self {
         Self {
             definite: true,
@@ -20,7 +20,7 @@ impl Failure {
         }
     }
 
-    /// Something may have been bought.
+    /// Creates a failure after which something may have been bought.
     pub fn indefinite(error: impl fmt::Display) -> Self {
         Self {
             definite: false,

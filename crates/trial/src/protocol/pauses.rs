@@ -1,4 +1,4 @@
-//! The ways of waiting, and what people call them.
+//! Names and descriptions of the ways of waiting, and the library schedule that each corresponds to.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use fencepost::retry::Schedule;
 use super::{Pauses, Retry};
 
 impl Pauses {
-    /// The ways that are compared, in their order.
+    /// The ways that are compared, in order.
     pub const ALL: [Self; 4] = [
         Self::Fixed { pause_ms: 100 },
         Self::Exponential {
@@ -22,7 +22,7 @@ impl Pauses {
         Self::Line,
     ];
 
-    /// What a table calls it.
+    /// Returns the name for tables.
     pub fn name(self) -> String {
         match self {
             Self::Fixed { pause_ms } => format!("fixed {pause_ms} ms"),
@@ -34,7 +34,7 @@ impl Pauses {
         }
     }
 
-    /// In a word.
+    /// Returns a one-word name.
     pub fn short(self) -> &'static str {
         match self {
             Self::Fixed { .. } => "fixed",
@@ -44,7 +44,7 @@ impl Pauses {
         }
     }
 
-    /// In a sentence.
+    /// Returns a description that fits into a sentence.
     pub fn in_a_sentence(self) -> &'static str {
         match self {
             Self::Fixed { .. } => "fixed",
@@ -54,7 +54,7 @@ impl Pauses {
         }
     }
 
-    /// The pauses of the library that this means; none for the line, which has none.
+    /// Returns the corresponding schedule of the library; `None` for the line, which has no pauses.
     pub(crate) fn schedule(self) -> Option<Schedule> {
         let ms = Duration::from_millis;
         match self {
@@ -71,7 +71,7 @@ impl Pauses {
 }
 
 impl Retry {
-    /// The same with a seed of its own for each process: with one for all, they would choose alike.
+    /// Returns the same with a separate seed per process. With a shared seed, all processes would make the same choices.
     pub(crate) fn of_process(self, index: usize) -> Self {
         let random = SeededRandom::new(self.seed ^ ((index as u64 + 1) << 32));
         Self {

@@ -1,8 +1,8 @@
-//! Runs as one page of HTML that needs nothing else: no server, no network, no other file.
+//! Runs as a single, self-contained HTML page that needs no server, network or other file.
 //!
-//! A [`Page`] borrows what was recorded and judged; [`render`] turns it into text. The page only draws: its script lays the
-//! events out on a time axis, and every verdict in it was made by the checks. The script and the styles lie in `html/assets`,
-//! a file for each idea, and are joined with the [viewer](fencepost_viewer)'s when the page is written.
+//! A [`Page`] borrows what was recorded and judged, and [`render`] turns it into text. The page only draws: its script lays out
+//! the events on a time axis, and all verdicts come from the checks. The script and the styles are in `html/assets`, one file
+//! per topic, and are joined with those of the [viewer](fencepost_viewer) when the page is written.
 
 use crate::history::{Event, Header, What};
 use crate::protocol::{Claims, Promise};
@@ -26,29 +26,29 @@ pub use holds::{page_of_trial, run_of_trial};
 pub use retry::{Retry, RetryRow, Turn};
 pub use sale::{page_of_sales, run_of_sale};
 
-/// What a page is about.
+/// The contents of a page.
 #[derive(Debug)]
 pub struct Page<'a> {
-    /// What was done, such as `oversell: 10 processes, stock 1`.
+    /// The title, such as `oversell: 10 processes, stock 1`.
     pub title: String,
-    /// The command that does it again.
+    /// The command that reproduces it.
     pub command: String,
-    /// When it was done, in UTC.
+    /// When it was made, in UTC.
     pub generated: String,
     /// The random seed.
     pub seed: u64,
-    /// What was decided about all runs together, where that is more than a count.
+    /// The verdict on all runs together, if it is more than a count.
     pub verdict: Option<&'a Verdict>,
-    /// What was tried, in the order of the strategies; with several, the page has a matrix.
+    /// The runs, in the order of the strategies. A page with several runs has a matrix.
     pub runs: Vec<PageRun<'a>>,
-    /// Ways of waiting compared, if they were.
+    /// The comparison of ways of waiting, if there is one.
     pub retry: Option<Retry>,
 }
 
 /// One trial on a page.
 #[derive(Debug)]
 pub struct PageRun<'a> {
-    /// What links call it, unique on the page: `safe.ttl-edge`.
+    /// The identifier in links, unique on the page: `safe.ttl-edge`.
     pub id: String,
     /// The heading of its column.
     pub scenario: String,
@@ -56,23 +56,22 @@ pub struct PageRun<'a> {
     pub about: String,
     /// The command that runs it again.
     pub command: String,
-    /// What the committed table expects.
+    /// The verdict that the committed table expects.
     pub expected: Option<Outcome>,
-    /// What was set, as label and value; runs that are set alike can be compared.
+    /// The settings, as label and value. Runs with the same settings can be compared.
     pub settings: Vec<(&'static str, String)>,
     /// What the lock promises.
     pub claims: Claims,
-    /// What was set, as recorded.
+    /// The settings, as recorded.
     pub header: &'a Header,
-    /// What was decided.
+    /// The verdict.
     pub verdict: &'a Verdict,
-    /// What happened.
+    /// The events of the run.
     pub events: &'a [Event],
 }
 
 impl<'a> PageRun<'a> {
-    /// A run of which nothing else is known than its record and its verdict. The claims are those of the strategy, where it is one
-    /// of ours.
+    /// Creates a run from its record and its verdict only. The claims are those of the strategy, if it is one of ours.
     pub fn new(header: &'a Header, verdict: &'a Verdict, events: &'a [Event]) -> Self {
         let ours = || strategy::find(&header.strategy).map(|strategy| strategy.claims);
         let claims = strategy::claims_in(header).or_else(ours);
@@ -90,14 +89,14 @@ impl<'a> PageRun<'a> {
         }
     }
 
-    /// Whether something is sold, and nobody is seen to hold a lock.
+    /// Returns whether the run is a sale, in which no holds are recorded.
     fn is_sale(&self) -> bool {
         let has = |wanted: fn(&What) -> bool| self.events.iter().any(|event| wanted(&event.what));
         has(|what| matches!(what, What::Purchase { .. }))
             && !has(|what| matches!(what, What::Acquire { .. }))
     }
 
-    /// How long a lease lasts from its grant; none where that is not known.
+    /// Returns how long a lease lasts from its grant; zero if the lease does not begin with the grant.
     fn lease_us(&self) -> u64 {
         if self.claims.expires_after_work {
             return 0;

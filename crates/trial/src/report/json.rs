@@ -1,4 +1,4 @@
-//! Reports as JSON.
+//! JSON reports, one module per kind of trial.
 
 pub mod check;
 mod decision;
@@ -7,7 +7,7 @@ pub mod matrix;
 pub mod retry;
 pub mod sale;
 
-/// Milliseconds with three decimals.
+/// Converts nanoseconds to milliseconds with three decimals.
 fn ms(ns: u64) -> f64 {
     (ns as f64 / 1e3).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! Reports on the terminal.
+//! Terminal reports, one module per kind of trial.
 
 pub mod check;
 pub mod grounds;

@@ -1,7 +1,7 @@
-//! Runs in the Chrome trace event format: opens in Perfetto and in the tracing page of a browser.
+//! Exports runs in the Chrome trace event format, for Perfetto and the tracing page of a browser.
 //!
-//! Each run is a process there, each subject a group of tracks: one for what happens to it, one for each lock it asks for. Waits,
-//! holds and purchases are spans; faults, leases that ended and steps on the number are instants.
+//! Each run is a process of the trace, and each subject is a group of tracks: one for what happens to it, and one per lock it
+//! asks for. Waits, holds and purchases are spans; faults, expired leases and steps on the number are instants.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::history::{Event, Fault, What};
 use crate::protocol::Outcome as Answered;
 use crate::story::label;
 
-/// The whole page as one trace.
+/// Returns the whole page as one trace.
 pub fn trace(page: &Page<'_>) -> Value {
     let events: Vec<Value> = page
         .runs
@@ -33,7 +33,7 @@ pub fn trace(page: &Page<'_>) -> Value {
     })
 }
 
-/// What lasts until something ends it.
+/// A span that has begun but not ended.
 struct Open {
     track: usize,
     name: String,
@@ -41,7 +41,7 @@ struct Open {
     args: Value,
 }
 
-/// Writes the trace of one run.
+/// Builds the trace of one run.
 struct Tracer<'a> {
     run: usize,
     tracks: HashMap<(&'a str, Option<&'a str>), usize>,
@@ -51,7 +51,7 @@ struct Tracer<'a> {
     out: Vec<Value>,
 }
 
-/// The track of the lab itself.
+/// The name of the lab's own track.
 const LAB: &str = "the lab";
 
 impl<'a> Tracer<'a> {
@@ -193,7 +193,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// A purchase is a span with two parts: what it waited, by its own word, and what it worked.
+    /// Adds a purchase as a span with two parts: the wait, as the subject reported it, and the work.
     fn purchased(&mut self, event: &Event, op: u64, purchase: &crate::protocol::Purchase) {
         let Some(mut open) = self.waits.remove(&op) else {
             return;
@@ -288,7 +288,7 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// Microseconds, as the format counts them.
+/// Converts nanoseconds to microseconds, the unit of the format.
 fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }

@@ -1,15 +1,16 @@
-//! What the figures of one run support: an order, ratios that are no accident of measuring, the highest idle.
+//! The conclusions that the figures of one comparison support: the order of the rounds, significant ratios, and the highest
+//! idle share.
 
 use super::Round;
 use crate::protocol::Pauses;
 use crate::text::numbers::decimal;
 
-/// Smaller ratios are not spoken of: two runs of the same thing differ by as much.
+/// Smaller ratios are not mentioned, because two runs of the same round differ by as much.
 const WORTH_TELLING: f64 = 1.2;
-/// Less idle than this is nothing to point at.
+/// Smaller idle shares are not mentioned.
 const IDLE_WORTH_TELLING: f64 = 0.1;
 
-/// The order of the rounds in which everybody was served, in a sentence; none when there are not two of them.
+/// Describes the order of the rounds in which every process was served. Returns `None` if there are fewer than two such rounds.
 pub fn first(rounds: &[Round]) -> Option<String> {
     let mut served: Vec<&Round> = rounds.iter().filter(|round| all_served(round)).collect();
     served.sort_by_key(|round| round.figures.duration_ns);
@@ -25,14 +26,14 @@ pub fn first(rounds: &[Round]) -> Option<String> {
     })
 }
 
-/// Everything else that can be said.
+/// Returns all other conclusions.
 pub fn sentences(rounds: &[Round]) -> Vec<String> {
     let mut sentences = jitter(rounds);
     sentences.extend(idlest(rounds));
     sentences
 }
 
-/// Whether everybody had the lock who wanted it: only then do durations compare.
+/// Returns whether every process that wanted the lock had it. Durations are comparable only then.
 fn all_served(round: &Round) -> bool {
     let figures = &round.figures;
     figures.gave_up == 0
@@ -41,7 +42,7 @@ fn all_served(round: &Round) -> bool {
         && figures.duration_ns > 0
 }
 
-/// Jitter against the schedules without it, whichever way it turned out.
+/// Compares jitter with the schedules without it, whatever the result.
 fn jitter(rounds: &[Round]) -> Vec<String> {
     let find = |wanted: &str| {
         let mut served = rounds.iter().filter(|round| all_served(round));
@@ -108,7 +109,7 @@ fn name(round: &Round) -> &'static str {
     round.retry.pauses.in_a_sentence()
 }
 
-/// How much longer `slow` took.
+/// Returns how many times as long `slow` took as `fast`.
 fn ratio(slow: &Round, fast: &Round) -> Option<f64> {
     let (slow, fast) = (slow.figures.duration_ns, fast.figures.duration_ns);
     (fast > 0).then(|| slow as f64 / fast as f64)

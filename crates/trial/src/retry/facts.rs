@@ -1,4 +1,4 @@
-//! What a way of waiting cost, from the facts of its round. Pure functions, no clock, no store.
+//! The cost of a way of waiting, computed from the facts of its round. Pure functions without a clock or a store.
 
 use crate::history::{Event, What};
 use crate::protocol::{Effort, Outcome, Retry};
@@ -7,25 +7,25 @@ use crate::sale::facts::{Attempt, Facts};
 /// The figures of one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
-    /// From the start of the round until everybody had an answer.
+    /// The time from the start of the round until every process had an answer.
     pub duration_ns: u64,
     /// Acknowledged orders.
     pub successes: usize,
-    /// Tries after the first, per process.
+    /// The average number of tries after the first.
     pub average_retries: f64,
-    /// The standard deviation of the finishing times: lower, the more alike all waited.
+    /// The standard deviation of the finishing times. A lower value means that all processes waited about equally long.
     pub sigma_ns: f64,
-    /// Requests to take the lock or to give it back.
+    /// Requests to acquire or release the lock.
     pub lock_ops: u64,
-    /// The share of the duration in which the lock lay free although somebody wanted it, 0 to 1. An estimate: the
-    /// processes tell when they held the lock, and counted back from their answers that is not exact.
+    /// The share of the duration, 0 to 1, in which the lock was free although a process wanted it. This is an estimate: the
+    /// processes report when they held the lock relative to their answers, which is not exact.
     pub idle: f64,
-    /// Processes that gave up without having had the lock.
+    /// The number of processes that gave up without having had the lock.
     pub gave_up: usize,
 }
 
 impl Figures {
-    /// The figures of a round that began at `started_ns`.
+    /// Computes the figures of a round that began at `started_ns`.
     pub fn of(facts: &Facts, started_ns: u64) -> Self {
         let attempts = &facts.attempts;
         let finished: Vec<f64> = attempts
@@ -60,7 +60,7 @@ fn effort(attempt: &Attempt) -> Option<Effort> {
     attempt.purchase()?.effort
 }
 
-/// Of a whole, not of a sample: these are all the processes there were.
+/// Returns the standard deviation of a population, not of a sample: the values cover all processes.
 fn standard_deviation(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -74,9 +74,9 @@ fn standard_deviation(values: &[f64]) -> f64 {
     (variance / count).sqrt()
 }
 
-/// How long the lock was wanted by somebody and held by nobody.
+/// Returns for how long at least one process wanted the lock while none held it.
 ///
-/// Somebody wants it from the moment they are asked until they hold it or, without, until they answer.
+/// A process wants the lock from the moment it is asked until it holds the lock or, if it never does, until it answers.
 fn free_though_wanted_ns(attempts: &[Attempt]) -> u64 {
     let held: Vec<(u64, u64)> = attempts.iter().filter_map(hold).collect();
     let wanted = attempts.iter().map(|attempt| {
@@ -84,7 +84,7 @@ fn free_though_wanted_ns(attempts: &[Attempt]) -> u64 {
         (attempt.asked_ns, until)
     });
     let wanted: Vec<(u64, u64)> = wanted.collect();
-    // Between two of these moments nothing changes.
+    // Nothing changes between two consecutive moments.
     let mut moments: Vec<u64> = held
         .iter()
         .chain(&wanted)
@@ -100,8 +100,8 @@ fn free_though_wanted_ns(attempts: &[Attempt]) -> u64 {
         .sum()
 }
 
-/// The hold of an attempt on the lab's clock: the process counts back from its answer, so it can lie later than it was by
-/// as long as the answer travelled. Never outside the time between question and answer.
+/// Returns the hold of an attempt on the lab's clock. The process reports times relative to its answer, so the result can be
+/// late by the travel time of the answer. It never lies outside the time between request and answer.
 pub(crate) fn hold(attempt: &Attempt) -> Option<(u64, u64)> {
     let (from_ms, to_ms) = effort(attempt)?.held_ms_ago?;
     let at = |ms_ago: f64| {
@@ -115,7 +115,7 @@ pub(crate) fn hold(attempt: &Attempt) -> Option<(u64, u64)> {
     (from < to).then_some((from, to))
 }
 
-/// The events of each round, without the one that begins it.
+/// Returns the events of each round, without the one that begins it.
 pub(crate) fn split(events: &[Event]) -> Vec<(Retry, &[Event])> {
     let begins = |event: &Event| match event.what {
         What::Round { retry } => Some(retry),
@@ -140,7 +140,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Asked and answered at these milliseconds, with a hold told as milliseconds before the answer.
+    /// Creates an attempt that is asked and answered at these times in milliseconds, with its hold in milliseconds before the
+    /// answer.
     fn attempt(asked: u64, answered: u64, retries: u32, held: Option<(f64, f64)>) -> Attempt {
         let outcome = if held.is_some() {
             Outcome::Sold
@@ -190,7 +191,7 @@ mod tests {
         // 10, 110 and 90 ms: mean 70, deviations −60, 40, 20.
         let sigma = (5_600.0_f64 / 3.0).sqrt();
         assert!((figures.sigma_ns / MS as f64 - sigma).abs() < 1e-9);
-        // Held 0–10 and 100–110, wanted all the time until 100.
+        // Held from 0 to 10 and from 100 to 110, and wanted all the time until 100.
         assert!(
             (figures.idle - 90.0 / 110.0).abs() < 1e-9,
             "{}",

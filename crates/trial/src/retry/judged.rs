@@ -1,4 +1,4 @@
-//! A comparison that was judged: what every report of it is made of.
+//! A comparison together with its rounds and verdict: the input of every report about it.
 
 use super::Comparison;
 use super::facts::{Figures, split};
@@ -9,37 +9,37 @@ use crate::sale;
 use crate::sale::facts::Facts;
 use crate::verdict::Verdict;
 
-/// One way of waiting and what came of it.
+/// One round of a comparison.
 #[derive(Debug, Clone)]
 pub struct Round {
-    /// The way.
+    /// The way of waiting.
     pub retry: Retry,
-    /// When it began.
+    /// When the round began.
     pub started_ns: u64,
-    /// What happened.
+    /// The facts of the round.
     pub facts: Facts,
-    /// What it cost.
+    /// The cost.
     pub figures: Figures,
-    /// What was decided about this round alone.
+    /// The verdict on this round alone.
     pub verdict: Verdict,
 }
 
-/// A comparison that was judged: what its reports are made of.
+/// A comparison with its rounds and its verdict.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// What was compared.
+    /// The comparison that was run.
     pub comparison: Comparison,
-    /// What was set.
+    /// Its settings, as recorded.
     pub header: Header,
-    /// How many events it rests on.
+    /// The number of events.
     pub events: usize,
-    /// Every way of waiting, in the order in which they were tried.
+    /// The rounds, in the order in which they were run.
     pub rounds: Vec<Round>,
-    /// What was decided about all of them.
+    /// The verdict on all rounds together.
     pub verdict: Verdict,
 }
 
-/// Judges a comparison: a pure function of its history. `None` if the history is of another scenario.
+/// Judges a comparison. This is a pure function of its history. Returns `None` if the history belongs to another scenario.
 pub fn judge(history: &History) -> Option<Judged> {
     let comparison = Comparison::of(history)?;
     let rounds: Vec<Round> = split(&history.events)
@@ -66,7 +66,7 @@ pub fn judge(history: &History) -> Option<Judged> {
     })
 }
 
-/// The verdict over a comparison, however little of it there is.
+/// Returns the verdict on a comparison, even if the history is incomplete.
 pub fn verdict(history: &History) -> Verdict {
     judge(history).map_or_else(without_rounds, |judged| judged.verdict)
 }

@@ -1,4 +1,4 @@
-//! Makes the comparison: one sale after the other, in one history.
+//! Runs a comparison: one sale per way of waiting, recorded in a single history.
 
 use std::fs::File;
 use std::process::Command;
@@ -12,31 +12,31 @@ use crate::protocol::Pauses;
 use crate::sale;
 use crate::sale::facts::Attempt;
 
-/// Follows a run while it happens. Every method does nothing unless it is overridden.
+/// Observes a run while it happens. By default, every method does nothing.
 pub trait Watch {
-    /// A round begins.
+    /// Called when a round begins.
     fn round(&mut self, pauses: Pauses) {
         let _ = pauses;
     }
 
-    /// So many of its attempts are answered.
+    /// Called when `answered` of `of` attempts of the round are answered.
     fn answered(&mut self, answered: usize, of: usize) {
         let _ = (answered, of);
     }
 }
 
-/// Follows nothing.
+/// Observes nothing.
 impl Watch for () {}
 
-/// Makes the comparison: one round after the other, in one history.
+/// Runs a comparison, one round after the other, and records it in a single history.
 ///
 /// `subject` makes the command of each process; `file` receives the history as it happens.
 ///
-/// Call it from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no process and no
-/// temporary file is left when it returns.
+/// Call this function from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no
+/// process and no temporary file is left when it returns.
 ///
 /// # Errors
-/// [`Stopped`] says why there is nothing to judge.
+/// Returns a [`Stopped`] that says why there is nothing to judge.
 pub fn run(
     comparison: &Comparison,
     subject: &dyn Fn() -> Command,
@@ -85,7 +85,7 @@ impl sale::Watch for Counter<'_> {
     }
 }
 
-/// The same, saying which round it was.
+/// Adds to the error which round it was.
 fn in_round(mut stopped: Stopped, pauses: Pauses, recorded: usize) -> Stopped {
     if let Stopped::Interrupted {
         progress, events, ..

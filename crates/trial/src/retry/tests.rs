@@ -1,4 +1,4 @@
-//! Comparisons written by hand: what is concluded from them, and how it looks.
+//! Tests the conclusions and the terminal text of comparisons with handwritten histories.
 
 use super::*;
 use crate::history::Event;
@@ -11,8 +11,8 @@ use crate::verdict::Outcome;
 
 const MS: u64 = 1_000_000;
 
-/// Writes a history round by round. In each, buyers hold the lock one after the other, each for 5 ms, the last until
-/// the round's end.
+/// Builds a history round by round. In each round, buyers hold the lock one after the other for 5 ms each, and the last until
+/// the end of the round.
 struct Story {
     events: Vec<Event>,
     now_ns: u64,
@@ -37,7 +37,7 @@ impl Story {
         });
     }
 
-    /// A round of so many ms with a stock of 2; each answer is (outcome, retries, contended).
+    /// Adds a round of `ms` milliseconds with a stock of 2. Each answer is (outcome, retries, contended).
     fn round(mut self, pauses: Pauses, ms: u64, answers: &[(Answered, u32, bool)]) -> Self {
         let started = self.now_ns;
         let retry = Retry {

@@ -1,4 +1,4 @@
-//! One verdict over all rounds: as bad as the worst of them.
+//! The verdict on a comparison: that of its worst round, with the conclusions from the figures.
 
 use super::{Comparison, Round, check};
 use crate::check::{Checked, Finding};
@@ -7,7 +7,7 @@ use crate::sale::facts::Answer;
 use crate::text::numbers::{count, plural, word};
 use crate::verdict::{Missing, Outcome, Verdict};
 
-/// BROKEN before STUCK before INCONCLUSIVE before HELD.
+/// Ranks verdicts: BROKEN is worse than STUCK, then INCONCLUSIVE, then HELD.
 fn badness(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Held => 0,
@@ -17,14 +17,14 @@ fn badness(outcome: Outcome) -> u8 {
     }
 }
 
-/// The verdict over nothing.
+/// Returns the verdict on a comparison without rounds.
 pub(super) fn without_rounds() -> Verdict {
     Verdict::bare(Outcome::Inconclusive, "No round was begun.")
 }
 
-/// The verdict over all rounds.
+/// Combines the verdicts on all rounds.
 pub(super) fn combine(comparison: &Comparison, rounds: &[Round]) -> Verdict {
-    // The first of the worst.
+    // The first of the worst rounds.
     let worst = rounds
         .iter()
         .rev()
@@ -54,7 +54,7 @@ pub(super) fn combine(comparison: &Comparison, rounds: &[Round]) -> Verdict {
     combined
 }
 
-/// What was first, unless the verdict itself says so, and what else the figures support.
+/// Returns the order of the rounds, unless the verdict already says it, and the other conclusions.
 fn found(comparison: &Comparison, rounds: &[Round]) -> Vec<String> {
     let told_above = sold_too_few(comparison, rounds).is_empty();
     let first = check::first(rounds).filter(|_| !told_above);
@@ -90,7 +90,7 @@ fn sold_too_few<'a>(comparison: &Comparison, rounds: &'a [Round]) -> Vec<&'a Rou
     short.collect()
 }
 
-/// What is sold when everybody is served who can be.
+/// Returns how many units are sold if every process that can be served is served.
 fn could_sell(comparison: &Comparison) -> i64 {
     i64::from(comparison.stock).min(comparison.concurrency as i64)
 }
@@ -111,7 +111,7 @@ fn witness(rounds: &[Round]) -> String {
     )
 }
 
-/// The same lack, with flags that this command has.
+/// Rephrases what is missing with the flags of this command.
 fn missing(missing: &Missing) -> Missing {
     let advice = match missing.what {
         "order" => {
@@ -125,7 +125,7 @@ fn missing(missing: &Missing) -> Missing {
     }
 }
 
-/// Every check with its worst finding.
+/// Returns every check with its worst finding.
 fn checks(rounds: &[Round]) -> Vec<Checked> {
     let rank = |checked: &Checked| match checked.finding {
         Finding::NotApplicable => 0,

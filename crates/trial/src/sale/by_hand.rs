@@ -1,10 +1,10 @@
-//! Histories written by hand, for tests.
+//! A builder for handwritten histories of sales, used by tests.
 
 use crate::history::{Event, What};
 use crate::protocol::{Outcome, Purchase};
 use crate::sale::facts::Facts;
 
-/// Writes histories by hand: everybody is asked at once, then the answers come, one millisecond apart.
+/// Builds a history in which all processes are asked at once and then answer one millisecond apart.
 pub(crate) struct Story(Vec<Event>);
 
 impl Story {

@@ -1,6 +1,6 @@
-//! The properties of a sale, judged. Pure functions, no clock, no store.
+//! The checks of a sale: orders, stock and what was left, as pure functions without a clock or a store.
 //!
-//! A check counts as violated only where no number that the lost answers allow would do.
+//! A check counts as violated only if it fails for every outcome that the lost answers allow.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::check::{Checked, Finding};
 use crate::text::numbers::count;
 
 impl Facts {
-    /// Judges every property of a sale.
+    /// Checks every property of a sale.
     pub fn checks(&self) -> Checks {
         let below_zero = self.final_reading.is_some_and(|reading| reading.units < 0);
         let beyond = self.sold_beyond();
@@ -36,16 +36,16 @@ impl Facts {
     }
 }
 
-/// The properties of a sale. A sale claims no hold: what concerns holds does not apply.
+/// The properties of a sale. A sale records no holds, so properties of holds do not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Checks {
-    /// No more was sold than there was, and the stock is not below zero.
+    /// No more units were sold than existed, and the stock is not below zero.
     pub no_oversell: Finding,
-    /// The final stock is what the orders left.
+    /// The final stock agrees with the orders.
     pub no_lost_update: Finding,
-    /// Nobody was turned away while units were left. Reported; never decides a verdict.
+    /// Nobody was turned away while units were left. Reported, but never decides a verdict.
     pub no_undersell: Finding,
-    /// No two holders at once.
+    /// There were never two holders at once.
     pub exclusion: Finding,
     /// Fences increase.
     pub fence: Finding,
@@ -54,7 +54,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Every property with what speaks for the finding.
+    /// Returns every property with its finding and the grounds for it.
     pub fn list(self, facts: &Facts) -> Vec<Checked> {
         let orders = facts.orders().count() as i64;
         let stock = usize::try_from(facts.initial).unwrap_or(0);

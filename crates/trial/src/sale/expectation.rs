@@ -1,11 +1,11 @@
-//! What every sale is expected to say: the committed table that `run-all` and `--all` are held against.
+//! The expected verdict of every sale, as a committed table that `run-all` and `--all` compare their results with.
 //!
-//! A hypothesis, not a rule: the trial decides, and a surprise is reported as one.
+//! The table is a hypothesis, not a rule: the trial decides, and a deviation is reported as a surprise.
 
 use super::Sale;
 use crate::verdict::Outcome;
 
-/// Nothing crashes and nothing takes too long in a race: locks whose flaw needs that hold like any other.
+/// In a race nothing crashes and nothing takes too long. Locks whose flaw needs either hold like any other.
 const OVERSELL: [(&str, Outcome); 22] = [
     ("none", Outcome::Broken),
     ("decrement", Outcome::Broken),
@@ -31,10 +31,10 @@ const OVERSELL: [(&str, Outcome); 22] = [
     ("queue", Outcome::Held),
 ];
 
-/// What a race with this strategy is expected to say, with enough processes and work for a race to happen.
+/// Returns the expected verdict of a race with this strategy, given enough processes and work for a race to occur.
 pub fn expected(sale: &Sale) -> Option<Outcome> {
     let name = sale.strategy.name;
-    // Its subtraction loses nothing: it goes wrong only when there is not enough for everybody.
+    // Its subtraction loses nothing. It fails only if the stock is too small for all buyers.
     if name == "decrement" && u64::from(sale.stock) >= sale.concurrency as u64 {
         return Some(Outcome::Inconclusive);
     }

@@ -1,6 +1,6 @@
-//! What a history of a sale says, in figures. Pure functions, no clock, no store.
+//! The facts of a sale: attempts, orders and stock, derived from its history. Pure functions without a clock or a store.
 //!
-//! An answer that was lost may have been an order: it widens every figure it could change to an interval.
+//! A lost answer may have been an order. It turns every figure that it could change into an interval.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use crate::history::{Event, What};
 use crate::protocol::{Outcome, Purchase};
 use crate::text::numbers::count;
 
-/// One attempt to buy and what became of it.
+/// One attempt to buy, with its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
-    /// Whose.
+    /// The process that made it.
     pub who: String,
     /// How many units.
     pub quantity: u32,
@@ -22,23 +22,23 @@ pub struct Attempt {
     pub answered_ns: u64,
     /// The number of the event that holds the answer.
     pub event: u64,
-    /// The answer.
+    /// Its answer.
     pub answer: Answer,
 }
 
-/// What became of an attempt.
+/// The answer to an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// The subject's word.
+    /// The subject reported this result.
     Said(Purchase),
     /// It failed, and nothing was bought.
     Failed(String),
-    /// Nobody knows.
+    /// The result is unknown.
     Unknown(String),
 }
 
 impl Attempt {
-    /// What was said about it, if anything.
+    /// Returns what the subject reported, if anything.
     pub fn purchase(&self) -> Option<&Purchase> {
         match &self.answer {
             Answer::Said(purchase) => Some(purchase),
@@ -46,7 +46,7 @@ impl Attempt {
         }
     }
 
-    /// The outcome; `None` if the attempt certainly failed.
+    /// Returns the outcome; `None` if the attempt certainly failed.
     pub fn outcome(&self) -> Option<Outcome> {
         match &self.answer {
             Answer::Said(purchase) => Some(purchase.outcome),
@@ -55,42 +55,42 @@ impl Attempt {
         }
     }
 
-    /// Whether it is an acknowledged order.
+    /// Returns whether it is an acknowledged order.
     pub fn sold(&self) -> bool {
         self.outcome() == Some(Outcome::Sold)
     }
 
-    /// Whether it found the lock taken at its first try.
+    /// Returns whether it found the lock taken at its first try.
     pub fn contended(&self) -> bool {
         self.purchase().is_some_and(|purchase| purchase.contended)
     }
 }
 
-/// The facts of a sale, gathered event by event.
+/// The facts of a sale, collected event by event.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// The stock at the start.
     pub initial: i64,
     /// Every answered attempt, in the order of the answers.
     pub attempts: Vec<Attempt>,
-    /// The lab's own reading at the end: event, stamp, units.
+    /// The lab's own reading at the end.
     pub final_reading: Option<Reading>,
     asked: HashMap<u64, (String, u32, u64)>,
 }
 
-/// The lab read the stock.
+/// A reading of the stock by the lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// The number of the event.
     pub event: u64,
-    /// When.
+    /// Its timestamp.
     pub at_ns: u64,
-    /// What was left.
+    /// The units that were left.
     pub units: i64,
 }
 
 impl Facts {
-    /// The facts of a whole history. Attempts without an answer are unknown.
+    /// Derives the facts from a complete history. Attempts without an answer are unknown.
     pub fn of(events: &[Event]) -> Self {
         let mut facts = Self::default();
         for event in events {
@@ -114,7 +114,7 @@ impl Facts {
         facts
     }
 
-    /// Takes in the next event; returns the attempt if it answered one.
+    /// Adds the next event. Returns the attempt if the event answered one.
     pub fn learn(&mut self, event: &Event) -> Option<&Attempt> {
         let (op, answer) = match &event.what {
             What::StockSet { units } => {
@@ -145,7 +145,7 @@ impl Facts {
                 definite: false,
                 message,
             } => (op, Answer::Unknown(message.clone())),
-            // Holds inside a purchase are for the picture; the verdict of a sale rests on orders and stock.
+            // Holds inside a purchase are only drawn. The verdict on a sale rests on orders and stock.
             _ => return None,
         };
         let (who, quantity, asked_ns) = self.asked.remove(op)?;
@@ -161,12 +161,12 @@ impl Facts {
         self.attempts.last()
     }
 
-    /// The acknowledged orders, in the order of their answers.
+    /// Returns the acknowledged orders, in the order of their answers.
     pub fn orders(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter().filter(|attempt| attempt.sold())
     }
 
-    /// How many attempts ended so.
+    /// Returns how many attempts had this outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.attempts
             .iter()
@@ -174,7 +174,7 @@ impl Facts {
             .count()
     }
 
-    /// How many attempts failed for certain, with an error.
+    /// Returns how many attempts certainly failed, with an error.
     pub fn failed(&self) -> usize {
         self.attempts
             .iter()
@@ -182,7 +182,7 @@ impl Facts {
             .count()
     }
 
-    /// How many attempts found the lock taken at their first try.
+    /// Returns how many attempts found the lock taken at their first try.
     pub fn contended(&self) -> usize {
         self.attempts
             .iter()
@@ -190,7 +190,7 @@ impl Facts {
             .count()
     }
 
-    /// The share of attempts that found the lock taken at their first try, 0 to 1.
+    /// Returns the share of attempts that found the lock taken at their first try, 0 to 1.
     pub fn contention_rate(&self) -> f64 {
         if self.attempts.is_empty() {
             return 0.0;
@@ -198,7 +198,7 @@ impl Facts {
         self.contended() as f64 / self.attempts.len() as f64
     }
 
-    /// Units sold: at least what was acknowledged, at most that and every unknown attempt.
+    /// Returns the units sold: at least the acknowledged ones, at most those plus every unknown attempt.
     pub fn sold(&self) -> Interval {
         let units = |wanted| -> i64 {
             let matching = self
@@ -214,7 +214,7 @@ impl Facts {
         }
     }
 
-    /// What is left by the orders: initial − sold.
+    /// Returns the stock that the orders leave: initial − sold.
     pub fn left_by_orders(&self) -> Interval {
         let sold = self.sold();
         Interval {
@@ -223,14 +223,14 @@ impl Facts {
         }
     }
 
-    /// What is left when everybody who could be served was served once.
+    /// Returns the stock that remains if every buyer who could be served was served once.
     pub fn expected_stock(&self) -> i64 {
         self.initial
             .saturating_sub(self.attempts.len() as i64)
             .max(0)
     }
 
-    /// Units sold beyond the stock.
+    /// Returns the units sold beyond the stock.
     pub fn sold_beyond(&self) -> Interval {
         let sold = self.sold();
         Interval {
@@ -239,25 +239,25 @@ impl Facts {
         }
     }
 
-    /// Units certainly unsold although buyers were turned away.
+    /// Returns the units that certainly remained unsold although buyers were turned away.
     pub fn unsold(&self) -> i64 {
         let refused = self.refused() as i64;
         self.left_by_orders().least.clamp(0, refused)
     }
 
-    /// Buyers who were turned away or failed.
+    /// Returns the number of buyers that were turned away or failed.
     pub fn refused(&self) -> usize {
         self.count(Outcome::Busy) + self.count(Outcome::NoStock) + self.failed()
     }
 
-    /// Acknowledged updates of the stock that are certainly not in it any more.
+    /// Returns the number of acknowledged updates that are certainly missing from the stock.
     pub fn lost_updates(&self) -> i64 {
         let left = self.left_by_orders().most;
         self.final_reading
             .map_or(0, |reading| reading.units.saturating_sub(left).max(0))
     }
 
-    /// Units that are certainly gone without an order.
+    /// Returns the units that certainly disappeared without an order.
     pub fn vanished(&self) -> i64 {
         let left = self.left_by_orders().least;
         self.final_reading
@@ -265,12 +265,12 @@ impl Facts {
     }
 }
 
-/// A number that is known only to lie between two others.
+/// A number that is only known to lie between two bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// At least.
+    /// The lower bound.
     pub least: i64,
-    /// At most.
+    /// The upper bound.
     pub most: i64,
 }
 

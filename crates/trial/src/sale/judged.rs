@@ -1,22 +1,22 @@
-//! A sale that was judged: what every report of it is made of.
+//! A sale together with its facts and verdict: the input of every report about it.
 
 use super::facts::Facts;
 use super::{Sale, expectation, verdict};
 use crate::history::{Event, Header, History};
 use crate::verdict::{Outcome, Verdict};
 
-/// A run that was judged: what every report is made of.
+/// A sale with its facts and its verdict.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// What was tried.
+    /// The sale that was run.
     pub sale: Sale,
-    /// What was set.
+    /// Its settings, as recorded.
     pub header: Header,
-    /// What was recorded.
+    /// The events of the run.
     pub events: Vec<Event>,
-    /// What happened.
+    /// The facts derived from the events.
     pub facts: Facts,
-    /// What was decided.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
@@ -34,17 +34,17 @@ impl Judged {
         }
     }
 
-    /// What the committed table expects of this strategy.
+    /// Returns the verdict that the committed table expects of this strategy.
     pub fn expected(&self) -> Option<Outcome> {
         expectation::expected(&self.sale)
     }
 
-    /// Whether the table expected this verdict.
+    /// Returns whether the verdict is the expected one.
     pub fn as_expected(&self) -> bool {
         self.expected() == Some(self.verdict.outcome)
     }
 
-    /// From the start of the race to the lab's last reading.
+    /// Returns the time from the start of the race to the lab's last reading.
     pub fn duration_ns(&self) -> u64 {
         let last = self
             .facts
@@ -56,7 +56,7 @@ impl Judged {
             .map_or(last, |reading| reading.at_ns)
     }
 
-    /// The command that runs this again.
+    /// Returns the command that repeats this run.
     pub fn reproduce(&self) -> String {
         self.sale.reproduce()
     }

@@ -1,4 +1,4 @@
-//! What a table says in a few words about a sale.
+//! Short remarks on a sale, for the table of `--all`.
 
 use super::facts::{Attempt, Facts};
 use crate::protocol::{Outcome as Answered, Purchase};
@@ -6,7 +6,7 @@ use crate::strategy::Remark;
 use crate::text::numbers::{count, in_words, word};
 use crate::verdict::Outcome;
 
-/// The remark about a sale with these figures and this verdict; may be empty.
+/// Returns the remark on a sale with these figures and this outcome. May be empty.
 pub fn remark(remark: Remark, facts: &Facts, outcome: Outcome) -> String {
     let is_broken = outcome == Outcome::Broken;
     match remark {
@@ -34,7 +34,7 @@ pub fn remark(remark: Remark, facts: &Facts, outcome: Outcome) -> String {
     }
 }
 
-/// Where a flaw that a plain race does not meet can be met.
+/// Names the scenario that reveals a flaw which a plain race does not.
 fn not_met(outcome: Outcome, scenario: &str) -> String {
     match outcome {
         Outcome::Held => format!("flaw not met: see {scenario}"),
@@ -42,7 +42,7 @@ fn not_met(outcome: Outcome, scenario: &str) -> String {
     }
 }
 
-/// Buyers who waited in vain in a sale in which somebody had found nothing to buy.
+/// Returns the number of buyers that waited in vain in a sale in which one had found nothing to buy.
 fn shut_out(facts: &Facts) -> usize {
     if facts.count(Answered::NoStock) == 0 {
         return 0;
@@ -52,7 +52,7 @@ fn shut_out(facts: &Facts) -> usize {
     answers.filter(in_vain).count()
 }
 
-/// How many orders read the same number first.
+/// Describes how many orders read the same number first.
 fn same_unit(facts: &Facts) -> String {
     let read: Vec<i64> = facts
         .orders()

@@ -1,7 +1,7 @@
-//! Runs a sale and records it.
+//! Runs a sale and records its history.
 //!
-//! Every process is started and ready before the first is asked to buy. The lab stamps each request before it is
-//! written and each answer after it was read, and reads the final stock itself.
+//! All processes are started and ready before the first is asked to buy. The lab timestamps each request before writing it and
+//! each answer after reading it, and reads the final stock itself.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,46 +23,46 @@ mod crowd;
 
 use crowd::Crowd;
 
-/// Follows a run while it happens. Every method does nothing unless it is overridden.
+/// Observes a run while it happens. By default, every method does nothing.
 pub trait Watch {
-    /// How long the processes may be silent while they start, or beyond the time they were told to work and wait.
+    /// How long the processes may be silent while they start, or beyond the time they were asked to work and wait.
     fn patience(&self) -> Duration {
         PATIENCE
     }
 
-    /// `ready` processes of `of` are ready.
+    /// Called while processes start: `ready` of `of` are ready.
     fn starting(&mut self, ready: usize, of: usize) {
         let _ = (ready, of);
     }
 
-    /// An event was recorded. The race waits for this call: return quickly.
+    /// Called when an event was recorded. The race waits for this call, so it must return quickly.
     fn recorded(&mut self, event: &Event) {
         let _ = event;
     }
 
-    /// An answer came; `sold` counts the units of acknowledged orders, this one included.
+    /// Called for each answer. `sold` is the number of units in acknowledged orders, including this one.
     fn answered(&mut self, attempt: &Attempt, sold: i64) {
         let _ = (attempt, sold);
     }
 
-    /// Called from time to time while the lab waits for answers.
+    /// Called regularly while the lab waits for answers.
     fn waiting(&mut self, answered: usize, of: usize) {
         let _ = (answered, of);
     }
 }
 
-/// Follows nothing.
+/// Observes nothing.
 impl Watch for () {}
 
 /// Runs a sale.
 ///
 /// `subject` makes the command of each process; `file` receives the history as it happens.
 ///
-/// Call it from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no process and no
-/// temporary file is left when it returns.
+/// Call this function from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no
+/// process and no temporary file is left when it returns.
 ///
 /// # Errors
-/// [`Stopped`] says why there is nothing to judge.
+/// Returns a [`Stopped`] that says why there is nothing to judge.
 pub fn run(
     sale: &Sale,
     subject: &dyn Fn() -> Command,
@@ -80,7 +80,7 @@ pub fn run(
     Ok(recorder.finish())
 }
 
-/// Runs a sale and adds it to what was recorded before. The clock starts with the first race.
+/// Runs a sale and appends it to what was recorded before. The clock starts with the first race.
 pub(crate) fn record(
     sale: &Sale,
     recorder: &mut Recorder,
@@ -123,7 +123,7 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// Starts every process and waits until all are ready.
+    /// Starts all processes and waits until they are ready.
     fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
         let init = |id: &str| Request::Init {
             id: id.into(),
@@ -142,7 +142,7 @@ impl Lab<'_> {
         Ok(Crowd::of(subjects))
     }
 
-    /// Asks everybody at once, and listens until everybody has answered or is given up.
+    /// Asks all processes at once, and listens until every one has answered or is given up.
     fn race(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let initial = i64::from(self.sale.stock);
         self.stock.write(PRODUCT, initial)?;
@@ -162,7 +162,7 @@ impl Lab<'_> {
                 delay_us: self.sale.delay_us,
                 retry: self.sale.retry.map(|retry| retry.of_process(index)),
             };
-            // Stamped before it is sent, written down later: the race must not wait for a file.
+            // Timestamped before it is sent, but recorded later: the race must not wait for a file.
             self.asked.push_back((Instant::now(), index));
             crowd.subjects.send(index, &request);
         }
@@ -203,7 +203,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Whoever has not answered by now may still have bought.
+    /// Records that these processes did not answer in time. They may still have bought something.
     fn give_up(&mut self, silent: &[usize], after: Duration) -> Result<(), Stopped> {
         self.write_down_asked(Instant::now())?;
         for &index in silent {
@@ -218,7 +218,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Records the requests made until then, so that the history is in the order of its stamps.
+    /// Records the requests sent up to this time, so that the history is in the order of its timestamps.
     fn write_down_asked(&mut self, until: Instant) -> Result<(), Stopped> {
         while let Some((at, index)) = self.asked.pop_front_if(|(at, _)| *at <= until) {
             let what = What::Purchase {
@@ -271,7 +271,7 @@ fn name(index: usize) -> String {
     format!("proc_{index}")
 }
 
-/// Each process makes one attempt, so its number will do for both.
+/// Each process makes one attempt, so its index also identifies the attempt.
 fn operation(index: usize) -> u64 {
     index as u64 + 1
 }

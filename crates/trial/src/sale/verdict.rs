@@ -1,4 +1,4 @@
-//! The verdict over a sale, from its history alone.
+//! The verdict on a sale, derived from its history alone.
 
 use super::check::Checks;
 use super::facts::Facts;
@@ -56,7 +56,7 @@ fn damage(checks: Checks) -> String {
     }
 }
 
-/// Why nothing can be concluded, if so.
+/// Returns the reason why nothing can be concluded, if there is one.
 fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missing)> {
     let missing = |what, advice| Missing { what, advice };
     if facts.final_reading.is_none() {

@@ -1,7 +1,6 @@
-//! The raw records that hand-made locks are made of: what `SET NX`, `PEXPIRE`, `GET` and `DEL` do.
+//! The raw records that handmade locks consist of, with operations like `SET NX`, `PEXPIRE`, `GET` and `DEL`.
 //!
-//! Each operation is one atomic step at the store. How they are put together is the affair of each lock, and where most
-//! of them go wrong.
+//! Each operation is one atomic step at the store. How to combine them is up to each lock, and that is where most of them fail.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ pub mod sqlite;
 
 /// A connection to the records.
 pub trait Latches: Send {
-    /// Puts `token` under `key` if nothing is there, for `ttl` or, without one, for ever. Says whether it did.
+    /// Stores `token` under `key` if the key does not exist, for `ttl` or, without one, for ever. Returns whether it did.
     fn set_if_absent(
         &mut self,
         key: &str,
@@ -23,19 +22,19 @@ pub trait Latches: Send {
         ttl: Option<Duration>,
     ) -> Result<bool, Failure>;
 
-    /// Lets the key vanish after `ttl` from now, whoever's it is. Says whether it was there.
+    /// Makes the key expire after `ttl` from now, whoever owns it. Returns whether the key existed.
     fn expire(&mut self, key: &str, ttl: Duration) -> Result<bool, Failure>;
 
-    /// The token under the key.
+    /// Returns the token under the key.
     fn get(&mut self, key: &str) -> Result<Option<String>, Failure>;
 
-    /// Deletes the key, whoever's it is. Says whether it was there.
+    /// Deletes the key, whoever owns it. Returns whether the key existed.
     fn delete(&mut self, key: &str) -> Result<bool, Failure>;
 
-    /// Deletes the key if `token` is under it, in one step. Says whether it did.
+    /// Deletes the key if it holds `token`, in one step. Returns whether it did.
     fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure>;
 
-    /// Whether the key is there, and for how long.
+    /// Returns whether the key exists, and for how long.
     fn look(&mut self, key: &str) -> Result<Look, Failure>;
 }
 
@@ -75,7 +74,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What every store must do alike; `ours` and `theirs` are two connections to it.
+    /// Tests the behaviour that all stores share. `ours` and `theirs` are two connections to one store.
     pub(crate) fn keeps_its_promises(ours: &mut dyn Latches, theirs: &mut dyn Latches) {
         assert_eq!(ours.look("key").unwrap(), Look::FREE);
         assert!(ours.set_if_absent("key", "a", None).unwrap());
@@ -108,7 +107,7 @@ pub(crate) mod tests {
                 assert!(before.elapsed() < Duration::from_secs(30), "never free");
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // Redis counts whole milliseconds.
+            // Redis counts in whole milliseconds.
             let took = before.elapsed() + Duration::from_millis(1);
             assert!(took >= TTL, "free after {took:?}");
             assert!(!ours.delete_if("key", "a").unwrap());

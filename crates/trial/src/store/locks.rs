@@ -1,7 +1,7 @@
-//! Servers that keep locks and nothing else of the lab's: etcd, ZooKeeper, and Redis servers of which a majority decides.
+//! Stores that keep only the locks of a trial: etcd, ZooKeeper, and Redlock.
 //!
-//! What is sold lies apart from them, in a file of the trial's own, as it does for people who have a lock database beside that of their
-//! business.
+//! The stock is kept separately, in a file of the trial, just as many systems have a lock service next to their business
+//! database.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use super::reach::NotReached;
 use super::redis::{Connection, Trouble};
 use crate::protocol::Failure;
 
-/// How long the servers may take to tell the lab about a lock.
+/// How long the servers may take to answer the lab's question about a lock.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// What Redis answers when it is asked how long a key lasts that is not there.
+/// The answer of Redis to `PTTL` for a key that does not exist.
 const NO_KEY: i64 = -2;
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Such servers, the space of one trial there, and the file with what is sold.
+/// The lock servers, the key space of one trial, and the file with the stock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Apart {
-    /// By an address that the library knows. After a `#`, what the names of this trial's locks begin with.
+    /// An address that the library accepts. The part after `#` is the prefix of this trial's lock names.
     pub servers: String,
-    /// The file.
+    /// The file with the stock.
     pub data: PathBuf,
 }
 
@@ -40,18 +40,18 @@ impl Apart {
             .unwrap_or((&self.servers, "fencepost-lab"))
     }
 
-    /// What the lock of a key is called there.
+    /// Returns the name of a key's lock on the servers.
     pub(crate) fn name(&self, key: &str) -> String {
         format!("{}:{key}", self.split().1)
     }
 
-    /// The library's way to the servers, for leases of this length.
+    /// Opens the library's backend for the servers, for leases of this length.
     pub(crate) async fn library(&self, ttl: Duration) -> Result<Arc<dyn Backend>, Failure> {
         let opened = open(self.split().0, ttl).await;
         opened.map_err(Failure::definite)
     }
 
-    /// What the servers say about a lock.
+    /// Returns the state of a lock on the servers.
     pub(super) fn look(&self, key: &str) -> Result<Look, Failure> {
         let name = LockName::new(&self.name(key)).map_err(Failure::definite)?;
         let asked = wait_for(ANSWER, async {
@@ -66,7 +66,7 @@ impl Apart {
         }))
     }
 
-    /// Removes what would stay. Elsewhere locks go with their leases and sessions, and leave nothing.
+    /// Removes records that would otherwise stay. Most locks disappear with their leases and sessions.
     pub(super) fn clear(&self) -> Result<(), Failure> {
         let (url, space) = self.split();
         for server in redis_servers(url) {
@@ -76,7 +76,7 @@ impl Apart {
     }
 }
 
-/// The single servers of Redlock, by their addresses; none for others.
+/// Returns the addresses of the individual Redlock servers; empty for other stores.
 pub(crate) fn redis_servers(url: &str) -> Vec<String> {
     let Some(all) = url.strip_prefix("redlock://") else {
         return Vec::new();
@@ -90,7 +90,7 @@ pub(crate) fn redis_servers(url: &str) -> Vec<String> {
     servers.split(',').map(one).collect()
 }
 
-/// What a single Redis server has under this key.
+/// Inspects a key on a single Redis server.
 pub(crate) fn look_at_one(server: &str, key: &str) -> Result<Look, Failure> {
     let left_ms: i64 = Connection::open(server)?
         .ask(redis::cmd("PTTL").arg(key))
@@ -101,7 +101,7 @@ pub(crate) fn look_at_one(server: &str, key: &str) -> Result<Look, Failure> {
     })
 }
 
-/// How long a server that was started anew does not vote, if a name or an address of Redlock says so.
+/// Returns how long a restarted server does not vote, if a Redlock name or address specifies it.
 pub fn restart_delay(text: &str) -> Option<Duration> {
     let (_, delay) = text.split_once("?restart_delay=")?;
     let (number, unit_ms) = match delay.strip_suffix("ms") {
@@ -112,18 +112,18 @@ pub fn restart_delay(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(u64::from(number) * unit_ms))
 }
 
-/// Waits until servers that were started just now vote, where this store keeps them from it for a while.
+/// Waits until servers that have just been started vote, if this store delays that.
 pub fn grow_old(store: &str) {
     if let Some(delay) = restart_delay(store) {
-        // They count whole seconds, and vote when they say that it is more than this, which they notice ten times a second.
+        // The servers count whole seconds, vote once the count exceeds the delay, and update the count ten times a second.
         std::thread::sleep(delay + Duration::from_millis(2_100));
     }
 }
 
-/// Makes sure that enough of the servers answer. Asks again for up to `patience` while nobody is there.
+/// Makes sure that enough servers answer. Retries for up to `patience` while they cannot be reached.
 ///
 /// # Errors
-/// [`NotReached`] says why they cannot be used. A refusal comes at once.
+/// Returns a [`NotReached`] that says why they cannot be used. A refusal is returned immediately.
 pub(super) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
     let mut said = "no answer".to_owned();
     let reached = wait_for(patience, async {
@@ -147,7 +147,7 @@ fn open(url: &str, ttl: Duration) -> BoxFuture<'_, fencepost::Result<Arc<dyn Bac
     if url.starts_with("zk://") {
         use fencepost::stores::zookeeper::Zookeeper;
         return Box::pin(async move {
-            // What a killed process costs, and the longest TTL there can be.
+            // This is how long a killed process keeps its lock, and the longest possible TTL.
             let session = Zookeeper::builder(url).session_timeout(ttl);
             let backend: Arc<dyn Backend> = Arc::new(session.open().await?);
             Ok(backend)
@@ -157,7 +157,7 @@ fn open(url: &str, ttl: Duration) -> BoxFuture<'_, fencepost::Result<Arc<dyn Bac
     Box::pin(stores::open(url))
 }
 
-/// Carries it out on this thread; `None` when it takes longer.
+/// Runs the future on this thread. Returns `None` if it takes longer than `longest`.
 fn wait_for<T>(longest: Duration, work: impl Future<Output = T>) -> Result<Option<T>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

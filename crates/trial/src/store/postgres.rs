@@ -1,4 +1,4 @@
-//! The ground on Postgres: a schema for each trial, gone with it.
+//! The ground on Postgres: one schema per trial, dropped at its end.
 
 use std::time::{Duration, Instant};
 
@@ -20,15 +20,16 @@ pub(crate) use connection::{Connection, Trouble};
 
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long the library may take to connect and to make its tables: with fifty processes that all come at once to a busy machine, longer than a program of its own would wait.
+/// How long the library may take to connect and to create its tables. Fifty processes may connect at once on a busy machine, so
+/// this is longer than the timeout of an ordinary program.
 const LIBRARY: Duration = Duration::from_secs(30);
-/// What the lab's statements need.
+/// The oldest version that the lab's statements work with.
 const OLDEST: i32 = 14;
 
-/// The tables of a trial. `thing` and the tables named after it are what lock trials lock: the number itself is the lab's.
+/// The tables of a trial. Lock trials lock `thing` and the tables named after it; the shared number itself is kept by the lab.
 ///
-/// The check of `stock` holds from the first constrained decrement on: the strategies that know nothing of it must be free to fail.
-/// The table of leases, `shedlock`, is made by the library.
+/// The check of `stock` applies only from the first constrained decrement on, so that strategies without a constraint can fail.
+/// The library creates the table of leases, `shedlock`.
 const TABLES: &str = "
 CREATE TABLE stock (
     product text PRIMARY KEY,
@@ -51,22 +52,22 @@ CREATE UNIQUE INDEX lock_row_name ON lock_row (name);
 CREATE TABLE thing (name text PRIMARY KEY);
 ";
 
-/// The address of the database, and the schema in which the tables are: `postgres://…#SCHEMA`.
+/// Splits an endpoint, `postgres://…#SCHEMA`, into the address of the database and the schema.
 pub(crate) fn split(endpoint: &str) -> Option<(&str, &str)> {
     endpoint.rsplit_once('#')
 }
 
-/// A name as SQL takes it.
+/// Quotes a name for SQL.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The table that stands for this name in lock trials.
+/// Returns the table that represents this name in lock trials.
 pub(crate) fn table_of(name: &str) -> String {
     quoted(&format!("thing {name}"))
 }
 
-/// Makes the schema and its tables, with nothing in stock.
+/// Creates the schema and its tables, with an empty stock.
 pub(crate) fn prepare(endpoint: &str) -> Result<(), Failure> {
     let mut connection = Connection::open(endpoint)?;
     let schema = quoted(connection.schema());
@@ -82,7 +83,7 @@ pub(crate) fn prepare(endpoint: &str) -> Result<(), Failure> {
     connection::wait_for(LIBRARY, open_library(endpoint.to_owned(), true))?.map(drop)
 }
 
-/// The library's locks in the schema of an endpoint, in ShedLock's table.
+/// Opens the library's locks in the schema of an endpoint, in ShedLock's table.
 pub(crate) async fn library(endpoint: &str) -> Result<PostgresTable, Failure> {
     open_library(endpoint.to_owned(), false).await
 }
@@ -97,7 +98,7 @@ async fn open_library(endpoint: String, create: bool) -> Result<PostgresTable, F
     opened.await.map_err(Failure::definite)
 }
 
-/// Removes the schema with all that is in it.
+/// Drops the schema with its contents.
 pub(crate) fn clear(endpoint: &str) -> Result<(), Failure> {
     let mut connection = Connection::open(endpoint)?;
     let schema = quoted(connection.schema());
@@ -113,12 +114,13 @@ pub(crate) fn latches(endpoint: &str) -> Result<Box<dyn Latches>, Failure> {
     Ok(Box::new(PostgresLatches::open(endpoint)?))
 }
 
-/// Whether this can be the address of a database.
+/// Returns whether this can be the address of a database.
 pub(crate) fn is_address(url: &str) -> bool {
     connection::config(url).is_ok()
 }
 
-/// Makes sure that a database answers at `url` and lets us make a schema. Asks again for up to `patience` while nobody is there.
+/// Makes sure that a database answers at `url` and lets the lab create a schema. Retries for up to `patience` while it cannot
+/// be reached.
 pub(crate) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
     let started = Instant::now();
     let endpoint = format!("{url}#pg_temp");

@@ -1,4 +1,4 @@
-//! Whether a server can be used: asked before anything is started that relies on it.
+//! Checks whether a server can be used before a trial relies on it.
 
 use std::time::{Duration, Instant};
 
@@ -8,28 +8,28 @@ use redis::{Client, RedisError, RedisResult, cmd};
 use super::redis::Wire;
 use super::{TrialStore, locks, postgres};
 
-/// Whether the lab was built with Postgres.
+/// Whether the lab was built with Postgres support.
 pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
 
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What each attempt has, also the last one: that nobody listens is to be told as that, and not as an answer that did not come in time.
+/// The timeout of each attempt, including the last. It is long enough to report that nobody listens, rather than a timeout.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(1);
 
 /// Why a server cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotReached {
-    /// Nobody answers there, in the system's words.
+    /// Nobody answers at the address. Contains the system's message.
     Silent(String),
-    /// Somebody answers, but not as it should: a password is missing, or it is no such server.
+    /// A server answers, but not as expected: a password is missing, or it is a different kind of server.
     Refuses(String),
 }
 
-/// Makes sure that the store can be used. Asks again for up to `patience` while nobody is there.
+/// Makes sure that the store can be used. Retries for up to `patience` while it cannot be reached.
 ///
 /// # Errors
-/// [`NotReached`] says why it cannot be used. A refusal comes at once.
+/// Returns a [`NotReached`] that says why it cannot be used. A refusal is returned immediately.
 pub fn reach(store: &TrialStore, patience: Duration) -> Result<(), NotReached> {
     if store.is(&SQLITE) {
         Ok(())
@@ -42,7 +42,7 @@ pub fn reach(store: &TrialStore, patience: Duration) -> Result<(), NotReached> {
     }
 }
 
-/// Whether the address is well-formed, as far as that can be told without asking anybody.
+/// Returns whether the address is well-formed, as far as that can be determined without a connection.
 pub fn has_valid_address(store: &TrialStore) -> bool {
     if store.is_private() {
         true
@@ -87,7 +87,7 @@ fn nobody_there(error: &RedisError) -> bool {
     error.is_io_error() || error.code() == Some("LOADING")
 }
 
-/// Without the system's number, and without what comes of wrapping errors in errors.
+/// Returns the message without the system's error number and without the prefixes of wrapped errors.
 fn words(error: &RedisError) -> String {
     let text = match error.detail() {
         Some(detail) if error.code().is_none() => detail.to_owned(),
@@ -96,7 +96,7 @@ fn words(error: &RedisError) -> String {
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
-        // A sentence, not a word in capitals that the server uses as a code.
+        // A second letter in lower case: the message is a sentence and does not start with an error code in capitals.
         (Some(first), Some(second)) if second.is_lowercase() => {
             let rest = &text[first.len_utf8()..];
             format!("{}{rest}", first.to_lowercase())

@@ -1,4 +1,4 @@
-//! A plain connection to a Redis server, for the stock and for hand-made locks.
+//! A plain connection to a Redis server, for the stock and for handmade locks.
 
 use std::time::{Duration, Instant};
 
@@ -11,36 +11,36 @@ mod wire;
 
 pub(crate) use wire::Wire;
 
-/// Where keys live when an endpoint names no space of its own.
+/// The key space of an endpoint that names none.
 const SPACE: &str = "fencepost-lab";
-/// How the spaces of shops begin that nobody may clear in the end: their keys vanish by themselves.
+/// The prefix of key spaces that may never be cleared by their owner. Their keys expire.
 const SCRATCH: &str = "fencepost-scratch-";
-/// How long a key of such a space lasts that nobody keeps.
+/// How long a key in such a space lasts unless its lifetime is extended.
 const SCRATCH_LASTS: Duration = Duration::from_secs(300);
 /// How long the server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long it may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// A connection that lay idle for so long may have broken meanwhile.
+/// A connection that was idle for this long may have broken meanwhile.
 pub(crate) const IDLE_CONNECTION: Duration = Duration::from_millis(50);
 
-/// The address of the server and the space in which keys are: `redis://…#SPACE`.
+/// Splits an endpoint, `redis://…#SPACE`, into the address of the server and the key space.
 fn split(endpoint: &str) -> (&str, &str) {
     endpoint.split_once('#').unwrap_or((endpoint, SPACE))
 }
 
-/// The endpoint of a scratch space, told apart by this number.
+/// Returns the endpoint of the scratch space with this number.
 pub(crate) fn scratch(url: &str, number: u64) -> String {
     format!("{url}#{SCRATCH}{number:016x}")
 }
 
-/// Whether the keys of an endpoint vanish by themselves.
+/// Returns whether the keys of an endpoint expire.
 pub(crate) fn is_scratch(endpoint: &str) -> bool {
     split(endpoint).1.starts_with(SCRATCH)
 }
 
-/// The name of a key in the space of an endpoint.
+/// Returns the full name of a key in the space of an endpoint.
 pub(crate) fn key(endpoint: &str, kind: &str, name: &str) -> String {
     key_in(split(endpoint).1, kind, name)
 }
@@ -49,20 +49,20 @@ fn key_in(space: &str, kind: &str, name: &str) -> String {
     format!("{space}:{kind}:{name}")
 }
 
-/// Whether a key belongs to this space: the lab's own, and those that the library keeps beside them.
+/// Returns whether a key belongs to this space: a key of the lab, or one that the library keeps next to it.
 fn is_in(space: &str, key: &str) -> bool {
     let key = key.strip_prefix("fp:{").unwrap_or(key);
     let rest = key.strip_prefix(space);
     rest.is_some_and(|rest| rest.starts_with(':'))
 }
 
-/// The library's way to the server of an endpoint.
+/// Opens the library's backend for the server of an endpoint.
 pub(crate) async fn library(endpoint: &str) -> Result<Redis, Failure> {
     let opened = Redis::open(split(endpoint).0).await;
     opened.map_err(Failure::definite)
 }
 
-/// A connection that is made anew after it broke, and the space in which its keys are.
+/// A connection with the space of its keys. It reconnects after a failure.
 pub(crate) struct Connection {
     client: Client,
     connection: Option<Wire>,
@@ -71,7 +71,7 @@ pub(crate) struct Connection {
     space: String,
 }
 
-/// What went wrong on the way to the server or there.
+/// A failure on the way to the server, or on the server.
 pub(crate) struct Trouble {
     error: RedisError,
     /// Whether the request had been sent.
@@ -79,7 +79,7 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    /// A command that changes something: its answer may be all that was lost.
+    /// Converts the failure of a command that changes something: if it was sent, it may have been executed.
     pub(crate) fn unwritten(self) -> Failure {
         let answered = !self.error.is_io_error() && !self.error.is_unrecoverable_error();
         if answered || !self.sent {
@@ -89,12 +89,12 @@ impl Trouble {
         }
     }
 
-    /// A command that changes nothing.
+    /// Converts the failure of a command that changes nothing.
     pub(crate) fn unread(self) -> Failure {
         Failure::definite(self.message())
     }
 
-    /// The word with which the server refused.
+    /// Returns the error code of the server.
     pub(crate) fn code(&self) -> Option<&str> {
         self.error.code()
     }
@@ -106,7 +106,7 @@ impl Trouble {
 }
 
 impl Connection {
-    /// Connects to `redis://…`, or `redis://…#SPACE` for keys apart from others'.
+    /// Connects to `redis://…`, or to `redis://…#SPACE` for a separate key space.
     pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
         let (url, space) = split(endpoint);
         let client = Client::open(url);
@@ -122,18 +122,18 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The name of a key in this space.
+    /// Returns the full name of a key in this space.
     pub(crate) fn key(&self, kind: &str, name: &str) -> String {
         key_in(&self.space, kind, name)
     }
 
-    /// How long keys of this space last, in milliseconds, that no command gives a shorter time. `None`: for ever.
+    /// Returns the default lifetime of keys in this space in milliseconds. `None` if they do not expire.
     pub(crate) fn lasts_ms(&self) -> Option<u64> {
         let is_scratch = self.space.starts_with(SCRATCH);
         is_scratch.then(|| u64::try_from(SCRATCH_LASTS.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Lets these keys of a scratch space last as if they had been written now. Nothing elsewhere.
+    /// Extends the lifetime of these keys as if they had been written now. Does nothing outside of a scratch space.
     pub(crate) fn keep(&mut self, keys: impl Iterator<Item = String>) -> Result<(), Failure> {
         let Some(lasts_ms) = self.lasts_ms() else {
             return Ok(());
@@ -145,14 +145,15 @@ impl Connection {
         self.ask_all(&all).map_err(Trouble::unwritten)
     }
 
-    /// Which connection this is: what the server remembers of one is forgotten by the next.
+    /// Returns the number of the connection. What the server remembers for a connection is lost when the number changes.
     pub(crate) fn generation(&self) -> i64 {
         self.lost
     }
 
-    /// Makes sure that the connection lives, as pools do before they lend one: what lay idle is tried, and made anew if it broke.
+    /// Makes sure that the connection works, as pools do before they lend one: pings a connection that was idle, and reconnects
+    /// if it broke.
     ///
-    /// Not for what relies on something the server remembers of the connection.
+    /// Do not use this where the server must remember something about the connection.
     pub(crate) fn freshen(&mut self) {
         let idle = self.used.elapsed();
         self.used = Instant::now();
@@ -171,7 +172,7 @@ impl Connection {
         self.with(|connection| command.query(connection))
     }
 
-    /// Sends several commands that are carried out together.
+    /// Sends several commands that are executed together.
     pub(crate) fn ask_all<T: FromRedisValue>(&mut self, commands: &Pipeline) -> Result<T, Trouble> {
         self.with(|connection| commands.query(connection))
     }
@@ -220,7 +221,7 @@ impl Connection {
                 .map_err(|error| Trouble { error, sent: false })?,
         };
         let done = work(&mut connection);
-        // After a failure on the way, answers and questions may no longer match.
+        // After a failure on the way, answers may no longer match their requests.
         if done.as_ref().is_err_and(broke) {
             self.lost += 1;
         } else {

@@ -1,7 +1,7 @@
-//! The stock of a sale, in the store under test.
+//! The stock of a sale, kept in the store under test.
 //!
-//! Each operation is one step at the store, atomic by itself. Nothing here protects the time between two of them: that
-//! is the job of the strategy on trial.
+//! Each operation is one atomic step at the store. Nothing here protects the time between two of them; that is the job of the
+//! strategy on trial.
 
 use crate::protocol::Failure;
 
@@ -14,30 +14,30 @@ pub mod sqlite;
 
 /// A connection to the stock.
 pub trait Stock: Send {
-    /// The units left. A product that was never written is an error.
+    /// Returns the units left. Fails for a product that was never written.
     fn read(&mut self, product: &str) -> Result<i64, Failure>;
 
     /// Sets the units left, whatever they were.
     fn write(&mut self, product: &str, units: i64) -> Result<(), Failure>;
 
-    /// Takes units away without a condition; returns what is left, which may be less than nothing.
+    /// Subtracts units unconditionally. Returns what is left, which may be negative.
     fn decrement(&mut self, product: &str, quantity: i64) -> Result<i64, Failure>;
 
-    /// Takes units away if there are enough; returns what is left, or `None` when there were too few.
+    /// Subtracts units if there are enough. Returns what is left, or `None` if there were too few.
     fn decrement_if_enough(&mut self, product: &str, quantity: i64)
     -> Result<Option<i64>, Failure>;
 
-    /// Takes units away under the store's own rule that a stock is never below zero; `None` when the store refused.
+    /// Subtracts units under the store's own constraint that a stock is never negative. Returns `None` if the store refused.
     fn decrement_constrained(
         &mut self,
         product: &str,
         quantity: i64,
     ) -> Result<Option<i64>, Failure>;
 
-    /// The units left, and which version of them that is.
+    /// Returns the units left, with their version.
     fn read_version(&mut self, product: &str) -> Result<(i64, Version), Failure>;
 
-    /// Sets the units left unless they were changed since `version` was read; says whether it did.
+    /// Sets the units left unless they changed since `version` was read. Returns whether it did.
     fn write_version(
         &mut self,
         product: &str,
@@ -45,31 +45,31 @@ pub trait Stock: Send {
         version: Version,
     ) -> Result<bool, Failure>;
 
-    /// Puts a request at the end of the queue.
+    /// Appends a request to the queue.
     fn enqueue(&mut self, product: &str, quantity: i64) -> Result<Ticket, Failure>;
 
-    /// The oldest request that has no answer yet.
+    /// Returns the oldest request without an answer.
     fn next_request(&mut self, product: &str) -> Result<Option<QueuedRequest>, Failure>;
 
-    /// Answers the oldest request, and writes the stock if it was sold: both or neither.
+    /// Answers the oldest request and, if it was sold, writes the stock, both in one transaction.
     fn settle(&mut self, product: &str, ticket: Ticket, answer: Settled) -> Result<(), Failure>;
 
-    /// What became of a request, once that is known.
+    /// Returns the answer to a request, if there is one yet.
     fn answer(&mut self, product: &str, ticket: Ticket) -> Result<Option<Settled>, Failure>;
 }
 
-/// A state of the stock, as the store tells it apart from others.
+/// A version of the stock, as the store distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version(i64);
 
-/// A place in the queue of requests.
+/// A position in the queue of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket(i64);
 
-/// A request to buy that waits for the consumer.
+/// A queued request to buy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuedRequest {
-    /// Its place.
+    /// Its position in the queue.
     pub ticket: Ticket,
     /// How many units.
     pub quantity: i64,
@@ -80,7 +80,7 @@ pub struct QueuedRequest {
 pub struct Settled {
     /// The stock it read.
     pub before: i64,
-    /// The stock it wrote; `None` when there was too little.
+    /// The stock it wrote; `None` if there was too little.
     pub after: Option<i64>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) mod tests {
 
     const PRODUCT: &str = "product_A";
 
-    /// What every store must do alike; `lab` and `buyer` are two connections to it.
+    /// Tests the behaviour that all stores share. `lab` and `buyer` are two connections to one store.
     pub(crate) fn keeps_its_promises(lab: &mut dyn Stock, buyer: &mut dyn Stock) {
         assert!(lab.read(PRODUCT).is_err(), "never written");
         lab.write(PRODUCT, 3).unwrap();
@@ -113,7 +113,7 @@ pub(crate) mod tests {
         lab.write(PRODUCT, 5).unwrap();
         let (units, version) = buyer.read_version(PRODUCT).unwrap();
         assert_eq!(units, 5);
-        // Back to the same number: a comparison of units alone would not notice.
+        // The number is the same again, so comparing units alone would not notice the change.
         lab.decrement(PRODUCT, 1).unwrap();
         lab.write(PRODUCT, 5).unwrap();
         assert!(!buyer.write_version(PRODUCT, 4, version).unwrap());

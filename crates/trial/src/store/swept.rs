@@ -1,19 +1,19 @@
-//! A ground for one trial, left as it was found.
+//! A ground that is prepared for one trial and cleared when it is dropped.
 
 use fencepost_rig::TempDir;
 
 use super::{Ground, TrialStore};
 use crate::protocol::Failure;
 
-/// A ground that is made ready for one trial and left as it was found, also on the way out of trouble.
+/// A ground that is prepared for one trial and cleared when it is dropped, even after a failure.
 pub(crate) struct Swept {
     pub(crate) ground: Ground,
-    /// A folder of the trial's own, gone with it.
+    /// A temporary folder of the trial.
     pub(crate) folder: TempDir,
 }
 
 impl Swept {
-    /// A ground at this place, ready.
+    /// Prepares a ground in this store.
     pub(crate) fn prepare(place: &TrialStore) -> Result<Self, Failure> {
         let folder = fencepost_rig::folder();
         let folder =
@@ -27,7 +27,7 @@ impl Swept {
 
 impl Drop for Swept {
     fn drop(&mut self) {
-        // A server that is gone cannot be tidied up.
+        // A server that is gone cannot be cleared.
         let _ = self.ground.clear();
     }
 }

@@ -9,20 +9,21 @@ use fencepost::stores::{KINDS, StoreAddress, StoreKind, without_password};
 use super::locks::{Apart, restart_delay};
 use super::{Ground, redis};
 
-/// The store of a trial: a file of its own, private servers of the lab, or servers that the user runs.
+/// The store of a trial: a temporary file, private servers that the lab starts, or servers that the user runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialStore {
     kind: &'static StoreKind,
-    /// What `--store` calls it: the name of a kind for a file and for private servers, else the address without a password.
+    /// The name for `--store`: the kind for a file or for private servers, otherwise the address without a password.
     name: String,
-    /// Where it is. The name, as long as private servers are not started.
+    /// The address; the same as the name while private servers have not been started.
     address: String,
 }
 
 impl TrialStore {
-    /// The store with this name (`sqlite`, `zk`, `redlock?restart_delay=30s`) or address. `None` if the lab has no such store.
+    /// Returns the store with this name (`sqlite`, `zk`, `redlock?restart_delay=30s`) or address. `None` if the lab has no such
+    /// store.
     ///
-    /// Histories name stores without their passwords, so a trial cannot always be repeated with what they say.
+    /// Histories name stores without passwords, so the name alone is not always enough to repeat a trial.
     pub fn named(text: &str) -> Option<Self> {
         let kind = if text.contains("://") {
             kind_of_address(text)?
@@ -36,12 +37,12 @@ impl TrialStore {
         })
     }
 
-    /// A file of the trial's own.
+    /// Returns a temporary file.
     pub fn sqlite() -> Self {
         Self::private(&SQLITE)
     }
 
-    /// Private servers of this kind. They are not started yet; [`at`](Self::at) says where they are then.
+    /// Returns private servers of this kind. They are not started yet; [`at`](Self::at) sets their address.
     pub fn private(kind: &'static StoreKind) -> Self {
         let name = private_name(kind);
         Self {
@@ -51,49 +52,50 @@ impl TrialStore {
         }
     }
 
-    /// The same store, reached at this address.
+    /// Returns the same store at this address.
     #[must_use]
     pub fn at(self, address: String) -> Self {
         Self { address, ..self }
     }
 
-    /// What kind of store it is. Both kinds of locks in Postgres count as `postgres`: the lab makes tables of its own there.
+    /// Returns the kind of store. Both kinds of Postgres locks count as `postgres`, because the lab creates its own tables
+    /// there.
     pub fn kind(&self) -> &'static StoreKind {
         self.kind
     }
 
-    /// Whether it is of this kind.
+    /// Returns whether it is of this kind.
     pub fn is(&self, kind: &StoreKind) -> bool {
         self.kind == kind
     }
 
-    /// Whether it is the lab's own: a file, or servers that it starts.
+    /// Returns whether it belongs to the lab: a file, or servers that the lab starts.
     pub fn is_private(&self) -> bool {
         !self.name.contains("://")
     }
 
-    /// Whether what is sold is kept there as well. Otherwise it is in a file beside the servers with the locks.
+    /// Returns whether it also keeps the stock. Otherwise the stock is in a file beside the lock servers.
     pub fn keeps_stock(&self) -> bool {
         keeps_stock(self.kind)
     }
 
-    /// Where it is. It may carry a password.
+    /// Returns the address, which may contain a password.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// What `--store` calls it. It carries no password.
+    /// Returns the name for `--store`, which contains no password.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What was asked of private servers, as in `?restart_delay=30s`; empty if nothing was.
+    /// Returns the parameters of private servers, such as `?restart_delay=30s`; empty if there are none.
     pub fn parameters(&self) -> &str {
         let at = self.name.find('?').unwrap_or(self.name.len());
         &self.name[at..]
     }
 
-    /// The name as somebody types it in a shell.
+    /// Returns the name, quoted for a shell if necessary.
     pub fn typed(&self) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_:/@.,=+".contains(c);
         if self.name.chars().all(is_plain) {
@@ -103,7 +105,7 @@ impl TrialStore {
         }
     }
 
-    /// The name with a gloss, for titles.
+    /// Returns the name with a gloss, for titles.
     pub fn title(&self) -> String {
         if !self.is_private() {
             return self.name.clone();
@@ -118,7 +120,7 @@ impl TrialStore {
         format!("{} ({gloss})", self.name)
     }
 
-    /// A ground of one trial's own: a file in `folder`, or a space or a schema of its own on the server.
+    /// Returns a separate ground for one trial: a file in `folder`, or its own key space or schema on the server.
     pub fn ground(&self, folder: &Path) -> Ground {
         let address = &self.address;
         let space = SystemRandom.next_u64();
@@ -136,8 +138,8 @@ impl TrialStore {
         }
     }
 
-    /// The same for something that may be killed before it can clear: on a Redis server keys vanish by themselves, unless they are
-    /// [kept](Ground::keep).
+    /// Returns a ground for a process that may be killed before it can clear it. On a Redis server its keys expire unless they
+    /// are [kept](Ground::keep).
     pub fn scratch(&self, folder: &Path) -> Ground {
         if self.is(&REDIS) {
             Ground::Redis(redis::scratch(&self.address, SystemRandom.next_u64()))
@@ -146,10 +148,10 @@ impl TrialStore {
         }
     }
 
-    /// The shortest TTL that can be judged there: how soon the lock of a dead process is free is up to the servers.
+    /// Returns the shortest TTL that can be judged here. The servers determine how soon the lock of a dead process is free.
     pub fn shortest_ttl_ms(&self) -> u64 {
-        // Leases of etcd have whole seconds, at least two. Sessions of ZooKeeper have at least two ticks: 4 s, unless the server
-        // is configured otherwise, as private ones are.
+        // etcd leases have whole seconds, at least two. ZooKeeper sessions last at least two ticks: 4 s, unless the server is
+        // configured differently, as private ones are.
         if self.is(&ETCD) || self.is(&ZOOKEEPER) && self.is_private() {
             2_000
         } else if self.is(&ZOOKEEPER) {
@@ -166,13 +168,13 @@ impl Default for TrialStore {
     }
 }
 
-/// The kinds that keep locks and nothing else of the lab's.
+/// Returns the kinds that keep only locks.
 pub fn lock_only_kinds() -> impl Iterator<Item = &'static StoreKind> {
     let kinds = KINDS.iter().copied();
     kinds.filter(|kind| !keeps_stock(kind) && **kind != POSTGRES_TABLE)
 }
 
-/// What `--store` calls a file, or private servers of this kind.
+/// Returns the `--store` name of a file, or of private servers of this kind.
 pub fn private_name(kind: &StoreKind) -> &'static str {
     let scheme = kind.schemes.first().map_or("", |scheme| scheme.prefix);
     scheme.split(':').next().unwrap_or_default()
@@ -185,7 +187,7 @@ pub(super) fn keeps_stock(kind: &StoreKind) -> bool {
 fn kind_of_address(text: &str) -> Option<&'static StoreKind> {
     let address: StoreAddress = text.parse().ok()?;
     let kind = address.kind();
-    // The lab's own connections to Redis know no other scheme.
+    // The lab's own connections to Redis support no other scheme.
     let is_out_of_reach = *kind == REDIS && !text.starts_with("redis://");
     if *kind == SQLITE || is_out_of_reach {
         None

@@ -1,4 +1,5 @@
-//! Stands in for Postgres where the lab was built without it: a history from there can be judged, a trial cannot be held.
+//! Replaces the Postgres support in builds without it: such a build can judge a history from Postgres, but cannot run a trial
+//! there.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Beats: the few events that tell most, a sentence each.
+//! Beats: the most important events of a run, one sentence each.
 //!
-//! Every event that the verdict names is in it; the rest of the room goes to what tells most. A story judges nothing.
+//! Every event that the verdict cites is included. The remaining beats are the events with the highest weight.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,39 +13,39 @@ use crate::text::capital;
 use crate::text::numbers::{count, plural, shorten};
 use crate::verdict::{Evidence, Outcome, Verdict};
 
-/// A story is no longer than this, and no shorter while there is anything to tell.
+/// The maximum number of beats. A story has fewer only if there is nothing more to tell.
 const BEATS_MAX: usize = 9;
 const BEATS_MIN: usize = 5;
-/// What weighs less only fills a story that would be too short.
+/// Events with a lower weight are used only to fill a story that would be too short.
 const WEIGHT_WORTH_TELLING: u32 = 20;
-/// A request that was answered sooner is not told as a wait.
+/// A request that was answered sooner is not described as a wait.
 const NOTABLE_WAIT_NS: u64 = 10_000_000;
 
-/// Of so many, each can be told of by name.
+/// Up to this many processes are described individually.
 const FEW_PROCESSES: usize = 4;
 
 /// One event of a story.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Beat {
-    /// Its number.
+    /// The number of the event.
     pub event: u64,
     /// What happened.
     pub text: String,
-    /// What it stands for, beyond what it tells.
+    /// Why the event stands out, if it does.
     pub mark: Option<Mark>,
 }
 
-/// What an event of a story stands for.
+/// Why an event of a story stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
     /// The verdict rests on it.
     Proof,
-    /// The last of a run in which nothing broke.
+    /// It is the last event of a run in which nothing broke.
     Good,
 }
 
-/// The story of a run with this verdict.
+/// Returns the story of a run with this verdict.
 pub fn beats(verdict: &Verdict, events: &[Event]) -> Vec<Beat> {
     let evidence: HashMap<u64, &Evidence> = verdict.evidence.iter().map(|e| (e.event, e)).collect();
     let names: HashSet<&str> = events
@@ -101,7 +101,7 @@ fn proof(evidence: &Evidence, names: &HashSet<&str>) -> String {
     text
 }
 
-/// With a capital, unless a process stands first, and a full stop.
+/// Adds a capital, unless the text starts with the name of a process, and a full stop.
 fn sentence(text: &str, names: &HashSet<&str>) -> String {
     let text = text.trim_end_matches('.');
     let first_word = text.split([' ', ',', ':']).next().unwrap_or_default();
@@ -114,7 +114,7 @@ fn sentence(text: &str, names: &HashSet<&str>) -> String {
     }
 }
 
-/// Weighs events, one after the other.
+/// Assigns a weight to each event in turn.
 struct Picker<'a> {
     answers: HashMap<u64, u64>,
     orders: usize,
@@ -123,7 +123,7 @@ struct Picker<'a> {
     keys: usize,
     processes: usize,
     fences: Vec<&'a str>,
-    /// Somebody was asked to buy after another had its answer: then each has a story of its own.
+    /// Whether a process was asked to buy after another had its answer. Then each purchase is described individually.
     asked_apart: bool,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Picker<'a> {
         picker
     }
 
-    /// How often this has been told of them before; in a crowd, of anybody.
+    /// Counts how often this kind of event occurred before: for this process or, in a crowd, for any process.
     fn times(&mut self, kind: &'static str, who: Option<&'a str>) -> usize {
         let who = who.filter(|_| self.processes <= FEW_PROCESSES);
         let times = self.firsts.entry((kind, who)).or_default();
@@ -176,7 +176,7 @@ impl<'a> Picker<'a> {
         *times - 1
     }
 
-    /// What an event says, and how much it tells; nothing for what tells nothing.
+    /// Returns the weight and the text of an event; `None` if it is not worth a beat.
     fn tell(&mut self, event: &'a Event) -> Option<(u32, String)> {
         let who = event.who.as_deref();
         let name = who.unwrap_or("the lab");
@@ -202,13 +202,13 @@ impl<'a> Picker<'a> {
                 ttl_left_ms,
                 server: None,
             } => (
-                // That nobody has the lock in the end is no news.
+                // A lock that is free at the end is less interesting.
                 if *taken { 80 } else { 30 },
                 phrases::stored(key, *taken, *ttl_left_ms),
             ),
             What::Fault { fault } => (100, phrases::fault(name, *fault, None).full),
             What::Server { server, change } => (95, capital(&change.told(server, false))),
-            // What the lab looks up on one server is told with what became of it.
+            // An inspection of a single server is described together with what happened to that server.
             What::StoreRead {
                 server: Some(_), ..
             } => return None,
@@ -247,7 +247,7 @@ impl<'a> Picker<'a> {
         Some((weight, text))
     }
 
-    /// The name of a lock, where it has to be said which.
+    /// Returns the name of a lock, if there are several.
     fn named<'k>(&self, key: &'k str) -> Option<&'k str> {
         (self.keys > 1).then_some(key)
     }

@@ -1,6 +1,6 @@
-//! LaneStory: what each process did, in a few words, entry under entry.
+//! Lanes: what each process did, as short entries in one column per process.
 //!
-//! Things that belong together stand in one entry if they happened within a moment.
+//! Related events share an entry if they happened within [`SETTLED_NS`].
 
 use super::phrases::{self, Phrase};
 use crate::history::{Event, Fault, Header, What};
@@ -16,7 +16,7 @@ mod leases;
 mod purchases;
 mod releases;
 
-/// What happens within this time may stand on one line.
+/// Events within this time may share a line.
 pub const SETTLED_NS: u64 = 25_000_000;
 
 /// An entry in the lanes.
@@ -24,18 +24,18 @@ pub const SETTLED_NS: u64 = 25_000_000;
 pub struct Entry {
     /// When it began.
     pub at_ns: u64,
-    /// Whose lane; none: it concerns all.
+    /// The lane of a process; `None` if the entry concerns all processes.
     pub lane: Option<usize>,
     /// What happened.
     pub text: String,
-    /// The operation on the number, if it was one.
+    /// The number of the operation on the shared number, if it was one.
     pub op: Option<u64>,
-    /// What it means.
+    /// The role that decides its colour.
     pub role: Option<Role>,
     kind: Continuation,
 }
 
-/// What an entry can be continued with.
+/// The kind of event that can continue an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Continuation {
     Grant,
@@ -47,13 +47,13 @@ enum Continuation {
 }
 
 impl Entry {
-    /// Whether it concerns all and yet happened at one moment.
+    /// Returns whether the entry concerns all processes and happened at one moment.
     pub fn is_turn(&self) -> bool {
         self.kind == Continuation::Server
     }
 }
 
-/// Every entry of a lock trial, in the order of time.
+/// Returns every entry of a lock trial, ordered by time.
 pub fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry> {
     let mut story = LaneStory {
         scenario,
@@ -83,12 +83,12 @@ struct LaneStory<'a> {
     events: &'a [Event],
     facts: Facts,
     lines: Vec<Entry>,
-    /// The holds whose leases were told to be over.
+    /// The holds whose expired leases already have an entry.
     told_over: Vec<(usize, u64)>,
 }
 
 impl LaneStory<'_> {
-    /// The name of a lock, where it has to be said which.
+    /// Returns the name of a lock, if there are several.
     fn named<'k>(&self, key: &'k str) -> Option<&'k str> {
         self.has_two_locks().then_some(key)
     }
@@ -142,7 +142,7 @@ impl LaneStory<'_> {
         }
     }
 
-    /// An entry that nothing continues.
+    /// Adds an entry that cannot be continued.
     fn say(&mut self, lane: usize, at_ns: u64, phrase: Phrase) {
         self.add(lane, at_ns, phrase.brief, Continuation::Other);
     }
@@ -164,7 +164,7 @@ impl LaneStory<'_> {
         }
     }
 
-    /// The last line of this lane, if it is of this kind and a moment old at most.
+    /// Returns the last entry of this lane if it is of this kind and recent enough.
     fn last(&mut self, lane: usize, at_ns: u64, kind: Continuation) -> Option<&mut Entry> {
         let last = self
             .lines
@@ -200,7 +200,7 @@ impl LaneStory<'_> {
         });
     }
 
-    /// When the wait with this number was asked and answered.
+    /// Returns when the wait with this number was requested and answered.
     fn span(&self, op: u64) -> Option<(u64, Option<u64>)> {
         let wait = self.facts.waits.iter().find(|wait| wait.op == op)?;
         Some((wait.asked.at_ns, wait.answer.map(|(mark, _)| mark.at_ns)))
@@ -213,7 +213,7 @@ impl LaneStory<'_> {
         })
     }
 
-    /// Whether this request is told step by step: the first step was reached within a moment.
+    /// Returns whether this request is described step by step, because it reached its first step quickly.
     fn is_stepwise(&self, op: u64, at: u64) -> bool {
         self.events.iter().any(|event| {
             let reached = matches!(event.what, What::Reached { op: of, .. } if of == op);
@@ -246,7 +246,7 @@ impl LaneStory<'_> {
             });
             let waited = self.span(op).map(|(asked, _)| ms(event.at_ns - asked));
             match before {
-                // With its fence the line is long enough.
+                // With its fence, the line is long enough.
                 Some(_) if self.fenced => {}
                 Some(held) => text.push_str(&format!(": {}'s lease ran out", held.who)),
                 None => text.push_str(&format!(" after {} ms", waited.unwrap_or_default())),
@@ -322,7 +322,7 @@ impl LaneStory<'_> {
                 line.text.push_str(", starts to work");
                 return;
             }
-            // Where leases ran out the line is long enough.
+            // With its expired leases, the line is long enough.
             if !line.text.ends_with("ran out") {
                 line.text.push_str(&format!("; reads {}", count(value)));
                 if works {
@@ -343,7 +343,7 @@ impl LaneStory<'_> {
         }
     }
 
-    /// Whether this write is computed from a reading that somebody else has written over since.
+    /// Returns whether this write is based on a read that another process has overwritten since.
     fn writes_over(&self, index: usize, event: &Event) -> bool {
         if self.has_two_locks() {
             return false;
@@ -377,7 +377,7 @@ impl LaneStory<'_> {
         }
     }
 
-    /// Wait cycles, told when they have ended.
+    /// Adds wait cycles once they have ended.
     fn cycles(&mut self) {
         for cycle in self.facts.cycles() {
             let Some(until) = cycle.until else { continue };
@@ -388,7 +388,7 @@ impl LaneStory<'_> {
     }
 }
 
-/// What the lock of this run promises.
+/// Returns the claims of the lock in this run.
 fn claims(header: &Header) -> Claims {
     let said = strategy::claims_in(header);
     let known = strategy::find(&header.strategy).map(|strategy| strategy.claims);

@@ -1,6 +1,7 @@
-//! What is said of an event, in one place: briefly, in the lane of its process, and in full, as a sentence of a story.
+//! The wording of every event, in a brief form for lanes and a full form for sentences.
 //!
-//! Lanes leave the name of the process out, because they stand under it. A full phrase ends without a full stop.
+//! The brief form omits the name of the process, because it stands in the lane of that process. The full form has no final full
+//! stop.
 
 use std::fmt::Display;
 
@@ -8,7 +9,7 @@ use crate::history::{Fault, What};
 use crate::protocol::{Action, Outcome};
 use crate::text::numbers::{count, plural};
 
-/// The two ways of saying one thing.
+/// The two forms of a phrase.
 pub(super) struct Phrase {
     pub(super) brief: String,
     pub(super) full: String,
@@ -21,19 +22,19 @@ fn phrase(brief: impl Into<String>, full: impl Into<String>) -> Phrase {
     }
 }
 
-/// The lock in a sentence; where there are several, by its name.
+/// Returns how to refer to a lock in a sentence: by its name if there are several.
 fn lock(key: Option<&str>) -> &str {
     key.unwrap_or("the lock")
 }
 
-/// Somebody asks for a lock. `key` is its name where there are several.
+/// A process asks for a lock. `key` is its name if there are several.
 pub(super) fn asks(name: &str, key: Option<&str>, waits: bool) -> Phrase {
     let brief = key.map_or_else(|| "waits".to_owned(), |key| format!("waits for {key}"));
     let waits = if waits { " and waits" } else { "" };
     phrase(brief, format!("{name} asks for {}{waits}", lock(key)))
 }
 
-/// Somebody is granted a lock. `fence` is left out where nobody asks for it.
+/// A process is granted a lock. `fence` is omitted if nothing checks it.
 pub(super) fn granted(name: &str, key: Option<&str>, fence: Option<&str>) -> Phrase {
     let of = key.map_or_else(String::new, |key| format!(" {key}"));
     let (brief, full) = match fence {
@@ -46,13 +47,13 @@ pub(super) fn granted(name: &str, key: Option<&str>, fence: Option<&str>) -> Phr
     )
 }
 
-/// Somebody does not get a lock. `gave_up` says how long it waited, if it did.
+/// A process does not get a lock. `gave_up` says how long it waited, if it did.
 pub(super) fn refused(name: &str, key: Option<&str>, gave_up: Option<String>) -> Phrase {
     let brief = gave_up.unwrap_or_else(|| "tries once: refused".into());
     phrase(brief, format!("{name} is refused {}", lock(key)))
 }
 
-/// The moment has come by which a lease is over.
+/// The latest time at which a lease ends has come.
 pub(super) fn lease_over(name: &str, key: Option<&str>) -> Phrase {
     let of = key.map_or_else(String::new, |key| format!(" of {key}"));
     phrase(
@@ -61,7 +62,7 @@ pub(super) fn lease_over(name: &str, key: Option<&str>) -> Phrase {
     )
 }
 
-/// A step on the protected number that was carried out.
+/// A step that was executed on the shared number.
 pub(super) fn step(name: &str, action: Action, value: i64, serial: u64) -> Phrase {
     let value = count(value);
     phrase(
@@ -82,7 +83,7 @@ fn verb(action: Action) -> &'static str {
     }
 }
 
-/// A step that the protected number refused, because of its fence.
+/// A step that the shared number refused because of its fence.
 pub(super) fn step_refused(
     name: &str,
     action: Action,
@@ -114,7 +115,7 @@ pub(super) fn declined(name: &str) -> Phrase {
     )
 }
 
-/// A subject says that its lock is lost.
+/// A subject reports that its lock is lost.
 pub(super) fn lost(name: &str) -> Phrase {
     let learns = "learns that its lock is lost";
     phrase(learns, format!("{name} {learns}"))
@@ -128,7 +129,7 @@ pub(super) fn released_too_late(name: &str, key: Option<&str>) -> Phrase {
     )
 }
 
-/// A release that was answered, in the lane only where that took a while.
+/// A release that was answered. The lane shows it only if it took a while.
 pub(super) fn released(name: &str, key: Option<&str>) -> Phrase {
     phrase(
         "its release is done",
@@ -175,7 +176,7 @@ pub(super) fn failed(name: &str, message: &str) -> Phrase {
     phrase(format!("? {message}"), format!("{name} fails: {message}"))
 }
 
-/// The lab puts units in.
+/// The lab adds units to the stock.
 pub(super) fn stock_set(units: i64) -> Phrase {
     let came = plural(
         usize::try_from(units).unwrap_or(0),
@@ -185,12 +186,12 @@ pub(super) fn stock_set(units: i64) -> Phrase {
     phrase(came, format!("The lab sets the stock to {}", count(units)))
 }
 
-/// Somebody is asked to buy.
+/// A process is asked to buy.
 pub(super) fn asked_to_buy(name: &str) -> Phrase {
     phrase("waits to buy", format!("{name} is asked to buy"))
 }
 
-/// The answer of a buyer. `long`: after a wait. `leaves`: nobody of this sale is asked again.
+/// The answer of a buyer. `long` means after a wait; `leaves` means that the sale asks nobody again.
 pub(super) fn bought(name: &str, outcome: Outcome, long: bool, leaves: bool) -> Phrase {
     let leaves = if leaves { " and goes away" } else { "" };
     match outcome {
@@ -228,10 +229,10 @@ pub(super) fn stock_read(units: &str) -> String {
     format!("The lab reads the stock: {units}")
 }
 
-/// The lab looks for a lock itself.
+/// The lab inspects the store for a lock.
 pub(super) const LOOKS_AT_STORE: &str = "The lab looks at the store";
 
-/// The lab looks at a lock in the store.
+/// The lab sees a lock in the store.
 pub(super) fn stored(key: &str, taken: bool, ttl_left_ms: Option<f64>) -> String {
     let found = match (taken, ttl_left_ms) {
         (false, _) => format!("{key} is free"),
@@ -241,7 +242,7 @@ pub(super) fn stored(key: &str, taken: bool, ttl_left_ms: Option<f64>) -> String
     format!("{LOOKS_AT_STORE}: {found}")
 }
 
-/// An event as the label of a mark in a trace.
+/// Returns the label of an event in a trace.
 pub fn label(what: &What) -> String {
     match what {
         What::StockSet { units } => format!("sets the stock to {units}"),
@@ -261,7 +262,7 @@ pub fn label(what: &What) -> String {
         What::StoreRead { taken: false, .. } => "looks at the store: free".into(),
         What::Server { server, change } => change.told(server, false),
         What::GaveUp { why } => gave_up(why).brief,
-        // Whatever a later version records: its own name, in plain words.
+        // An event of a later version: its name, in plain words.
         other => serde_json::to_value(other)
             .ok()
             .and_then(|value| value["event"].as_str().map(|name| name.replace('_', " ")))

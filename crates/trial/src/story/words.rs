@@ -1,7 +1,7 @@
-//! The phrases as the viewer knows them, with `{…}` for what an event fills in.
+//! Exports the phrases for the viewer, with `{…}` placeholders.
 //!
-//! The script of the page and of the live page reads them from the viewer's `words.js`. That file is a copy of what
-//! [`words`] returns; a test compares the two, so the viewer cannot say anything else than the terminal.
+//! The scripts of the report page and of the live page read them from the viewer's `words.js`. That file is a copy of what
+//! [`words`] returns. A test compares the two, so the viewer uses the same words as the terminal.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +9,10 @@ use super::phrases;
 use crate::history::{Change, Fault};
 use crate::protocol::{Action, Outcome};
 
-/// Whose event it is.
+/// The placeholder for the process.
 const WHO: &str = "{who}";
 
-/// What the viewer calls each kind of event.
+/// Returns the viewer's phrase for each kind of event.
 pub fn words() -> Value {
     let bought = |outcome| phrases::bought(WHO, outcome, false, false).full;
     json!({
@@ -37,7 +37,7 @@ const CHANGES: [Change; 6] = [
     Change::Elected,
 ];
 
-/// A phrase for each, by the name that histories use.
+/// Returns one phrase per value, keyed by the name that histories use.
 fn named<T: Copy + serde::Serialize>(
     all: impl IntoIterator<Item = T>,
     told: impl Fn(T) -> String,

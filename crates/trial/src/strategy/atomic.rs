@@ -1,4 +1,4 @@
-//! `atomic`: one conditional update in the store. What there is to decide is decided where the stock is.
+//! `atomic`: a single conditional update. The store makes the decision where the stock is.
 
 use super::direct;
 use super::{Failure, Group, Order, Remark, Stores, Strategy, no_stock, sold};
@@ -20,7 +20,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
 };
 
 fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
-    // Only to show what was there, and to give others the same time as everywhere to come between.
+    // This read only shows the stock, and gives other buyers as much time to intervene as in the other strategies.
     let before = stock.read(&order.product)?;
     order.work();
     let quantity = i64::from(order.quantity);
@@ -28,7 +28,7 @@ fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
     Ok(met_others(before, left, quantity))
 }
 
-/// The answer; who finds another stock than it had read has met another buyer.
+/// Returns the answer. A buyer that finds a stock other than the one it read has met another buyer.
 pub(super) fn met_others(before: i64, left: Option<i64>, quantity: i64) -> Purchase {
     match left {
         Some(left) => Purchase {

@@ -1,4 +1,4 @@
-//! `constraint`: subtracts without a condition, and the store itself refuses a stock below zero.
+//! `constraint`: an unconditional subtraction, and a constraint in the store that refuses a negative stock.
 
 use super::atomic::met_others;
 use super::direct;
@@ -21,7 +21,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
 };
 
 fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
-    // Looked at, but not acted upon: the decision is the store's.
+    // This read is not used for the decision; the store decides.
     let before = stock.read(&order.product)?;
     order.work();
     let quantity = i64::from(order.quantity);

@@ -1,4 +1,4 @@
-//! Buys under a lock, whichever: take it, read, work, write, give it back.
+//! A customer that buys under any lock: acquire, read, work, write, release.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use super::{Buyer, Failure, Halt, Held, Locking, Order, Setup, busy, read_work_w
 use crate::protocol::{Outcome, Purchase};
 use crate::store::stock::Stock;
 
-/// Somebody who buys under a lock.
+/// Buys under a lock.
 pub(crate) struct Customer<L> {
     stock: Box<dyn Stock>,
     lock: L,
 }
 
 impl<L: Locking> Customer<L> {
-    /// Ready to buy with this lock.
+    /// Opens the stock, and gets ready to buy with this lock.
     pub(crate) fn open(setup: &Setup, lock: L) -> Result<Self, Failure> {
         Ok(Self {
             stock: setup.ground.stock()?,
@@ -33,7 +33,7 @@ impl<L: Locking> Customer<L> {
             .as_ref()
             .is_ok_and(|bought| bought.outcome == Outcome::Sold)
         {
-            // What was bought stays bought, whatever becomes of the lock: the lab judges by the stock.
+            // A purchase stays valid whatever happens to the lock. The lab judges by the stock.
             let _ = self.lock.worked(held.hold).await;
         }
         let _ = self.lock.release(held.hold, &mut Onwards).await;
@@ -63,7 +63,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Takes the lock, or waits in vain.
+    /// Acquires the lock, or waits until the time is up.
     pub(crate) async fn take(
         lock: &mut dyn Locking,
         order: &Order,
@@ -71,7 +71,7 @@ impl Turn {
     ) -> Result<Self, Failure> {
         let asked = Instant::now();
         let held = lock.acquire(&order.product, wait, &mut Onwards).await;
-        // Without the lock nothing is bought, whatever became of the request.
+        // Without the lock nothing is bought, whatever happened to the request.
         let held = held.map_err(Failure::definite)?;
         let waited = held.as_ref().is_none_or(|held| held.contended);
         let waited_ms = if waited {
@@ -82,7 +82,7 @@ impl Turn {
         Ok(Self { held, waited_ms })
     }
 
-    /// What is answered when the lock was not to be had.
+    /// Returns the answer for a lock that could not be acquired.
     pub(crate) fn busy(&self) -> Purchase {
         Purchase {
             waited_ms: self.waited_ms,
@@ -91,7 +91,7 @@ impl Turn {
     }
 }
 
-/// In a sale nobody is stopped between two steps.
+/// A `Halt` that never stops; a sale does not stop processes between two steps.
 pub(crate) struct Onwards;
 
 impl Halt for Onwards {

@@ -1,7 +1,8 @@
-//! Locks that a database keeps, beside the data they protect.
+//! Locks that a database keeps beside the data they protect.
 //!
-//! [`session`] ones end with their transaction or their session; [`rows`] are records like those of other hand-made locks, in tables
-//! that are known by that use. Without Postgres in the build there are none: then whoever asks is told so.
+//! Locks in [`session`] end with their transaction or their session. Locks in [`rows`] are records like those of other handmade
+//! locks, in tables that are commonly used that way. Builds without Postgres support contain none of these locks and return an
+//! error instead.
 
 #[cfg(feature = "postgres")]
 mod rows;
@@ -19,14 +20,14 @@ use absent::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_r
 #[cfg(feature = "postgres")]
 use built::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_row};
 
-/// Locks the row of the product for the length of the transaction that sells it.
+/// Locks the row of the product for the duration of the transaction that sells it.
 pub(super) static ROW: Strategy = Strategy {
     name: "row",
     summary: "locks the product's row until its transaction commits (SELECT … FOR UPDATE)",
     ..OF_SESSION
 };
 
-/// Locks the whole table for the length of the transaction that sells.
+/// Locks the whole table for the duration of the transaction that sells.
 pub(super) static TABLE: Strategy = Strategy {
     name: "table",
     summary: "locks the whole table until its transaction commits (LOCK TABLE)",
@@ -36,7 +37,7 @@ pub(super) static TABLE: Strategy = Strategy {
     ..OF_SESSION
 };
 
-/// A lock of the session on a number that the program makes of a name, given back after the commit.
+/// A session lock on a number that the program derives from a name, released after the commit.
 pub(super) static ADVISORY: Strategy = Strategy {
     name: "advisory",
     summary: "a lock of the session on a number, given back after the commit (pg_advisory_lock)",
@@ -45,9 +46,9 @@ pub(super) static ADVISORY: Strategy = Strategy {
     ..OF_SESSION
 };
 
-/// Whoever can insert the row has the lock, and deletes the row at the end.
+/// The process that manages to insert a row holds the lock, and deletes the row at the end.
 ///
-/// What is wrong: the row outlives its holder. Nothing in it says until when it counts, and nobody else may delete it.
+/// What is wrong: the row outlives its holder. It does not say when it expires, and no other process may delete it.
 pub(super) static UNIQUE_INDEX: Strategy = Strategy {
     name: "unique-index",
     summary: "inserts a row under a unique index, deletes it at the end",
@@ -62,9 +63,9 @@ pub(super) static UNIQUE_INDEX: Strategy = Strategy {
     ..OF_SESSION
 };
 
-/// A row says who has the lock until when, by the database's clock, as ShedLock does it; rows are never deleted.
+/// A row says who holds the lock and until when, by the database's clock, as in ShedLock. Rows are never deleted.
 ///
-/// It keeps a second one out as long as it lasts, and no longer: its holder is not asked again, and the stock knows no fence.
+/// The lock excludes others until it expires, and no longer: its holder does not check again, and the stock checks no fence.
 pub(super) static LEASE: Strategy = Strategy {
     name: "lease",
     summary: "a row with an end by the database's clock, as ShedLock's; no keep-alive",
@@ -77,7 +78,7 @@ pub(super) static LEASE: Strategy = Strategy {
     ..OF_SESSION
 };
 
-/// What they have in common, and what `row` has.
+/// The fields that these strategies share, with the values of `row`.
 const OF_SESSION: Strategy = Strategy {
     name: "",
     group: Group::Database,
@@ -99,7 +100,7 @@ pub(super) enum LockKind {
     Row,
     /// A table, until the end of the transaction.
     Table,
-    /// A number, until it is given back or the session ends.
+    /// A number, until it is released or the session ends.
     Advisory,
 }
 

@@ -1,4 +1,4 @@
-//! Buys straight at the stock: no lock of the store's, only a way to use the stock's own commands.
+//! A buyer that uses only the commands of the stock, without a lock.
 
 use fencepost::BoxFuture;
 
@@ -6,10 +6,10 @@ use super::{Buyer, Failure, Opening, Order, Setup};
 use crate::protocol::Purchase;
 use crate::store::stock::Stock;
 
-/// One purchase, from reading the stock to having changed it.
+/// One purchase, from reading the stock to changing it.
 pub(crate) type Sell = fn(&mut dyn Stock, &Order) -> Result<Purchase, Failure>;
 
-/// Ready to buy in this way.
+/// Opens a buyer that sells this way.
 pub(crate) fn buyer(setup: Setup, sell: Sell) -> Opening<dyn Buyer> {
     Box::pin(async move {
         let stock = setup.ground.stock()?;

@@ -1,4 +1,4 @@
-//! Deliberately broken ways of buying. Each file says what is wrong and where it is seen.
+//! Exhibits: ways of buying that are broken on purpose. Each file says what is wrong and where it occurs in practice.
 
 pub mod blind_delete;
 pub mod decrement;

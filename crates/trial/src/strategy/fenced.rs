@@ -1,7 +1,7 @@
-//! `fenced`: `safe`, and the resource asks for the fence, on reads and on writes.
+//! `fenced`: the `safe` lock with a resource that checks the fence on every read and write.
 //!
-//! A holder that is late still believes in its lock; the stock does not. In a sale the check and the access are one
-//! transaction in the stock's own database, or one script on the stock's own server; in a lock trial the lab's number checks the fence.
+//! A late holder still believes in its lock, but the stock refuses it. In a sale the check and the access are one transaction
+//! in the stock's database, or one script on the stock's server. In a lock trial the lab's number checks the fence.
 
 use fencepost::BoxFuture;
 use fencepost::resource::Credential;
@@ -67,7 +67,7 @@ impl Fenced {
         let credential = guard.map(fencepost::Guard::credential);
         let credential = credential.ok_or_else(|| Failure::definite("granted, and not held"))?;
         let bought = read_work_write(&mut self.stock, order, credential).await;
-        // What was bought stays bought, whatever becomes of the lock: the lab judges by the stock.
+        // A purchase stays valid whatever happens to the lock. The lab judges by the stock.
         let _ = self.lock.release(held.hold, &mut Onwards).await;
         Ok(Purchase {
             contended: held.contended,

@@ -1,7 +1,7 @@
-//! Locks as people make them by hand, from the store's plain commands.
+//! Handmade locks, built from the plain commands of the store.
 //!
-//! A [`Recipe`] says which commands, in which order; the rest is common: a token for each hold, and asking again and again
-//! while waiting.
+//! A [`Recipe`] defines which commands to use, and in which order. Handmade locks share the rest: a token per hold, and polling
+//! while they wait.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ use super::{Buyer, Failure, Halt, Held, Locking, Opening, Setup};
 use crate::protocol::ReleaseWord;
 use crate::store::latch::Latches;
 
-/// While waiting, the lock is asked for every one to four milliseconds.
+/// The upper limit of a pause between two polls, in milliseconds. Pauses are random, from one millisecond.
 const POLL_MS: u64 = 4;
 
-/// How a hand-made lock is taken and given back. Each step is told to `Halt`.
+/// How a handmade lock is acquired and released. Each step is reported to `Halt`.
 pub(crate) struct Recipe {
-    /// Takes the key, or finds it taken.
+    /// Acquires the key. Returns `false` if it is taken.
     pub(crate) take: fn(&mut Latch<'_>, &mut dyn Halt) -> Result<bool, Failure>,
-    /// The work under the lock was carried out.
+    /// Called when the work under the lock is done.
     pub(crate) worked: fn(&mut Latch<'_>) -> Result<(), Failure>,
-    /// Gives the key back.
+    /// Releases the key.
     pub(crate) give_back: fn(&mut Latch<'_>, &mut dyn Halt) -> Result<ReleaseWord, Failure>,
 }
 
 impl Recipe {
-    /// Own token, TTL in the same step, and a release that compares and deletes in one step: what `safe` is made of on Redis.
+    /// A token, an expiry in the same step, and a release that compares and deletes in one step. `safe` uses it on Redis.
     pub(crate) const TOKEN: Self = Self {
         take: take_with_expiry,
         worked: |_| Ok(()),
@@ -40,14 +40,14 @@ impl Recipe {
 pub(crate) struct Latch<'a> {
     pub(crate) store: &'a mut dyn Latches,
     pub(crate) key: &'a str,
-    /// What tells this hold from others.
+    /// The token that identifies this hold.
     pub(crate) token: &'a str,
     pub(crate) ttl: Duration,
-    /// Whether the work under it was carried out.
+    /// Whether the work under it is done.
     pub(crate) worked: bool,
 }
 
-/// A lock made by a recipe.
+/// A lock that follows a recipe.
 pub(crate) struct HandMade {
     recipe: Recipe,
     latches: Box<dyn Latches>,
@@ -62,7 +62,7 @@ struct Hold {
     worked: bool,
 }
 
-/// Ready to buy with a lock of this recipe.
+/// Opens a buyer with a lock of this recipe.
 pub(crate) fn buyer(setup: Setup, recipe: Recipe) -> Opening<dyn Buyer> {
     Box::pin(async move {
         let lock = HandMade::open(&setup, recipe)?;
@@ -71,7 +71,7 @@ pub(crate) fn buyer(setup: Setup, recipe: Recipe) -> Opening<dyn Buyer> {
     })
 }
 
-/// Ready to lock by this recipe.
+/// Opens a lock of this recipe.
 pub(crate) fn lock(setup: Setup, recipe: Recipe) -> Opening<dyn Locking> {
     Box::pin(async move {
         let lock: Box<dyn Locking> = Box::new(HandMade::open(&setup, recipe)?);
@@ -85,7 +85,7 @@ impl HandMade {
         Ok(Self::over(setup.ground.latches()?, setup, recipe))
     }
 
-    /// A lock made of these records.
+    /// Creates a lock from these records.
     pub(crate) fn over(latches: Box<dyn Latches>, setup: &Setup, recipe: Recipe) -> Self {
         Self {
             recipe,
@@ -137,13 +137,13 @@ impl HandMade {
         Held {
             hold: self.last_hold,
             fence: None,
-            // It never asks how long.
+            // A handmade lock does not track its remaining time.
             valid_ms: None,
             contended,
         }
     }
 
-    /// The work may concern everything that is locked at the moment.
+    /// The work may concern everything that is currently locked.
     fn work_done(&mut self) -> Result<(), Failure> {
         for hold in self.holds.values_mut() {
             hold.worked = true;
@@ -199,14 +199,14 @@ impl Locking for HandMade {
     }
 }
 
-/// Deletes the key in the same step in which it looks whose it is.
+/// Deletes the key and checks its owner in one step.
 fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
     let deleted = latch.store.delete_if(latch.key, latch.token)?;
     halt.after(1, 1, "deletes the key if it is its own");
     Ok(released_if(deleted))
 }
 
-/// What a lock says that deletes its record only if it is its own.
+/// Returns the result of a release that deletes the record only if it owns it.
 pub(crate) fn released_if(deleted: bool) -> ReleaseWord {
     if deleted {
         ReleaseWord::Released
@@ -215,7 +215,7 @@ pub(crate) fn released_if(deleted: bool) -> ReleaseWord {
     }
 }
 
-/// Creates the key and its expiry in one step.
+/// Creates the key with its expiry in one step.
 pub(crate) fn take_with_expiry(
     latch: &mut Latch<'_>,
     halt: &mut dyn Halt,
@@ -228,7 +228,7 @@ pub(crate) fn take_with_expiry(
     Ok(taken)
 }
 
-/// Deletes the key without looking whose it is.
+/// Deletes the key without checking its owner.
 pub(crate) fn delete_blindly(
     latch: &mut Latch<'_>,
     halt: &mut dyn Halt,

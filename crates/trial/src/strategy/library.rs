@@ -1,4 +1,4 @@
-//! The library's lock as a strategy.
+//! The lock of the library as a strategy, with or without keep-alive.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::protocol::ReleaseWord;
 use crate::store::locks::Apart;
 use crate::store::{Ground, redis};
 
-/// How long a store that is not there is left alone.
+/// How long to wait before asking an unavailable store again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes locks with the library.
@@ -28,23 +28,23 @@ pub(super) struct Library {
     last_hold: u64,
 }
 
-/// What there is to know of the store besides that it is one.
+/// What the strategy needs to know about the store besides its backend.
 enum LibraryStore {
     File,
     Locks(Apart),
-    /// It counts the commands it sends.
+    /// A Redis server, whose backend counts the commands it sends.
     Server {
         server: Arc<Redis>,
         endpoint: String,
     },
-    /// So does it.
+    /// A Postgres table, whose backend also counts them.
     #[cfg(feature = "postgres")]
     Table(Arc<PostgresTable>),
 }
 
 impl LibraryStore {
-    /// What the lock of a key is called: on a server under the very key that hand-made locks use, so that the two exclude each other
-    /// and the lab sees either.
+    /// Returns the name of a key's lock. On a server it is the key that handmade locks use, so the two exclude each other and
+    /// the lab sees both.
     fn name(&self, key: &str) -> String {
         match self {
             Self::File => key.to_owned(),
@@ -59,7 +59,7 @@ impl LibraryStore {
 async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, LibraryStore), Failure> {
     match &setup.ground {
         Ground::Sqlite(path) => {
-            // A new file for every run: small fences are easier to read.
+            // Every run has a new file. Small fences are easier to read.
             let file = Sqlite::builder(path).first_epoch(1).open().await;
             Ok((
                 Arc::new(file.map_err(Failure::definite)?),
@@ -86,7 +86,7 @@ async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, LibraryStore), Failure
 }
 
 impl Library {
-    /// Connects to the store. Without keep-alive, the holder does not look at the clock either.
+    /// Connects to the store. Without keep-alive, the holder does not check the clock either.
     pub(super) async fn open(setup: &Setup, keep_alive: bool) -> Result<Self, Failure> {
         let (backend, place) = open(setup).await?;
         let locker = Locker::builder(backend)
@@ -102,7 +102,7 @@ impl Library {
         })
     }
 
-    /// The guard of a hold.
+    /// Returns the guard of a hold.
     pub(super) fn guard(&self, hold: u64) -> Option<&Guard> {
         self.holds.get(&hold)
     }
@@ -118,7 +118,7 @@ impl Library {
         let (guard, contended) = loop {
             let left = wait.saturating_sub(asked.elapsed());
             match self.ask(&key, left).await {
-                // Who waits asks again when the store was not there; who tries once does not.
+                // If the store was unavailable, a waiter asks again, but a single try does not.
                 Err(error) if error.kind() == ErrorKind::Unavailable && left > PAUSE => {
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -140,10 +140,10 @@ impl Library {
         Ok(Some(held))
     }
 
-    /// The lock, if it was to be had, and whether it was found taken at first.
+    /// Requests the lock. Returns its guard if it was granted, and whether the lock was taken at the first try.
     async fn ask(&self, key: &str, wait: Duration) -> fencepost::Result<(Option<Guard>, bool)> {
         let at_once = match self.locker.try_acquire(key).await {
-            // A crowd at the store: who has time for that waits.
+            // The store is crowded. A caller that has time waits.
             Err(error) if error.kind() == ErrorKind::Timeout && !wait.is_zero() => None,
             at_once => at_once?,
         };
@@ -157,7 +157,7 @@ impl Library {
 
     async fn wait(&self, key: &str, wait: Duration) -> fencepost::Result<Option<Guard>> {
         match self.locker.acquire_within(key, wait).await {
-            // The store said before that the lock is taken; for the same again there was not time enough.
+            // The store said before that the lock is taken. There was not enough time for the same answer again.
             Err(error) if error.kind() == ErrorKind::Timeout && wait < DEFAULT_STORE_TIMEOUT => {
                 Ok(None)
             }

@@ -1,4 +1,4 @@
-//! The list of all strategies.
+//! The list of all strategies, and lookups by name and by store.
 
 use super::{
     Strategy, atomic, constraint, database, exhibit, fenced, optimistic, queue, safe, watchdog,
@@ -33,21 +33,22 @@ pub static ALL: [&Strategy; 22] = [
     &queue::STRATEGY,
 ];
 
-/// The strategies that can be tried at this place, in the same order.
+/// Returns the strategies that can be tried on this store, in the same order.
 pub fn at(place: &TrialStore) -> impl Iterator<Item = &'static Strategy> + Clone {
     let stores = ALL.map(|strategy| (strategy, strategy.stores.include(place)));
     let there = stores.into_iter().filter(|(_, included)| *included);
     there.map(|(strategy, _)| strategy)
 }
 
-/// The strategy called `name`.
+/// Returns the strategy with this name.
 pub fn find(name: &str) -> Option<&'static Strategy> {
     ALL.into_iter().find(|strategy| strategy.name == name)
 }
 
-/// What the lock of a lock trial promises; `None` if the history is of no lock trial.
+/// Returns the claims of the lock in a lock trial; `None` if the history does not belong to a lock trial.
 ///
-/// How a lock of ours is made is taken from the list, because histories of earlier versions do not say.
+/// For a lock of ours, the fields about how it works come from the list, because histories of earlier versions do not contain
+/// them.
 pub fn claims_in(header: &Header) -> Option<Claims> {
     let claims = header.holds?.claims;
     Some(match find(&header.strategy) {

@@ -1,4 +1,4 @@
-//! Every lock strategy on every ground: what it keeps, and exactly where the flawed ones fail.
+//! Tests every lock strategy on every ground: what it guarantees, and exactly where the flawed ones fail.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use crate::store::tests::servers;
 use crate::store::{Ground, Look};
 
 const KEY: &str = "product_A";
-/// Long enough to do something within it, short enough to wait for its end.
+/// Long enough to do something within it, and short enough to wait for its end.
 const TTL: Duration = Duration::from_millis(700);
-/// What is renewed in time also on a busy machine.
+/// Long enough to be renewed in time even on a busy machine.
 const RENEWED: Duration = Duration::from_secs(2);
 const LONG: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Handle::current().block_on(future)
 }
 
-/// A process, as far as locks are concerned.
+/// One process that takes locks.
 struct Somebody(Box<dyn Locking>);
 
 impl Somebody {
@@ -53,7 +53,7 @@ impl Stage {
     }
 }
 
-/// Carries out `play` with each of these strategies, on every ground.
+/// Runs `play` with each of these strategies, on every ground.
 fn on_every_ground(names: &[&str], play: impl Fn(&Stage)) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -73,7 +73,7 @@ fn on_every_ground(names: &[&str], play: impl Fn(&Stage)) {
     }
 }
 
-/// Tells what was seen after each step.
+/// Calls the function after each step.
 struct Spy<F>(F);
 
 impl<F: FnMut(u32, u32) + Send> Halt for Spy<F> {
@@ -159,7 +159,7 @@ fn a_ttl_in_milliseconds_is_neither_rounded_nor_forgotten() {
         a.takes(Duration::ZERO).unwrap();
         assert!(stage.look().ttl_left.is_some_and(|left| left <= TTL));
         assert!(b.takes(PATIENCE).unwrap().contended);
-        // Redis counts whole milliseconds.
+        // Redis counts in whole milliseconds.
         let took = asked.elapsed() + Duration::from_millis(1);
         assert!(took >= TTL, "{}: {took:?}", stage.strategy.name);
     });
@@ -242,7 +242,7 @@ fn between_look_and_delete_the_key_can_become_anothers() {
         let handle = tokio::runtime::Handle::current();
         let mut spy = Spy(|step, of| {
             if (step, of) == (1, 2) {
-                // As if the process had been stopped here until its lease was over.
+                // Simulates a process that is stopped here until its lease is over.
                 others = std::thread::scope(|scope| {
                     let b = &mut b;
                     let handle = handle.clone();

@@ -1,11 +1,11 @@
-//! `optimistic`: reads the stock with its version, works, and writes only if the version is still the same; else again.
+//! `optimistic`: reads the stock with its version, works, and writes only if the version is unchanged; otherwise tries again.
 
 use super::direct;
 use super::{Failure, Group, Order, Remark, Stores, Strategy, busy, no_stock, sold};
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 
-/// Every lost try is another buyer's sale, so this many suffice for the largest race there is.
+/// Each failed try means that another buyer succeeded, so this is enough for the largest possible race.
 const TRIES: u32 = 1_000;
 
 pub(super) static STRATEGY: Strategy = Strategy {

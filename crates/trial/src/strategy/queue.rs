@@ -1,7 +1,8 @@
-//! `queue`: everybody puts a request in a queue, and one consumer serves them, oldest first.
+//! `queue`: buyers append requests to a queue, and one consumer serves them, oldest first.
 //!
-//! Whoever waits for its answer and finds the place free is the consumer for a while: it reads, works, writes, and answers
-//! in the same step as it writes. The place is a plain lock, given up well before its TTL.
+//! A buyer that waits for its answer and finds the consumer's place free becomes the consumer for a while: it reads, works,
+//! writes, and answers in the same step as the write. The place is a plain lock, which the consumer gives up well before its
+//! TTL.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +16,9 @@ use super::{
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::{Settled, Stock, Ticket};
 
-/// How often somebody who waits looks for its answer.
+/// How often a waiting buyer checks for its answer.
 const LOOK: Duration = Duration::from_millis(1);
-/// One consumer serves for at most this part of the TTL before it steps down.
+/// A consumer serves for at most this fraction of the TTL before it steps down.
 const SHARE_OF_TTL: u32 = 4;
 
 pub(super) static STRATEGY: Strategy = Strategy {
@@ -59,7 +60,7 @@ impl Queue {
         let asked = Instant::now();
         let quantity = i64::from(order.quantity);
         let ticket = self.stock.enqueue(&order.product, quantity)?;
-        // From here on somebody else may sell to it.
+        // From here on another process may serve this request.
         let answer = self.until_answered(order, ticket).await;
         let (answer, by_another) = answer.map_err(Failure::indefinite)?;
         let purchase = match answer.after {
@@ -73,7 +74,7 @@ impl Queue {
         })
     }
 
-    /// The answer, and whether somebody else was the consumer at some time meanwhile.
+    /// Returns the answer, and whether another process was the consumer at any time meanwhile.
     async fn until_answered(
         &mut self,
         order: &Order,
@@ -104,7 +105,7 @@ impl Queue {
         }
     }
 
-    /// Serves until nobody is left, or until it is time to step down.
+    /// Serves until the queue is empty, or until it is time to step down.
     fn serve(&mut self, order: &Order) -> Result<(), Failure> {
         let begun = Instant::now();
         while let Some(request) = self.stock.next_request(&order.product)? {

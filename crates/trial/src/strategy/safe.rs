@@ -1,9 +1,9 @@
-//! `safe`: a lock with an owner's token, a TTL set in the same step, and a release that checks the owner.
+//! `safe`: a lock with an owner token, a TTL set in the same step, and a release that checks the owner.
 //!
-//! The library's lock without its keep-alive, used as such locks usually are: nobody looks at the clock while working. Who
-//! works longer than the TTL is no longer protected, and does not know. On Redis it is made by hand, of the same parts:
-//! `SET NX PX` and a script that compares and deletes; there, who waits asks again and again. Where `retry` wants to know what
-//! a line would cost instead, the library's lock takes its place, on the same key.
+//! This is the library's lock without its keep-alive, used as such locks usually are: the holder does not check the clock while
+//! it works. A holder that works longer than the TTL is no longer protected, and does not know it. On Redis it is handmade from
+//! the same parts: `SET NX PX` and a script that compares and deletes. There, waiters poll. When `retry` measures the cost of a
+//! line, the library's lock takes its place, on the same key.
 
 use fencepost::BoxFuture;
 
@@ -45,7 +45,7 @@ async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
     Ok(Box::new(Library::open(&setup, false).await?))
 }
 
-/// Asks again and again, or waits in line, as it is told.
+/// Polls or waits in line, as requested.
 struct OnRedis {
     asking: Customer<HandMade>,
     in_line: Customer<Library>,

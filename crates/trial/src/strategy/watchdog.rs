@@ -1,5 +1,4 @@
-//! `watchdog`: the library's lock as it is meant to be used: kept alive while its holder lives, and a holder that learns of
-//! the loss.
+//! `watchdog`: the library's lock as it is meant to be used, with keep-alive and a holder that learns of the loss of its lock.
 
 use super::customer::Customer;
 use super::library::Library;

@@ -1,4 +1,4 @@
-//! The part of a subject that holds locks.
+//! The part of a subject that handles requests about holds.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -8,7 +8,7 @@ use super::say;
 use crate::protocol::{Action, Claims, Reply, Request};
 use crate::strategy::{Failure, Halt, Locking};
 
-/// Where a subject stops when the lab wants it to.
+/// Stops the subject where the lab wants it to.
 pub(super) struct Pause<'a> {
     pub(super) output: &'a mut (dyn Write + Send),
     pub(super) stop: fn(),
@@ -23,7 +23,7 @@ struct Step<'a, 'b> {
 
 impl Halt for Step<'_, '_> {
     fn after(&mut self, step: u32, of: u32, what: &str) {
-        // After its last step a request is done: there is nothing in between to stop at.
+        // After its last step a request is done, so there is nothing to stop.
         if self.after != Some(step) || step >= of {
             return;
         }
@@ -33,13 +33,13 @@ impl Halt for Step<'_, '_> {
             of,
             what: what.into(),
         };
-        // The lab is gone when it cannot be told, and then this process is about to be as well.
+        // If the reply cannot be written, the lab is gone, and this process will exit soon as well.
         let _ = say(self.pause.output, &reached);
         (self.pause.stop)();
     }
 }
 
-/// Somebody who holds locks, and what its holds are worth.
+/// Holds locks with a strategy, and knows which holds are lost.
 pub(super) struct Holder {
     locking: Box<dyn Locking>,
     fences: HashMap<u64, Option<String>>,
@@ -53,12 +53,12 @@ impl Holder {
         }
     }
 
-    /// What its lock promises; by default what is known of it.
+    /// Returns the claims of its lock; by default `known`.
     pub(super) fn claims(&self, known: Claims) -> Claims {
         self.locking.claims(known)
     }
 
-    /// Answers a request that is about holds.
+    /// Answers a request about holds.
     pub(super) async fn answer(
         &mut self,
         request: Request,
@@ -80,7 +80,7 @@ impl Holder {
                 let answer = self.acquire(op, &key, wait, &mut halt).await;
                 for hold in self.locking.forfeited() {
                     self.fences.remove(&hold);
-                    // Who cannot be told is gone.
+                    // If the message cannot be written, the lab is gone.
                     let _ = say(halt.pause.output, &Reply::Lost { hold });
                 }
                 answer

@@ -1,4 +1,4 @@
-//! The subject's side: a buyer that goes on as it was told when the lock is taken.
+//! A buyer that retries with the requested pauses when the lock is taken, and reports the cost.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use fencepost::random::SeededRandom;
 use crate::protocol::{Effort, Outcome, Purchase, Retry};
 use crate::strategy::{Buyer, Failure, Order};
 
-/// Buys, tries again while the lock is taken, and tells what it cost.
+/// Buys, retries while the lock is taken, and reports the cost.
 ///
 /// # Cancel safety
-/// As [`Buyer::purchase`].
+/// Same as for [`Buyer::purchase`].
 pub(crate) async fn buy(
     buyer: &mut dyn Buyer,
     order: &Order,
@@ -60,7 +60,7 @@ pub(crate) async fn buy(
     }
 }
 
-/// One request that waits its turn; when the lock was met taken, another one had found that out before.
+/// Makes one request that waits in line. If the lock was contended, a first try had already found it taken.
 async fn in_line(buyer: &mut dyn Buyer, order: &Order) -> Result<Purchase, Failure> {
     let asked = Instant::now();
     let before = buyer.lock_commands(order);
@@ -75,7 +75,7 @@ async fn in_line(buyer: &mut dyn Buyer, order: &Order) -> Result<Purchase, Failu
     })
 }
 
-/// What the lock has cost the store: as counted by whoever sent it, or else the requests that were made.
+/// Returns the number of commands that the lock sent to the store, or the number of requests if commands are not counted.
 fn lock_ops(before: Option<u64>, after: Option<u64>, requests: u32) -> u32 {
     let Some((before, after)) = before.zip(after) else {
         return requests;
@@ -83,7 +83,7 @@ fn lock_ops(before: Option<u64>, after: Option<u64>, requests: u32) -> u32 {
     u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX)
 }
 
-/// Held from the request that brought the lock until now, at most: the way to the store and back is in it.
+/// Assumes that the lock was held from its request until now. This includes round trips, so the actual hold may be shorter.
 fn effort(retries: u32, lock_ops: u32, held_from: Option<Instant>) -> Effort {
     Effort {
         retries,
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::protocol::Pauses;
 
-    /// Finds the lock taken so many times.
+    /// Finds the lock taken a given number of times.
     struct Unlucky {
         refusals: u32,
         tries: u32,

@@ -1,8 +1,8 @@
-//! Colour with meaning, and glyphs for every terminal.
+//! Colours by meaning, and glyphs with ASCII replacements.
 
 use super::wrap::is_unit;
 
-/// What a piece of text is. A word or glyph always says the same as its colour.
+/// The meaning of a piece of text. A word or glyph always says the same as the colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Something broke.
@@ -11,34 +11,34 @@ pub enum Role {
     Stuck,
     /// Something held.
     Good,
-    /// Nothing is certain, or not as expected.
+    /// Something is uncertain, or not as expected.
     Unsure,
     /// Labels, headings, units.
     Label,
-    /// What can be pasted.
+    /// A command to paste.
     Command,
 }
 
-/// How to write on this screen.
+/// The capabilities of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ink {
-    /// Whether colours are shown.
+    /// Whether to use colours.
     pub colour: bool,
-    /// Whether only ASCII can be shown.
+    /// Whether to use only ASCII.
     pub ascii: bool,
     /// The width in columns.
     pub columns: usize,
 }
 
 impl Ink {
-    /// As in a pipe: no colour, 100 columns.
+    /// The settings for a pipe: no colour, 100 columns.
     pub const PLAIN: Self = Self {
         colour: false,
         ascii: false,
         columns: 100,
     };
 
-    /// The text in the colour of its role.
+    /// Returns the text in the colour of its role.
     pub fn paint(self, role: Role, text: impl std::fmt::Display) -> String {
         if !self.colour {
             return text.to_string();
@@ -54,7 +54,7 @@ impl Ink {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// A line with a label in a field of ten, two columns from the margin.
+    /// Formats a line with a label in a field of ten columns, indented by two.
     pub fn labelled(self, label: &str, text: &str) -> String {
         format!(
             "  {}{text}\n",
@@ -62,14 +62,14 @@ impl Ink {
         )
     }
 
-    /// The same for a sentence, which goes on below its beginning when the screen is too narrow for it.
+    /// Formats a labelled sentence, which continues below its beginning if the screen is too narrow.
     pub fn sentence(self, label: &str, text: &str) -> String {
         let mut lines = self.fold(text, 12).into_iter();
         let first = self.labelled(label, &lines.next().unwrap_or_default());
         lines.fold(first, |text, line| text + &self.labelled("", &line))
     }
 
-    /// The words on as many lines as it takes beside a margin.
+    /// Breaks the text into lines that fit beside a margin.
     pub fn fold(self, text: &str, margin: usize) -> Vec<String> {
         let width = self.columns.saturating_sub(margin).max(20);
         let mut lines: Vec<String> = Vec::new();
@@ -85,7 +85,7 @@ impl Ink {
         lines
     }
 
-    /// The text in glyphs this screen has.
+    /// Replaces glyphs that the screen does not have.
     pub fn glyphs(self, text: &str) -> String {
         if !self.ascii {
             return text.to_owned();
@@ -116,7 +116,7 @@ impl Ink {
     }
 }
 
-/// The words; a number and its unit are one.
+/// Splits the text into words. A number and its unit count as one word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -1,6 +1,6 @@
-//! Numbers as people read them: `1,524.1`, `−9`, `nine updates`.
+//! Formats numbers for people: `1,524.1`, `−9`, `nine updates`.
 
-/// A count: commas from 1,000, a true minus sign.
+/// Formats a count with thousands separators and a true minus sign.
 pub fn count(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
@@ -16,18 +16,18 @@ pub fn count(number: i64) -> String {
     text
 }
 
-/// One decimal, commas from 1,000; for figures that are never negative.
+/// Formats a nonnegative number with one decimal and thousands separators.
 pub fn decimal(number: f64) -> String {
     let tenths = (number * 10.0).round().max(0.0) as i64;
     format!("{}.{}", count(tenths / 10), tenths % 10)
 }
 
-/// Milliseconds, from nanoseconds.
+/// Formats nanoseconds as milliseconds.
 pub fn ms(ns: u64) -> String {
     decimal(ns as f64 / 1e6)
 }
 
-/// A duration as number and unit: milliseconds below 10 s, then seconds, then minutes.
+/// Formats a duration as number and unit: milliseconds below 10 s, then seconds, then minutes.
 pub fn duration(ns: u64) -> (String, &'static str) {
     let seconds = ns as f64 / 1e9;
     match seconds {
@@ -37,7 +37,7 @@ pub fn duration(ns: u64) -> (String, &'static str) {
     }
 }
 
-/// A fence among others: what long ones have in common at their beginning is left out.
+/// Shortens a fence by the prefix that long fences have in common.
 pub fn shorten(fence: &str, among: &[&str]) -> String {
     const KEPT: usize = 3;
     let digits = |fence: &str| fence.split('.').next().unwrap_or_default().len();
@@ -56,7 +56,7 @@ pub fn shorten(fence: &str, among: &[&str]) -> String {
     }
 }
 
-/// A count with its noun: `1 order`, `2 orders`.
+/// Formats a count with its noun: `1 order`, `2 orders`.
 pub fn plural(number: usize, one: &str, many: &str) -> String {
     format!(
         "{} {}",
@@ -65,12 +65,12 @@ pub fn plural(number: usize, one: &str, many: &str) -> String {
     )
 }
 
-/// A count with its noun, small ones in words: `nine updates`.
+/// Formats a count with its noun, with small numbers in words: `nine updates`.
 pub fn in_words(number: i64, one: &str, many: &str) -> String {
     format!("{} {}", word(number), if number == 1 { one } else { many })
 }
 
-/// Small counts in words, others in digits.
+/// Formats small counts in words, others in digits.
 pub fn word(number: i64) -> String {
     const WORDS: [&str; 13] = [
         "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",

@@ -1,13 +1,13 @@
-//! Lines that are wider than the screen go on below, broken between words. A terminal would break them in the middle of one.
+//! Wraps lines that are wider than the screen between words, where a terminal would break them in the middle of a word.
 
-/// Where the text of a labelled line begins.
+/// The column at which the text of a labelled line begins.
 const LABELLED: usize = 12;
-/// A second field that begins later is no beginning of a column.
+/// A second field that starts further right does not start a column.
 const SECOND_FIELD: usize = 24;
-/// What is pasted begins so. The terminal breaks it where it must: then it can be copied as one line.
+/// How a command to paste starts. Commands are not wrapped; the terminal breaks them, so they can be copied as one line.
 const COMMAND: &str = "fencepost ";
 
-/// The text, with every line that is too wide for `columns` on as many lines as it takes. Colours take no room.
+/// Wraps every line that is wider than `columns`. Colour codes take no room.
 pub fn wrapped(text: &str, columns: usize) -> String {
     let mut wrapped = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -33,7 +33,8 @@ fn wrap(line: &str, columns: usize, wrapped: &mut String) {
     wrapped.push_str(&rest);
 }
 
-/// Where it goes on: below its second field, as in a line with a label; a little to the right of its beginning where there is none.
+/// Returns the indentation of continuation lines: below the second field, as in a labelled line, or slightly to the right of
+/// the start if there is no second field.
 fn indent(line: &str) -> usize {
     let plain: Vec<char> = visible(line).map(|(_, letter)| letter).collect();
     let margin = plain.iter().take_while(|letter| **letter == ' ').count();
@@ -49,11 +50,11 @@ fn indent(line: &str) -> usize {
     }
 }
 
-/// Where a line that is too wide is best broken: at the last gap between words, right of the indent, that still fits. `None`: the
-/// line fits, or has no gap.
+/// Returns the best place to break a line that is too wide: the last gap between words, right of the indentation, that still
+/// fits. `None` if the line fits or has no gap.
 fn last_gap(line: &str, indent: usize, columns: usize) -> Option<usize> {
     let command = line.find(COMMAND).unwrap_or(line.len());
-    // Behind it there may be a remark.
+    // A remark may follow the command.
     let command_end = line[command..].find("   ").map(|end| command + end);
     let can_part = |at: usize| at <= command || command_end.is_some_and(|end| at >= end);
     let mut gap = None;
@@ -69,19 +70,19 @@ fn last_gap(line: &str, indent: usize, columns: usize) -> Option<usize> {
     None
 }
 
-/// Whether this gap lies between a number and its unit.
+/// Returns whether this gap lies between a number and its unit.
 fn is_inside(line: &str, at: usize) -> bool {
     let before = line[..at].ends_with(|letter: char| letter.is_ascii_digit());
     let next = line[at + 1..].split([' ', ',', '.', ';', '\x1b']).next();
     before && next.is_some_and(is_unit)
 }
 
-/// What stands behind a number and is not parted from it.
+/// Returns whether this word is a unit, which is not separated from its number.
 pub(super) fn is_unit(word: &str) -> bool {
     ["ms", "s", "µs", "us", "min", "%", "×", "x"].contains(&word)
 }
 
-/// The letters that take room, and where each stands.
+/// Returns the visible characters with their positions.
 fn visible(line: &str) -> impl Iterator<Item = (usize, char)> {
     let mut in_colour = false;
     line.char_indices().filter(move |(_, letter)| {

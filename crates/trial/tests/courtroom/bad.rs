@@ -1,4 +1,4 @@
-//! Known to be bad: what each is put through, and what has to come of it.
+//! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
     Crash, Deadlock, ShortStock, Sorted, StaleRelease, TtlEdge,
@@ -11,7 +11,7 @@ use crate::part::*;
 use crate::session::Ordeal::{self, Holds, Lasting, Oversell};
 use crate::{rates, runs};
 
-/// What has to come of it.
+/// The required outcome.
 #[derive(Debug, Clone, Copy)]
 enum Due {
     /// This verdict, with evidence.
@@ -20,7 +20,7 @@ enum Due {
     Report(&'static [&'static str]),
     /// No trial at all, and these words.
     NoTrial(&'static [&'static str]),
-    /// Anything but an accusation.
+    /// Any outcome other than an accusation.
     NoAlarm,
 }
 
@@ -30,6 +30,7 @@ const BROKEN: Due = Conviction(Outcome::Broken);
 const STUCK: Due = Conviction(Outcome::Stuck);
 const DEATH: &[&str] = &["ended with 4", "out of coffee"];
 const NO_MESSAGE: &[&str] = &["no message", r"'Segmentation\u{1b}[2J fault'"];
+const INVALID_INIT: &[&str] = &["invalid message", r"'Segmentation\u{1b}[2J fault'"];
 
 const CASES: &[(Stranger, Ordeal, Due)] = &[
     (NONE, Oversell, BROKEN),
@@ -61,7 +62,7 @@ const CASES: &[(Stranger, Ordeal, Due)] = &[
     (DIES_AT_WORK, Holds(Sorted), Report(DEATH)),
     (DIES_AT_INIT, Oversell, NoTrial(DEATH)),
     (GARBAGE, Holds(TtlEdge), Report(NO_MESSAGE)),
-    (GARBAGE_AT_INIT, Holds(Crash), NoTrial(NO_MESSAGE)),
+    (GARBAGE_AT_INIT, Holds(Crash), NoTrial(INVALID_INIT)),
     (
         CHATTY,
         Holds(TtlEdge),
@@ -80,7 +81,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn judge(stranger: Stranger, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
-    // Each of these takes all of the lab's patience.
+    // Each of these takes as long as the lab's timeout.
     let runs = if stranger == BUFFERED { 1 } else { runs() };
     let wrong: Vec<String> = (0..runs)
         .filter_map(|seed| {
@@ -105,7 +106,7 @@ fn judge(stranger: Stranger, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
     }
 }
 
-/// What is wrong with the outcome.
+/// Returns what is wrong with the outcome.
 fn complaint(tried: &Result<Verdict, Stopped>, due: Due) -> Option<String> {
     let is_right = match (tried, due) {
         (Ok(verdict), Conviction(outcome)) => {

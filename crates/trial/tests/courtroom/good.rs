@@ -1,4 +1,4 @@
-//! Known to be good: each is acquitted of everything it promises to withstand.
+//! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
     Crash, Deadlock, ShortStock, Sorted, StaleRelease, TtlEdge,
@@ -11,7 +11,7 @@ use crate::part::{HONEST, HONEST_FENCED, Part};
 use crate::session::Ordeal::{self, Holds, Oversell};
 use crate::{rates, runs};
 
-/// What a lease alone withstands.
+/// The trials that a lease alone withstands.
 const BY_LEASE: &[Ordeal] = &[
     Oversell,
     Holds(Crash),
@@ -22,7 +22,7 @@ const BY_LEASE: &[Ordeal] = &[
 const BY_RENEWAL: &[Ordeal] = &[Holds(TtlEdge)];
 const BY_FENCES: &[Ordeal] = &[Holds(TtlEdge), Holds(Deadlock)];
 
-/// A run that shows nothing, on a machine that was too busy, is repeated up to so often.
+/// A run that shows nothing, because the machine was too busy, is repeated up to this many times.
 const REPEATS: u64 = 5;
 
 fn cases() -> Vec<(Part, Ordeal)> {

@@ -1,36 +1,36 @@
-//! A lock written from scratch on the run's SQLite file: a row per lock, and what can be wrong with it.
+//! A lock written from scratch on the run's SQLite file, one row per lock, with optional flaws.
 //!
-//! It takes nothing from the library but the clock, and keeps its rows where the lab can see them.
+//! It uses nothing from the library but the clock, and keeps its rows where the lab can see them.
 
 use std::time::Duration;
 
 use fencepost::clock::{BootClock, Clock};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-/// What is wrong with a lock.
+/// The flaw of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// Everybody is let in.
+    /// Every process gets the lock.
     NoLock,
     /// A release deletes whatever is there.
     BlindDelete,
-    /// Grants last for ever.
+    /// Grants never expire.
     NoExpiry,
-    /// A grant that has ended is not replaced by the next: everybody after it is let in.
+    /// A grant that has expired is not replaced by the next, so every later process gets the lock.
     TwiceAfterExpiry,
-    /// A release does nothing, and grants last for ever.
+    /// A release does nothing, and grants never expire.
     ForgetsToRelease,
     /// Every grant has the same fence.
     FenceConstant,
     /// Every fence is lower than the one before.
     FenceRegressing,
-    /// Fences are words: nobody can tell which is the later one.
+    /// Fences are words, which have no order.
     FenceOfWords,
     /// There is no fence.
     NoFence,
 }
 
-/// A lock, as one process sees it.
+/// The lock from the point of view of one process.
 pub(crate) struct Latch {
     connection: Connection,
     ttl: Duration,
@@ -90,7 +90,7 @@ impl Latch {
         })
     }
 
-    /// Gives it back; whether it was still there.
+    /// Releases the lock. Returns whether the grant was still there.
     pub(crate) fn give_back(&mut self, grant: &Grant) -> bool {
         let sql = match self.flaw {
             Some(Flaw::NoLock | Flaw::ForgetsToRelease) => return true,
@@ -120,7 +120,7 @@ impl Latch {
     }
 }
 
-/// When the grant that is there ends: `Some(None)` is never.
+/// Returns when the current grant expires; `Some(None)` means never.
 fn end_of(transaction: &Transaction<'_>, key: &str) -> Option<Option<i64>> {
     let sql = "SELECT expires_ns FROM latch WHERE key = ?1";
     let end = transaction.query_row(sql, [key], |row| row.get(0));

@@ -1,8 +1,7 @@
-//! The harness on trial: it has to convict locks that are known to be bad, to report subjects that are known to misbehave, and to
-//! acquit locks that are known to be good.
+//! Tests of the lab itself: it must convict known bad locks, report misbehaving subjects, and acquit known good locks.
 //!
-//! This program is also every subject it starts: a part in the environment makes it play that instead of judging. The rates are
-//! printed at the end; `FENCEPOST_SOAK=1` makes the loops long.
+//! This program is also every subject that it starts: a part in the environment makes it play that part instead of judging. The
+//! rates are printed at the end; `FENCEPOST_SOAK=1` makes the loops long.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -21,7 +20,7 @@ fn main() {
         return part.play();
     }
     let mut arguments = Arguments::from_args();
-    // Most of the time they wait for a lease to end.
+    // Most of the time the trials wait for a lease to end.
     arguments.test_threads = arguments.test_threads.or(Some(6));
     let trials: Vec<Trial> = bad::trials().into_iter().chain(good::trials()).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -29,7 +28,7 @@ fn main() {
     conclusion.exit();
 }
 
-/// How often each case is tried.
+/// Returns how often each case is tried.
 fn runs() -> u64 {
     if fencepost_rig::is_soak() { 50 } else { 3 }
 }

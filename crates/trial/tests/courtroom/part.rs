@@ -1,4 +1,4 @@
-//! The parts that this program plays as a subject.
+//! The parts that the courtroom program plays as a subject.
 
 use std::io;
 use std::process::Command;
@@ -12,16 +12,16 @@ use crate::player::{self, Manners};
 
 const PART: &str = "FENCEPOST_COURTROOM_PART";
 
-/// Whom a process plays.
+/// The part of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Part {
     /// A lock of the library, as the program itself plays it.
     Library(&'static str),
-    /// Somebody with a lock of its own.
+    /// An external lock.
     Stranger(Stranger),
 }
 
-/// Somebody with a lock of its own: what is wrong with the lock, how its process behaves, what it promises.
+/// An external lock: the flaw of the lock, the behaviour of its process, and its claims.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stranger {
     pub(crate) name: &'static str,
@@ -120,7 +120,7 @@ const STRANGERS: [Stranger; 22] = [
     BUFFERED,
 ];
 
-/// The part that the environment gives to this process, if any.
+/// Returns the part that the environment assigns to this process, if any.
 pub(crate) fn of_this_process() -> Option<Part> {
     let name = std::env::var(PART).ok()?;
     let stranger = STRANGERS.iter().find(|stranger| stranger.name == name);
@@ -136,7 +136,7 @@ impl Part {
         }
     }
 
-    /// Speaks the protocol until there is nothing more to say.
+    /// Plays the part: answers the lab until the input ends.
     pub(crate) fn play(self) {
         match self {
             Self::Stranger(stranger) => player::play(stranger),
@@ -147,14 +147,14 @@ impl Part {
         }
     }
 
-    /// Starts this program in this part.
+    /// Returns a command that starts this program in this part.
     pub(crate) fn command(self) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.env(PART, self.name());
         command
     }
 
-    /// What the lab takes to be on trial. A stranger counts as a lock with no more than its promises.
+    /// Returns the strategy on trial. An external lock counts as a lock with no more than its claims.
     pub(crate) fn strategy(self) -> &'static Strategy {
         let safe = strategy::find("safe").unwrap();
         match self {

@@ -1,4 +1,4 @@
-//! A subject that speaks the protocol with a lock of its own, well-mannered or not.
+//! A subject that answers the protocol with its own lock and may misbehave.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufWriter, Write, stdin, stdout};
@@ -9,34 +9,34 @@ use fencepost_trial::protocol::{Outcome, Purchase, ReleaseWord, Reply, Request};
 use crate::latch::{Grant, Latch, now_ns};
 use crate::part::Stranger;
 
-/// How a process behaves, whatever its lock is worth.
+/// The behaviour of a process, independent of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manners {
-    /// As it should.
+    /// Correct behaviour.
     Good,
-    /// The first one hears of its grant only when the lease is over, and works nevertheless.
+    /// The first process learns of its grant only when the lease is over, and works nevertheless.
     LateAndBlind,
-    /// The same, but it looks at the clock and does not work.
+    /// The same, but it checks the clock and does not work.
     LateAndAware,
     /// It dies when it is asked for a step.
     DiesAtStep,
-    /// It dies while it holds the lock and is asked for nothing.
+    /// It dies while it holds the lock and has no request.
     DiesAtWork,
     /// It dies before it is ready.
     DiesAtInit,
-    /// It answers a step with what is no message.
+    /// It answers a step with a line that is not a message.
     Garbage,
-    /// It answers `init` so.
+    /// It answers `init` with a line that is not a message.
     GarbageAtInit,
-    /// It prints a word of its own after each answer.
+    /// It prints an extra line after each answer.
     Chatty,
     /// It never flushes its output.
     Buffered,
 }
 
-/// The process that misbehaves where one is enough.
+/// The process that misbehaves if one is enough.
 const FIRST: &str = "A";
-/// How often a waiter tries.
+/// The pause between two tries of a waiter.
 const PAUSE: Duration = Duration::from_millis(2);
 
 struct Player {
@@ -156,7 +156,7 @@ impl Player {
         }
     }
 
-    /// Takes the lock; under which number, and whether it was taken at first.
+    /// Acquires the lock. Returns the number of the hold, and whether the lock was taken at first.
     fn take(&mut self, key: &str, wait_ms: u64) -> Option<(u64, bool)> {
         let deadline = Instant::now() + Duration::from_millis(wait_ms);
         self.last_hold += 1;

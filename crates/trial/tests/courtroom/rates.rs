@@ -1,8 +1,8 @@
-//! How often the harness was right.
+//! Counts how often the lab was right.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// So many of so many.
+/// A count of successes among a total.
 pub(crate) struct Rate {
     right: AtomicU64,
     all: AtomicU64,
@@ -26,13 +26,13 @@ impl Rate {
     }
 }
 
-/// Bad locks that were convicted every time, by lock.
+/// Bad locks that were convicted every time, per lock.
 pub(crate) static CONVICTED: Rate = Rate::new();
-/// The same, by run.
+/// The same, per run.
 pub(crate) static CONVICTIONS: Rate = Rate::new();
 /// Subjects whose misbehaviour was reported every time.
 pub(crate) static REPORTED: Rate = Rate::new();
-/// Runs of good locks, and of those that did no harm, that ended in an accusation.
+/// Runs of good or harmless locks that ended in an accusation.
 pub(crate) static FALSE_ALARMS: Rate = Rate::new();
 /// Runs of good locks that were acquitted.
 pub(crate) static ACQUITTALS: Rate = Rate::new();

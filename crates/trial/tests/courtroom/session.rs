@@ -1,4 +1,4 @@
-//! One trial of one subject, from its start to the verdict.
+//! Runs one trial of one subject, from its start to the verdict.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use fencepost_trial::verdict::Verdict;
 
 use crate::part::Part;
 
-/// Leases are short, and yet long beside the time that a busy machine may take to run a process.
+/// Leases are short, but long compared with the delays of a busy machine.
 const TTL_MS: u64 = 500;
-/// Long enough for a process to start, short enough to wait for one that says nothing.
+/// Long enough for a process to start, and short enough to wait for one that never answers.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a subject is put through.
+/// The trial that a subject undergoes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ordeal {
-    /// Processes buy at once.
+    /// Many processes buy at once.
     Oversell,
     /// A lock trial.
     Holds(Scenario),
-    /// The same, with so long a lease.
+    /// A lock trial with this TTL.
     Lasting(Scenario, u64),
 }
 
@@ -35,7 +35,7 @@ impl Ordeal {
         }
     }
 
-    /// Tries the subject. `is_impatient`: it is expected to say nothing.
+    /// Tries the subject. `is_impatient` means that it is expected never to answer.
     pub(crate) fn try_subject(
         self,
         part: Part,

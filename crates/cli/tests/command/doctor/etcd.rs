@@ -1,4 +1,4 @@
-//! The doctor at the bed of etcd.
+//! Tests of `doctor` on etcd.
 
 use std::net::TcpListener;
 
@@ -8,7 +8,7 @@ use super::Seen;
 use crate::interrupt::until;
 use crate::run;
 
-/// What is the matter beside the version, which on some systems has a bug of its own.
+/// Returns the problems other than the version, which on some systems has a bug of its own.
 fn troubles(seen: &Seen) -> Vec<String> {
     let all = seen.troubles().into_iter();
     all.filter(|found| found != "caution version").collect()
@@ -43,7 +43,7 @@ fn a_cluster_with_nothing_the_matter_is_fine() {
             .unwrap()
             .contains("found 0 leases")
     );
-    // One of three is named: what is gone with it lives on.
+    // The address names one of three servers. The cluster survives the loss of that one.
     let seen = Seen::at(&cluster.members()[0].url());
     assert_eq!(troubles(&seen), ["caution address"]);
     seen.says("the address names 1 of 3 members");
@@ -62,7 +62,7 @@ fn one_member_less_is_a_caution_and_two_are_the_end() {
     assert_eq!(seen.finding("members")["figures"]["answering"], 2);
     cluster.member((gone + 1) % 3).crash();
     let last = cluster.members()[(gone + 2) % 3].url();
-    // The last one notices after an election timeout.
+    // The last server notices after an election timeout.
     until("it knows no leader", || {
         run(&format!("doctor --store {last}"))
             .stdout

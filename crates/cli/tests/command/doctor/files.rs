@@ -1,10 +1,10 @@
-//! Files instead of servers.
+//! Tests of `doctor` on SQLite files.
 
 use std::os::unix::fs::PermissionsExt;
 
 use super::{Seen, fencepost, finish};
 
-/// A folder that lies on a disk, if the build does.
+/// Returns a folder on a disk, if the build is on one.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }

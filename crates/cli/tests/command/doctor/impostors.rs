@@ -1,4 +1,5 @@
-//! Those who are not there, are not Redis, are several, are too old, or do not know what time it is.
+//! Tests of `doctor` on addresses where nothing answers, and on servers that are not Redis, are several, are too old, or have a
+//! wrong clock.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +13,7 @@ use super::{PATIENCE, Patient, Seen};
 use crate::interrupt::send;
 use crate::{fencepost, finish, run};
 
-/// Serves each connection with `serve`, on a thread of its own.
+/// Serves each connection with `serve`, on a separate thread.
 fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -90,7 +91,7 @@ fn a_server_that_stopped() {
     refused(&patient.server.url(), &told);
 }
 
-/// A wait for an answer that is interrupted so is no answer either.
+/// A wait for an answer that is interrupted this way is not an answer either.
 #[test]
 fn who_examines_may_be_stopped_and_continued() {
     let Some(patient) = Patient::admit() else {
@@ -133,7 +134,7 @@ fn several_servers_behind_one_address() {
     assert_eq!(seen.finding("proxy")["figures"]["servers"], 2);
 }
 
-/// The words of the next command.
+/// Returns the words of the next command.
 fn command(stream: &mut impl BufRead) -> Option<Vec<String>> {
     let line = |stream: &mut dyn BufRead| {
         let mut line = String::new();
@@ -150,7 +151,7 @@ fn command(stream: &mut impl BufRead) -> Option<Vec<String>> {
     (0..words).map(|_| word()).collect()
 }
 
-/// Speaks as Redis 5 does, with a clock that is set an hour ahead while it is asked.
+/// Behaves like Redis 5, with a clock that is set an hour ahead while it is asked.
 fn an_old_server() -> SocketAddr {
     let asked = AtomicU32::new(0);
     listen(move |stream| {

@@ -1,4 +1,4 @@
-//! The doctor at the bed of Postgres.
+//! Tests of `doctor` on Postgres.
 
 use std::net::TcpListener;
 
@@ -18,7 +18,7 @@ fn table(server: &Postgres) -> String {
     format!("{}?table=shedlock", server.url())
 }
 
-/// With the tables that the library asks for, as a user of its own whom limits apply to.
+/// Starts a server with the tables that the library needs. Returns the address of an ordinary user, to whom limits apply.
 fn with_tables() -> (Postgres, String) {
     let server = Postgres::start().unwrap();
     let refused = run(&format!("exec --name x --store {} -- true", table(&server)));
@@ -71,7 +71,7 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     assert_eq!(tell(&server, "select count(*) from shedlock"), "0");
 }
 
-/// Whoever uses the address makes the table. The doctor only looks.
+/// A program that uses the address creates the table. The doctor only inspects.
 #[test]
 fn a_table_that_is_to_be_made_is_not_made_by_the_doctor() {
     let server = Postgres::start().unwrap();

@@ -1,4 +1,4 @@
-//! The doctor at the bed of several Redis servers.
+//! Tests of `doctor` on the servers of a Redlock.
 
 use super::{Patient, Seen};
 use crate::run;
@@ -71,7 +71,7 @@ fn three_servers_with_nothing_the_matter_are_fine() {
         seen.ran.stdout
     );
     seen.says("a restarted server does not vote for 30.0 s");
-    // What one has by itself is told with its name.
+    // A problem of one server is reported with the name of that server.
     patients[1].tell("CONFIG SET maxmemory 100mb");
     patients[1].tell("CONFIG SET maxmemory-policy allkeys-lru");
     let seen = Seen::at(&format!("{}?restart_delay=30s", url(&patients)));

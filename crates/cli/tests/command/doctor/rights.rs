@@ -1,4 +1,4 @@
-//! Users who may not do everything.
+//! Tests of `doctor` as a Redis user with limited rights.
 
 use super::Patient;
 
@@ -85,7 +85,7 @@ fn keys_and_channels_of_others_only_are_told() {
     seen.says("user shop may not use keys that begin with fp:");
     let seen = patient.seen_by("~fp:* ~shop:* &fp:* +@all");
     assert_eq!(seen.troubles(), [] as [&str; 0]);
-    // The user that docs/doctor.md proposes.
+    // The user that docs/doctor.md suggests.
     let proposed = "~fp:* ~lock:* &fp:* +@all -@admin -@dangerous +client|kill +info";
     let seen = patient.seen_by(proposed);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The doctor at the bed of ZooKeeper.
+//! Tests of `doctor` on ZooKeeper.
 
 use std::net::TcpListener;
 
@@ -93,7 +93,7 @@ fn one_server_alone_which_tells_more() {
 #[test]
 fn nodes_that_others_own() {
     let server = Zookeeper::start().unwrap();
-    // What is made by a user belongs to that user alone.
+    // Nodes that a user creates are private to that user.
     let owner = format!("zk://shop:hunter2@{}/shop", server.address());
     // The server removes the node when nothing is below it any more.
     let held = format!("exec --name x --store {owner} -- sleep 600");

@@ -1,4 +1,4 @@
-//! What happens to the instances: kills, a lock store that goes away, and a pause at the worst moment.
+//! The faults of the chaos test: kills, a lock store that disappears, and a pause at the worst moment.
 
 use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering;
@@ -11,18 +11,18 @@ use serde_json::Value;
 use super::{LATE, TTL, Town, name};
 use crate::stage::{Service, Stage, until};
 
-/// What can happen, and to whom.
+/// The faults, and the instances that they affect.
 pub(super) struct Stormy<'a> {
     pub(super) stage: &'a Stage,
     pub(super) flags: [String; 2],
     pub(super) redis: Redis,
-    /// Between the second instance and the database.
+    /// The connection between the second instance and the database.
     pub(super) line: Proxy,
     pub(super) instances: [Service; 2],
 }
 
 impl Stormy<'_> {
-    /// Each kind once, with both instances killed; `calm` between two.
+    /// Causes each kind of fault once, and kills both instances, with a pause of `calm` in between.
     pub(super) fn round(&mut self, town: &Town, calm: Duration) {
         std::thread::sleep(calm);
         self.kill(0, town);
@@ -47,8 +47,8 @@ impl Stormy<'_> {
         self.redis.restart().unwrap();
     }
 
-    /// Stops the second instance beyond its lease, with an order that has its lock and has not reached the database. Meanwhile another buys
-    /// the same.
+    /// Stops the second instance for longer than its lease, with an order that has its lock but has not reached the database.
+    /// Meanwhile another customer buys the same product.
     fn pause_before_the_database(&self, town: &Town) {
         let one = &self.instances[1];
         until("both sell again", || town.visit(0) && town.visit(1));
@@ -78,7 +78,7 @@ impl Stormy<'_> {
             .fetch_add(refused_now - refused, Ordering::Relaxed);
     }
 
-    /// A program that holds the lock of the late product.
+    /// Starts a program that holds the lock of the late product.
     fn hold_late(&self) -> Child {
         let (store, lock) = (self.redis.url(), late_lock_name());
         let command = format!("exec -q --store {store} --name {lock} -- sh -c");
@@ -99,7 +99,7 @@ fn late_lock_name() -> String {
     format!("lock:product:{}", name(LATE))
 }
 
-/// What this instance knows of the lock of the late product.
+/// Returns what this instance knows about the lock of the late product.
 fn late_lock(one: &Service) -> Option<Value> {
     let locks = one.client.get("/v1/locks").json();
     let mut locks = locks["locks"].as_array()?.iter();
@@ -107,7 +107,8 @@ fn late_lock(one: &Service) -> Option<Value> {
     found.cloned()
 }
 
-/// Locks of this instance that ended while they were held, and what the database refused because of that.
+/// Returns how many locks of this instance ended while they were held, and how many writes the database refused because of
+/// that.
 fn losses(service: &Service) -> (u64, u64) {
     let metrics = service.client.get("/metrics").body;
     let sum = |is_meant: &dyn Fn(&str) -> bool| {

@@ -1,4 +1,4 @@
-//! Every property of a lock with what speaks for the finding.
+//! The table of all properties of a lock, each with its finding and the grounds for it.
 
 use super::Findings;
 use crate::check::{Checked, Finding};
@@ -7,7 +7,7 @@ use crate::holds::facts::Mark;
 use crate::text::numbers::{count, ms};
 
 impl Findings<'_> {
-    /// Every property with its finding.
+    /// Returns every property with its finding.
     pub fn list(&self) -> Vec<Checked> {
         vec![
             self.exclusion_at_resource(),

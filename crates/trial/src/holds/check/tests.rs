@@ -1,4 +1,4 @@
-//! Every check against histories written by hand: violated, held, undecided.
+//! Tests each check of a lock trial with handwritten histories in which it is violated, held or undecided.
 
 use super::*;
 use crate::check::Finding;
@@ -22,7 +22,7 @@ fn edge() -> Tale {
     Tale::of(Scenario::TtlEdge)
 }
 
-/// A reads, B reads, writes and lets go in between, A writes.
+/// A reads; B reads, writes and releases; then A writes.
 fn overrun() -> Tale {
     edge()
         .granted("A", KEY, 0.0, 1.0, 1)
@@ -35,7 +35,7 @@ fn overrun() -> Tale {
         .releases("A", 3001.0, 1, ReleaseWord::AlreadyLost)
 }
 
-/// One after the other.
+/// A and B hold the lock one after the other.
 fn in_turn() -> Tale {
     edge()
         .granted("A", KEY, 0.0, 1.0, 1)
@@ -155,7 +155,7 @@ fn a_holder_that_fell_silent_is_believed_only_up_to_its_last_step() {
 
 #[test]
 fn a_grant_that_is_told_after_its_lease_is_not_within_a_lease() {
-    // B asked before A, may have had the lock for a TTL, and tells of it only when A has it.
+    // B asked before A, may have had the lock for a TTL, and reports the grant only when A has the lock.
     let tale = |told: f64| {
         edge()
             .asks("B", KEY, 0.0, 0)
@@ -229,7 +229,7 @@ fn fences_must_grow_where_the_order_is_certain() {
             .fenced("B", KEY, 5.0, second);
         assert_eq!(finding(&pair, "fence_issued"), expected, "{first} {second}");
     }
-    // Both asked before either was granted: their order is anybody's guess.
+    // Both asked before either was granted, so their order is unknown.
     let guess = edge()
         .asks("A", KEY, 0.0, 100)
         .asks("B", KEY, 0.5, 100)
@@ -340,7 +340,7 @@ fn nobody_can_buy_after_a_purchase_that_failed() {
     }
 }
 
-/// Each holds one lock and waits for the other's.
+/// Each process holds one lock and waits for the other's.
 fn embrace() -> Tale {
     Tale::of(Scenario::Deadlock)
         .granted("A", KEY, 0.0, 1.0, 1)
@@ -400,7 +400,7 @@ fn a_cycle_of_three_is_found_once() {
         .asks("A", "b", 2.0, 10_000)
         .asks("B", "c", 3.0, 10_000)
         .asks("C", "a", 4.0, 10_000);
-    // The lab still records: everybody holds on.
+    // The lab is still recording, and both processes still hold their locks.
     let tale = tale.looks(50.0, true, None);
     let cycles = tale.facts().cycles();
     assert_eq!(cycles.len(), 1);

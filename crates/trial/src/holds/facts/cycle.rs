@@ -1,22 +1,22 @@
-//! Wait cycles: everybody in it waits for a lock that the next one holds.
+//! Wait cycles, in which every process waits for a lock that the next process holds.
 
 use super::{Facts, Hold, Mark, Wait};
 
 /// A wait cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cycle {
-    /// Who waits for whom: everybody for the next, the last for the first.
+    /// The processes in the cycle. Each waits for the next, and the last waits for the first.
     pub who: Vec<String>,
     /// The request that closed it.
     pub since: Mark,
-    /// The first answer that ended it; `None`: nobody in it got an answer.
+    /// The first answer that ended it; `None` if no process in the cycle got an answer.
     pub until: Option<Mark>,
-    /// How long it lasted for certain.
+    /// How long it certainly lasted.
     pub lasted_ns: u64,
 }
 
 impl Facts {
-    /// Every wait cycle, in the order in which they closed.
+    /// Returns every wait cycle, in the order in which they closed.
     pub fn cycles(&self) -> Vec<Cycle> {
         let closing = self.waits.iter().filter(|wait| wait.wait_ms > 0);
         closing
@@ -32,7 +32,8 @@ impl Facts {
                 break;
             }
             let next = self.wait_of(&holder.who, last.asked)?;
-            // Round and round without coming back to the one who closed it: that is a cycle of others, found with them.
+            // The path does not lead back to the process that closed it. It leads into another cycle, which is found
+            // separately.
             if path.iter().any(|wait| wait.op == next.op) {
                 return None;
             }
@@ -49,7 +50,7 @@ impl Facts {
         })
     }
 
-    /// Who else held the lock that this one waits for, at that moment.
+    /// Returns the hold of another process on the lock that this wait is for, at that moment.
     fn holder_at(&self, wait: &Wait, at: Mark) -> Option<&Hold> {
         let holds = |held: &&Hold| {
             held.key == wait.key
@@ -60,7 +61,7 @@ impl Facts {
         self.holds.iter().rev().find(holds)
     }
 
-    /// What this process waits for at that moment.
+    /// Returns what this process was waiting for at that moment.
     fn wait_of(&self, who: &str, at: Mark) -> Option<&Wait> {
         let waits = |wait: &&Wait| {
             wait.who == who

@@ -1,14 +1,14 @@
-//! What the facts of a lock trial consist of.
+//! The records that the facts of a lock trial are made of: holds, waits, operations, purchases and looks at the store.
 
 use crate::history::Event;
 use crate::protocol::{Action, Outcome, ReleaseWord};
 
-/// An event: its number and its stamp.
+/// A reference to an event: its number and its timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     /// The number in the history.
     pub event: u64,
-    /// When.
+    /// Its timestamp.
     pub at_ns: u64,
 }
 
@@ -24,88 +24,89 @@ impl From<&Event> for Mark {
 /// A hold that was granted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hold {
-    /// Whose.
+    /// The process that holds it.
     pub who: String,
-    /// Of which lock.
+    /// The name of the lock.
     pub key: String,
-    /// What its process calls it.
+    /// The identifier that the process uses for it.
     pub hold: u64,
     /// Its fence.
     pub fence: Option<String>,
-    /// When it was asked for.
+    /// When the lock was requested.
     pub asked: Mark,
-    /// When the grant was read.
+    /// When the lab read the grant.
     pub granted: Mark,
-    /// When its lease was over, by the lab's reckoning.
+    /// When its lease was over, according to the lab's clock.
     pub lease_over: Option<Mark>,
     /// When its release was sent.
     pub release: Option<Mark>,
-    /// What the lock said about the release.
+    /// When the release was answered, and with what result.
     pub released: Option<(Mark, ReleaseWord)>,
     /// When its process was killed.
     pub killed: Option<Mark>,
-    /// When its process said that it knew the lock to be lost.
+    /// When its process reported that the lock is lost.
     pub learnt: Option<Mark>,
-    /// When its process failed to answer; nobody knows what it has believed since its last answer.
+    /// When its process failed to answer. What it has believed since its last answer is unknown.
     pub silent: Option<Mark>,
-    /// The end of what is certain: until then its process certainly believed to hold the lock.
+    /// Until when its process certainly believed that it held the lock.
     pub believed_until_ns: u64,
 }
 
 impl Hold {
-    /// Whether its process has neither given it back nor died.
+    /// Returns whether its process has neither released it nor died.
     pub fn is_open(&self) -> bool {
         self.release.is_none() && self.killed.is_none()
     }
 
-    /// Until when nobody has said that it is over: longer than is certain where its process says so late, or fails.
+    /// Returns until when nothing indicated that the hold was over. This is later than the certain belief if its process
+    /// reports the loss late, or fails.
     pub fn unquestioned_until_ns(&self) -> u64 {
         let doubts = [self.release, self.killed, self.learnt, self.silent];
         let first = doubts.into_iter().flatten().map(|mark| mark.at_ns).min();
         first.unwrap_or(u64::MAX)
     }
 
-    /// Whether its lease was over then, by the lab's reckoning.
+    /// Returns whether its lease was over at that time, according to the lab's clock.
     pub fn was_over_at(&self, at_ns: u64) -> bool {
         self.lease_over.is_some_and(|over| over.at_ns <= at_ns)
     }
 }
 
-/// One wait for a lock, or one try.
+/// One wait for a lock, or one single try.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
-    /// Who waited.
+    /// The process that waited.
     pub who: String,
-    /// For which lock.
+    /// The name of the lock.
     pub key: String,
     /// The number of the request.
     pub op: u64,
-    /// How long at most.
+    /// The longest time that it may wait.
     pub wait_ms: u64,
-    /// Since when.
+    /// When it asked.
     pub asked: Mark,
-    /// What came of it.
+    /// The answer, if there was one.
     pub answer: Option<(Mark, WaitEnd)>,
 }
 
-/// What came of a wait.
+/// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitEnd {
-    /// The lock.
+    /// The lock was granted.
     Granted,
-    /// Nothing, for certain.
+    /// The lock was certainly not granted.
     Refused,
-    /// Nobody knows, or its process stopped on the way.
+    /// The result is unknown, or the process stopped on the way.
     Unknown,
 }
 
 impl Wait {
-    /// Whether it came to nothing, for certain.
+    /// Returns when the wait was refused, if it certainly was.
     pub fn refused(&self) -> Option<Mark> {
         self.ended(WaitEnd::Refused)
     }
 
-    /// Whether it was granted.
+    /// Returns when the wait was granted, if it was.
     pub fn granted(&self) -> Option<Mark> {
         self.ended(WaitEnd::Granted)
     }
@@ -117,51 +118,51 @@ impl Wait {
     }
 }
 
-/// One operation on the number.
+/// One operation on the shared number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Op {
-    /// Its place in the serial log.
+    /// Its position in the serial log.
     pub serial: u64,
-    /// The event.
+    /// The event that recorded it.
     pub mark: Mark,
-    /// By whom.
+    /// The process that made it.
     pub who: String,
-    /// Under which of its holds.
+    /// The hold it was made under.
     pub hold: u64,
-    /// Read or write.
+    /// Whether it is a read or a write.
     pub action: Action,
-    /// The value read or written.
+    /// The value that was read or written.
     pub value: i64,
-    /// The fence it came with.
+    /// The fence it carried.
     pub fence: Option<String>,
-    /// The highest fence the number had seen before.
+    /// The highest fence that the number had seen before.
     pub highest: Option<String>,
-    /// Refused because of its fence.
+    /// Whether the number refused it because of its fence.
     pub refused: bool,
 }
 
-/// A purchase in a trial of the sale kind.
+/// A purchase in a lock trial that sells something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buy {
-    /// Whose.
+    /// The process that bought.
     pub who: String,
-    /// When it was asked for.
+    /// When the lab asked it to buy.
     pub asked: Mark,
-    /// What came of it.
+    /// The answer, if there was one.
     pub answer: Option<(Mark, Outcome)>,
 }
 
-/// What the lab saw in the store.
+/// What the lab saw when it inspected a lock in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// When.
+    /// The event that recorded it.
     pub mark: Mark,
-    /// Which lock.
+    /// The name of the lock.
     pub key: String,
-    /// Whether there is a record of it.
+    /// Whether the store has a record of the lock.
     pub taken: bool,
-    /// How long the record lasts by itself; `None` if it does not expire.
+    /// How long until the record expires; `None` if it does not expire.
     pub ttl_left_ms: Option<f64>,
-    /// On which server, where the lab looked at one.
+    /// The server, if the lab inspected a particular one.
     pub server: Option<String>,
 }

@@ -1,22 +1,22 @@
-//! When the lease of a grant begins to run.
+//! When the lease of a grant starts to run, derived from the lock's claims.
 
 use crate::protocol::Claims;
 
-/// When a lease begins to run.
+/// When a lease starts to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lease {
-    /// With the grant.
+    /// At the grant.
     FromGrant,
     /// Only once the work is done.
     FromWrite,
-    /// Again and again, as long as the process runs.
+    /// At every renewal, as long as the process runs.
     Renewed,
-    /// There is none.
+    /// Never: the lock has no lease.
     Never,
 }
 
 impl Lease {
-    /// Of a lock that promises this.
+    /// Returns when the lease of a lock with these claims starts.
     pub(super) fn of(claims: Claims) -> Self {
         if claims.expires_after_work {
             Self::FromWrite

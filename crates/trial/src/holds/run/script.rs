@@ -1,4 +1,4 @@
-//! What every process of a lock trial is asked to do, act by act.
+//! The scripts of lock trials: the sequence of acts for each process in each scenario.
 
 use std::time::Duration;
 
@@ -6,64 +6,64 @@ use crate::holds::{FIRST, SECOND, Scenario, Trial};
 use crate::protocol::{Action, Claims};
 use crate::store::redis::IDLE_CONNECTION;
 
-/// The processes, by their index.
+/// The names of the processes, by index.
 pub const NAMES: [&str; 3] = ["A", "B", "C"];
 const A: usize = 0;
 const B: usize = 1;
 const C: usize = 2;
 
-/// How long everybody works where the length is not the question.
+/// How long each process works in scenarios that do not depend on it.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long the holder works before it is killed, at most.
+/// How long, at most, the holder works before it is killed.
 const BEFORE_KILL: Duration = Duration::from_millis(300);
-/// How long two who may both be inside wait for each other.
+/// How long two processes that may both hold the lock wait for each other.
 const MEETING: Duration = Duration::from_secs(2);
-/// Waits end somewhat after three TTLs, so that three TTLs have passed for certain.
+/// How much longer than three TTLs a wait lasts, so that three TTLs have certainly passed.
 const MARGIN: Duration = Duration::from_millis(20);
 
-/// A database looks for deadlocks only after a while (Postgres: a second, unless told otherwise).
+/// A database checks for deadlocks only after a while (Postgres: one second by default).
 const UNTIL_DETECTED: Duration = Duration::from_secs(5);
 
-/// One thing to do.
+/// One act of a script.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Act {
-    /// Take the lock, waiting for it; whoever does not get it is done.
+    /// Acquires the lock, waiting for it. If the process does not get the lock, its script ends.
     Acquire { key: &'static str, wait: Duration },
-    /// The same at once, stopping between the lock's own steps where it has several.
+    /// Acquires the lock without waiting, and stops between the lock's own steps if it has several.
     AcquireStepwise { key: &'static str },
-    /// Take the lock, stopping after its first step on the way to waiting.
+    /// Acquires the lock, and stops after its first step on the way to waiting.
     AcquirePaused { key: &'static str, wait: Duration },
-    /// Try once. Whoever gets the lock is done with its script; whoever does not goes on.
+    /// Tries once. If the process gets the lock, its script ends; otherwise it continues.
     Try { key: &'static str },
-    /// A step on the number, under the hold of this lock.
+    /// Takes a step on the number, under the hold of this lock.
     Step { key: &'static str, action: Action },
-    /// Do nothing for a while.
+    /// Does nothing for a while.
     Work(Duration),
-    /// Give the lock back.
+    /// Releases the lock.
     Release { key: &'static str },
-    /// The same, stopping between the lock's own steps.
+    /// Releases the lock, and stops between the lock's own steps.
     ReleaseStepwise { key: &'static str },
     /// The lab kills the process.
     Kill,
     /// The lab stops the process.
     Stop,
-    /// The lab continues it, and waits for what it still has to answer.
+    /// The lab continues the process, and waits for its outstanding answer.
     Continue,
-    /// Buy one unit; whoever gets an answer other than "busy" is done.
+    /// Buys one unit. The script ends with any answer other than "busy".
     Buy { wait: Duration },
-    /// The lab puts units in.
+    /// The lab adds units to the stock.
     Restock(i64),
     /// The lab does this to the servers.
     Turn(Turn),
-    /// Wait until another process has done so many acts, or all of its own.
+    /// Waits until another process has done this many acts, or all of its acts.
     After(usize, usize),
-    /// The same, but no longer than so.
+    /// Does the same as `After`, but no longer than this duration.
     Meet(usize, usize, Duration),
-    /// Wait until another process has done all it was to do.
+    /// Waits until another process has done all of its acts.
     AfterAll(usize),
 }
 
-/// What happens to the servers of a trial that has its own.
+/// What happens to the servers of a trial that has servers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     CutOff,
@@ -81,7 +81,7 @@ const fn write(key: &'static str) -> Act {
     Act::Step { key, action }
 }
 
-/// The scripts of a trial, one for each process, of a lock that promises this.
+/// Returns the scripts of a trial, one per process, for a lock with these claims.
 pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     match trial.scenario {
         Scenario::Crash if claims.ends_with_holder() => crash_of_session(trial),
@@ -96,13 +96,13 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     }
 }
 
-/// After so long without the lock, nobody will ever have it.
+/// Returns the time after which a lock that nobody could take counts as stuck for ever.
 fn for_ever(trial: &Trial) -> Duration {
     3 * trial.ttl() + MARGIN
 }
 
 fn crash(trial: &Trial) -> Vec<Vec<Act>> {
-    // Well within the lease, or the kill would show nothing.
+    // The kill must happen well within the lease; otherwise it shows nothing.
     let work = BEFORE_KILL.min(trial.ttl() / 3);
     let key = FIRST;
     let wait = for_ever(trial);
@@ -121,7 +121,8 @@ fn crash(trial: &Trial) -> Vec<Vec<Act>> {
     ]
 }
 
-/// A lock that is free the moment its holder is gone keeps nobody out afterwards: that it did is shown before.
+/// Such a lock is free as soon as its holder is gone, so it cannot be seen to exclude B after the kill. The script shows that
+/// before.
 fn crash_of_session(trial: &Trial) -> Vec<Vec<Act>> {
     let work = BEFORE_KILL.min(trial.ttl() / 3);
     let key = FIRST;
@@ -178,10 +179,10 @@ fn deadlock(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
             Act::After(other, 1),
             Act::Work(PAUSE),
             Act::Acquire { key: theirs, wait },
-            // The number asks for the fence of one of the two locks, or it could not compare them.
+            // The number checks the fence of only one of the two locks; it could not compare fences of different locks.
             read(FIRST),
             Act::Work(PAUSE),
-            // Whether both are let in is the question; if so, they meet.
+            // The question is whether both are let in. If so, they meet here.
             Act::Meet(other, 5, trial.ttl() / 2),
             write(FIRST),
             Act::Release { key: theirs },
@@ -221,7 +222,7 @@ fn stale_release(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         wait: Duration::ZERO,
     };
     let mut paused = vec![at_once, read, write];
-    // What has no lease is not had by anybody else while its holder is paused: nobody waits for that.
+    // Without a lease, nobody else gets the lock while its holder is paused, so the script does not wait for that.
     let others = if claims.untimed { B_ASKS } else { B_READS };
     let beyond = [
         Act::Work(trial.ttl() + MARGIN),
@@ -257,9 +258,9 @@ fn stale_release(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     ]
 }
 
-/// B has come to ask, in the trial of a late release.
+/// In the trial of a late release: the act at which B asks for the lock.
 const B_ASKS: usize = 1;
-/// B has the lock there, and has begun to work.
+/// In the trial of a late release: the act at which B has the lock and starts to work.
 const B_READS: usize = 3;
 
 fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
@@ -275,10 +276,10 @@ fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
     ]
 }
 
-/// A holds the lock while the store fails and comes back; B, who was kept out before, asks again.
+/// A holds the lock while the store fails and comes back. B, which was refused before, asks again.
 ///
-/// A works until B has written, and a little longer, so that a lock that hears of the loss has the time to say so, and one that only renews
-/// has not; where B is kept out, until it has waited for a while.
+/// A works until B has written, and a little longer. That is enough time for a lock that is notified of the loss to report it,
+/// but not for one that only renews. If B is refused, A works until B has waited for a while.
 fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
     let (key, hearing) = (FIRST, trial.ttl() / 5);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
@@ -309,7 +310,7 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
             read,
             Act::Work(PAUSE),
             write,
-            // So that both still hold it when the second of them has written, for everybody to see.
+            // Both processes still hold the lock when the second one has written, so that the overlap is visible.
             Act::Meet(A, 7, meeting),
             Act::Work(PAUSE),
             release,
@@ -317,7 +318,7 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
     ]
 }
 
-/// A gives the lock back while B is on its way to waiting for it.
+/// A releases the lock while B is about to wait for it.
 fn lost_wakeup(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let (key, wait) = (FIRST, for_ever(trial) + PAUSE + MARGIN);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
@@ -328,7 +329,7 @@ fn lost_wakeup(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let mut first = vec![at_once, read];
     let (last, waiting) = if claims.looks_before_wait {
         (
-            // Not before B has looked: what A writes would stand in the picture anywhere between what B does.
+            // A must not act before B has looked. Otherwise A's write could appear anywhere among B's steps in the picture.
             vec![Act::After(B, 2), write, release],
             vec![
                 Act::AcquirePaused { key, wait },

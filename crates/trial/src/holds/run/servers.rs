@@ -1,8 +1,8 @@
-//! Private servers that a trial makes fail: what stands between "the store is there" and "the store is there again".
+//! Private servers that a trial makes fail, from the first cut to the moment at which clients are served again.
 //!
-//! A trial has three turns for them: one is cut off, one is killed, and clients are served again. What that means is the affair of
-//! each store: a replica takes over without the last writes, a server comes back empty, or a majority elects a new leader and nothing is lost.
-//! Every turn returns only once its effect was seen.
+//! A trial has three turns for its servers: one is cut off, one is killed, and clients are served again. Each store decides
+//! what that means: a replica takes over without the last writes, a server comes back empty, or a majority elects a new leader
+//! and nothing is lost. Every turn returns only after its effect was observed.
 
 use std::time::Instant;
 
@@ -22,34 +22,34 @@ use etcd::Members;
 use redis::{Pair, Single};
 use redlock::Three;
 
-/// Something that a turn did, and when.
+/// Something that the lab observed during a turn, and when.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) at: Instant,
     pub(super) what: What,
 }
 
-/// The servers of one trial; gone with it.
+/// The servers of one trial. They are stopped when this value is dropped.
 pub(super) trait Servers {
-    /// Where the processes find the store, before and after.
+    /// Returns the store as the processes reach it, before and after the failure.
     fn store(&self) -> TrialStore;
 
-    /// From here on a server hears nothing of what the others write. By default nothing happens.
+    /// Cuts a server off from what the others write. Does nothing by default.
     fn cut_off(&mut self) -> Result<Vec<Seen>, Failure> {
         Ok(Vec::new())
     }
 
-    /// Kills the server that has the lock on `key`.
+    /// Kills the server that has the watched lock.
     fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure>;
 
-    /// Clients are served again at the same address.
+    /// Makes clients reach a server at the same address again.
     fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure>;
 }
 
-/// The lock that the lab looks at, server by server.
+/// The lock that the lab inspects on each server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Watched<'a> {
-    /// Where the processes believe it to be.
+    /// The place where the processes expect the lock.
     pub(super) ground: &'a Ground,
     pub(super) key: &'a str,
     /// Whether the lab knows where this lock keeps its records.
@@ -57,7 +57,7 @@ pub(super) struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Looks at the lock on one server; nothing where the lab would not know it.
+    /// Inspects the lock on one server. Returns `None` if the lab does not know where the lock keeps its records.
     fn on(&self, server: &str, url: &str) -> Result<Option<Seen>, Failure> {
         let look = match (self.ground, self.is_known) {
             (Ground::Redis(endpoint), true) => {
@@ -79,7 +79,7 @@ impl Watched<'_> {
     }
 }
 
-/// Starts the servers that this trial makes fail; none for the trials that leave the store alone.
+/// Starts the servers that this trial makes fail. Returns `None` for trials that leave the store alone.
 pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> {
     let store = &trial.store;
     Ok(match trial.scenario {

@@ -1,8 +1,8 @@
-//! The processes on stage: who does what now, who waits for whom, and what the lab writes down.
+//! The stage of a lock trial: the loop that starts acts, receives answers, sends signals and records events.
 //!
-//! One thread. A request is stamped before it is written and a reply after it was read; a step is carried out on the number
-//! the moment its reply is read; a signal is written down once its effect was seen, and stamped so that nobody is taken to believe, or
-//! to be paused, for longer than it was.
+//! It runs on one thread. A request is timestamped before it is written, and a reply after it was read. A step is executed on
+//! the number as soon as its reply is read. A signal is recorded once its effect was observed, with a timestamp that never
+//! overestimates how long a process believed in its lock or was paused.
 
 use std::fs::File;
 use std::process::Command;
@@ -31,10 +31,10 @@ mod diary;
 use actor::{Actor, Doing, Held, PendingRequest};
 use diary::Diary;
 
-/// Stands for a request where a process failed without having been asked anything: real ones count from one.
+/// The request number for a process that fails without having been asked anything. Real requests count from one.
 const NOTHING_ASKED: u64 = 0;
 
-/// Runs the trial from the first process to the last look at the store.
+/// Runs the trial, from the start of the first process to the last look at the store.
 pub(super) fn run(
     trial: &Trial,
     subject: &dyn Fn() -> Command,
@@ -42,7 +42,7 @@ pub(super) fn run(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
-    // Before the ground, so that it is still there when the ground is left as it was found.
+    // The servers come before the ground, so that they still run when the ground is cleared.
     let servers = servers::start(trial)?;
     let store = servers.as_ref().map(|servers| servers.store());
     let site = Swept::prepare(store.as_ref().unwrap_or(&trial.store))?;
@@ -53,17 +53,17 @@ pub(super) fn run(
     let subjects = match gather(trial, &site.ground, subject, watch, interrupt) {
         Ok(subjects) => subjects,
         Err(stopped) => {
-            // So that the file says at least what was to be tried.
+            // The file should at least say what was to be tried.
             let _ = Recorder::start(trial.header(), file);
             return Err(stopped);
         }
     };
-    // A lock is judged against what its processes promise, whatever is known of it here.
+    // A lock is judged by the claims that its processes make, whatever the list says about it.
     let claims = subjects.claims();
     let header = trial.header_with(claims);
     let recorder = Recorder::start(header, file).map_err(|error| Stopped::History {
         error,
-        progress: "nobody was asked anything yet".into(),
+        progress: "no process was asked anything yet".into(),
         events: 0,
     })?;
     let mut stage = Stage {
@@ -109,7 +109,7 @@ fn gather(
     Processes::gather(names, subject, &init, patience, interrupt, &mut starting)
 }
 
-/// What the locks protect.
+/// Returns the resource that the locks protect.
 fn resource(trial: &Trial) -> Resource {
     match trial.scenario {
         Scenario::ShortStock => Resource::Stock,
@@ -120,7 +120,7 @@ fn resource(trial: &Trial) -> Resource {
 struct Stage<'a> {
     trial: &'a Trial,
     ground: &'a Ground,
-    /// Where units are bought.
+    /// The stock for purchases.
     stock: Option<Box<dyn Stock>>,
     servers: Option<Box<dyn Servers>>,
     subjects: Processes,
@@ -135,7 +135,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Follows the scripts until nobody has anything to do.
+    /// Follows the scripts until every process has finished.
     fn play(&mut self) -> Result<(), Stopped> {
         if self.trial.scenario == Scenario::ShortStock {
             self.set_stock(0)?;
@@ -151,14 +151,14 @@ impl Stage<'_> {
             let pause = self.next_alarm().saturating_duration_since(Instant::now());
             match self.subjects.feed.next(pause.min(LOOK_UP)) {
                 Ok(heard) => self.hear(&heard)?,
-                // Nothing that was said before is still unread.
+                // Everything that was said before this moment has been read.
                 Err(_) => self.diary.settle(Instant::now())?,
             }
             self.time_passes()?;
         }
     }
 
-    /// The next moment at which something happens by itself.
+    /// Returns the next time at which something happens without an answer.
     fn next_alarm(&self) -> Instant {
         let now = Instant::now();
         let alarms = self.actors.iter().filter_map(|actor| match actor.doing {
@@ -192,7 +192,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Takes in what a process said.
+    /// Handles a line from a process.
     fn hear(&mut self, heard: &Heard) -> Result<(), Stopped> {
         self.diary.settle(heard.at)?;
         let index = heard.child;
@@ -223,7 +223,7 @@ impl Stage<'_> {
                 let message = format!("no message ({error}): {}", quote(line));
                 self.fail(index, asked.op, heard.at, false, message)
             }
-            // It has nothing more to say, or will be asked nothing more.
+            // The process is dead, or it will not be asked anything more.
             (_, None) if !self.actors[index].alive || self.actors[index].is_finished() => Ok(()),
             (Ok(_), None) => {
                 let message = format!("an answer to nothing: {}", quote(line));
@@ -236,7 +236,7 @@ impl Stage<'_> {
         }
     }
 
-    /// The process has closed its output: it is gone, or will not answer any more.
+    /// The process has closed its output: it has exited, or will not answer any more.
     fn closed(&mut self, index: usize, at: Instant) -> Result<(), Stopped> {
         if !std::mem::replace(&mut self.actors[index].alive, false) {
             return Ok(());
@@ -249,7 +249,7 @@ impl Stage<'_> {
         };
         match asked {
             Some(asked) => self.fail(index, asked.op, at, false, end),
-            // Who has nothing to do and holds nothing may go.
+            // A process that has finished and holds nothing may exit.
             None if self.actors[index].is_finished() && self.actors[index].holds.is_empty() => {
                 Ok(())
             }
@@ -257,7 +257,7 @@ impl Stage<'_> {
         }
     }
 
-    /// What was asked came to nothing, and nobody knows more; the process is asked nothing else.
+    /// Records that a request failed with an unknown result. The process is not asked anything else.
     fn fail(
         &mut self,
         index: usize,
@@ -307,10 +307,10 @@ impl Stage<'_> {
         })
     }
 
-    /// Whether a lock that nobody could have is still on record: the lab looks for itself.
+    /// Inspects the store itself, to see whether a lock that nobody could take is still on record.
     fn look_at_store(&mut self) -> Result<(), Stopped> {
         if self.servers.is_some() {
-            // There it looked at each of them, at the moment that mattered.
+            // The lab has already inspected each of these servers at the moment that mattered.
             return Ok(());
         }
         let history = self.diary.history();
@@ -327,7 +327,7 @@ impl Stage<'_> {
             });
         let Some(key) = refused else { return Ok(()) };
         let look = self.ground.look(&key)?;
-        // An external lock may be kept where the lab does not see them: then there is nothing to be said about them.
+        // An external lock may keep its records where the lab does not look. Then the lab cannot say anything about them.
         if !look.taken && strategy::find(self.trial.strategy.name).is_none() {
             return Ok(());
         }
@@ -340,7 +340,7 @@ impl Stage<'_> {
         self.diary.record(Instant::now(), None, what)
     }
 
-    /// Lets those who are left end by themselves.
+    /// Lets the remaining processes exit by themselves.
     fn take_leave(&mut self) {
         for index in 0..self.actors.len() {
             self.subjects.send(index, &Request::Shutdown);

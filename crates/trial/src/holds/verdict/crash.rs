@@ -24,7 +24,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let held = court.facts.first_of(HOLDER);
     let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
     let holds_on = |held: &Hold| {
-        // The lease began no earlier than it was asked for.
+        // The lease began no earlier than it was requested.
         let is_running = died.at_ns < held.asked.at_ns.saturating_add(court.ttl_ns());
         let has_no_end = court.claims.keep_alive || court.claims.untimed;
         held.killed.is_some() && (is_running || has_no_end)
@@ -126,7 +126,7 @@ fn limits(court: &Court<'_>, took_ns: u64) -> String {
     )
 }
 
-/// How the recovery compares with what was left of the lease.
+/// Compares the recovery with the rest of the lease.
 fn measured(court: &Court<'_>, died: Mark, held: Option<&Hold>, took_ns: u64) -> Option<String> {
     let held = held?;
     if court.claims.untimed {
@@ -134,7 +134,7 @@ fn measured(court: &Court<'_>, died: Mark, held: Option<&Hold>, took_ns: u64) ->
     }
     let since_ns = died.at_ns.saturating_sub(held.granted.at_ns);
     let left_ns = if court.claims.keep_alive {
-        // It may have been renewed just before.
+        // The lease may have been renewed just before.
         court.ttl_ns()
     } else {
         court.ttl_ns().saturating_sub(since_ns)

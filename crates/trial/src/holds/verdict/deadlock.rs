@@ -1,4 +1,4 @@
-//! Two locks in opposite order, or in the same: what ended the wait, and at what price?
+//! Two locks were taken in opposite order, or in the same order: what ended the wait, and at what cost?
 
 use super::edge::FENCED_LIMITS;
 use super::{Court, evidence, for_ever, inconclusive};
@@ -60,7 +60,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
 }
 
-/// One of the two was told that it had lost its lock, and the other went on.
+/// The store told one of the two processes that it had lost its lock, and the other one continued.
 fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
     let lost = |held: &&Hold| {
         let is_told = |told: Mark| told.at_ns >= cycle.since.at_ns;
@@ -167,7 +167,7 @@ fn of_each_lock(overlaps: &[Overlap<'_>]) -> Option<String> {
 /// "A waits for B, B waits for A"
 pub(crate) fn waits(cycle: &Cycle) -> String {
     let mut who = cycle.who.clone();
-    // Told from the first by name, whoever closed it.
+    // The description starts with the first process by name, whichever closed the cycle.
     let first = (0..who.len()).min_by_key(|index| who[*index].clone());
     who.rotate_left(first.unwrap_or(0));
     let next = who.iter().cycle().skip(1);

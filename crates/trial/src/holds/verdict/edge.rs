@@ -9,7 +9,7 @@ use crate::verdict::{Next, Outcome, Verdict};
 
 const WHY: &str =
     "A token guards the release, not the work: A is never asked again whether it still holds.";
-/// For locks whose release asks for no token, and for external locks, of which that is not known.
+/// The reason for locks whose release does not check a token, and for external locks, where that is unknown.
 const WHY_WITHOUT_TOKEN: &str =
     "The lease ended, the work did not: A is never asked again whether it still holds.";
 pub(super) const FENCED_LIMITS: &str =
@@ -142,7 +142,7 @@ fn refused(court: &Court<'_>, slow: &Hold, write: &Op) -> Verdict {
     verdict
 }
 
-/// The other one came in only after the first had left.
+/// The other process got the lock only after the first had released it.
 fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict {
     let Some(release) = slow.release else {
         return court.unanswered();

@@ -1,7 +1,7 @@
-//! Fences were promised: are they there, and do they grow?
+//! The lock promised fences: are they present, and do they increase?
 //!
-//! This is asked in every scenario, and outweighs what the scenario asks: without fences that grow, the resource cannot tell the new
-//! holder from the old one.
+//! This question applies to every scenario and takes precedence over the scenario's own. Without increasing fences, the
+//! resource cannot tell the new holder from the old one.
 
 use super::{Court, did, evidence, op_evidence};
 use crate::holds::facts::Hold;
@@ -10,7 +10,7 @@ use crate::verdict::{Evidence, Outcome, Verdict};
 const WHY: &str =
     "The resource knows the latest holder by the highest fence; these do not say who that is.";
 
-/// The accusation, if there is one.
+/// Returns a verdict if the fences break the lock's promise.
 pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
     if !court.claims.fencing {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
     not_as_granted(court).or_else(|| let_in(court))
 }
 
-/// Somebody showed the resource another fence than the lock had given it.
+/// A process showed the resource a fence other than the one it was granted.
 fn not_as_granted(court: &Court<'_>) -> Option<Verdict> {
     let (held, op) = court.findings.fence_exchanged()?;
     let shown = op.fence.as_deref().unwrap_or("none");
@@ -60,7 +60,7 @@ fn not_as_granted(court: &Court<'_>) -> Option<Verdict> {
     Some(broken(because, vec![granted(held), came]))
 }
 
-/// The resource did not refuse the late one.
+/// The resource accepted a late step.
 fn let_in(court: &Court<'_>) -> Option<Verdict> {
     let op = court.findings.unfenced()?;
     let came = format!("{}, under a fence lower than one seen before", did(op));

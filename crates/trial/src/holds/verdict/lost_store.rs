@@ -1,4 +1,4 @@
-//! The store failed while A held the lock, and came back: was anybody else let in?
+//! The store failed while A held the lock, and came back: did another process get the lock meanwhile?
 
 use std::time::Duration;
 
@@ -76,7 +76,8 @@ impl Failure<'_> {
     }
 }
 
-/// Overlaps that this lock has to answer for. Fences excuse them from the failure on, and only then; a lease that may have been over does too.
+/// Returns the overlaps that count against this lock. Fences excuse an overlap only after the failure; a lease that may have
+/// expired also excuses it.
 fn guilty_overlaps<'a>(court: &'a Court<'_>, killed: Option<Mark>) -> Vec<Overlap<'a>> {
     let mut overlaps = court.findings.overlaps();
     let ttl_ns = court.ttl_ns();
@@ -147,7 +148,7 @@ fn why(court: &Court<'_>) -> Option<&'static str> {
     }
 }
 
-/// The same where who may have forgotten has no vote.
+/// Suggests the same trial with a restart delay, during which a server that may have forgotten does not vote.
 fn with_delay(court: &Court<'_>) -> Option<Next> {
     let trial = court.trial.as_ref()?;
     let is_redlock = trial.store.is(&REDLOCK);
@@ -169,7 +170,7 @@ fn was_cut_off((.., change): &(Mark, String, Change)) -> bool {
     *change == Change::CutOff
 }
 
-/// The resource refused the older fence.
+/// The resource refused the step with the older fence.
 fn refused(court: &Court<'_>, failure: &Failure<'_>, op: &Op, other: &Hold) -> Verdict {
     let overlaps = court.findings.overlaps();
     let mut verdict = Verdict {
@@ -201,9 +202,9 @@ fn refused(court: &Court<'_>, failure: &Failure<'_>, op: &Op, other: &Hold) -> V
     verdict
 }
 
-/// A found out before it wrote that its lock was gone.
+/// A learned before it wrote that its lock was gone.
 ///
-/// Whether it believed in its lock until it said so is not known, so this is no overlap of what is certain. But it may have.
+/// It is not known whether A believed in its lock until then, so this is not a certain overlap. It may have been one, though.
 fn declined(failure: &Failure<'_>, learnt: Mark, other: &Hold) -> Verdict {
     let after = ms(learnt.at_ns.saturating_sub(failure.again.at_ns));
     let belief = match learnt.at_ns.saturating_sub(other.granted.at_ns) {
@@ -232,7 +233,7 @@ fn declined(failure: &Failure<'_>, learnt: Mark, other: &Hold) -> Verdict {
     verdict
 }
 
-/// B came in only after A had given the lock back.
+/// B got the lock only after A had released it.
 fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hold) -> Verdict {
     let Some(release) = holder.release else {
         return court.unanswered();
@@ -276,7 +277,7 @@ fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hol
     }
 }
 
-/// Who had forgotten the lock was not asked about it.
+/// The server that had forgotten the lock did not vote.
 fn delayed(court: &Court<'_>, failure: &Failure<'_>, other: &Hold, delay: Duration) -> Verdict {
     if delay < Duration::from_nanos(court.ttl_ns()) {
         return inconclusive(

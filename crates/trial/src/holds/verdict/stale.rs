@@ -1,4 +1,4 @@
-//! The holder gave the lock back after its lease was over: whose lock did it give back?
+//! The holder released the lock after its lease had expired: whose lock did it release?
 
 use super::{Court, evidence, inconclusive};
 use crate::history::Fault;
@@ -8,19 +8,20 @@ use crate::holds::facts::{Hold, Mark};
 use crate::text::numbers::{count, ms};
 use crate::verdict::{Outcome, Verdict};
 
-/// Who is paused, who gets the lock meanwhile, and who tries when the first has given it back.
+/// The process that is paused, the one that gets the lock meanwhile, and the one that tries after the late release.
 const LATE: &str = "A";
 const NEW: &str = "B";
 const THIRD: &str = "C";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    // That the paused one still believes to hold it after its lease is how this trial is set up, not what it asks.
+    // By design of this scenario, the paused process still believes in its lock after the lease. That is not what the verdict
+    // is about.
     let ttl_ns = court.ttl_ns();
     let mut overlaps = court.findings.overlaps();
     let untimed = court.claims.untimed;
     overlaps
         .retain(|overlap| untimed || overlap.first.who != LATE || overlap.is_within_lease(ttl_ns));
-    // B's lease began when A's had ended, and that was a TTL after A asked for it at the earliest.
+    // B's lease began when A's had ended, which was at the earliest one TTL after A's request.
     let asked = court
         .facts
         .first_of(LATE)
@@ -76,7 +77,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     held(court, stopped, continued)
 }
 
-/// A lock without a lease: the pause gave it to nobody else.
+/// A lock without a lease: nobody else got it during the pause.
 fn kept(court: &Court<'_>, late: &Hold, new: &Hold, (stopped, continued): (Mark, Mark)) -> Verdict {
     let paused_ns = continued.at_ns.saturating_sub(stopped.at_ns);
     let waited = new.asked.at_ns < continued.at_ns && paused_ns >= court.ttl_ns();

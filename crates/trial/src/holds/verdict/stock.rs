@@ -1,4 +1,4 @@
-//! A purchase found nothing to sell: did it give its lock back?
+//! A purchase found nothing to sell: did it release its lock?
 
 use super::{Court, evidence, for_ever, inconclusive};
 use crate::holds::facts::Mark;
@@ -77,7 +77,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
 }
 
-/// The stock was empty, and something was sold.
+/// Units were sold although the stock was empty.
 fn sold_from_nothing(court: &Court<'_>, sold: Mark) -> Verdict {
     let emptied = court
         .facts

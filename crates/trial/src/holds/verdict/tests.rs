@@ -1,4 +1,4 @@
-//! Verdicts over histories written by hand.
+//! Tests the verdicts on lock trials with handwritten histories; one submodule per group of scenarios.
 
 mod late_release;
 mod lost_store;
@@ -113,7 +113,7 @@ fn a_lock_that_nobody_can_have_is_stuck() {
     assert!(verdict.why.unwrap().starts_with("naive creates the key"));
 }
 
-/// A's reading and B's turn in between.
+/// A reads, then B gets the lock, reads and writes.
 fn edge(strategy: &'static str) -> Tale {
     Tale::of(Scenario::TtlEdge)
         .with(strategy)
@@ -199,7 +199,7 @@ fn a_fenced_lock_that_is_granted_twice_within_its_lease_is_broken() {
 
 #[test]
 fn a_slow_answer_of_the_lab_does_not_convict_a_fenced_lock() {
-    // A's grant was read late, so its lease was over earlier than the lab reckons: B is let in rightly.
+    // The lab read A's grant late, so A's lease ended earlier than the lab assumes. B is rightly let in.
     let verdict = Tale::of(Scenario::TtlEdge)
         .with("fenced")
         .granted("A", KEY, 0.0, 200.0, 1)
@@ -251,7 +251,7 @@ fn who_comes_only_when_the_work_is_done_shows_nothing() {
 
 #[test]
 fn damage_at_the_resource_needs_no_clock() {
-    // Both let go of the lock before the other had it, by the lab's clock; the log of the number says otherwise.
+    // By the lab's clock, each process released the lock before the other had it. The log of the number shows otherwise.
     let interleaved = Tale::of(Scenario::TtlEdge)
         .granted("A", KEY, 0.0, 1.0, 1)
         .releases("A", 2.0, 1, RELEASED)
@@ -283,7 +283,7 @@ fn who_knows_that_its_lock_is_lost_and_stops_holds() {
     assert_eq!(verdict.belief.code, "none", "it may have known all along");
 }
 
-/// Each holds one lock and waits for the other's; then the TTL lets both in.
+/// Each process holds one lock and waits for the other's. Then the TTL lets both in.
 fn embrace(strategy: &'static str) -> Tale {
     Tale::of(Scenario::Deadlock)
         .with(strategy)
@@ -459,7 +459,7 @@ fn a_recovery_that_takes_two_leases_breaks_a_lock_that_promises_nothing() {
 
 #[test]
 fn the_evidence_is_of_the_overlap_that_convicts() {
-    // Of the first lock the lease may have been over when B came in; of the second it was not.
+    // The lease of the first lock may have expired when B got in; the lease of the second had not.
     let verdict = Tale::of(Scenario::Sorted)
         .granted("A", KEY, 0.0, 0.9, 1)
         .granted("B", KEY, 1100.0, 1101.0, 1)

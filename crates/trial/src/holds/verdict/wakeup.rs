@@ -1,4 +1,4 @@
-//! The lock was given back just when the next one was about to wait for it: was it woken?
+//! The lock was released just when the next process was about to wait for it: was that process woken?
 
 use super::{Court, evidence, for_ever, inconclusive};
 use crate::history::Fault;
@@ -57,7 +57,7 @@ fn woken(court: &Court<'_>, release: Mark, next: &Hold) -> Verdict {
     }
 }
 
-/// Nobody has the lock, and nobody tells the one who waits for it.
+/// Nobody holds the lock, but the waiter is not notified.
 fn asleep(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     let mut proof = Vec::new();
     let reached = court.facts.reached.iter().find(|(_, who, ..)| who == NEXT);

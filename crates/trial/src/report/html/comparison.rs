@@ -1,4 +1,4 @@
-//! Ways of waiting on a page: the table of what each costs, and each round as a run.
+//! The comparison of ways of waiting as a page: a table of costs, and each round as a run.
 
 use super::{Page, PageRun, Retry, RetryRow, Turn};
 use crate::history::{Event, History};
@@ -9,7 +9,7 @@ use crate::sale::facts::Attempt;
 use crate::text::numbers::{count, plural};
 use crate::verdict::Outcome;
 
-/// What a comparison cost, ready for a page.
+/// Converts the costs of a comparison for a page.
 pub fn retry_of(judged: &Judged) -> Retry {
     let comparison = &judged.comparison;
     let caption = format!(
@@ -31,7 +31,7 @@ pub fn retry_of(judged: &Judged) -> Retry {
     }
 }
 
-/// A comparison, with `history` as it was recorded.
+/// Returns the page of a comparison. `history` is its record.
 pub fn page_of_comparison<'a>(judged: &'a Judged, history: &'a History) -> Page<'a> {
     let comparison = &judged.comparison;
     let run = |(round, events): (&'a Round, &'a [Event])| {
@@ -108,7 +108,7 @@ fn turns(round: &Round) -> Vec<Turn> {
     round.facts.attempts.iter().map(turn).collect()
 }
 
-/// Milliseconds with three decimals.
+/// Converts nanoseconds to milliseconds with three decimals.
 fn ms(ns: f64) -> f64 {
     (ns / 1e3).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! The data of a page: one JSON document.
+//! The data of a page as one JSON document that the page's script reads.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ struct Column<'a> {
     about: &'a str,
 }
 
-/// What was decided about all runs together.
+/// The verdict on all runs together.
 #[derive(Serialize)]
 struct Overall<'a> {
     outcome: Outcome,
@@ -110,7 +110,7 @@ struct Proof<'a> {
     shows: &'a str,
 }
 
-/// The whole page as JSON, on one line and fit to stand inside a script element.
+/// Returns the data of a page as JSON, on one line and safe inside a script element.
 pub fn data(page: &Page<'_>) -> String {
     let mut tables = Tables::default();
     let runs: Vec<Run<'_>> = page
@@ -135,7 +135,7 @@ pub fn data(page: &Page<'_>) -> String {
         words: tables.words().to_vec(),
         shapes: tables.shapes(),
     };
-    // A script element ends at "</script", wherever it stands: no data may contain a "<".
+    // A script element ends at the first "</script", even inside a string, so the data must not contain a "<".
     let text = serde_json::to_string(&data).unwrap_or_default();
     text.replace('<', "\\u003c")
 }
@@ -150,7 +150,7 @@ fn stores(page: &Page<'_>) -> String {
     stores.join(", ")
 }
 
-/// The run that is shown first: the first that broke something, or else the first.
+/// Returns the run that is shown first: the first that is broken or, if there is none, the first of all.
 fn lead<'a>(page: &'a Page<'_>) -> Option<&'a str> {
     let surprise = |run: &&PageRun<'_>| {
         run.expected
@@ -258,7 +258,7 @@ impl<'a> Proof<'a> {
     }
 }
 
-/// What an axis says; nothing when it does not apply.
+/// Returns the text of an axis; `None` if the axis does not apply.
 fn told(axis: &Axis) -> Option<String> {
     match (&axis.text, axis.code.as_str()) {
         (_, "n/a") => None,
@@ -267,7 +267,7 @@ fn told(axis: &Axis) -> Option<String> {
     }
 }
 
-/// How many letters the fences of a run have in common at their beginning; none where they are short.
+/// Returns the length of the prefix that all fences of a run share; zero if the fences are short.
 fn fence_cut(run: &PageRun<'_>) -> usize {
     let fences = fences(run.events);
     let cut = |first: &&str| {
@@ -300,7 +300,7 @@ fn checks(verdict: &Verdict) -> Vec<Value> {
     verdict.checks.iter().map(check).collect()
 }
 
-/// What the strategy promises. What it does not claim reads so, and is never "failed".
+/// Returns the claims of the strategy for display. A property that is not claimed is shown as such, never as "failed".
 fn claims(run: &PageRun<'_>) -> Vec<(&'static str, String)> {
     let yes = |claimed: bool, text: &str| if claimed { text } else { "not claimed" }.to_owned();
     let claims = run.claims;

@@ -1,4 +1,4 @@
-//! The page as text: script and styles joined, everything from outside escaped, and a policy that allows nothing else.
+//! Writes the HTML document: joins script and styles, escapes all outside data, and sets a content security policy.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use super::{Page, PageRun};
 
 const TEMPLATE: &str = include_str!("assets/page.html");
 const STYLE: &str = include_str!("assets/page.css");
-/// In the order in which they need each other, after the viewer's.
+/// The scripts in the order of their dependencies, after those of the viewer.
 const SCRIPTS: [&str; 7] = [
     include_str!("assets/story.js"),
     include_str!("assets/matrix.js"),
@@ -20,7 +20,7 @@ const SCRIPTS: [&str; 7] = [
     include_str!("assets/main.js"),
 ];
 
-/// The whole page. It asks for nothing else, and its policy would not let it.
+/// Renders the page. It loads nothing else, and its policy forbids it.
 pub fn render(page: &Page<'_>) -> String {
     let (style, script) = (
         fencepost_viewer::style(STYLE),
@@ -42,7 +42,7 @@ pub fn render(page: &Page<'_>) -> String {
     ])
 }
 
-/// Fills the template from its start to its end, so that nothing that was filled in is read again.
+/// Fills in the template in one pass, so that inserted text is never interpreted as a placeholder.
 fn fill(values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(
         values.iter().map(|(_, value)| value.len()).sum::<usize>() + TEMPLATE.len(),
@@ -68,7 +68,7 @@ fn title(page: &Page<'_>) -> String {
     }
 }
 
-/// What remains where no script may run.
+/// Returns the content that is shown when scripts are disabled.
 fn without_script(page: &Page<'_>) -> String {
     let line = |run: &PageRun<'_>| {
         format!(

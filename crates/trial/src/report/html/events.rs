@@ -1,7 +1,7 @@
-//! Events as rows of numbers: the words and the shapes of events are written once for the whole page.
+//! Events packed as rows of numbers, with words and shapes stored once for the whole page.
 //!
-//! A row is `[µs since the row before, word of who or -1, shape, values…]`. A shape is the kind of an event and the names of its
-//! values: `$name` is a word, `?name` a yes or no, anything else a number. Whatever a later version records fits in without a
+//! A row is `[µs since the previous row, word of the process or -1, shape, values…]`. A shape is the kind of an event and the
+//! names of its values: `$name` is a word, `?name` a boolean, anything else a number. Events of later versions fit in without a
 //! change here.
 
 use std::collections::{BTreeSet, HashMap};
@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 
 use crate::history::Event;
 
-/// A run with more events than this is not drawn to its end.
+/// A run with more events than this is not drawn completely.
 pub(super) const EVENTS_PER_RUN_MAX: usize = 20_000;
-/// Runs beyond this many events on one page keep only what their verdict rests on.
+/// Once a page has more events than this, further runs keep only the events that their verdict rests on.
 pub(super) const EVENTS_PER_PAGE_MAX: usize = 60_000;
 
-/// Where the clock of a run starts: at zero, or, for a part of a longer history, with its first event.
+/// Returns the start of a run's clock: zero or, for a part of a longer history, the time of its first event.
 pub(super) fn start_ns(events: &[Event]) -> u64 {
     let first = events.first().filter(|event| event.n > 1);
     first.map_or(0, |event| event.at_ns)
@@ -48,22 +48,22 @@ impl Index {
     }
 }
 
-/// The events of a run, as the page reads them.
+/// The packed events of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Packed {
-    /// How many there were.
+    /// The total number of events.
     total: usize,
-    /// The number of the first.
+    /// The number of the first event.
     first: u64,
-    /// So many rows from the start are there without a gap.
+    /// How many rows from the start are present without a gap.
     whole: usize,
     rows: Vec<Value>,
-    /// The numbers of the rows after the gap.
+    /// The event numbers of the rows after the gap.
     named: Vec<u64>,
 }
 
 impl Tables {
-    /// Packs a run. Where it is too long, the start stays, and every event in `needed`.
+    /// Packs a run. If it is too long, keeps the start and every event in `needed`.
     pub(super) fn pack(&mut self, events: &[Event], needed: &BTreeSet<u64>) -> Packed {
         let room = EVENTS_PER_PAGE_MAX.saturating_sub(self.budget_used);
         let whole = match events.len() {
@@ -98,7 +98,7 @@ impl Tables {
             .who
             .as_deref()
             .map_or(-1, |who| self.words.place(who) as i64);
-        // An event is made of numbers, texts and truths: nothing in it can fail to become JSON.
+        // An event consists of numbers, strings and booleans, so its conversion to JSON cannot fail.
         let fields = serde_json::to_value(&event.what).unwrap_or_default();
         let mut fields = match fields {
             Value::Object(fields) => fields,
@@ -134,7 +134,7 @@ impl Tables {
     }
 }
 
-/// Thousandths are enough for every figure in an event.
+/// Rounds to thousandths, which is precise enough for every number in an event.
 fn short(number: &serde_json::Number) -> Value {
     match number.as_f64() {
         Some(figure) if number.is_f64() => Value::from((figure * 1e3).round() / 1e3),

@@ -1,11 +1,11 @@
-//! All trials on one page.
+//! The page of `run-all`, with every trial in one matrix.
 
 use super::comparison::retry_of;
 use super::{Page, holds, sale};
 use crate::matrix::Run;
 use crate::strategy;
 
-/// A page with the matrix of these runs and the comparison among them.
+/// Returns a page with the matrix of these runs and the comparison among them.
 pub fn page_of_everything(runs: &[Run], seed: u64) -> Page<'_> {
     let mut page = Page {
         title: "run-all: every scenario with every strategy".into(),

@@ -1,4 +1,4 @@
-//! Lock trials on a page.
+//! Lock trials as HTML pages: settings, description and events of each run.
 
 use super::{Page, PageRun};
 use crate::holds::Judged;
@@ -25,7 +25,7 @@ fn about(trial: &Trial) -> &'static str {
     }
 }
 
-/// A lock trial, ready for a page.
+/// Converts a lock trial for a page.
 pub fn run_of_trial(judged: &Judged) -> PageRun<'_> {
     let trial = &judged.trial;
     let ms = |number: u64| format!("{} ms", count(number as i64));
@@ -44,7 +44,7 @@ pub fn run_of_trial(judged: &Judged) -> PageRun<'_> {
     }
 }
 
-/// One lock trial.
+/// Returns the page of one lock trial.
 pub fn page_of_trial(judged: &Judged) -> Page<'_> {
     let trial = &judged.trial;
     Page {

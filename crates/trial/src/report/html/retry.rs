@@ -1,4 +1,4 @@
-//! Ways of waiting, compared on a page.
+//! The data that a page shows about a comparison of ways of waiting.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use crate::verdict::Outcome;
 /// Several ways of waiting for one lock, side by side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Retry {
-    /// What was set, in a sentence.
+    /// The settings, in a sentence.
     pub caption: String,
-    /// What this run's figures show, a sentence each.
+    /// What the figures of this run show, one sentence each.
     pub conclusions: Vec<String>,
     /// The ways.
     pub rows: Vec<RetryRow>,
@@ -22,36 +22,36 @@ pub struct RetryRow {
     pub name: String,
     /// Its settings, in a few words.
     pub about: String,
-    /// What was decided about it.
+    /// The verdict on it.
     pub outcome: Outcome,
-    /// What the committed table expects.
+    /// The verdict that the committed table expects.
     pub expected: Option<Outcome>,
-    /// Until everybody had an answer.
+    /// The time until every process had an answer.
     pub duration_ms: f64,
-    /// Who got something.
+    /// The number of processes that bought something.
     pub successes: usize,
-    /// The most that could.
+    /// The highest possible number of successes.
     pub of: usize,
-    /// Who never had the lock.
+    /// The number of processes that never had the lock.
     pub not_served: usize,
     /// Tries after the first, on average.
     pub avg_retries: f64,
-    /// The spread of the finishing times.
+    /// The standard deviation of the finishing times.
     pub sigma_ms: f64,
-    /// Requests to take the lock and to give it back.
+    /// Requests to acquire and release the lock.
     pub lock_ops: u64,
-    /// The share of time in which the lock lay free although somebody wanted it, 0 to 1.
+    /// The share of the time, 0 to 1, in which the lock was free although a process wanted it.
     pub idle: Option<f64>,
-    /// What each process went through.
+    /// The times of each process.
     pub turns: Vec<Turn>,
 }
 
-/// One process: asked, had the lock for a while, answered. In milliseconds since the start of its round.
+/// The times of one process, in milliseconds since the start of its round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Turn {
     /// When it was asked.
     pub asked_ms: f64,
-    /// When it had the lock, as far as it can tell: from and to.
+    /// When it had the lock, as far as it can tell: start and end.
     pub held_ms: Option<(f64, f64)>,
     /// When it had its answer.
     pub answered_ms: f64,

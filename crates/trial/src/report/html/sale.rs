@@ -1,10 +1,10 @@
-//! Sales on a page.
+//! Sales as HTML pages: one race, or several strategies in the same race.
 
 use super::{Page, PageRun};
 use crate::sale::Judged;
 use crate::text::numbers::count;
 
-/// What happens in a sale, in a few words.
+/// Describes a sale in a few words.
 fn about(judged: &Judged) -> String {
     let buyers = count(judged.sale.concurrency as i64);
     if judged.sale.wait_ms > 0 {
@@ -14,7 +14,7 @@ fn about(judged: &Judged) -> String {
     }
 }
 
-/// A sale, ready for a page.
+/// Converts a sale for a page.
 pub fn run_of_sale(judged: &Judged) -> PageRun<'_> {
     let sale = &judged.sale;
     let mut settings = vec![
@@ -35,7 +35,7 @@ pub fn run_of_sale(judged: &Judged) -> PageRun<'_> {
     }
 }
 
-/// One sale, or several with the same settings.
+/// Returns the page of one sale, or of several with the same settings.
 pub fn page_of_sales(runs: &[Judged]) -> Page<'_> {
     let first = runs.first();
     let sale = first.map(|judged| &judged.sale);

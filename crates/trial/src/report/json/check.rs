@@ -1,11 +1,11 @@
-//! A saved history, judged again, as JSON.
+//! The JSON report of `check`: a saved history and its new verdict.
 
 use serde_json::{Value, json};
 
 use super::decision::Decision;
 use crate::saved::Rejudged;
 
-/// What was recorded and what today's checks say, as one JSON document.
+/// Returns what was recorded and what the current checks say, as one JSON document.
 pub fn report(rejudged: &Rejudged, file: &str) -> Value {
     let saved = &rejudged.saved;
     let header = &saved.history.header;

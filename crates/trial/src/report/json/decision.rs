@@ -1,4 +1,4 @@
-//! A verdict as JSON: the same object in every report.
+//! The JSON object of a verdict, which is the same in every report.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -54,9 +54,9 @@ impl Decision {
     }
 }
 
-/// The verdict object as it stands in a document.
+/// Returns the verdict object for a document.
 pub(crate) fn verdict(verdict: &Verdict, expected: Option<Outcome>, reproduce: String) -> Value {
-    // Every field is a number, a text or a list of them: nothing here can fail to become JSON.
+    // Every field is a number, a string or a list of these, so the conversion cannot fail.
     serde_json::to_value(Decision::of(verdict, expected, reproduce)).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! A lock trial as JSON.
+//! The JSON report of a lock trial.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,9 +11,9 @@ use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::holds::{Judged, Scenario, Trial};
 use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
 
-/// The report of a lock trial as one JSON document.
+/// Returns the report of a lock trial as one JSON document.
 pub fn report(judged: &Judged) -> Value {
-    // Every field is a number, a text or a list of them: nothing here can fail to become JSON.
+    // Every field is a number, a string or a list of these, so the conversion cannot fail.
     serde_json::to_value(Report::of(judged)).unwrap_or_default()
 }
 
@@ -179,7 +179,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// What the document is described by.
+/// Returns the name of the schema that describes the document.
 fn schema(scenario: Scenario) -> &'static str {
     match scenario {
         Scenario::Crash | Scenario::TtlEdge => "fencepost/crash/1",

@@ -1,11 +1,11 @@
-//! What `run-all` ran, as JSON.
+//! The JSON report of `run-all`.
 
 use serde_json::Value;
 
 use super::{holds, retry, sale};
 use crate::matrix::{Run, Summary};
 
-/// The report of a run as one JSON document.
+/// Returns the report of one run as a JSON document.
 pub fn report(run: &Run) -> Value {
     match run {
         Run::Race(judged) => sale::report(judged),
@@ -14,7 +14,7 @@ pub fn report(run: &Run) -> Value {
     }
 }
 
-/// Everything as one JSON document: an entry for each verdict.
+/// Returns the report of all runs as one JSON document, with one entry per verdict.
 pub fn reports<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Value {
     let summaries = || runs.clone().flat_map(Run::summaries);
     serde_json::json!({
@@ -24,7 +24,7 @@ pub fn reports<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Value {
     })
 }
 
-/// A JSON document for each verdict of a run.
+/// Returns one JSON document per verdict of a run.
 fn documents(run: &Run) -> Vec<Value> {
     match run {
         Run::Retry(judged, _) => retry::reports(judged),

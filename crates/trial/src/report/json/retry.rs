@@ -1,4 +1,4 @@
-//! The comparison as JSON: a run for each way of waiting, each with the fields of old first.
+//! The JSON report of a comparison: one run per way of waiting, each starting with the fields of the original format.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::{decision, ms, sale as race};
 use crate::protocol::{Outcome, Retry};
 use crate::retry::{Judged, Round};
 
-/// The comparison as one JSON document.
+/// Returns the comparison as one JSON document.
 pub fn report(judged: &Judged) -> Value {
     let header = &judged.header;
     let comparison = &judged.comparison;
@@ -33,7 +33,7 @@ pub fn report(judged: &Judged) -> Value {
     })
 }
 
-/// A document for each way of waiting, with a verdict of its own.
+/// Returns one document per way of waiting, each with its own verdict.
 pub fn reports(judged: &Judged) -> Vec<Value> {
     let expected = judged.comparison.expected();
     let document = |round: &Round| {
@@ -77,7 +77,7 @@ fn run(judged: &Judged, round: &Round) -> Value {
     })
 }
 
-/// The way of waiting, without what is the same in all of them.
+/// Returns the way of waiting, without the settings that all ways share.
 fn schedule(retry: Retry) -> Value {
     let mut schedule = Map::new();
     schedule.insert("name".into(), retry.pauses.name().into());
@@ -87,7 +87,7 @@ fn schedule(retry: Retry) -> Value {
     Value::Object(schedule)
 }
 
-/// As in a race, with what it cost.
+/// Returns an attempt as in a race, plus its cost.
 fn entry(attempt: &crate::sale::facts::Attempt) -> Value {
     let mut entry = race::entry(attempt);
     let effort = attempt.purchase().and_then(|purchase| purchase.effort);

@@ -1,4 +1,4 @@
-//! A race as JSON: the ten fields of old first, in their order; ours follow.
+//! The JSON report of a race: the ten fields of the original format in their order, followed by ours.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use crate::protocol::Outcome as Answered;
 use crate::sale::Judged;
 use crate::sale::facts::{Answer, Attempt};
 
-/// The report of a race as one JSON document.
+/// Returns the report of a race as one JSON document.
 pub fn report(judged: &Judged) -> Value {
-    // Every field is a number, a text or a list of them: nothing here can fail to become JSON.
+    // Every field is a number, a string or a list of these, so the conversion cannot fail.
     serde_json::to_value(Report::of(judged)).unwrap_or_default()
 }
 
-/// Several races as one document.
+/// Returns several races as one document.
 pub fn reports(runs: &[Judged]) -> Value {
     let as_expected = runs.iter().filter(|run| run.as_expected()).count();
     json!({
@@ -25,7 +25,7 @@ pub fn reports(runs: &[Judged]) -> Value {
     })
 }
 
-/// An attempt as it stands in a report.
+/// Returns the JSON object of one attempt.
 pub(crate) fn entry(attempt: &Attempt) -> Value {
     serde_json::to_value(Entry::of(attempt)).unwrap_or_default()
 }

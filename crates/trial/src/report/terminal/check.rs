@@ -1,4 +1,4 @@
-//! A saved history, judged again: the table of properties, and whether the recorded verdict stands.
+//! The terminal report of `check`: a table of properties, and whether the recorded verdict stands.
 
 use super::grounds::headline;
 use crate::check::{Checked, Finding};
@@ -9,10 +9,10 @@ use crate::store::TrialStore;
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::plural;
 
-/// Below this width a detail stands under its row.
+/// On a narrower screen, details are printed below their rows.
 const NARROW: usize = 98;
 
-/// What it is, and what was set.
+/// Returns the title with the settings.
 pub fn title(rejudged: &Rejudged, file: &str) -> String {
     let header = &rejudged.saved.history.header;
     let state = match rejudged.saved.seal {
@@ -32,7 +32,7 @@ pub fn title(rejudged: &Rejudged, file: &str) -> String {
     )
 }
 
-/// The properties, each with its finding.
+/// Returns the table of properties with their findings.
 pub fn table(rejudged: &Rejudged, quiet: bool, ink: Ink) -> String {
     let heading = format!("  {:<26}  {:<11}  evidence", "property", "result");
     let mut text = format!("{}\n", ink.paint(Role::Label, heading));
@@ -45,7 +45,7 @@ pub fn table(rejudged: &Rejudged, quiet: bool, ink: Ink) -> String {
     text
 }
 
-/// The verdict, and whether the recorded one stands.
+/// Returns the verdict, and whether the recorded one stands.
 pub fn conclusion(rejudged: &Rejudged, ink: Ink) -> String {
     let because = first_sentence(&rejudged.verdict.because);
     let remark = match (&rejudged.saved.seal, rejudged.stands()) {
@@ -69,13 +69,13 @@ pub fn conclusion(rejudged: &Rejudged, ink: Ink) -> String {
     text
 }
 
-/// The store that a history names, with a gloss where it is one of ours.
+/// Returns the store that a history names, with a gloss if it is one of ours.
 fn store(header: &Header) -> String {
     let known = TrialStore::named(&header.store);
     known.map_or_else(|| header.store.clone(), |place| place.title())
 }
 
-/// The words that ran it.
+/// Returns the command that recorded the history.
 fn command(header: &Header) -> String {
     match Scenario::find(&header.scenario) {
         Some(scenario) => scenario.command().to_owned(),
@@ -90,7 +90,7 @@ fn first_sentence(text: &str) -> &str {
     }
 }
 
-/// A row of the table; what does not apply for the same reason shares one.
+/// A row of the table. Properties that do not apply for the same reason share a row.
 struct Row {
     title: String,
     finding: Finding,

@@ -1,13 +1,13 @@
-//! A verdict on the terminal, with its grounds in a fixed order.
+//! Prints a verdict on the terminal with its grounds in a fixed order.
 
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::ms;
 use crate::verdict::{Cited, Evidence, Next, Outcome, Verdict};
 
-/// Where the text of a labelled line begins.
+/// The column at which the text of a labelled line begins.
 const LABELLED: usize = 12;
 
-/// The verdict with its grounds and, unless `quiet`, what it means and where to go from here.
+/// Returns the verdict with its grounds and, unless `quiet`, with its explanation and suggested commands.
 pub fn text(verdict: &Verdict, quiet: bool, ink: Ink) -> String {
     let mut text = headline(verdict.outcome, &verdict.because, ink);
     let mut lines = |label: &str, said: &[String], line: fn(Ink, &str, &str) -> String| {
@@ -40,7 +40,7 @@ pub fn text(verdict: &Verdict, quiet: bool, ink: Ink) -> String {
     text
 }
 
-/// The line that the eye and `grep` look for.
+/// Returns the line that readers and `grep` look for.
 pub fn headline(outcome: Outcome, because: &str, ink: Ink) -> String {
     let word = outcome.to_string();
     let margin = word.len() + 3;
@@ -49,7 +49,7 @@ pub fn headline(outcome: Outcome, because: &str, ink: Ink) -> String {
     format!("{}   {text}\n", ink.paint(role(outcome), word))
 }
 
-/// The colour of a verdict.
+/// Returns the colour of a verdict.
 pub(super) fn role(outcome: Outcome) -> Role {
     match outcome {
         Outcome::Held => Role::Good,
@@ -119,7 +119,7 @@ fn place(evidence: &Evidence) -> String {
     }
 }
 
-/// Commands in a column, with a remark where it fits the screen.
+/// Returns the commands in a column, each with its remark if it fits the screen.
 fn next(commands: &[Next], ink: Ink) -> Vec<String> {
     if commands.iter().all(|next| next.remark.is_empty()) && !commands.is_empty() {
         let one_line: Vec<_> = commands.iter().map(|next| next.command.as_str()).collect();
@@ -130,7 +130,7 @@ fn next(commands: &[Next], ink: Ink) -> Vec<String> {
             return vec![painted.collect::<Vec<_>>().join(" · ")];
         }
     }
-    // One command that is longer than the others does not cost them their remarks.
+    // A command that is longer than the others must not cost them their remarks.
     let longest_remark = commands.iter().map(|next| next.remark.len()).max();
     let room = LABELLED + 3 + longest_remark.unwrap_or(0);
     let widths = commands.iter().map(|next| next.command.len());

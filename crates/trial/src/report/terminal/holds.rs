@@ -1,7 +1,7 @@
-//! A lock trial on the terminal: title, and a lane for each process with what it did when.
+//! The terminal report of a lock trial: a title, and one lane per process with timed entries.
 //!
-//! What happened is told from the history alone. Things that belong together stand on one line if they happened within a
-//! moment; so a line is settled once that moment has passed, and can be printed while the trial runs.
+//! The lanes are derived from the history alone. Related events share a line if they happened within a short time. A line is
+//! settled once that time has passed, so it can be printed while the trial is still running.
 
 use crate::history::{Event, Header};
 use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
@@ -9,14 +9,14 @@ use crate::story::{Entry, SETTLED_NS, lanes};
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, ms};
 
-/// The width that lines are made for. On a narrower screen the lanes become one.
+/// The width that lines are formatted for. On a narrower screen all lanes share one column.
 const WIDTH: usize = 100;
-/// Where the lanes begin.
+/// The column at which the lanes begin.
 const INDENT: usize = 13;
-/// Where the number of an operation stands in one of two lanes.
+/// The column of the operation number in a layout with two lanes.
 const OP_COLUMN: usize = 32;
 
-/// What is tried, and what was set.
+/// Returns the title with the settings.
 pub fn title(trial: &Trial) -> String {
     let claims = trial.strategy.claims;
     let gloss = match (claims.untimed, claims.keep_alive) {
@@ -104,7 +104,7 @@ pub fn title(trial: &Trial) -> String {
             trial.seed
         )
     };
-    // The gloss is for newcomers; a long name leaves no room for it.
+    // The gloss helps newcomers, but a long name leaves no room for it.
     let with_gloss = set(gloss);
     let fits = with_gloss.chars().count() <= WIDTH;
     let set = if fits { with_gloss } else { set("") };
@@ -117,7 +117,7 @@ pub fn title(trial: &Trial) -> String {
     text
 }
 
-/// Where it takes place, in a few words.
+/// Describes where the trial takes place, in a few words.
 fn stage_of(trial: &Trial) -> String {
     match trial.scenario {
         Scenario::Failover if trial.store.name() == "redis" => {
@@ -127,7 +127,7 @@ fn stage_of(trial: &Trial) -> String {
     }
 }
 
-/// The lanes of a trial, printed as its lines settle.
+/// The lanes of a trial, printed line by line as they settle.
 #[derive(Debug, Clone)]
 pub struct Lanes {
     ink: Ink,
@@ -135,18 +135,18 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Nothing printed yet.
+    /// Creates lanes of which nothing has been printed yet.
     pub fn new(ink: Ink) -> Self {
         Self { ink, printed: 0 }
     }
 
-    /// The lines that have settled by then, and were not printed before.
+    /// Returns the lines that have settled by `now_ns` and were not returned before.
     pub fn settled(&mut self, header: &Header, events: &[Event], now_ns: u64) -> String {
         let until_ns = now_ns.saturating_sub(SETTLED_NS);
         self.rest(header, events, until_ns)
     }
 
-    /// The remaining lines of a trial that is over.
+    /// Returns the remaining lines of a finished trial.
     pub fn finish(&mut self, header: &Header, events: &[Event]) -> String {
         self.rest(header, events, u64::MAX)
     }

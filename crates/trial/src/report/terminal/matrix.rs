@@ -1,4 +1,4 @@
-//! `run-all` on the terminal: one matrix, how to read it, and how to run a cell again.
+//! The terminal report of `run-all`: the matrix, its legend, and the commands that repeat a cell.
 
 use super::grounds::role;
 use super::table::{counts, glyph, summary};
@@ -10,12 +10,12 @@ use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{decimal, ms, plural};
 use crate::verdict::Outcome;
 
-/// A screen that is narrower shows glyphs without words.
+/// A narrower screen shows glyphs without words.
 const WORDS_FROM: usize = 80;
-/// A screen that is narrower has no room for the names of the columns.
+/// A narrower screen has no room for the column names.
 const NAMES_FROM: usize = 97;
 
-/// The title.
+/// Returns the title.
 pub fn title(store: &TrialStore, seed: u64) -> String {
     format!(
         "run-all   {}, {} and the retry schedules   {}   seed {seed}\n",
@@ -25,25 +25,25 @@ pub fn title(store: &TrialStore, seed: u64) -> String {
     )
 }
 
-/// What is to be shown.
+/// The results of `run-all` to be shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
-    /// What was run.
+    /// The cells that were run.
     pub cells: &'a [Cell],
-    /// What came of each.
+    /// The result of each cell.
     pub runs: &'a [Run],
-    /// How long all of it took.
+    /// The total duration.
     pub took_ns: u64,
-    /// Where to go from here: a store, and what to type. May be empty.
+    /// Suggested stores to try next, each with the command. May be empty.
     pub elsewhere: &'a [(&'static str, String)],
-    /// Where it was run.
+    /// The store that was used.
     pub store: &'a TrialStore,
     /// The random seed.
     pub seed: u64,
 }
 
 impl Shown<'_> {
-    /// Everything that stays on the screen, but for the files.
+    /// Returns the text that stays on the screen, except for the list of files.
     pub fn text(&self, quiet: bool, ink: Ink) -> String {
         let mut text = self.matrix(ink);
         if !quiet {
@@ -177,7 +177,8 @@ impl Shown<'_> {
     }
 }
 
-/// The ways of waiting in a sentence, the fastest first. A time in which not all was sold is no time to compare with: that is said.
+/// Describes the ways of waiting in a sentence, fastest first. If a way did not sell everything, its time is not comparable,
+/// and the text says so.
 fn ways(judged: &Judged, lines: &[Summary]) -> String {
     let could_sell = judged.comparison.concurrency;
     let could_sell = could_sell.min(judged.comparison.stock as usize);
@@ -196,7 +197,7 @@ fn ways(judged: &Judged, lines: &[Summary]) -> String {
     format!("{}: {times}", counts(lines, " × "))
 }
 
-/// As many on a line as fit.
+/// Packs as many parts on a line as fit.
 fn packed(parts: Vec<String>, between: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -213,7 +214,7 @@ fn packed(parts: Vec<String>, between: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// How wide things are.
+/// The widths of the columns.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     name: usize,
@@ -257,7 +258,7 @@ impl Layout {
     }
 }
 
-/// A verdict on a line of its own, for a log.
+/// Returns one line about a verdict, for a log.
 pub fn progress(index: usize, total: usize, line: &Summary, took_ns: u64) -> String {
     let expected = match (line.as_expected(), line.expected) {
         (false, Some(expected)) => format!("expected {expected}"),

@@ -1,4 +1,4 @@
-//! The comparison on the terminal: title, table, bars, legend.
+//! The terminal report of a comparison of ways of waiting: title, table, bars and legend.
 
 use crate::protocol::{Outcome, Pauses};
 use crate::retry::{Comparison, Judged, Round};
@@ -7,7 +7,7 @@ use crate::sale::facts::{Answer, Attempt};
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, decimal, duration, ms, plural};
 
-/// The widths of a full table; the last columns go first on a narrow screen.
+/// The columns of a full table with their widths. A narrow screen drops columns from the right.
 const COLUMNS: [(&str, usize); 7] = [
     ("schedule", 29),
     ("duration", 12),
@@ -18,13 +18,13 @@ const COLUMNS: [(&str, usize); 7] = [
     ("idle", 8),
 ];
 const MARGIN: usize = 2;
-/// The longest bar, what stands before it, and what stands behind it.
+/// The length of the longest bar, and the widths of what precedes and follows it.
 const BAR: usize = 48;
 const BAR_LABEL: usize = 14;
 const BAR_NUMBER: usize = 13;
 const LEGEND_LABEL: usize = 13;
 
-/// What is compared, and what was set.
+/// Returns the title with the settings.
 pub fn title(comparison: &Comparison) -> String {
     let who = plural(comparison.concurrency, "process wants", "processes want");
     let mut set = format!(
@@ -51,7 +51,7 @@ pub fn title(comparison: &Comparison) -> String {
     )
 }
 
-/// Every way of waiting on a line.
+/// Returns the table, one line per way of waiting.
 pub fn table(judged: &Judged, ink: Ink) -> String {
     let shown = shown_columns(ink);
     let heading = line(COLUMNS.map(|(name, _)| name.to_owned()), shown, ink);
@@ -72,7 +72,7 @@ pub fn table(judged: &Judged, ink: Ink) -> String {
     text
 }
 
-/// Why there is no such row.
+/// Returns the reason why a way of waiting is left out.
 fn left_out(comparison: &Comparison, pauses: Pauses) -> String {
     if comparison.ways().contains(&pauses) {
         format!("{}: no such round in this history", pauses.name())
@@ -81,7 +81,7 @@ fn left_out(comparison: &Comparison, pauses: Pauses) -> String {
     }
 }
 
-/// How many columns fit.
+/// Returns how many columns fit.
 fn shown_columns(ink: Ink) -> usize {
     let width = |columns: usize| MARGIN + COLUMNS[..columns].iter().map(|c| c.1).sum::<usize>();
     let fits = |columns: &usize| width(*columns) <= ink.columns;
@@ -106,11 +106,11 @@ fn time(ns: u64) -> String {
     format!("{number} {unit}")
 }
 
-/// The first column to the left, the others to the right.
+/// Joins the cells, the first column left-aligned and the others right-aligned.
 fn line(cells: [String; 7], shown: usize, ink: Ink) -> String {
     let mut text = " ".repeat(MARGIN);
     for (index, (cell, (_, width))) in cells.iter().zip(COLUMNS).take(shown).enumerate() {
-        // Before it is padded: some glyphs are wider without Unicode.
+        // Glyphs are replaced before padding, because some of them are wider without Unicode.
         let cell = ink.glyphs(cell);
         text.push_str(&match index {
             0 => format!("{cell:<width$}"),
@@ -120,7 +120,7 @@ fn line(cells: [String; 7], shown: usize, ink: Ink) -> String {
     text
 }
 
-/// A bar for each duration, and what the columns mean.
+/// Returns a bar for each duration, and the meaning of the columns.
 pub fn bars_and_legend(judged: &Judged, ink: Ink) -> String {
     let rounds = &judged.rounds;
     let longest = rounds.iter().map(|round| round.figures.duration_ns).max();
@@ -141,7 +141,7 @@ pub fn bars_and_legend(judged: &Judged, ink: Ink) -> String {
     text
 }
 
-/// In eighths of a column; whatever took any time shows at least one of them.
+/// Draws a bar in eighths of a column. A nonzero share gets at least one eighth.
 fn bar(share: f64, width: usize, ink: Ink) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = ((share * width as f64 * 8.0).round() as usize).max(1);
@@ -181,7 +181,7 @@ fn legend(comparison: &Comparison, ink: Ink) -> String {
     lines.collect()
 }
 
-/// Every attempt of every round on a line of its own.
+/// Returns one line per attempt of every round.
 pub fn attempts(judged: &Judged, ink: Ink) -> String {
     let mut text = String::new();
     for round in &judged.rounds {

@@ -1,4 +1,4 @@
-//! One race on the terminal: title, a line per answer, figures, verdict, evidence, next.
+//! The terminal report of one race: title, one line per answer, and figures.
 
 use crate::protocol::Outcome as Answered;
 use crate::sale::Judged;
@@ -7,10 +7,10 @@ use crate::sale::facts::{Answer, Attempt};
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, decimal, duration, ms, plural};
 
-/// Three columns of figures need this width; on a narrower screen there is one.
+/// The minimum width for three columns of figures; a narrower screen shows one.
 const THREE_COLUMNS: usize = 89;
 
-/// What is tried, and what was set.
+/// Returns the title with the settings.
 pub fn title(sale: &Sale) -> String {
     let strategy = sale.strategy;
     let mut set = format!("lock {}", strategy.name);
@@ -37,7 +37,7 @@ pub fn title(sale: &Sale) -> String {
     )
 }
 
-/// The columns of the answers: as wide as the largest number of this race.
+/// The widths of the columns of answers, which fit the largest number of this race.
 #[derive(Debug, Clone, Copy)]
 pub struct Columns {
     who: usize,
@@ -48,7 +48,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// For the answers of this race.
+    /// Returns the columns for the answers of this race.
     pub fn of(sale: &Sale, ink: Ink) -> Self {
         let initial = i64::from(sale.stock);
         let widest_stock = format!("{} → {}", count(initial), count(initial - 1));
@@ -63,7 +63,7 @@ impl Columns {
         }
     }
 
-    /// The headings.
+    /// Returns the headings.
     pub fn heading(self) -> String {
         let (who, stock) = (self.who, self.stock);
         let times = if self.waits {
@@ -78,7 +78,7 @@ impl Columns {
         format!("{}\n", self.ink.paint(Role::Label, text.trim_end()))
     }
 
-    /// The line of one answer; `sold` counts acknowledged orders, this one included.
+    /// Returns the line of one answer. `sold` is the number of acknowledged orders, including this one.
     pub fn line(self, attempt: &Attempt, sold: i64) -> String {
         let (who, stock) = (self.who, self.stock);
         let (role, glyph, word) = self.outcome(attempt, sold);
@@ -135,7 +135,7 @@ fn stock_seen(attempt: &Attempt) -> String {
     }
 }
 
-/// The figures, in three columns or, on a narrow screen, in one.
+/// Returns the figures in three columns, or in one on a narrow screen.
 pub fn figures(judged: &Judged, ink: Ink) -> String {
     let facts = &judged.facts;
     let left = facts
@@ -193,7 +193,7 @@ pub fn figures(judged: &Judged, ink: Ink) -> String {
     text
 }
 
-/// Label left, number right, unit after it.
+/// Formats a row: labels left-aligned, numbers right-aligned, followed by the units.
 fn row(cells: &[(&str, &str, &str, usize)], ink: Ink) -> String {
     let cell = |(label, value, unit, width): &(&str, &str, &str, usize)| {
         let gap = width.saturating_sub(label.chars().count());

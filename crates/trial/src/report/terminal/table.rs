@@ -1,4 +1,4 @@
-//! Several races side by side: `--all` as a table.
+//! The terminal table of `--all`: every strategy in the same race.
 
 use super::grounds::role;
 use crate::matrix::Summary;
@@ -10,7 +10,7 @@ use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, ms, plural};
 use crate::verdict::Outcome;
 
-/// The title of `--all`.
+/// Returns the title of `--all`.
 pub fn all_title(sale: &Sale, races: usize) -> String {
     format!(
         "oversell --all   {}: {}, stock {}, delay {} µs   {}   seed {}\n",
@@ -23,7 +23,7 @@ pub fn all_title(sale: &Sale, races: usize) -> String {
     )
 }
 
-/// Every strategy in the same race.
+/// Returns the table of all strategies in the same race.
 pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
     let columns = AllColumns::of(runs, ink);
     let mut text = format!("{}\n", ink.paint(Role::Label, columns.heading()));
@@ -49,16 +49,16 @@ pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
     text
 }
 
-/// The columns of `--all`: as wide as what stands in them.
+/// The widths of the columns of `--all`, fitted to their contents.
 struct AllColumns {
-    /// Glyph and word; one column: the glyph alone.
+    /// The width of glyph and word; 1 means the glyph alone.
     verdict: usize,
     figures: [usize; 5],
-    /// Whether there is room to say what happened.
+    /// Whether there is room for remarks.
     remarks: bool,
 }
 
-/// The room that the longest remark takes.
+/// The width of the longest remark.
 const REMARK: usize = 33;
 
 const FIGURES: [&str; 5] = ["sold", "final", "no stock", "busy", "ms"];
@@ -127,7 +127,7 @@ fn figures(run: &Judged) -> [String; 5] {
     ]
 }
 
-/// What is worth saying of this strategy in this run, in a few words.
+/// Returns the remark on this strategy in this run, in a few words.
 fn what_happened(run: &Judged, ink: Ink) -> String {
     let facts = &run.facts;
     let mut words = Vec::new();
@@ -144,13 +144,13 @@ fn what_happened(run: &Judged, ink: Ink) -> String {
     words.join(", ")
 }
 
-/// What was expected, where it came out differently.
+/// Returns the expected verdict if the actual one differs.
 fn surprise(run: &Judged, ink: Ink) -> Option<String> {
     let expected = run.expected().filter(|_| !run.as_expected())?;
     Some(ink.paint(Role::Unsure, format_args!("expected {expected}")))
 }
 
-/// What stands for a verdict.
+/// Returns the glyph of a verdict.
 pub(super) fn glyph(outcome: Outcome) -> char {
     match outcome {
         Outcome::Held => '✓',
@@ -160,7 +160,7 @@ pub(super) fn glyph(outcome: Outcome) -> char {
     }
 }
 
-/// Glyph and word of a verdict, in a field of its own.
+/// Formats glyph and word of a verdict, padded to `width`.
 fn cell(outcome: Outcome, width: usize, ink: Ink) -> String {
     let glyph = glyph(outcome);
     if width == 1 {
@@ -181,7 +181,7 @@ fn line(run: &Judged) -> Summary {
     }
 }
 
-/// How many are as expected, and each surprise with the command that runs it again.
+/// Returns how many verdicts are as expected, and each surprise with the command that reproduces it.
 pub(super) fn summary(lines: &[Summary], took: &str, ink: Ink) -> String {
     let expected = lines.iter().filter(|line| line.as_expected()).count();
     let mut text = format!(
@@ -196,7 +196,7 @@ pub(super) fn summary(lines: &[Summary], took: &str, ink: Ink) -> String {
     text
 }
 
-/// How many of each verdict there are.
+/// Returns how many verdicts of each kind there are.
 pub(super) fn counts(lines: &[Summary], between: &str) -> String {
     let outcomes = [
         Outcome::Held,

@@ -1,4 +1,4 @@
-//! The buyers of a sale, and who of them has answered.
+//! The buyers of a sale, and which of them have answered.
 
 use fencepost_rig::{Heard, Said};
 
@@ -18,7 +18,7 @@ impl Crowd {
         Self { subjects, done }
     }
 
-    /// Takes what was heard as the answer to a purchase; `None` from somebody who has answered already.
+    /// Interprets a line as the answer to a purchase. Returns `None` if the process has already answered.
     pub(super) fn answer(&mut self, heard: &Heard) -> Option<What> {
         if std::mem::replace(&mut self.done[heard.child], true) {
             return None;
@@ -56,14 +56,14 @@ impl Crowd {
         self.done.iter().filter(|done| **done).count()
     }
 
-    /// Those who have not answered.
+    /// Returns the processes that have not answered.
     pub(super) fn silent(&self) -> Vec<usize> {
         (0..self.done.len())
             .filter(|index| !self.done[*index])
             .collect()
     }
 
-    /// Gives everybody who answered the time to end by itself.
+    /// Gives every process that answered the time to exit by itself.
     pub(super) fn say_goodbye(&mut self) {
         let done = &self.done;
         self.subjects.say_goodbye(|index| done[index]);

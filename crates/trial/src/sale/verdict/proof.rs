@@ -6,8 +6,8 @@ use crate::sale::facts::{Attempt, Facts, Reading};
 use crate::text::numbers::{count, in_words};
 use crate::verdict::{Cited, Evidence};
 
-/// The events that prove a violation: the order that used the stock up and the one after it, or two orders for the
-/// same unit; then the lab's own reading.
+/// Returns the events that prove a violation: the order that used up the stock and the one after it, or two orders for the same
+/// unit; then the lab's own reading.
 pub(super) fn proof(facts: &Facts) -> Vec<Evidence> {
     let mut proof = if facts.sold_beyond().least > 0 {
         one_too_many(facts)
@@ -40,7 +40,8 @@ fn one_too_many(facts: &Facts) -> Vec<Evidence> {
         .collect()
 }
 
-/// Two orders that read the same number, by their own word; the verdict does not rest on it, it only shows how.
+/// Returns two orders that read the same number, as they reported. The verdict does not rest on this; it only illustrates the
+/// violation.
 fn same_unit(facts: &Facts) -> Vec<Evidence> {
     let read = |order: &Attempt| order.purchase().and_then(|purchase| purchase.before);
     let mut seen: HashMap<i64, &Attempt> = HashMap::new();

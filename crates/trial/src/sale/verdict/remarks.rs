@@ -1,4 +1,4 @@
-//! What a verdict over a sale means, and where to go from here.
+//! Adds the explanation, limits, notes and suggested commands to a verdict on a sale.
 
 use crate::history::Header;
 use crate::holds::{Scenario, Trial};
@@ -9,7 +9,7 @@ use crate::strategy;
 use crate::text::numbers::plural;
 use crate::verdict::{Next, Outcome, Verdict};
 
-/// Adds why, limits, notes and the next commands.
+/// Adds the explanation, limits, notes and suggested commands.
 pub(super) fn add(verdict: &mut Verdict, header: &Header, facts: &Facts) {
     let strategy = strategy::find(&header.strategy);
     if verdict.outcome == Outcome::Broken {
@@ -57,7 +57,7 @@ fn notes(header: &Header, facts: &Facts) -> Vec<String> {
     notes
 }
 
-/// Up to three commands that can be pasted.
+/// Returns up to three commands to paste.
 fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
     let all = format!("fencepost oversell --all{}", sale.settings());
     let next = |command, remark| Next { command, remark };
@@ -79,7 +79,7 @@ fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
             next(all, "every strategy, one table"),
         ],
         (Promise::Exactness, _) => vec![next(all, "every strategy, one table")],
-        // It has no lock that `crash` could take hold of.
+        // This strategy has no lock that `crash` could use.
         (Promise::Exclusion, _) if sale.strategy.lock.is_none() => {
             vec![next(all, "every strategy, one table")]
         }

@@ -1,4 +1,4 @@
-//! Verdicts on sales, told as stories.
+//! Tests the verdicts on sales with handwritten histories.
 
 use super::*;
 use crate::history::tests::header;

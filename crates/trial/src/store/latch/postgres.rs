@@ -1,4 +1,4 @@
-//! Lock records as rows in a Postgres database. Time is the database's own.
+//! Lock records as rows in a Postgres database, timed by the clock of the database.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::store::postgres::{Connection, Trouble, table_of};
 pub struct PostgresLatches(Connection);
 
 impl PostgresLatches {
-    /// Connects to the database of an endpoint that was prepared before, `postgres://…#SCHEMA`.
+    /// Connects to the database of an endpoint that has been prepared, `postgres://…#SCHEMA`.
     ///
     /// # Errors
-    /// The server cannot be reached.
+    /// Returns an error if the server cannot be reached.
     pub fn open(endpoint: &str) -> Result<Self, Failure> {
         Ok(Self(Connection::open(endpoint)?))
     }
 }
 
-/// As the statements take it.
+/// Converts a duration to the unit of the statements.
 pub(crate) fn microseconds(ttl: Duration) -> i64 {
     i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The number by which the database knows the advisory lock of this name. The lab's schemas share the numbers of a database, so the
-/// schema is part of it.
+/// Returns the number of the advisory lock for this name. All schemas of a database share these numbers, so the schema is part
+/// of the hash.
 pub(crate) fn advisory_key(schema: &str, name: &str) -> i64 {
     use sha2::{Digest, Sha256};
     let digest = Sha256::digest(format!("{schema}/{name}"));
@@ -46,7 +46,7 @@ impl Latches for PostgresLatches {
             VALUES ($1, $2, clock_timestamp() + $3::bigint * interval '1 microsecond')
             ON CONFLICT (key) DO UPDATE SET token = $2, expires = excluded.expires
             WHERE held.expires <= clock_timestamp()";
-        // Seeing it taken needs no turn among the writers; that it is free is decided below.
+        // Seeing that the key is taken needs no write lock. Whether it is free is decided below.
         if self.get(key)?.is_some() {
             return Ok(false);
         }
@@ -84,7 +84,7 @@ impl Latches for PostgresLatches {
         Ok(changed.map_err(Trouble::unwritten)? == 1)
     }
 
-    /// Also sees leases, lock rows, and what the database itself keeps locked.
+    /// Also sees leases, lock rows, and the locks of the database itself.
     fn look(&mut self, key: &str) -> Result<Look, Failure> {
         let row = self.record(key).map_err(Trouble::unread)?;
         if let Some(row) = row {
@@ -104,7 +104,7 @@ impl Latches for PostgresLatches {
 }
 
 impl PostgresLatches {
-    /// What is on record about a lock: the seconds it has left, or none where no time frees it.
+    /// Returns the record of a lock: the seconds until it expires, or NULL if it does not expire.
     fn record(&mut self, key: &str) -> Result<Option<Row>, Trouble> {
         const SQL: &str = "
             SELECT extract(epoch FROM expires - clock_timestamp())::float8 FROM latch
@@ -125,7 +125,7 @@ impl PostgresLatches {
         self.0.ask_one(SQL, &[&key, &number, &table_of(key)])
     }
 
-    /// Locks of rows are not on record anywhere: whoever wants to know has to ask for one.
+    /// Row locks are not recorded anywhere. The only way to detect one is to request it.
     fn is_row_locked(&mut self, key: &str) -> Result<bool, Trouble> {
         const THERE: &str = "SELECT (SELECT count(*) FROM thing WHERE name = $1)
             + (SELECT count(*) FROM stock WHERE product = $1)";

@@ -1,4 +1,4 @@
-//! Lock records as keys on a Redis server: the commands that hand-made locks are known by.
+//! Lock records as keys on a Redis server, with the commands that handmade locks commonly use.
 
 use std::time::Duration;
 
@@ -20,19 +20,20 @@ impl RedisLatches {
     /// Connects to the server of an endpoint, `redis://…`.
     ///
     /// # Errors
-    /// The server cannot be reached.
+    /// Returns an error if the server cannot be reached.
     pub fn open(endpoint: &str) -> Result<Self, Failure> {
         Ok(Self(Connection::open(endpoint)?))
     }
 
-    /// The name of a key, on a connection that lives: each operation is one step and needs nothing of the one before.
+    /// Returns the full name of a key after checking the connection. Operations are independent of each other, so reconnecting
+    /// is safe.
     fn fresh_key(&mut self, key: &str) -> String {
         self.0.freshen();
         self.0.key("lock", key)
     }
 }
 
-/// Whole milliseconds, and at least one: Redis takes no less.
+/// Converts to whole milliseconds, at least one, because Redis accepts no less.
 fn milliseconds(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
 }

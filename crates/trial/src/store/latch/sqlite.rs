@@ -1,4 +1,4 @@
-//! Lock records as rows of an SQLite file. Time is that of the boot clock, as in the library.
+//! Lock records as rows in a SQLite file, timed by the boot clock, as in the library.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::protocol::Failure;
 use crate::store::Look;
 use crate::store::stock::sqlite::connect;
 
-/// `expires_ns` is empty for a key that stays for ever.
+/// `expires_ns` is NULL for a key that never expires.
 const TABLE: &str = "CREATE TABLE latch (
     key TEXT PRIMARY KEY,
     token TEXT NOT NULL,
     expires_ns INTEGER
 ) WITHOUT ROWID";
 
-/// A connection to the lock records in an SQLite file.
+/// A connection to the lock records in a SQLite file.
 #[derive(Debug)]
 pub struct SqliteLatches(Connection);
 
-/// Makes the table.
+/// Creates the table.
 pub(crate) fn create(path: &Path) -> Result<(), Failure> {
     connect(path)?
         .execute_batch(TABLE)
@@ -30,15 +30,15 @@ pub(crate) fn create(path: &Path) -> Result<(), Failure> {
 }
 
 impl SqliteLatches {
-    /// Connects to the records of a file that was prepared before.
+    /// Connects to the records of a file that has been prepared.
     ///
     /// # Errors
-    /// SQLite's.
+    /// Returns an error if SQLite fails.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         Ok(Self(connect(path)?))
     }
 
-    /// One step. The clock is read when no other writer can come between.
+    /// Executes one step in a write transaction. The clock is read inside it, when no other writer can intervene.
     fn step<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<T>,
@@ -52,7 +52,7 @@ impl SqliteLatches {
         Ok(done)
     }
 
-    /// The token and the end of what is there now.
+    /// Returns the token and the expiry of the current record.
     fn record(&self, key: &str) -> Result<Option<(String, Option<i64>)>, Failure> {
         const SQL: &str = "SELECT token, expires_ns FROM latch
             WHERE key = ?1 AND (expires_ns IS NULL OR expires_ns > ?2)";
@@ -64,7 +64,7 @@ impl SqliteLatches {
         row.map_err(Failure::definite)
     }
 
-    /// The end of the library's lock of that name, if it is held.
+    /// Returns the expiry of the library's lock with that name, if it is held.
     fn library_lock(&self, key: &str) -> Result<Option<i64>, Failure> {
         const THERE: &str = "SELECT 1 FROM sqlite_schema WHERE name = 'fencepost_lock'";
         const SQL: &str = "SELECT expires_ns FROM fencepost_lock
@@ -108,7 +108,7 @@ impl Latches for SqliteLatches {
     ) -> Result<bool, Failure> {
         const SQL: &str = "INSERT INTO latch (key, token, expires_ns) VALUES (?1, ?2, ?3)
             ON CONFLICT (key) DO UPDATE SET token = ?2, expires_ns = ?3 WHERE expires_ns <= ?4";
-        // Seeing it taken needs no turn among the writers; that it is free is decided below.
+        // Seeing that the key is taken needs no write lock. Whether it is free is decided below.
         if self.record(key)?.is_some() {
             return Ok(false);
         }

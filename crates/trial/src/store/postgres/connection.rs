@@ -1,4 +1,4 @@
-//! A connection to a Postgres database, for the stock, for hand-made locks and for the database's own.
+//! A connection to a Postgres database, used for the stock, for handmade locks and for the locks of the database.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -18,13 +18,13 @@ use crate::protocol::Failure;
 
 /// How long the server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long it may take to answer what nobody has to wait for.
+/// How long the server may take to answer a statement that does not wait for a lock.
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// The parameters of a statement.
 pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection that is made anew after it broke, unless it is [pinned](Connection::pin), and the schema in which its tables are.
+/// A connection with the schema of its tables. It reconnects after a failure, unless it is [pinned](Connection::pin).
 pub(crate) struct Connection {
     config: Config,
     schema: String,
@@ -41,12 +41,12 @@ struct Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Closes the socket at once: a statement that still waits must not get its lock some day.
+        // Closes the socket at once, so that a statement that is still waiting cannot get its lock later.
         self.driver.abort();
     }
 }
 
-/// What went wrong on the way to the server or there.
+/// A failure on the way to the server, or on the server.
 #[derive(Debug)]
 pub(crate) struct Trouble {
     cause: Cause,
@@ -58,14 +58,14 @@ pub(crate) struct Trouble {
 enum Cause {
     Told(Error),
     Silence,
-    /// The session on which everything rests is gone.
+    /// The pinned session is gone.
     Gone,
-    /// No thread to listen on.
+    /// The system could not provide a thread for the runtime.
     System(String),
 }
 
 impl Trouble {
-    /// A statement that changes something: its answer may be all that was lost.
+    /// Converts the failure of a statement that changes something: if it was sent, it may have been executed.
     pub(crate) fn unwritten(self) -> Failure {
         let answered = self.code().is_some_and(|code| !ends_sessions(code));
         if answered || !self.sent {
@@ -75,12 +75,12 @@ impl Trouble {
         }
     }
 
-    /// A statement that changes nothing.
+    /// Converts the failure of a statement that changes nothing.
     pub(crate) fn unread(self) -> Failure {
         Failure::definite(self.message())
     }
 
-    /// The code with which the server refused.
+    /// Returns the error code of the server.
     pub(crate) fn code(&self) -> Option<&SqlState> {
         match &self.cause {
             Cause::Told(error) => error.code(),
@@ -88,7 +88,7 @@ impl Trouble {
         }
     }
 
-    /// Nobody answers there, or not yet.
+    /// Returns whether no server answers at the address, or not yet.
     pub(super) fn nobody_there(&self) -> bool {
         match &self.cause {
             Cause::Told(error) => {
@@ -99,7 +99,7 @@ impl Trouble {
         }
     }
 
-    /// What happened, in the words of the server or of the system.
+    /// Describes the failure in the words of the server or the system.
     pub(crate) fn words(&self) -> String {
         match &self.cause {
             Cause::Silence => "no answer".into(),
@@ -122,7 +122,7 @@ impl Trouble {
     }
 }
 
-/// The server is going down, or somebody has ended the session: what was asked last may have been done.
+/// Returns whether this code ends the session, in which case the last statement may have been executed.
 fn ends_sessions(code: &SqlState) -> bool {
     code.code().starts_with("57P") || code.code().starts_with("08")
 }
@@ -146,7 +146,7 @@ fn deepest(error: &Error) -> String {
     cause.to_string()
 }
 
-/// Without the system's number and capital.
+/// Removes the system's error number and the leading capital.
 fn in_a_sentence(text: &str) -> String {
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
@@ -156,12 +156,12 @@ fn in_a_sentence(text: &str) -> String {
     }
 }
 
-/// What an address says; the lab itself speaks without encryption.
+/// Parses an address. The lab's own connections are not encrypted.
 pub(super) fn config(url: &str) -> Result<Config, Error> {
     url.parse()
 }
 
-/// Where connections are listened to, whoever uses them.
+/// Returns the runtime that drives all connections.
 fn listeners() -> Result<&'static Runtime, Trouble> {
     static LISTENERS: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let made = LISTENERS.get_or_init(|| {
@@ -175,7 +175,7 @@ fn listeners() -> Result<&'static Runtime, Trouble> {
     })
 }
 
-/// What comes of work that needs a runtime to go on in.
+/// Runs work that needs a runtime, and waits for its result.
 pub(super) fn wait_for<T: Send + 'static>(
     patience: Duration,
     work: impl Future<Output = T> + Send + 'static,
@@ -210,23 +210,24 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Where its tables are.
+    /// Returns the schema of its tables.
     pub(crate) fn schema(&self) -> &str {
         &self.schema
     }
 
-    /// Which session this is: what the server keeps for one is gone with it.
+    /// Returns the number of the session. What the server keeps for a session is lost when the number changes.
     pub(crate) fn generation(&self) -> i64 {
         let is_gone = self.session.as_ref().is_some_and(|s| s.client.is_closed());
         self.lost + i64::from(is_gone)
     }
 
-    /// While pinned, a session that breaks is not replaced: what it held is gone with it, and nothing may be done as if it were not.
+    /// Pins the session. While pinned, a broken session is not replaced: its locks are lost, and nothing may continue as if
+    /// they were not.
     pub(crate) fn pin(&mut self, pinned: bool) {
         self.pinned = pinned;
     }
 
-    /// Asks for rows.
+    /// Runs a query.
     pub(crate) fn ask(
         &mut self,
         sql: &'static str,
@@ -235,7 +236,7 @@ impl Connection {
         self.ask_within(sql, parameters, Duration::ZERO)
     }
 
-    /// Asks for rows, of a statement that may have to wait so long for a lock.
+    /// Runs a query that may wait this long for a lock.
     pub(crate) fn ask_within(
         &mut self,
         sql: &'static str,
@@ -250,7 +251,7 @@ impl Connection {
         })
     }
 
-    /// The first row, if there is any.
+    /// Runs a query and returns its first row, if there is one.
     pub(crate) fn ask_one(
         &mut self,
         sql: &'static str,
@@ -259,7 +260,7 @@ impl Connection {
         Ok(self.ask(sql, parameters)?.into_iter().next())
     }
 
-    /// Changes something; says how many rows.
+    /// Runs a statement and returns the number of rows it changed.
     pub(crate) fn change(
         &mut self,
         sql: &'static str,
@@ -273,12 +274,12 @@ impl Connection {
         })
     }
 
-    /// Runs statements that return nothing: together in one transaction, unless they say otherwise.
+    /// Runs statements without results, in one transaction unless they say otherwise.
     pub(crate) fn run(&mut self, statements: &str) -> Result<(), Trouble> {
         self.run_within(statements, Duration::ZERO)
     }
 
-    /// The same with statements that may have to wait so long for a lock.
+    /// Runs statements without results that may wait this long for a lock.
     pub(crate) fn run_within(&mut self, statements: &str, wait: Duration) -> Result<(), Trouble> {
         let deadline = Instant::now() + wait + ANSWER;
         self.with(deadline, |session| {
@@ -308,7 +309,7 @@ impl Connection {
             Some(Err(error)) => error.is_closed() || error.code().is_none_or(ends_sessions),
             Some(Ok(_)) => false,
         };
-        // After a failure on the way, answers and questions may no longer match.
+        // After a failure on the way, answers may no longer match their requests.
         if broke {
             self.lost += 1;
         } else {
@@ -332,7 +333,7 @@ impl Connection {
         if config.get_application_name().is_none() {
             config.application_name("fencepost lab");
         }
-        // A race does not outlive a power failure: waiting for the disk at each commit would only slow it down.
+        // A race does not outlive a power failure, so waiting for the disk at each commit would only slow it down.
         let setup = format!(
             "SET search_path TO {}; SET synchronous_commit = off;
             SET default_transaction_isolation = 'read committed'",
@@ -360,7 +361,7 @@ impl Connection {
 }
 
 impl Session {
-    /// Prepares a statement when it is first used. `None`: no answer in time.
+    /// Prepares a statement when it is first used, then runs it. Returns `None` if there is no answer in time.
     fn prepared<'a, T, W>(
         &'a mut self,
         sql: &'static str,

@@ -1,4 +1,4 @@
-//! Waiting for an answer on a thread that has nothing else to do.
+//! Blocks the current thread on a future until a deadline, inside or outside of a runtime.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-/// Wakes the thread that waits.
+/// Wakes the waiting thread.
 struct Awake(Thread);
 
 impl Wake for Awake {
@@ -15,7 +15,8 @@ impl Wake for Awake {
     }
 }
 
-/// What comes of the future, if it comes before the deadline. Works inside and outside of a runtime: strategies are called in either.
+/// Returns the output of the future if it is ready before the deadline. This works inside and outside of a runtime; strategies
+/// are called in either.
 pub(super) fn wait_until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
     let waker = Waker::from(Arc::new(Awake(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -1,8 +1,8 @@
-//! The bytes to and from a Redis server.
+//! A Redis connection that survives SIGSTOP and SIGCONT.
 //!
-//! When a process is stopped and continued (SIGSTOP, Ctrl-Z) while it reads from a socket with a time limit, the system ends the read
-//! with "Interrupted system call". The connection of the client crate passes that on as a failure and throws the answer away when it
-//! comes. This one reads on.
+//! If a process is stopped and continued (SIGSTOP, Ctrl-Z) while it reads from a socket with a timeout, the system ends the
+//! read with "Interrupted system call". The connection of the client crate reports that as a failure and drops the answer when
+//! it arrives. This one continues to read.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -12,7 +12,7 @@ use redis::{
     Client, ConnectionAddr, ConnectionLike, ErrorKind, Parser, RedisError, RedisResult, Value, cmd,
 };
 
-/// A connection over TCP, without encryption.
+/// A TCP connection without encryption.
 pub(crate) struct Wire {
     stream: TcpStream,
     parser: Parser,
@@ -20,7 +20,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Connects and introduces itself as the address says. Connecting and each answer may take so long.
+    /// Connects and authenticates as the address says. Connecting and each answer may take up to `within`.
     pub(crate) fn connect(client: &Client, within: Duration) -> RedisResult<Self> {
         let address = client.get_connection_info();
         let ConnectionAddr::Tcp(host, port) = address.addr() else {
@@ -44,14 +44,14 @@ impl Wire {
         Ok(wire)
     }
 
-    /// From now on each answer may take so long.
+    /// Sets the timeout of each answer from now on.
     pub(crate) fn limit(&self, answer: Duration) -> io::Result<()> {
         self.stream.set_read_timeout(Some(answer))?;
         self.stream.set_write_timeout(Some(answer))
     }
 
     fn send(&mut self, packed: &[u8]) -> RedisResult<()> {
-        // Goes on where the system interrupts it.
+        // `write_all` continues after an interruption.
         Ok(self.stream.write_all(packed)?)
     }
 
@@ -74,7 +74,7 @@ fn reach(host: &str, port: u16, within: Duration) -> io::Result<TcpStream> {
     Err(failure)
 }
 
-/// Reads on where the system ended a read only because the process was stopped and continued.
+/// Continues a read that the system ended only because the process was stopped and continued.
 struct Uninterrupted<'a>(&'a TcpStream);
 
 impl Read for Uninterrupted<'_> {
@@ -105,7 +105,7 @@ impl ConnectionLike for Wire {
             (0..offset + count).map(|_| self.receive()).collect();
         let mut answers = answers?;
         let wanted = answers.split_off(offset);
-        // What only begins and fills a transaction says nothing, unless it is refused.
+        // The commands that begin and fill a transaction have no result of their own unless they are refused.
         answers
             .into_iter()
             .try_for_each(|said| said.extract_error().map(drop))?;
@@ -122,7 +122,7 @@ impl ConnectionLike for Wire {
     }
 
     fn is_open(&self) -> bool {
-        // Whoever uses it lets it go when it fails.
+        // The caller drops the connection when it fails.
         true
     }
 }

@@ -1,4 +1,4 @@
-//! A stock that asks whoever reads or writes it for a credential, and refuses those that are late.
+//! A stock that requires a credential for every read and write, and refuses outdated ones.
 
 use std::str::FromStr;
 
@@ -13,15 +13,16 @@ use super::sqlite::SqliteStock;
 use crate::protocol::Failure;
 use crate::store::{Ground, redis};
 
-/// A connection to a fenced stock. It is not the lock's: a resource knows nothing of locks but the credentials it is shown.
+/// A connection to a fenced stock. It is separate from the lock: a resource knows about locks only through the credentials it
+/// is shown.
 pub(crate) enum FencedStock {
-    /// The check and the access are one transaction.
+    /// Checks and accesses the stock in one transaction.
     Sqlite(SqliteStock),
-    /// The check and the access are one script, on the key that every other strategy uses.
+    /// Checks and accesses the stock in one script, on the key that all other strategies use.
     Redis { server: Redis, endpoint: String },
-    /// The same, where keys vanish by themselves.
+    /// Does the same on keys that expire.
     Perishable(Box<PerishableStock>),
-    /// The check and the access are one transaction.
+    /// Checks and accesses the stock in one transaction.
     #[cfg(feature = "postgres")]
     Postgres(Box<PostgresStock>),
 }
@@ -47,7 +48,7 @@ impl FencedStock {
         })
     }
 
-    /// The units left, for the holder of a credential.
+    /// Returns the units left, for the holder of a credential.
     pub(crate) async fn read(
         &mut self,
         product: &str,
@@ -91,12 +92,12 @@ fn register(server: &Redis, endpoint: &str, product: &str) -> RedisRegister {
     RedisRegister::new(server, &redis::key(endpoint, "stock", product))
 }
 
-/// For certain: nothing was changed.
+/// A refusal is definite: nothing was changed.
 pub(super) fn late(refused: Refused) -> Failure {
     Failure::definite(format!("the stock refused a late holder: {refused}"))
 }
 
-/// `is_definite`: whether a failure means for certain that nothing was changed.
+/// Converts an error. `is_definite` says whether it means that certainly nothing was changed.
 fn failure(error: FencedError, is_definite: fn(&Error) -> bool) -> Failure {
     match error {
         FencedError::Refused(refused) => late(refused),
@@ -137,7 +138,7 @@ mod tests {
             assert_eq!(fenced.read("product_A", early).await, Ok(5));
             fenced.write("product_A", 4, early).await.unwrap();
             assert_eq!(plain.read("product_A").unwrap(), 4);
-            // A reading already shuts the door behind it.
+            // Even a read makes the stock refuse older credentials.
             assert_eq!(fenced.read("product_A", late).await, Ok(4));
             for refused in [
                 fenced.write("product_A", 3, early).await.unwrap_err(),

@@ -1,6 +1,6 @@
-//! A fenced stock on a Redis server whose keys vanish by themselves: the units and the gate beside them.
+//! A fenced stock on a Redis server whose keys expire: the units, and the gate beside them.
 //!
-//! The library's own register keeps both for ever, as whoever fences something wants it. Here nobody may be left to remove them.
+//! The library's register keeps both for ever, as its users want. Here the process may be killed before it can remove them.
 
 use fencepost::resource::{Credential, REDIS_ADMIT, Refused};
 
@@ -8,7 +8,7 @@ use super::fenced::late;
 use crate::protocol::Failure;
 use crate::store::redis::{Connection, Trouble};
 
-/// KEYS: units gate. ARGV: epoch seq owner lasts, and the new units when they are written. As the library's register answers.
+/// KEYS: units gate. ARGV: epoch seq owner lifetime, and the new units for a write. Answers like the library's register.
 const ACCESS: &str = "
     local highest = admit(KEYS[2], ARGV[1], ARGV[2], ARGV[3])
     redis.call('PEXPIRE', KEYS[2], ARGV[4])
@@ -16,7 +16,7 @@ const ACCESS: &str = "
     if ARGV[5] then redis.call('SET', KEYS[1], ARGV[5], 'PX', ARGV[4]) end
     return {1, redis.call('GET', KEYS[1])}";
 
-/// The gate of these units.
+/// Returns the key of the gate for these units.
 pub(crate) fn gate_of(units: &str) -> String {
     format!("{units}:gate")
 }
@@ -46,7 +46,7 @@ impl PerishableStock {
         written.map_err(Trouble::unwritten)?.map(drop)
     }
 
-    /// What is there afterwards, unless the credential is late.
+    /// Executes the access and returns the resulting units, unless the credential is outdated.
     fn access(
         &mut self,
         product: &str,

@@ -13,20 +13,20 @@ use crate::store::postgres::{Connection, Trouble};
 pub struct PostgresStock(Connection);
 
 impl PostgresStock {
-    /// Connects to the database of an endpoint that was prepared before, `postgres://…#SCHEMA`.
+    /// Connects to the database of an endpoint that has been prepared, `postgres://…#SCHEMA`.
     ///
     /// # Errors
-    /// The server cannot be reached.
+    /// Returns an error if the server cannot be reached.
     pub fn open(endpoint: &str) -> Result<Self, Failure> {
         Ok(Self(Connection::open(endpoint)?))
     }
 
-    /// Its connection, for locks that live in the same session.
+    /// Returns the connection, for locks that belong to the same session.
     pub(crate) fn connection(&mut self) -> &mut Connection {
         &mut self.0
     }
 
-    /// Takes units away with this statement; `None` when it found no row.
+    /// Subtracts units with this statement. Returns `None` if it found no row.
     fn take(
         &mut self,
         sql: &'static str,
@@ -38,22 +38,22 @@ impl PostgresStock {
     }
 }
 
-/// Behind the gate: the check of the credential and the access are one transaction.
+/// Access behind the gate: checks the credential and accesses the stock in one transaction.
 impl PostgresStock {
-    /// As [`Stock::read`], for the holder of a credential.
+    /// Does the same as [`Stock::read`], for the holder of a credential.
     ///
     /// # Errors
-    /// A later holder was here before; or the server's.
+    /// Returns an error if a later holder has accessed the stock, or if the server fails.
     pub fn read_fenced(&mut self, product: &str, credential: Credential) -> Result<i64, Failure> {
         let units = self.admitted(product, credential, |stock| stock.read(product));
-        // What was read is true whether or not the server remembers the credential.
+        // The units are correct whether or not the server remembers the credential.
         units.map_err(Failure::definite)
     }
 
-    /// As [`Stock::write`], for the holder of a credential.
+    /// Does the same as [`Stock::write`], for the holder of a credential.
     ///
     /// # Errors
-    /// A later holder was here before: nothing was written; or the server's.
+    /// Returns an error if a later holder has accessed the stock, in which case nothing was written, or if the server fails.
     pub fn write_fenced(
         &mut self,
         product: &str,
@@ -79,7 +79,7 @@ impl PostgresStock {
                 .map_err(Trouble::unwritten)
                 .map(|()| done),
             Err(failure) => {
-                // A session that is gone has undone everything itself.
+                // A session that is gone has been rolled back.
                 let _ = self.0.run("ROLLBACK");
                 Err(Failure::definite(failure))
             }

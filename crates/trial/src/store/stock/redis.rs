@@ -12,10 +12,10 @@ const IF_ENOUGH: &str = "
     redis.call('SET', KEYS[1], left, 'KEEPTTL')
     return left";
 
-/// The word with which the server refuses.
+/// The error code with which the script refuses.
 const BELOW_ZERO: &str = "BELOWZERO";
 
-/// Redis has no constraints; a script that refuses is what comes nearest.
+/// Redis has no constraints. A script that refuses is the closest equivalent.
 const CONSTRAINED: &str = "
     local left = redis.call('DECRBY', KEYS[1], ARGV[1])
     if left >= 0 then return left end
@@ -29,7 +29,7 @@ impl RedisStock {
     /// Connects to the server of an endpoint, `redis://…`.
     ///
     /// # Errors
-    /// The server cannot be reached.
+    /// Returns an error if the server cannot be reached.
     pub fn open(endpoint: &str) -> Result<Self, Failure> {
         Ok(Self(Connection::open(endpoint)?))
     }
@@ -100,7 +100,7 @@ impl Stock for RedisStock {
         }
     }
 
-    /// The server itself watches for changes, as long as the connection lasts.
+    /// The server watches the key (`WATCH`) as long as the connection lasts.
     fn read_version(&mut self, product: &str) -> Result<(i64, Version), Failure> {
         let key = self.units(product);
         let mut read = || -> Result<Option<i64>, Trouble> {
@@ -118,7 +118,7 @@ impl Stock for RedisStock {
         units: i64,
         version: Version,
     ) -> Result<bool, Failure> {
-        // Another connection watches nothing.
+        // A new connection watches nothing.
         if version != Version(self.0.generation()) {
             return Ok(false);
         }

@@ -1,4 +1,4 @@
-//! The stock as a row in an SQLite file.
+//! The stock as a row in a SQLite file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use rusqlite::{
 use super::{QueuedRequest, Settled, Stock, Ticket, Version};
 use crate::protocol::Failure;
 
-/// How long a statement waits for other writers to the file, before it gives up.
+/// How long a statement waits for other writers to the file before it gives up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The check holds from the first constrained decrement on: the strategies that know nothing of it must be free to fail.
+/// The check applies only from the first constrained decrement on, so that strategies without a constraint can fail.
 const TABLES: &str = "
 CREATE TABLE stock (
     product TEXT PRIMARY KEY,
@@ -33,14 +33,14 @@ CREATE TABLE request (
 CREATE INDEX request_open ON request (product, ticket) WHERE before IS NULL;
 ";
 
-/// A connection to the stock in an SQLite file.
+/// A connection to the stock in a SQLite file.
 #[derive(Debug)]
 pub struct SqliteStock(Connection);
 
-/// Makes the file and its tables, with nothing in stock.
+/// Creates the file and its tables, with an empty stock.
 ///
 /// # Errors
-/// SQLite's.
+/// Returns an error if SQLite fails.
 pub(crate) fn create(path: &Path) -> Result<(), Failure> {
     let connection = connect(path)?;
     let made = connection
@@ -50,11 +50,11 @@ pub(crate) fn create(path: &Path) -> Result<(), Failure> {
     SqliteGate::create(&connection).map_err(Failure::definite)
 }
 
-/// Opens the file as every connection of the lab does.
+/// Opens the file with the settings that all connections of the lab use.
 pub(crate) fn connect(path: &Path) -> Result<Connection, Failure> {
     let connection = Connection::open(path).and_then(|connection| {
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // The trial outlives no power failure: waiting for the disk at each commit would only slow the race down.
+        // The trial does not outlive a power failure, so waiting for the disk at each commit would only slow the race down.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         Ok(connection)
     });
@@ -62,18 +62,18 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, Failure> {
 }
 
 impl SqliteStock {
-    /// Connects to a stock that was created before.
+    /// Connects to a stock that has been created.
     ///
     /// # Errors
-    /// SQLite's.
+    /// Returns an error if SQLite fails.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         Ok(Self(connect(path)?))
     }
 
-    /// As [`Stock::read`], for the holder of a credential; the check of the credential and the reading are one transaction.
+    /// Does the same as [`Stock::read`], for the holder of a credential. Checks the credential and reads in one transaction.
     ///
     /// # Errors
-    /// A later holder was here before; or SQLite's.
+    /// Returns an error if a later holder has accessed the stock, or if SQLite fails.
     pub fn read_fenced(&mut self, product: &str, credential: Credential) -> Result<i64, Failure> {
         let transaction = self.admitted(product, credential)?;
         let units = units(&transaction, product).map_err(Failure::definite)?;
@@ -81,10 +81,10 @@ impl SqliteStock {
         Ok(units)
     }
 
-    /// As [`Stock::write`], for the holder of a credential; the check of the credential and the writing are one transaction.
+    /// Does the same as [`Stock::write`], for the holder of a credential. Checks the credential and writes in one transaction.
     ///
     /// # Errors
-    /// A later holder was here before: nothing was written; or SQLite's.
+    /// Returns an error if a later holder has accessed the stock, in which case nothing was written, or if SQLite fails.
     pub fn write_fenced(
         &mut self,
         product: &str,
@@ -140,7 +140,7 @@ fn set(connection: &Connection, product: &str, units: i64) -> rusqlite::Result<(
     Ok(())
 }
 
-/// A writer that never got its turn has written nothing.
+/// A writer that timed out waiting for its turn has written nothing.
 fn unwritten(error: rusqlite::Error) -> Failure {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy) => Failure::definite(error),

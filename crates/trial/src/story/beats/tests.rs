@@ -1,4 +1,4 @@
-//! Stories of histories written by hand.
+//! Tests the beats of handwritten histories.
 
 use super::*;
 use crate::history::Fault;

@@ -1,7 +1,8 @@
-//! The end of a lease, told before what it made possible.
+//! Entries for expired leases, placed before the events that the expiry made possible.
 //!
-//! The lab knows of a lease only that it is over by a certain moment: a TTL after it read the grant, or after it saw the holder stop. In
-//! the store it ended a little earlier, and somebody else may have been granted the lock in between. A lease is over by then, too.
+//! The lab only knows the latest time at which a lease ended: one TTL after it read the grant, or after it saw the holder stop.
+//! In the store the lease ended slightly earlier, and another process may have been granted the lock in between. Such a grant
+//! also proves that the lease is over.
 
 use super::super::phrases;
 use super::LaneStory;
@@ -10,7 +11,7 @@ use crate::holds::facts::Hold;
 use crate::holds::{NAMES, Scenario};
 
 impl LaneStory<'_> {
-    /// The moment has come by which a lease is over.
+    /// Adds an entry at the latest time at which a lease ended.
     pub(super) fn lease_over(&mut self, lane: usize, at_ns: u64, hold: u64) {
         if self.has_two_locks() || self.told_over.contains(&(lane, hold)) {
             return;
@@ -18,13 +19,13 @@ impl LaneStory<'_> {
         self.told_over.push((lane, hold));
         let mut phrase = phrases::lease_over(NAMES[lane], None);
         if self.scenario == Scenario::StaleRelease {
-            // It is paused, so of course it does not know.
+            // A paused process cannot know.
             phrase.brief = "lease over by now".into();
         }
         self.say(lane, at_ns, phrase);
     }
 
-    /// Somebody is granted a lock: the leases on it that have ended in the meantime come first.
+    /// Before a grant, adds entries for the leases on that lock that have ended in the meantime.
     pub(super) fn leases_over_before(&mut self, lane: usize, grant: &Event, key: &str) {
         let over = |hold: &&Hold| {
             hold.key == key && hold.who != NAMES[lane] && self.may_be_over(hold, grant.at_ns)
@@ -41,11 +42,11 @@ impl LaneStory<'_> {
         }
     }
 
-    /// Whether nobody has ended this hold by then, and its lease can have run out: a TTL after it was asked for, unless it is renewed.
+    /// Returns whether this hold is still open and its lease may have expired: one TTL after its request, unless it is renewed.
     fn may_be_over(&self, hold: &Hold, at_ns: u64) -> bool {
         let began_ns = match (self.claims.untimed, self.claims.keep_alive) {
             (true, _) => return false,
-            // Renewed until its process was stopped; the last renewal was less than half a TTL before.
+            // It was renewed until its process was stopped, and the last renewal was less than half a TTL before.
             (false, true) => match self.stopped_at_ns(&hold.who) {
                 Some(stopped_ns) => stopped_ns.saturating_sub(self.ttl_ns / 2),
                 None => return false,

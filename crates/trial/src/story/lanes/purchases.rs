@@ -1,4 +1,4 @@
-//! What becomes of purchases in a lock trial.
+//! Entries for purchases in a lock trial.
 
 use super::super::phrases;
 use super::{Continuation, LaneStory, SETTLED_NS};

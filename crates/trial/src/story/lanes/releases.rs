@@ -1,4 +1,4 @@
-//! How a lock is given back, and what it says about that.
+//! Entries for releases, and for the result that the lock reported.
 
 use super::super::phrases;
 use super::{Continuation, LaneStory, SETTLED_NS};
@@ -7,7 +7,7 @@ use crate::holds::{NAMES, Scenario};
 use crate::protocol::ReleaseWord;
 
 impl LaneStory<'_> {
-    /// What the lock said about this release, if it did so within a moment.
+    /// Returns the result of this release, if the lock reported it promptly.
     fn prompt_word(&self, op: u64, asked_ns: u64) -> Option<ReleaseWord> {
         self.events.iter().find_map(|event| match &event.what {
             What::Released {
@@ -21,7 +21,7 @@ impl LaneStory<'_> {
         let lost = self.prompt_word(op, at) == Some(ReleaseWord::AlreadyLost);
         let two = self.has_two_locks();
         if lost && !two || self.is_stepwise(op, at) {
-            // Told with the answer, or step by step.
+            // Described with the answer, or step by step.
             return;
         }
         if let Some(line) = self.last(lane, at, Continuation::Release).filter(|_| two) {

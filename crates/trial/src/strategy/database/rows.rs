@@ -1,4 +1,4 @@
-//! Locks that are rows of a table: under a unique index, or with an end.
+//! Locks that are rows of a table, either under a unique index or with an expiry.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::store::latch::Latches;
 use crate::store::latch::postgres::microseconds;
 use crate::store::postgres::{Connection, Trouble};
 
-/// Takes the record for ever, and deletes it if it is its own.
+/// Takes the record without an expiry, and deletes it if it is its own.
 pub(super) const UNTIMED: Recipe = Recipe {
     take: insert,
     worked: |_| Ok(()),
@@ -33,12 +33,12 @@ fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord,
     Ok(released_if(deleted))
 }
 
-/// No lock is made of this step.
+/// No lock uses this operation.
 fn not_used<T>() -> Result<T, Failure> {
     Err(Failure::definite("these rows know no such step"))
 }
 
-/// Rows that are there or not: the index refuses a second one of the same name.
+/// Rows that exist or not: the index refuses a second one with the same name.
 pub(super) struct UniqueRows(Connection);
 
 impl UniqueRows {
@@ -85,7 +85,7 @@ impl Latches for UniqueRows {
     }
 }
 
-/// Rows with an end, in ShedLock's table and by its statements.
+/// Rows with an expiry, in ShedLock's table and with its statements.
 pub(super) struct LeaseRows(Connection);
 
 impl LeaseRows {
@@ -112,7 +112,7 @@ impl Latches for LeaseRows {
         Ok(changed.map_err(Trouble::unwritten)? == 1)
     }
 
-    /// Rows are never deleted: theirs is the end.
+    /// Rows are never deleted; a release sets their expiry.
     fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure> {
         const SQL: &str = "UPDATE shedlock SET lock_until = timezone('utc', clock_timestamp())
             WHERE name = $1 AND locked_by = $2

@@ -1,6 +1,7 @@
-//! Locks that end with a transaction or with a session of the database: nothing is left of them when their holder is gone.
+//! Locks that end with a transaction or a session of the database, so nothing remains of them when their holder is gone.
 //!
-//! One session for all locks of a process, so that the database sees who waits for whom. Who waits does so in the database's own queue.
+//! All locks of a process use one session, so that the database sees which process waits for which. Waiters wait in the
+//! database's own queue.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,12 +17,12 @@ use crate::store::latch::postgres::advisory_key;
 use crate::store::postgres::{Connection, Trouble, table_of};
 use crate::store::stock::postgres::PostgresStock;
 
-/// What stands for the name of a lock.
+/// What represents the name of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// The stock of that product, which is what is protected.
+    /// The stock of that product, which is the protected data.
     Stock,
-    /// Something of that name: what is protected is the lab's.
+    /// An object with that name; the protected data is kept by the lab.
     Thing,
 }
 
@@ -41,11 +42,11 @@ struct Hold {
     generation: i64,
 }
 
-/// How the database answered a request for a lock.
+/// The database's answer to a request for a lock.
 enum Answer {
     Granted,
     Taken,
-    /// It sees a cycle of waits, and ends it here.
+    /// The database detected a deadlock and aborted this request.
     Deadlock,
 }
 
@@ -65,7 +66,7 @@ impl SessionLock {
         self.stock.connection()
     }
 
-    /// Whether its locks end with a transaction; else with the session alone.
+    /// Returns whether its locks end with a transaction. Otherwise they end only with the session.
     fn in_transaction(&self) -> bool {
         self.kind != LockKind::Advisory
     }
@@ -102,7 +103,8 @@ impl SessionLock {
         }
     }
 
-    /// At once, and then, if there is time, in the queue. Says also whether the lock was found taken at first.
+    /// Tries once immediately and then, if there is time, in the queue. Also returns whether the lock was taken at the first
+    /// try.
     fn try_twice(&mut self, key: &str, wait: Duration) -> Result<(Answer, bool), Failure> {
         let at_once = self.attempt(key, None)?;
         if wait.is_zero() || !matches!(at_once, Answer::Taken) {
@@ -111,7 +113,7 @@ impl SessionLock {
         Ok((self.attempt(key, Some(wait))?, true))
     }
 
-    /// One request. Whatever comes of it, locks that were held before are still held, but after a deadlock.
+    /// Makes one request. Locks that were held before are still held afterwards, except after a deadlock.
     fn attempt(&mut self, key: &str, wait: Option<Duration>) -> Result<Answer, Failure> {
         if self.in_transaction() {
             self.run("SAVEPOINT attempt")?;
@@ -149,7 +151,7 @@ impl SessionLock {
         Ok(answer)
     }
 
-    /// How long the database lets a request wait.
+    /// Sets how long the database lets a request wait.
     fn patience(&mut self, wait: Duration) -> Result<(), Failure> {
         let milliseconds = wait.as_millis().clamp(1, 2_000_000_000);
         let scope = if self.in_transaction() {
@@ -170,7 +172,7 @@ impl SessionLock {
         let rows = self
             .connection()
             .ask_within(sql, &[&key], wait.unwrap_or_default())?;
-        // Where there is no row, nothing was locked.
+        // If there is no row, nothing was locked.
         Ok(if rows.is_empty() {
             Err(Failure::definite(format!(
                 "there is no row of {key} to lock"
@@ -219,40 +221,40 @@ impl SessionLock {
         if self.in_transaction() {
             self.run("BEGIN")?;
         } else {
-            // So that the session is there before it is pinned.
+            // The session must exist before it is pinned.
             self.run("SELECT")?;
         }
         self.connection().pin(true);
         Ok(())
     }
 
-    /// Without locks there is nothing that a transaction would be good for.
+    /// Ends the transaction if no locks are left.
     fn end_if_idle(&mut self) {
         if self.holds.is_empty() {
             self.give_up();
         }
     }
 
-    /// Ends everything; what was written in the transaction is undone.
+    /// Ends everything. Writes of the transaction are rolled back.
     fn give_up(&mut self) {
         let statement = if self.in_transaction() {
             "ROLLBACK"
         } else {
             "SELECT pg_advisory_unlock_all()"
         };
-        // A session that is gone has ended everything itself.
+        // A session that is gone has already ended everything.
         let _ = self.run(statement);
         self.connection().pin(false);
     }
 
-    /// Gives up, and all its locks with it.
+    /// Gives up, and loses all its locks.
     fn forfeit(&mut self) {
         self.forfeited
             .extend(self.holds.drain().map(|(hold, _)| hold));
         self.give_up();
     }
 
-    /// The work is done and is to count: ends the hold, and with the last one the transaction.
+    /// Ends the hold after successful work. The last hold also commits the transaction.
     fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
         let held = self.holds.remove(&hold);
         let held = held.ok_or_else(|| Failure::definite("there is no such hold"))?;
@@ -295,7 +297,7 @@ impl SessionLock {
     }
 }
 
-/// What the database said to a request; inside, what that means for the lock.
+/// The database's answer to a request and, inside, its meaning for the lock.
 type LockAnswer = Result<Result<bool, Failure>, Trouble>;
 
 const ROW_OF_STOCK: [&str; 2] = [
@@ -337,7 +339,7 @@ impl Locking for SessionLock {
     }
 }
 
-/// Buys under such a lock, in the same session: the purchase and the end of the lock are one commit, or the end comes after it.
+/// Buys under such a lock in the same session. The commit of the purchase also releases the lock, or the release follows it.
 pub(super) struct SessionBuyer(SessionLock);
 
 impl SessionBuyer {
@@ -354,7 +356,7 @@ impl SessionBuyer {
             Ok(bought) => bought,
             Err(failure) => {
                 self.0.forfeit();
-                // What was not committed was not bought.
+                // A purchase that was not committed did not happen.
                 return Err(if self.0.in_transaction() {
                     Failure::definite(failure)
                 } else {
@@ -373,7 +375,7 @@ impl SessionBuyer {
 }
 
 impl SessionLock {
-    /// Nothing was bought until it is committed; what has no transaction is bought already, whatever becomes of the lock.
+    /// Commits the purchase. Without a transaction it is already final, whatever happens to the lock.
     fn finish(&mut self, hold: u64) -> Result<(), Failure> {
         let released = self.give_back(hold, &mut super::super::customer::Onwards);
         match (self.in_transaction(), released) {

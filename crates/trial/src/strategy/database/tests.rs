@@ -1,4 +1,4 @@
-//! What only the database's own locks do.
+//! Tests of behaviour that only the database's own locks have, such as deadlock detection and ended sessions.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const KINDS: [LockKind; 3] = [LockKind::Row, LockKind::Table, LockKind::Advisory
 const AT_ONCE: Duration = Duration::ZERO;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A ground that is gone with it.
+/// A schema that is dropped with this value.
 struct Schema {
     ground: Ground,
     _server: SomePostgres,
@@ -44,7 +44,7 @@ impl Schema {
         SessionLock::open(&self.ground.to_string(), kind, target).unwrap()
     }
 
-    /// Ends every session of this schema but our own.
+    /// Ends every session of this schema except our own.
     fn end_sessions(&self) {
         const SQL: &str = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_locks
             WHERE granted AND pid <> pg_backend_pid() AND locktype IN ('advisory', 'relation')

@@ -1,7 +1,7 @@
-//! `blind-delete`: key and expiry in one step, but the release deletes without looking whose the key is.
+//! `blind-delete`: sets key and expiry in one step, but deletes the key on release without checking its owner.
 //!
-//! What is wrong: whoever works longer than the TTL deletes the lock of the one who came after, and lets a third one in
-//! beside it. Seen as `SET NX PX` with a plain `DEL`, in shops and in checkout services.
+//! What is wrong: a holder that works longer than the TTL deletes the lock of its successor, and a third process gets in beside
+//! that one. Seen as `SET NX PX` with a plain `DEL`, in shops and in checkout services.
 
 use crate::protocol::{Claims, Promise};
 use crate::strategy::hand_made::{self, Recipe, delete_blindly, take_with_expiry};

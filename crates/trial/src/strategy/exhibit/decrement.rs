@@ -1,8 +1,8 @@
-//! `decrement`: check in the program, then subtract in the store without a condition.
+//! `decrement`: checks the stock in the program, then subtracts in the store unconditionally.
 //!
-//! What is wrong: no update is lost, but the check is old news by the time the store subtracts. All who saw the last unit
-//! subtract it, and the stock goes below zero. Seen in surveys of shop code as the "fixed" form of `none`:
-//! `if product.stock > 0: UPDATE … SET stock = stock - 1`.
+//! What is wrong: no update is lost, but the check is outdated when the store subtracts. All buyers that saw the last unit
+//! subtract it, and the stock becomes negative. Seen in surveys of shop code as the "fixed" form of `none`: `if product.stock >
+//! 0: UPDATE … SET stock = stock - 1`.
 
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;

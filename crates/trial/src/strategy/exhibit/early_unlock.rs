@@ -1,8 +1,8 @@
-//! `early-unlock`: the lock is given back before the transaction commits.
+//! `early-unlock`: releases the lock before the transaction commits.
 //!
-//! What is wrong: the next holder reads while the last one's write is not there yet. The lock is a good one, and held for
-//! all of the work; it just ends too early. Seen in surveys of lock use as a `synchronized` (or locked) method inside a
-//! transaction that a framework commits after the method has returned.
+//! What is wrong: the next holder reads before the previous holder's write is visible. The lock is sound and held during all of
+//! the work, but it ends too early. Seen in surveys of lock use as a `synchronized` (or locked) method inside a transaction
+//! that a framework commits after the method has returned.
 
 use std::time::Duration;
 
@@ -16,9 +16,10 @@ use crate::strategy::{
     Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
 };
 
-/// Such a lock blocks: its callers queue even when nobody asked them to wait.
+/// Such a lock blocks: its callers queue even if they were not asked to wait.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A commit takes at least this long, or ten times the work: time enough for the next to read, also on a busy machine.
+/// The minimum duration of a commit, or ten times the work if that is longer: enough for the next holder to read, even on a
+/// busy machine.
 const COMMIT: Duration = Duration::from_millis(50);
 
 /// The entry in the list of strategies.
@@ -72,7 +73,7 @@ impl EarlyUnlock {
         })
     }
 
-    /// Reads and works: all of it inside the lock.
+    /// Reads and works, entirely inside the lock.
     fn compute(&mut self, order: &Order) -> Result<i64, Failure> {
         let before = self.stock.read(&order.product)?;
         if before >= i64::from(order.quantity) {
@@ -81,7 +82,7 @@ impl EarlyUnlock {
         Ok(before)
     }
 
-    /// Writes: outside.
+    /// Writes, outside of the lock.
     fn commit(&mut self, order: &Order, before: i64) -> Result<Purchase, Failure> {
         let after = before - i64::from(order.quantity);
         if after < 0 {

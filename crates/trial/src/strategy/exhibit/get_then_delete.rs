@@ -1,10 +1,10 @@
-//! `get-then-delete`: the release looks whose the key is, compares in the program, and deletes: two steps.
+//! `get-then-delete`: the release reads the key, compares the owner in the program, and deletes the key in a second step.
 //!
-//! What is wrong: between the look and the delete the key may expire and become another's; then that one's lock is
-//! deleted. Seen as the usual repair of the blind delete, without the script that makes compare and delete one step.
+//! What is wrong: between the two steps the key may expire and be taken by another process, whose lock is then deleted. Seen as
+//! the usual repair of the blind delete, without the script that makes compare and delete one step.
 //!
-//! What comes between the two steps in earnest (a slow network, a garbage collector) is a moment in a sale; in a lock trial the
-//! lab may stop the process there.
+//! In practice a slow network or a garbage collector separates the two steps. In a sale this is a short pause; in a lock trial
+//! the lab may stop the process there.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::protocol::{Claims, Promise, ReleaseWord};
 use crate::strategy::hand_made::{self, Latch, Recipe, take_with_expiry};
 use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
 
-/// Between the two steps.
+/// The pause between the two steps.
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// The entry in the list of strategies.

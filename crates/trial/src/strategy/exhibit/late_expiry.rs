@@ -1,8 +1,8 @@
 //! `late-expiry`: creates the key without an expiry, and sets one only when the reservation has succeeded.
 //!
-//! What is wrong: when stock is short there is no reservation, so the key gets no expiry and is not deleted either: the product
-//! cannot be sold any more, with no crash at all. A crash while working leaves it just so. And once there is an expiry,
-//! the key is deleted without looking whose it is. Seen in a checkout service that took a lock for each product.
+//! What is wrong: if stock is short, there is no reservation. The key then gets no expiry and is not deleted either, so the
+//! product can no longer be sold, without any crash. A crash during the work has the same effect. And once there is an expiry,
+//! the release deletes the key without checking its owner. Seen in a checkout service that took a lock for each product.
 
 use crate::protocol::{Claims, Promise, ReleaseWord};
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
@@ -47,7 +47,7 @@ fn worked(latch: &mut Latch<'_>) -> Result<(), Failure> {
     latch.store.expire(latch.key, latch.ttl).map(drop)
 }
 
-/// Only on the way of success.
+/// Called only after a successful reservation.
 fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
     if latch.worked {
         delete_blindly(latch, halt)

@@ -1,11 +1,11 @@
-//! `late-watch`: stands in line at ZooKeeper, looks who is before it, and then watches that one, without looking again.
+//! `late-watch`: queues at ZooKeeper, looks up its predecessor, and then watches it without looking again.
 //!
-//! What is wrong: if the one before it goes between the look and the watch, there is nothing left that could go, and the watch never
-//! fires. It sleeps for ever at the head of the line. Seen in examples of a ZooKeeper lock that call `exists(previous, watch)` and wait
-//! without looking at the answer; Curator and the library look.
+//! What is wrong: if the predecessor disappears between the lookup and the watch, there is no node left whose removal could
+//! fire the watch. The process sleeps for ever at the head of the line. Seen in examples of a ZooKeeper lock that call
+//! `exists(previous, watch)` and wait without checking the answer; Curator and the library check it.
 //!
-//! What comes between the two steps in earnest (a slow network, a garbage collector) is a moment; in `trial lost-wakeup` the lab
-//! stops the process there. For ever is here as long as it is told to wait.
+//! In practice a slow network or a garbage collector separates the two steps. Here it is a short pause, and in `trial
+//! lost-wakeup` the lab stops the process there. "For ever" means as long as the process was asked to wait.
 
 use crate::protocol::{Claims, Promise};
 use crate::strategy::{Group, Remark, Stores, Strategy};
@@ -24,7 +24,7 @@ pub static STRATEGY: Strategy = Strategy {
         "late-watch looks, then watches: if the one before it goes in between, nothing wakes it.",
     ),
     promise: Promise::Exclusion,
-    // Its processes say how long their sessions outlive them.
+    // Its processes report how long their sessions outlive them.
     claims: Claims {
         looks_before_wait: true,
         ..Claims::OF_SESSION

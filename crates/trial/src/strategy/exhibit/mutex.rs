@@ -1,7 +1,7 @@
 //! `mutex`: a lock in the program's own memory.
 //!
-//! What is wrong: it keeps the threads of one process apart and knows nothing of the other processes. Seen as
-//! `synchronized` or a mutex around the purchase, correct until a second instance of the service is started.
+//! What is wrong: it excludes the threads of one process and knows nothing about other processes. Seen as `synchronized` or a
+//! mutex around the purchase, correct until a second instance of the service is started.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -25,7 +25,7 @@ pub static STRATEGY: Strategy = Strategy {
     lock: None,
 };
 
-/// One for the whole process.
+/// One lock for the whole process.
 static PURCHASE: Mutex<()> = Mutex::new(());
 
 fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {

@@ -1,8 +1,8 @@
-//! `naive`: set-if-absent and expiry as two steps, and a blind delete.
+//! `naive`: sets the key and its expiry in two steps, and deletes the key blindly.
 //!
 //! What is wrong: a process that dies between the two steps leaves a key that never expires, and nobody gets the lock again.
-//! The release deletes whatever is there, also the lock of whoever came after the expiry. Seen as `SETNX` followed by `EXPIRE`,
-//! the lock of countless tutorials.
+//! The release deletes whatever is there, even the lock of a process that acquired it after the expiry. Seen as `SETNX`
+//! followed by `EXPIRE`, the lock of countless tutorials.
 
 use crate::protocol::{Claims, Promise};
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};

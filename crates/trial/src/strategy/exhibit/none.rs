@@ -1,8 +1,8 @@
-//! `none`: read the stock, work, write it back.
+//! `none`: reads the stock, works, and writes it back.
 //!
-//! What is wrong: between the read and the write, others read the same number. Two buyers take the same unit (an
-//! oversell), or one's write undoes the other's (a lost update). Seen wherever a program subtracts in memory and saves
-//! the result: the object-relational mapper's `product.stock -= 1; product.save()`.
+//! What is wrong: between the read and the write, other buyers read the same number. Two buyers take the same unit (an
+//! oversell), or the write of one undoes that of the other (a lost update). Seen wherever a program subtracts in memory and
+//! saves the result: the object-relational mapper's `product.stock -= 1; product.save()`.
 
 use crate::protocol::{Claims, Promise};
 use crate::strategy::direct;
@@ -12,7 +12,7 @@ use crate::strategy::{Group, Remark, Stores, Strategy, read_work_write};
 pub static STRATEGY: Strategy = Strategy {
     name: "none",
     group: Group::NoCoordination,
-    // It uses no lock, so that it is the same race wherever locks are kept.
+    // It uses no lock, so the race is the same on every store.
     stores: Stores::Everywhere,
     summary: "reads the stock, works, writes it back; nothing keeps the others out",
     gloss: "no coordination",

@@ -1,7 +1,7 @@
-//! `reentrant`: a lock in the program's own memory that its holder may take again.
+//! `reentrant`: a lock in the program's own memory that its holder may acquire again.
 //!
-//! What is wrong: the same as with `mutex`. Re-entry solves a thread's quarrel with itself, not the one between processes. Seen
-//! as `ReentrantLock` around the purchase of a service that runs in more than one instance.
+//! What is wrong: the same as with `mutex`. Re-entry prevents a thread from deadlocking with itself, but does nothing between
+//! processes. Seen as `ReentrantLock` around the purchase of a service that runs in more than one instance.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -28,19 +28,19 @@ pub static STRATEGY: Strategy = Strategy {
     lock: None,
 };
 
-/// One for the whole process.
+/// One lock for the whole process.
 static PURCHASE: ReentrantLock = ReentrantLock {
     holder: Mutex::new(None),
     freed: Condvar::new(),
 };
 
-/// A lock that the thread which holds it may take again.
+/// A lock that the holding thread may acquire again.
 struct ReentrantLock {
     holder: Mutex<Option<(ThreadId, u32)>>,
     freed: Condvar,
 }
 
-/// Gives back one level of it.
+/// Releases one level of the lock when dropped.
 struct Entered<'a> {
     lock: &'a ReentrantLock,
     contended: bool,
@@ -96,7 +96,7 @@ fn check_out(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> 
     })
 }
 
-/// Also called by itself, so it takes the lock too.
+/// Acquires the lock too, because it can also be called on its own.
 fn reserve(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
     let _again = PURCHASE.enter();
     read_work_write(stock, order)

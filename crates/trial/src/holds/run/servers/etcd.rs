@@ -1,4 +1,4 @@
-//! An etcd cluster that loses its leader, and nothing that a majority had.
+//! An etcd cluster that loses its leader but nothing that a majority had written.
 
 use std::time::Instant;
 
@@ -14,17 +14,17 @@ const MEMBERS: usize = 3;
 const LEADER: &str = "leader";
 const NEW_LEADER: &str = "new leader";
 
-/// Three servers, of which clients know all.
+/// Three servers. Clients know the addresses of all three.
 pub(super) struct Members {
     cluster: EtcdCluster,
     dead: usize,
 }
 
 impl Members {
-    /// Starts them, and waits until they serve.
+    /// Starts the servers and waits until they serve clients.
     pub(super) fn start() -> Result<Self, Failure> {
         let cluster = EtcdCluster::start(MEMBERS).map_err(Failure::definite)?;
-        // Nobody is dead yet.
+        // No member is dead yet; this index is out of range.
         let dead = MEMBERS;
         Ok(Self { cluster, dead })
     }

@@ -1,4 +1,4 @@
-//! Redis servers that lose what they had acknowledged.
+//! Redis servers that lose acknowledged writes: a replicated pair that fails over, and a single server that restarts empty.
 
 use std::time::{Duration, Instant};
 
@@ -11,25 +11,25 @@ use crate::history::Change;
 use crate::protocol::Failure;
 use crate::store::TrialStore;
 
-/// How long a server may take to do what it is told.
+/// How long a server may take to do what it was asked.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PRIMARY: &str = "primary";
 const REPLICA: &str = "replica";
 const SERVER: &str = "server";
 
-/// A primary and its replica, behind an address that moves.
+/// A primary and its replica, behind an address that moves from one to the other.
 pub(super) struct Pair {
     front: Proxy,
-    /// On the way from the primary to its replica.
+    /// The connection from the primary to its replica.
     replication: Proxy,
     primary: Redis,
     replica: Redis,
 }
 
 impl Pair {
-    /// Starts both, and waits until the replica follows.
+    /// Starts both servers and waits until the replica follows the primary.
     pub(super) fn start() -> Result<Self, Failure> {
-        // Otherwise it would wait five seconds for further replicas before it serves the first.
+        // Without this setting, the primary waits five seconds for further replicas before it serves the first.
         let primary = Redis::builder().arguments(["--repl-diskless-sync-delay", "0"]);
         let primary = primary.start().map_err(Failure::definite)?;
         let replication = Proxy::start(primary.address()).map_err(Failure::definite)?;
@@ -80,7 +80,7 @@ pub(super) struct Single {
 }
 
 impl Single {
-    /// Starts it.
+    /// Starts the server.
     pub(super) fn start() -> Result<Self, Failure> {
         let server = Redis::start().map_err(Failure::definite)?;
         let front = Proxy::start(server.address()).map_err(Failure::definite)?;
@@ -107,14 +107,14 @@ impl Servers for Single {
     }
 }
 
-/// A private server, as everybody reaches it through this proxy.
+/// Returns a private server, as clients reach it through this proxy.
 fn private(front: &Proxy) -> TrialStore {
     TrialStore::private(&REDIS).at(format!("redis://{}", front.address()))
 }
 
-/// Kills it, and makes sure that it is dead.
+/// Kills the server and makes sure that it is dead.
 pub(super) fn crash(server: &mut Redis, name: &str) -> Result<Seen, Failure> {
-    // Stamped before: from here on it answers nobody.
+    // Taken before the kill: from here on the server answers nobody.
     let at = Instant::now();
     server.crash();
     if server.has_ended() {
@@ -134,7 +134,7 @@ fn ask(server: &Redis, words: &[&str]) -> Result<Value, Failure> {
     }
 }
 
-/// Waits until the server says so about itself.
+/// Waits until a section of the server's `INFO` contains this line.
 fn until(server: &Redis, section: &str, line: &str) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,7 +1,7 @@
-//! Three Redis servers of which a majority decides; one that was counted on forgets.
+//! Three Redis servers of a Redlock, one of which restarts empty.
 //!
-//! The third cannot be reached while the lock is taken, so that the lock is on a bare majority. Then it can, and the first comes back
-//! without its data: two of three know nothing of the lock.
+//! The third server cannot be reached while the lock is taken, so the lock is on a bare majority. Then the third server is
+//! reachable again, and the first restarts without its data: two of the three servers know nothing of the lock.
 
 use fencepost_rig::{Direction, Proxy, Redis};
 
@@ -15,16 +15,16 @@ const NAMES: [&str; 3] = ["first server", "second server", "third server"];
 const FORGETS: usize = 0;
 const CUT_OFF: usize = 2;
 
-/// Three servers that keep nothing on disk, each behind an address of its own.
+/// Three servers that keep nothing on disk, each behind its own proxy.
 pub(super) struct Three {
     roads: Vec<Proxy>,
     servers: Vec<Redis>,
-    /// What was asked for.
+    /// The store that the user asked for.
     store: TrialStore,
 }
 
 impl Three {
-    /// Starts them, and waits until they vote.
+    /// Starts the servers and waits until they vote.
     pub(super) fn start(store: &TrialStore) -> Result<Self, Failure> {
         let servers = NAMES.map(|_| Redis::start().map_err(Failure::definite));
         let servers: Vec<Redis> = servers.into_iter().collect::<Result<_, _>>()?;
@@ -38,7 +38,7 @@ impl Three {
         })
     }
 
-    /// What each server that runs knows of the lock.
+    /// Inspects the lock on each of these servers that runs.
     fn look(&self, watched: &Watched<'_>, which: &[usize]) -> Result<Vec<Seen>, Failure> {
         let look = |at: &usize| watched.on(NAMES[*at], &self.servers[*at].url());
         let seen: Vec<Option<Seen>> = which.iter().map(look).collect::<Result<_, _>>()?;
@@ -65,7 +65,7 @@ impl Servers for Three {
 
     fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
         self.roads[CUT_OFF].heal();
-        // What was swallowed is never answered: whoever asked has to connect anew.
+        // Requests that the proxy swallowed are never answered, so clients must reconnect.
         self.roads[CUT_OFF].cut();
         let mut seen = vec![now(NAMES[CUT_OFF], Change::Reconnected)];
         seen.extend(self.look(watched, &[0, 1, 2])?);

@@ -1,20 +1,20 @@
-//! A process on stage: what it is to do, and what it is doing.
+//! A process on the stage: its script, its holds, and what it is doing.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::holds::run::script::Act;
 
-/// A process, what it is still to do, and what it is doing.
+/// A process, the rest of its script, and what it is doing.
 pub(super) struct Actor {
     pub(super) script: VecDeque<Act>,
-    /// How many acts it has done.
+    /// The number of acts it has done.
     pub(super) done: usize,
     pub(super) doing: Doing,
     pub(super) holds: Vec<Held>,
     pub(super) alive: bool,
     pub(super) is_stopped: bool,
-    /// What it was asked when it stopped itself.
+    /// The request that it was executing when it stopped itself.
     pub(super) interrupted: Option<PendingRequest>,
 }
 
@@ -35,13 +35,13 @@ impl Actor {
         self.script.is_empty() && matches!(self.doing, Doing::Nothing) && self.interrupted.is_none()
     }
 
-    /// The act is done; the next may begin.
+    /// Marks the current act as done, so that the next one may begin.
     pub(super) fn go_on(&mut self) {
         self.doing = Doing::Nothing;
         self.done += 1;
     }
 
-    /// There is nothing more to do.
+    /// Skips the rest of the script.
     pub(super) fn end(&mut self) {
         self.script.clear();
         self.interrupted = None;
@@ -57,7 +57,7 @@ impl Actor {
     }
 }
 
-/// A lock that a process has.
+/// A lock that a process holds.
 pub(super) struct Held {
     pub(super) key: &'static str,
     pub(super) hold: u64,
@@ -67,15 +67,15 @@ pub(super) struct Held {
 /// What a process is doing.
 pub(super) enum Doing {
     Nothing,
-    /// It works.
+    /// It works until this time.
     Until(Instant),
-    /// It waits for another to have done so many acts, until then.
+    /// It waits until another process has done this many acts, or until this time.
     Meeting(usize, usize, Instant),
-    /// It was asked, and has so long to answer.
+    /// It was asked something and must answer by this time.
     Asked(PendingRequest, Instant),
 }
 
-/// What a process was asked.
+/// A request that a process has not answered yet.
 #[derive(Clone, Copy)]
 pub(super) struct PendingRequest {
     pub(super) op: u64,

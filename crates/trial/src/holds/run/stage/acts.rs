@@ -1,4 +1,4 @@
-//! How each act begins.
+//! Starts the acts of a script: requests to processes, signals, and turns for the servers.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ use crate::processes::Stopped;
 use crate::protocol::{Action, Request};
 use crate::strategy;
 
-/// How long a signal may take to be seen.
+/// How long it may take until the effect of a signal is visible.
 const WITNESS: Duration = Duration::from_secs(10);
 
 impl Stage<'_> {
-    /// Begins the next act of everybody who is free; whether anything began.
+    /// Begins the next act of every process that is free. Returns whether any act began.
     pub(super) fn begin_what_can_begin(&mut self) -> Result<bool, Stopped> {
         let mut began = false;
         for index in self.order() {
@@ -37,7 +37,7 @@ impl Stage<'_> {
         Ok(began)
     }
 
-    /// Who is asked first where several are ready: the lab's one choice.
+    /// Returns the order in which processes are asked if several are ready. The seed decides it; this is the lab's only choice.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.actors.len()).collect();
         if self.trial.seed.is_multiple_of(2) {
@@ -93,7 +93,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Sends a request, stamped before it is written.
+    /// Sends a request, timestamped before it is written.
     fn ask(&mut self, index: usize, act: Act, wait: Duration, request: &Request, what: What) {
         let at = Instant::now();
         self.diary.later(at, Some(NAMES[index]), what);
@@ -133,7 +133,7 @@ impl Stage<'_> {
         );
     }
 
-    /// Steps and releases need a hold; whoever has none has nothing more to do.
+    /// Requests a step. Without the hold, the process has nothing more to do.
     fn step(&mut self, index: usize, act: Act, key: &str, action: Action) {
         let Some(hold) = self.actors[index].hold_of(key) else {
             return self.actors[index].end();
@@ -154,7 +154,7 @@ impl Stage<'_> {
             hold,
             halt_after,
         };
-        // PendingRequest to stop on the way, it has the lock until it goes on, and the lease may end meanwhile.
+        // If the process is to stop on the way, it has the lock until it continues, and the lease may expire meanwhile.
         if halt_after.is_none() {
             self.diary.forget_lease(index, hold);
         }
@@ -185,7 +185,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Does this to the servers, and writes down what was seen of it.
+    /// Does this to the servers, and records what was observed.
     fn turn(&mut self, turn: Turn) -> Result<(), Stopped> {
         let Some(servers) = &mut self.servers else {
             return Ok(());
@@ -206,9 +206,9 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Kills the process, and writes it down once its death by that signal was seen.
+    /// Kills the process, and records the kill once its death by that signal was observed.
     fn kill(&mut self, index: usize) {
-        // Stamped before: from here on nobody knows what it still believes.
+        // Taken before the kill: from here on, what the process believes is unknown.
         let at = Instant::now();
         let child = self.subjects.child(index);
         let _ = child.signal(Signal::SIGKILL);
@@ -221,7 +221,7 @@ impl Stage<'_> {
         self.actors[index].end();
     }
 
-    /// Writes down that the process is stopped, once it was seen to be.
+    /// Records that the process is stopped, once it was seen in that state.
     pub(super) fn witness_stop(&mut self, index: usize) {
         if !self.subjects.child(index).wait_stopped(WITNESS) {
             return;
@@ -230,7 +230,7 @@ impl Stage<'_> {
         self.fault(at, index, Fault::Stopped);
         self.actors[index].is_stopped = true;
         if self.lease == Lease::Renewed {
-            // Its last renewal was before the stop.
+            // The last renewal was before the stop.
             let over = at + self.trial.ttl();
             for held in &self.actors[index].holds {
                 self.diary
@@ -240,7 +240,7 @@ impl Stage<'_> {
     }
 
     fn resume(&mut self, index: usize) {
-        // Stamped before: it may answer before this thread runs again.
+        // Taken before the signal: the process may answer before this thread runs again.
         let at = Instant::now();
         if std::mem::take(&mut self.actors[index].is_stopped) {
             let _ = self.subjects.child(index).signal(Signal::SIGCONT);

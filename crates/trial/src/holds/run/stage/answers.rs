@@ -1,4 +1,4 @@
-//! How an answer ends an act.
+//! Ends the act that an answer belongs to, and records the result.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::processes::quote;
 use crate::protocol::{Action, Outcome, Reply};
 
 impl Stage<'_> {
-    /// Takes in the answer to what was asked.
+    /// Handles the answer to a pending request.
     pub(super) fn answer(
         &mut self,
         index: usize,
@@ -126,14 +126,14 @@ impl Stage<'_> {
         }
     }
 
-    /// By then at the latest the lease is over, unless it is given back before.
+    /// Schedules the latest end of the lease, unless the lock is released before.
     fn lease_runs(&mut self, index: usize, from: Instant, key: &str, hold: u64) {
         let over = from + self.trial.ttl();
         self.diary
             .expect_lease_over(over, (index, NAMES[index]), key, hold);
     }
 
-    /// The step is carried out now, on the number that the lab keeps.
+    /// Executes the step on the number that the lab keeps.
     fn stepped(
         &mut self,
         index: usize,
@@ -144,7 +144,7 @@ impl Stage<'_> {
     ) -> Result<(), Stopped> {
         let held = self.actors[index].held(key);
         let hold = held.map_or(0, |held| held.hold);
-        // Who says nothing comes with the fence it was granted.
+        // A step without a fence carries the fence of its grant.
         let fence = fence.or_else(|| held?.fence.clone());
         let what = self.register.carry_out(&Use {
             actor: index,
@@ -160,7 +160,7 @@ impl Stage<'_> {
         self.note(at, index, what)
     }
 
-    /// It does not work any more, but it still gives back what it has.
+    /// The process takes no more steps, but it still releases what it holds.
     fn declined(
         &mut self,
         index: usize,
@@ -181,7 +181,7 @@ impl Stage<'_> {
     /// The process has stopped itself where the lab wanted it to.
     fn reached(&mut self, index: usize, asked: PendingRequest) {
         if let Act::AcquireStepwise { .. } = asked.act {
-            // It is to be killed just there.
+            // The script wants the process to be killed at this step.
             let actor = &mut self.actors[index];
             actor.script.retain(|act| *act == Act::Kill);
             actor.go_on();

@@ -1,7 +1,7 @@
-//! What the lab writes down, in the order of the stamps.
+//! The diary of a lock trial: puts events into the order of their timestamps before they are recorded.
 //!
-//! A request is stamped and sent at once and written down later, so that nothing waits for a file; leases end by the clock
-//! alone. Both are put in their place before anything later is written down.
+//! A request is timestamped and sent at once but recorded later, so that nothing waits for a file. Leases end by the clock
+//! alone. The diary records both before anything that has a later timestamp.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ pub(super) struct Diary {
     started: Instant,
 }
 
-/// The end of a lease, as far as the lab can tell: it is over by then.
+/// The latest time at which a lease ends, as far as the lab can tell.
 struct LeaseOver {
     at: Instant,
     actor: usize,
@@ -47,12 +47,12 @@ impl Diary {
         self.recorder.history()
     }
 
-    /// Something the lab did itself, to be written down when its time has come.
+    /// Schedules an event of the lab itself, to be recorded in the order of its timestamp.
     pub(super) fn later(&mut self, at: Instant, who: Option<&str>, what: What) {
         self.pending.push((at, who.map(str::to_owned), what));
     }
 
-    /// A lease will be over then, unless somebody says otherwise.
+    /// Schedules the end of a lease, unless [`forget_lease`](Self::forget_lease) cancels it.
     pub(super) fn expect_lease_over(
         &mut self,
         at: Instant,
@@ -82,7 +82,7 @@ impl Diary {
         self.leases.iter().map(|lease| lease.at).min()
     }
 
-    /// Writes down everything up to then.
+    /// Records everything that happened up to this time.
     pub(super) fn settle(&mut self, until: Instant) -> Result<(), Stopped> {
         for lease in self.leases.extract_if(.., |lease| lease.at <= until) {
             let what = What::LeaseOver {
@@ -100,7 +100,7 @@ impl Diary {
         Ok(())
     }
 
-    /// Writes down what was heard, after everything that came before it.
+    /// Records an event that was just observed, after everything that came before it.
     pub(super) fn record(
         &mut self,
         at: Instant,
@@ -121,7 +121,7 @@ impl Diary {
         })
     }
 
-    /// The whole run.
+    /// Ends the diary and returns the complete run.
     pub(super) fn finish(mut self) -> Result<History, Stopped> {
         self.settle(Instant::now())?;
         Ok(self.recorder.finish())

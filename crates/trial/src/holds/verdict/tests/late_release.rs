@@ -1,4 +1,4 @@
-//! A release that comes after the lease.
+//! Verdicts on a release that comes after the end of the lease.
 
 use super::*;
 

@@ -1,9 +1,9 @@
-//! A store that forgets the lock.
+//! Verdicts on a store that forgets the lock.
 
 use super::*;
 use crate::history::Change;
 
-/// A holds the lock when the primary dies; what the replica that takes over knows of it, the caller says.
+/// A holds the lock when the primary dies. `knows` says whether the replica that takes over has the lock.
 fn failover(strategy: &'static str, knows: bool) -> Tale {
     Tale::of(Scenario::Failover)
         .with(strategy)
@@ -17,7 +17,7 @@ fn failover(strategy: &'static str, knows: bool) -> Tale {
         .server("replica", 110.0, Change::Promoted)
 }
 
-/// B is let in and writes, then A.
+/// B is let in and writes; then A writes.
 fn both_inside(tale: Tale) -> Tale {
     tale.granted("B", KEY, 111.0, 112.0, 1)
         .reads("B", 113.0, 1)
@@ -122,7 +122,7 @@ fn whoever_learns_of_the_loss_before_anybody_is_let_in_was_alone() {
     assert_eq!(verdict.belief.text.as_deref(), Some(belief));
 }
 
-/// B gets the lock when A has given it back.
+/// B gets the lock after A has released it.
 fn one_after_the_other(tale: Tale) -> Tale {
     let op = tale.events().len() as u64 + 1;
     tale.asks("B", KEY, 111.0, 30_000)
@@ -183,7 +183,7 @@ fn who_is_let_in_after_the_lease_may_have_ended_is_no_proof() {
     assert_eq!(missing(&verdict), "calm");
 }
 
-/// The lock is on two servers of three when one of them comes back without it.
+/// The lock is on two of three servers, one of which comes back without it.
 fn one_of_three_forgets(store: &str) -> Tale {
     Tale::of(Scenario::RestartEmpty)
         .at_store(store)

@@ -1,4 +1,4 @@
-//! Locks without a lease, such as those of a database's sessions.
+//! Verdicts on locks without a lease, such as the locks of a database session.
 
 use super::*;
 use crate::protocol::Claims;

@@ -1,11 +1,11 @@
-//! What is suggested next can show something.
+//! Tests that a suggested command can show something.
 
 use crate::holds::by_hand::Tale;
 use crate::holds::verdict::{Court, Findings};
 use crate::holds::{Scenario, Trial};
 use crate::strategy;
 
-/// Work that is shorter than the lease shows nothing beyond it.
+/// Work that is shorter than the lease shows nothing about the time after it.
 #[test]
 fn another_scenario_is_suggested_with_its_own_times() {
     let locks = strategy::ALL.into_iter().filter(|all| all.lock.is_some());

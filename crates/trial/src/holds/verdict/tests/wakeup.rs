@@ -1,9 +1,9 @@
-//! Given back just before somebody waits for it.
+//! Verdicts on a lock that is released just before another process waits for it.
 
 use super::*;
 use crate::history::Event;
 
-/// A gives the lock back at 5 ms, while B wants it.
+/// A releases the lock at 5 ms, while B wants it.
 fn given_back() -> Tale {
     Tale::of(Scenario::LostWakeup)
         .granted("A", KEY, 0.5, 1.0, 1)
@@ -13,7 +13,7 @@ fn given_back() -> Tale {
         .releases("A", 5.0, 1, RELEASED)
 }
 
-/// The number of B's request.
+/// Returns the number of B's request.
 fn request(tale: &Tale) -> u64 {
     let asked = tale.events().iter().rev();
     let op = |event: &Event| match &event.what {

@@ -1,4 +1,4 @@
-//! The lanes of histories written by hand, letter by letter.
+//! Tests the exact text of the lanes for handwritten histories.
 
 use super::*;
 use crate::history::{Fault, What};
@@ -69,7 +69,7 @@ fn lines_are_printed_once_and_only_when_they_are_settled() {
         let so_far = &events[..until];
         let now = so_far.last().map_or(0, |event| event.at_ns);
         text.push_str(&live.settled(&header, so_far, now));
-        // What could still be continued is held back.
+        // A line that could still be continued is held back.
         assert!(!text.contains("granted\n"), "{text}");
     }
     text.push_str(&live.finish(&header, events));
@@ -217,7 +217,7 @@ fn nothing_to_sell() {
     );
 }
 
-/// The lab reckons from when it read the grant, a little later than the store does.
+/// The lab counts from the moment it read the grant, which is slightly later than the store's start.
 #[test]
 fn a_lease_is_over_before_somebody_else_is_granted_the_lock() {
     let tale = |over: f64, granted: f64| {
@@ -239,7 +239,7 @@ fn a_lease_is_over_before_somebody_else_is_granted_the_lock() {
       530.0  SIGCONT: goes on
 ";
     assert!(told.ends_with(expected), "{told}");
-    // Within the first one's lease, by everybody's reckoning: nothing is smoothed over.
+    // This is within the first lease by every clock, so the lanes must not hide it.
     let told = lanes(&tale(509.0, 499.0), 100);
     let expected = "\
       499.0                               granted; reads 0       op 1
@@ -249,7 +249,7 @@ fn a_lease_is_over_before_somebody_else_is_granted_the_lock() {
     assert!(told.ends_with(expected), "{told}");
 }
 
-/// What is printed while the trial runs is what is printed in the end.
+/// The lines printed during the trial must equal those printed at the end.
 #[test]
 fn the_end_of_a_lease_that_is_told_early_is_printed_once() {
     let tale = Tale::of(Scenario::StaleRelease)

@@ -1,4 +1,4 @@
-//! The line at ZooKeeper, as the example has it.
+//! The line of sequential nodes at ZooKeeper that `late-watch` waits in.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use crate::store::Ground;
 use crate::store::locks::Apart;
 use crate::strategy::{Failure, Halt, Held, Locking, Setup};
 
-/// What the server grants at least, unless it is told otherwise.
+/// The shortest session that the server grants by default.
 const SHORTEST_SESSION: Duration = Duration::from_secs(4);
-/// How long a connection that broke is left alone.
+/// How long to wait after a connection broke.
 const PAUSE: Duration = Duration::from_millis(20);
-/// What comes before the number in a node's name; the library and Curator sort by what comes after it.
+/// The text before the number in a node's name. The library and Curator sort by what follows it.
 const BEFORE_NUMBER: &str = "-lock-";
-/// The folder below which the library has its locks, where an address names none.
+/// The folder of the library's locks if an address names none.
 const BASE: &str = "/fencepost";
 
-/// Stands in line with a session of its own.
+/// Queues with a session of its own.
 pub(super) struct NodeQueue {
     client: Client,
     apart: Apart,
@@ -36,7 +36,7 @@ impl NodeQueue {
             return Err(Failure::definite("late-watch stands in line at ZooKeeper"));
         };
         let address = Address::of(&apart.servers);
-        // Longer than the pauses in which a session must not end.
+        // Longer than the pauses during which a session must not end.
         let session = SHORTEST_SESSION.max(2 * setup.ttl);
         let mut connector = Client::connector().with_session_timeout(session);
         if let Some(person) = address.person {
@@ -52,12 +52,12 @@ impl NodeQueue {
         })
     }
 
-    /// The folder of a lock: where the library has it, so that the lab sees it.
+    /// Returns the folder of a lock: the same as the library's, so that the lab sees it.
     fn folder(&self, key: &str) -> String {
         format!("{}/{}", self.base, self.apart.name(key))
     }
 
-    /// Makes a node at the end of the line; its name.
+    /// Creates a node at the end of the line and returns its name.
     async fn stand_in_line(&self, folder: &str) -> Result<String, Failure> {
         let token = format!("{:032x}", u128::from(SystemRandom.next_u64()));
         let path = format!("{folder}/_c_{token}{BEFORE_NUMBER}");
@@ -66,7 +66,7 @@ impl NodeQueue {
         loop {
             match self.client.create(&path, b"", &node).await {
                 Ok((_, number)) => return Ok(format!("_c_{token}{BEFORE_NUMBER}{number}")),
-                // The server removes a folder that is empty.
+                // The server removes an empty folder.
                 Err(Error::NoNode) => self
                     .client
                     .mkdir(folder, &container)
@@ -77,7 +77,7 @@ impl NodeQueue {
         }
     }
 
-    /// The one just before this node in the line; none: it is its turn.
+    /// Returns the node just before this one in the line; `None` if it is this node's turn.
     async fn before(&self, folder: &str, own: &str) -> Result<Option<String>, Failure> {
         let mut line = self.client.list_children(folder).await.map_err(failed)?;
         line.retain(|node| number(node) < number(own));
@@ -104,7 +104,7 @@ impl NodeQueue {
         halt.after(1, 2, "looks who is before it");
         let previous = format!("{folder}/{before}");
         let watched = self.client.check_and_watch_stat(&previous).await;
-        // Whether the one before it is still there would be the first half of this answer.
+        // The first half of this answer would say whether the predecessor still exists. The flaw is to ignore it.
         let (_, watch) = watched.map_err(failed)?;
         let left = wait.saturating_sub(asked.elapsed());
         match tokio::time::timeout(left, watch.changed()).await {
@@ -127,7 +127,7 @@ impl NodeQueue {
         }
     }
 
-    /// Whether it was there, or may have been when this was first asked.
+    /// Deletes the node. Returns whether it existed, or may have existed at the first request.
     async fn leave(&self, path: &str) -> Result<bool, Failure> {
         let (asked, mut is_first) = (Instant::now(), true);
         loop {
@@ -135,7 +135,7 @@ impl NodeQueue {
                 Ok(()) => return Ok(true),
                 Err(Error::NoNode) => return Ok(!is_first),
                 Err(Error::SessionExpired) => return Ok(false),
-                // After a pause the first request finds its connection broken.
+                // After a pause, the first request finds its connection broken.
                 Err(error) if asked.elapsed() > SHORTEST_SESSION => return Err(failed(error)),
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
@@ -194,7 +194,7 @@ fn failed(error: Error) -> Failure {
     Failure::indefinite(format!("zookeeper: {error}"))
 }
 
-/// `zk://[USER:PASSWORD@]HOSTS[/BASE][#SPACE]`, taken apart.
+/// The parts of `zk://[USER:PASSWORD@]HOSTS[/BASE][#SPACE]`.
 struct Address<'a> {
     hosts: &'a str,
     person: Option<&'a str>,
