@@ -31,7 +31,8 @@ pub(crate) fn an_own_application_name() {
         let shop = open(&format!("{}?application_name=shop", server.0.url())).await;
         works(&*shop).await;
         let shown = "select count(*) from pg_stat_activity where application_name like 'shop/2%'";
-        assert_eq!(eyes.number(shown).await, 1, "its own name is shown");
+        // A store may have several sessions.
+        assert!(eyes.number(shown).await >= 1, "its own name is shown");
         assert!(held.release().await.is_released());
         let guard = soon("the waiter's turn", waiting).await.unwrap();
         assert!(guard.release().await.is_released());
