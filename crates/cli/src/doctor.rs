@@ -91,18 +91,6 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
 }
 
 /// Examines the server at an address.
-#[cfg_attr(
-    not(any(
-        feature = "postgres",
-        feature = "etcd",
-        feature = "zookeeper",
-        feature = "redlock"
-    )),
-    expect(
-        unused_variables,
-        reason = "the doctor of Redis needs only the address"
-    )
-)]
 fn at(store: &LockStore, address: &StoreAddress, slow: Duration) -> Result<Examination, Fault> {
     let kind = address.kind();
     let address = address.as_str();

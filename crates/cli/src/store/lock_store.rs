@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::stores::kinds::{SQLITE, ZOOKEEPER};
+use fencepost::stores::kinds::SQLITE;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::stores::{KINDS, StoreAddress, StoreKind, without_password};
 use fencepost::{Backend, Error, ErrorKind};
@@ -105,7 +105,7 @@ impl LockStore {
         match self {
             // In ZooKeeper, locks end with the session, so the session must be as long as the TTL.
             #[cfg(feature = "zookeeper")]
-            Self::Address(address) if *address.kind() == ZOOKEEPER => {
+            Self::Address(address) if *address.kind() == fencepost::stores::kinds::ZOOKEEPER => {
                 let builder = fencepost::stores::zookeeper::Zookeeper::builder(address.as_str());
                 let session = ttl.max(fencepost::DEFAULT_TTL);
                 match builder.session_timeout(session).open().await {
