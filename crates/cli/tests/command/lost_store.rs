@@ -257,8 +257,9 @@ fn a_store_that_is_lost_during_a_trial_is_not_said_to_have_had_none() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, event) in [
         ("crash --ttl 3000", r#""fault":"killed""#),
+        // Every buyer pauses for a second between reading and writing the stock, so that the sale outlasts the store.
         (
-            "oversell --concurrency 2 --delay 1000",
+            "oversell --concurrency 2 --delay 1000000",
             r#""event":"stock_set""#,
         ),
     ] {

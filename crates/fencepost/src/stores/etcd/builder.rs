@@ -1,4 +1,4 @@
-//! [`EtcdBuilder`]: opens the store by an address or with the user's own options, and with which settings.
+//! [`EtcdBuilder`]: holds the settings, and opens the store by an address or with the user's own options.
 
 use std::fmt;
 use std::sync::Arc;

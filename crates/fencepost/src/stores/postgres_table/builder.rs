@@ -1,4 +1,4 @@
-//! [`PostgresTableBuilder`]: opens the store by an address or with the user's own configuration, and with which settings.
+//! [`PostgresTableBuilder`]: holds the settings, and opens the store by an address or with the user's own configuration.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`RedisBuilder`]: opens the store by an address or with the user's own client, and with which settings.
+//! [`RedisBuilder`]: holds the settings, and opens the store by an address or with the user's own client.
 
 use std::fmt;
 use std::sync::Arc;

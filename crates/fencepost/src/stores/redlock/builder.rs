@@ -1,4 +1,4 @@
-//! [`RedlockBuilder`]: opens the store by addresses or with the user's own clients, and with which settings.
+//! [`RedlockBuilder`]: holds the settings, and opens the store by addresses or with the user's own clients.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`ZookeeperBuilder`]: opens the store by an address or with the user's own connector, and with which settings.
+//! [`ZookeeperBuilder`]: holds the settings, and opens the store by an address or with the user's own connector.
 
 use std::fmt;
 use std::time::Duration;
@@ -104,14 +104,14 @@ impl ZookeeperBuilder {
         let address = self.address()?;
         let creator_only = self.creator_only.unwrap_or(address.credentials.is_some());
         let connector = match self.servers {
+            Servers::Connector { connector, .. } if !is_ours_alone(&connector) => {
+                return Err(invalid(
+                    "a connector with a session of its own, or one that leaves its session behind, cannot hold locks: make it without with_session and with_detached",
+                ));
+            }
             Servers::Connector { connector, .. } => *connector,
             Servers::Address(_) => connector_of(&address),
         };
-        if !is_ours_alone(&connector) {
-            return Err(invalid(
-                "a connector with a session of its own, or one that leaves its session behind, cannot hold locks: make it without with_session and with_detached",
-            ));
-        }
         // A server that is cut off from the others grants nothing, and must not look as if it did.
         let connector = connector
             .with_session_timeout(self.settings.session_timeout)

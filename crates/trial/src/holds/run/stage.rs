@@ -272,12 +272,11 @@ impl Stage<'_> {
             definite,
             message,
         };
-        self.note(at, index, what)?;
-        self.check_store()
+        self.note(at, index, what)
     }
 
-    /// Whether the store is still there: a process may have failed because it is gone, and then the trial says so. Where the lab itself makes
-    /// servers fail, a failed request is part of the trial.
+    /// Ends the trial with an error if the store is gone. A process that reports an error may have failed because of that. Where the lab
+    /// itself makes servers fail, a failed request is part of the trial.
     fn check_store(&self) -> Result<(), Stopped> {
         if self.servers.is_none() {
             self.ground.look(FIRST)?;

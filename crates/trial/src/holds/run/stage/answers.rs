@@ -27,7 +27,10 @@ impl Stage<'_> {
                 Reply::Error {
                     definite, message, ..
                 },
-            ) => self.fail(index, op, at, definite, message),
+            ) => {
+                self.fail(index, op, at, definite, message)?;
+                self.check_store()
+            }
             (
                 Act::AcquireStepwise { .. }
                 | Act::AcquirePaused { .. }
