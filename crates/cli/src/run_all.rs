@@ -1,5 +1,6 @@
 //! `fencepost run-all`: runs every scenario with every strategy and shows the verdicts as a matrix.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,6 +37,8 @@ use one::{Trouble, one};
 const SIDE_BY_SIDE: usize = 6;
 /// How often the live area is redrawn.
 const REDRAW: Duration = Duration::from_millis(100);
+/// How often a trial is run again that was INCONCLUSIVE against the expectation.
+const REPETITIONS: usize = 2;
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -67,12 +70,12 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
         interrupt,
     };
     let started = Instant::now();
-    let runs = lab.everything(&mut screen, started)?;
+    let Finished { runs, repeated } = lab.everything(&mut screen, started)?;
     let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
     let page_bytes = page.map(|page| fill(page, &runs, seed)).transpose()?;
     if as_json {
-        screen.print_json(&matrix::reports(runs.iter()));
+        screen.print_json(&matrix::reports(&runs, &repeated));
     } else {
         let elsewhere = elsewhere(&site.store);
         let shown = Shown {
@@ -84,6 +87,10 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
             seed,
         };
         let mut text = shown.text(quiet, screen.ink);
+        if !repeated.is_empty() {
+            let again = format!("{}, which showed nothing at first", repeated.join(", "));
+            text.push_str(&screen.ink.sentence("repeated", &again));
+        }
         if let (Some(folder), Some(bytes)) = (folder, page_bytes) {
             let files = files_line(folder, &runs, bytes);
             text.push_str(&screen.ink.sentence("files", &files));
@@ -151,8 +158,9 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// Runs the races one by one, because they use all cores, and then the other trials in parallel.
-    fn everything(&self, screen: &mut Screen, started: Instant) -> Result<Vec<Run>, Fault> {
+    /// Runs the races one by one, because they use all cores, and then the other trials in parallel. A trial that was INCONCLUSIVE, as
+    /// happens on a busy machine, is run again by itself.
+    fn everything(&self, screen: &mut Screen, started: Instant) -> Result<Finished, Fault> {
         let of_kind = |races: bool| {
             let all = 0..self.cells.len();
             all.filter(move |at| matches!(self.cells[*at], Cell::Race(_)) == races)
@@ -165,16 +173,25 @@ impl Lab<'_> {
             progress: Progress::new(self.cells, SIDE_BY_SIDE, started),
             runs: self.cells.iter().map(|_| None).collect(),
             troubles: Vec::new(),
+            repeated: BTreeSet::new(),
         };
-        for (cells, lanes) in [(&races, 1), (&rest, SIDE_BY_SIDE)] {
-            if desk.troubles.is_empty() {
-                let order = Order { cells, lanes };
-                let run = |at: usize| one(&self.cells[at], self.folder, self.interrupt);
-                order.carry_out(&run, REDRAW, &mut |news| desk.hear(news, screen));
-            }
+        desk.carry_out(&races, 1, screen);
+        desk.carry_out(&rest, SIDE_BY_SIDE, screen);
+        for _ in 0..REPETITIONS {
+            let showed_nothing = desk.showed_nothing();
+            desk.repeated.extend(&showed_nothing);
+            desk.carry_out(&showed_nothing, 1, screen);
         }
         desk.finish()
     }
+}
+
+/// A matrix with every trial done.
+struct Finished {
+    /// The result of each cell.
+    runs: Vec<Run>,
+    /// The trials that were run more than once.
+    repeated: Vec<String>,
 }
 
 /// Collects what the lanes report.
@@ -183,9 +200,36 @@ struct Desk<'a> {
     progress: Progress<'a>,
     runs: Vec<Option<Run>>,
     troubles: Vec<(usize, Trouble)>,
+    /// The cells that were run more than once.
+    repeated: BTreeSet<usize>,
 }
 
 impl Desk<'_> {
+    /// Runs these cells, unless an earlier one could not be finished.
+    fn carry_out(&mut self, cells: &[usize], lanes: usize, screen: &mut Screen) {
+        if self.troubles.is_empty() {
+            let lab = self.lab;
+            let order = Order { cells, lanes };
+            let run = |at: usize| one(&lab.cells[at], lab.folder, lab.interrupt);
+            order.carry_out(&run, REDRAW, &mut |news| self.hear(news, screen));
+        }
+    }
+
+    /// The cells that were INCONCLUSIVE against the expectation. Their verdicts do not count any more.
+    fn showed_nothing(&mut self) -> Vec<usize> {
+        let mut cells = Vec::new();
+        for (at, run) in self.runs.iter_mut().enumerate() {
+            let Some(done) = run.take_if(|run| run.showed_nothing()) else {
+                continue;
+            };
+            for line in done.summaries() {
+                self.progress.verdict_withdrawn(line.as_expected());
+            }
+            cells.push(at);
+        }
+        cells
+    }
+
     fn hear(&mut self, news: Option<News<Result<Run, Trouble>>>, screen: &mut Screen) {
         match news {
             None => {}
@@ -209,13 +253,22 @@ impl Desk<'_> {
         screen.live(&self.progress.text());
     }
 
-    fn finish(self) -> Result<Vec<Run>, Fault> {
+    fn finish(self) -> Result<Finished, Fault> {
         let (done, total) = (self.progress.done(), self.progress.total());
         if let Some(fault) = explained(self.troubles, done, total, self.lab) {
             return Err(fault);
         }
         let runs: Option<Vec<Run>> = self.runs.into_iter().collect();
-        runs.ok_or_else(|| Fault::new(exit::INTERNAL, "no thread could be started for the trials"))
+        let name = |at: &usize| {
+            let cell = &self.lab.cells[*at];
+            format!("{} {}", cell.scenario(), cell.strategy().name)
+        };
+        let repeated = self.repeated.iter().map(name).collect();
+        let no_thread = || Fault::new(exit::INTERNAL, "no thread could be started for the trials");
+        Ok(Finished {
+            runs: runs.ok_or_else(no_thread)?,
+            repeated,
+        })
     }
 }
 
@@ -268,4 +321,49 @@ fn nanoseconds(duration: Duration) -> u64 {
 /// Writes a line of progress to standard error.
 fn log(line: &str) {
     let _ = io::stderr().write_all(line.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_trial::history::History;
+    use fencepost_trial::sale::Judged;
+
+    /// A run of this cell in which nothing happened.
+    fn nothing(cell: &Cell) -> Run {
+        let Cell::Race(sale) = cell else {
+            panic!("not a race: {cell:?}");
+        };
+        let history = History {
+            header: sale.header(),
+            events: Vec::new(),
+        };
+        Run::Race(Judged::of(sale, history))
+    }
+
+    #[test]
+    fn a_run_that_showed_nothing_counts_no_longer_and_is_to_be_repeated() {
+        let cells = cells(&TrialStore::sqlite(), 1);
+        let lab = Lab {
+            cells: &cells,
+            folder: None,
+            logs: false,
+            interrupt: Interrupt::never(),
+        };
+        let mut desk = Desk {
+            lab: &lab,
+            progress: Progress::new(&cells, 1, Instant::now()),
+            runs: cells.iter().map(|_| None).collect(),
+            troubles: Vec::new(),
+            repeated: BTreeSet::new(),
+        };
+        assert_eq!(desk.showed_nothing(), Vec::<usize>::new());
+        let run = nothing(&cells[1]);
+        assert!(run.showed_nothing());
+        desk.progress.verdict(run.as_expected());
+        desk.runs[1] = Some(run);
+        assert_eq!(desk.showed_nothing(), [1]);
+        assert!(desk.runs[1].is_none());
+        assert_eq!(desk.progress.done(), 0);
+    }
 }

@@ -272,6 +272,12 @@ impl Run {
         self.summaries().iter().all(Summary::as_expected)
     }
 
+    /// Returns whether nothing was tested, although the expectation is another verdict. Another run may test it.
+    pub fn showed_nothing(&self) -> bool {
+        let mut all = self.summaries().into_iter();
+        all.any(|line| line.outcome == Outcome::Inconclusive && !line.as_expected())
+    }
+
     /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
     /// refused one of them.
     pub fn is_refused_overlap(&self) -> bool {

@@ -47,6 +47,12 @@ impl<'a> Progress<'a> {
         self.surprises += usize::from(!as_expected);
     }
 
+    /// Takes a verdict back, because its trial is run again.
+    pub(super) fn verdict_withdrawn(&mut self, as_expected: bool) {
+        self.done -= 1;
+        self.surprises -= usize::from(!as_expected);
+    }
+
     /// How many verdicts there are so far.
     pub(super) fn done(&self) -> usize {
         self.done

@@ -11,7 +11,7 @@ const ATTEMPTS: u32 = 3;
 
 /// Three private servers that elect a leader, each as described at [`Zookeeper`].
 ///
-/// The first server does not lead while the others are running. A follower that does not hear from its leader tolerates that for 10 s and
+/// The first server does not lead while the others are running. A follower that does not hear from its leader tolerates that for 20 s and
 /// answers its clients in the meantime.
 #[derive(Debug)]
 pub struct ZookeeperEnsemble {
@@ -72,7 +72,7 @@ impl ZookeeperEnsemble {
         // Among servers with the same data, the one with the highest id is elected.
         let mut starting = Vec::new();
         for number in 0..3 {
-            let mut settings: Vec<String> = vec!["initLimit=50".into(), "syncLimit=100".into()];
+            let mut settings: Vec<String> = vec!["initLimit=50".into(), "syncLimit=200".into()];
             settings.push(format!("myid={}", number + 1));
             for (other, (peers, election)) in ports.iter().enumerate() {
                 let road = roads.get(other).filter(|_| number == 0 && other != 0);

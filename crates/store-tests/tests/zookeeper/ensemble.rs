@@ -211,10 +211,11 @@ pub(crate) fn waiter_stopped_at_a_follower_cut_off() {
         let holder = locker(&open(ensemble.leader(), session).await, session);
         let held = holder.acquire(NAME).await.unwrap();
         let (mut waiter, feed) = waiting(ensemble.first());
+        // Opened before the waiter stops: its session must not end before the server is cut off.
+        let here = Eyes::open(ensemble.first()).await;
         there.wait_for_line(2).await;
         stop(&waiter);
         assert!(held.release().await.is_released());
-        let here = Eyes::open(ensemble.first()).await;
         here.wait_for_line(1).await;
         ensemble.0.cut_off_the_first();
         there.wait_for_line(0).await;

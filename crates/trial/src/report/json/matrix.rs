@@ -14,11 +14,13 @@ pub fn report(run: &Run) -> Value {
     }
 }
 
-/// Returns the report of all runs as one JSON document, with one entry per verdict.
-pub fn reports<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Value {
-    let summaries = || runs.clone().flat_map(Run::summaries);
+/// Returns the report of all runs as one JSON document, with one entry per verdict and the names of the trials that were run more than
+/// once.
+pub fn reports(runs: &[Run], repeated: &[String]) -> Value {
+    let summaries = || runs.iter().flat_map(Run::summaries);
     serde_json::json!({
-        "runs": runs.clone().flat_map(documents).collect::<Vec<_>>(),
+        "runs": runs.iter().flat_map(documents).collect::<Vec<_>>(),
+        "repeated": repeated,
         "as_expected": summaries().filter(Summary::as_expected).count(),
         "total": summaries().count(),
     })
