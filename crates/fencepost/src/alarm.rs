@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 
 use crate::claim::OwnerId;
 use crate::clock::{Clock, Moment};
-use crate::lease::{Lease, lock};
+use crate::lease::Lease;
+use crate::mutex::lock;
 
 /// If there are doubts about more single leases than this, all leases are in doubt.
 const MANY: usize = 4096;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::engine::Engine;
 use crate::error::{ErrorKind, Operation, Result};
 use crate::keeper;
-use crate::lease::lock;
+use crate::mutex::lock;
 use crate::reaper;
 
 /// Returns an error if the locker is closed or there is no runtime; otherwise makes sure that the background task runs.

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use crate::claim::{Claim, Grant};
 use crate::clock::{Clock, Moment};
 use crate::error::Error;
+use crate::mutex::lock;
 
 /// The margin for clocks of different speed and for rounding in the store: a hundredth of the lease plus 2 ms.
 pub(crate) fn margin(lease: Duration) -> Duration {
@@ -277,14 +278,6 @@ impl Drop for Renewing {
 /// Returns when belief ends: it starts before the request and lasts for the lease minus the margin.
 fn believed_end(asked_at: Moment, lease: Duration) -> Moment {
     asked_at + lease.saturating_sub(margin(lease))
-}
-
-/// Locks a mutex and ignores poisoning. Nothing panics while it holds one of this crate's mutexes, and if something did, the data would
-/// still be consistent.
-pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]

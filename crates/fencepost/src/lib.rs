@@ -75,6 +75,7 @@ mod lease;
 mod line;
 mod locker;
 mod multi;
+mod mutex;
 #[cfg(feature = "postgres")]
 pub mod pg_tx;
 mod queue;

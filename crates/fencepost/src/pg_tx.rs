@@ -232,7 +232,7 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
         self.acquire_within(transaction, AT_ONCE).await
     }
 
-    /// Waits for the lock, for at most `patience` (in whole milliseconds, at least one) per transaction that is ahead in the server's own
+    /// Waits for the lock, for at most `timeout` (in whole milliseconds, at least one) per transaction that is ahead in the server's own
     /// line. Returns `None` if that was too long. The transaction then continues without the lock, and keeps its other locks and its work.
     ///
     /// # Errors
@@ -243,9 +243,9 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     pub async fn acquire_within(
         &self,
         transaction: &Transaction<'_>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<PgTxHeld>> {
-        let limit = patience.max(AT_ONCE).as_millis().min(i32::MAX as u128);
+        let limit = timeout.max(AT_ONCE).as_millis().min(i32::MAX as u128);
         let begin = format!(
             "SAVEPOINT fencepost_lock; SELECT current_setting('lock_timeout'); SET LOCAL lock_timeout = {limit}"
         );

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::backend::Backend;
 use crate::claim::Claim;
 use crate::clock::{Clock, Moment, within};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 mod backlog;
 #[cfg(all(test, feature = "testing"))]

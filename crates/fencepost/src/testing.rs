@@ -28,7 +28,7 @@ use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, R
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BoxFuture, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// A clock that stands still until the test moves it.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::alarm::Alarm;
 use crate::claim::OwnerId;
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// The bell that a backend rings when it learns that leases may have ended early: the connection or session that held
 /// them is gone, or the server said that they were taken away.

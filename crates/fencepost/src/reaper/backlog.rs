@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::{Count, Open};
 use crate::claim::Claim;
 use crate::clock::Moment;
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// The maximum number of attempts that wait to be withdrawn. The oldest ones, which end first by themselves, make room for others.
 pub(super) const MOST_ATTEMPTS: usize = 8192;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Effect, Operation};
-use crate::lease::lock;
 use crate::locker::Locker;
+use crate::mutex::lock;
 use crate::stores::memory::Memory;
 use crate::testing::{FakeClock, Fault, FlakyStore};
 

@@ -76,11 +76,11 @@ mod hub;
 mod keys;
 mod leases;
 mod line;
+mod loss_watch;
+mod owners;
 mod requests;
 mod rounds;
-mod sessions;
 mod view;
-mod vigil;
 mod waiting;
 
 pub use builder::EtcdBuilder;

@@ -33,7 +33,7 @@ use crate::backend::{
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// How long the first waiter has to claim a free lock before the second one may.
 pub const CLAIM_WINDOW: Duration = Duration::from_millis(500);

@@ -105,8 +105,8 @@ pub use builder::RedlockBuilder;
 
 use acquire::{Manner, Outcome};
 use builder::Servers;
-use hub::Quorum;
-use server::Node;
+use hub::Hub;
+use server::Server;
 
 /// The name of this store in errors, spans and metrics.
 const STORE: &str = "redlock";
@@ -114,7 +114,7 @@ const STORE: &str = "redlock";
 ///
 /// One connection to each server serves everything. If it breaks, the store opens a new one. Dropping this closes the connections.
 pub struct Redlock {
-    quorum: Arc<Quorum>,
+    hub: Arc<Hub>,
 }
 
 impl Redlock {
@@ -183,11 +183,11 @@ impl Redlock {
 
     /// Returns the addresses of the servers, without users and passwords.
     pub fn address(&self) -> String {
-        let short = |node: &Arc<Node>| {
-            let address = node.address.strip_prefix("redis://");
-            address.unwrap_or(&node.address).to_owned()
+        let short = |server: &Arc<Server>| {
+            let address = server.address.strip_prefix("redis://");
+            address.unwrap_or(&server.address).to_owned()
         };
-        let all: Vec<String> = self.quorum.nodes.iter().map(short).collect();
+        let all: Vec<String> = self.hub.servers.iter().map(short).collect();
         format!("redlock://{}", all.join(","))
     }
 }
@@ -210,12 +210,12 @@ impl Backend for Redlock {
     }
 
     fn loss_bell(&self) -> Option<&LossBell> {
-        Some(&self.quorum.losses)
+        Some(&self.hub.losses)
     }
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
         Box::pin(async {
-            match self.quorum.attempt(claim, Manner::AllAtOnce).await? {
+            match self.hub.attempt(claim, Manner::AllAtOnce).await? {
                 Outcome::Granted(grant) => Ok(Some(grant)),
                 Outcome::Busy(_) => Ok(None),
             }
@@ -223,11 +223,11 @@ impl Backend for Redlock {
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
-        Box::pin(self.quorum.acquire(claim, wait))
+        Box::pin(self.hub.acquire(claim, wait))
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
-        Box::pin(self.quorum.renew(claims))
+        Box::pin(self.hub.renew(claims))
     }
 
     /// All claims are renewed with one command per server.
@@ -236,14 +236,14 @@ impl Backend for Redlock {
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
-        Box::pin(self.quorum.release(claim))
+        Box::pin(self.hub.release(claim))
     }
 
     fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
-        Box::pin(self.quorum.inspect(name))
+        Box::pin(self.hub.inspect(name))
     }
 
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
-        Box::pin(self.quorum.list(pattern))
+        Box::pin(self.hub.list(pattern))
     }
 }

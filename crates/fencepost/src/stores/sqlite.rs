@@ -60,7 +60,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -70,6 +69,7 @@ use crate::clock::BoxFuture;
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 
 mod boot;
+mod builder;
 mod failure;
 mod file;
 #[cfg(feature = "unstable-hooks")]
@@ -82,122 +82,13 @@ mod waiting;
 mod window;
 mod worker;
 
+pub use builder::SqliteBuilder;
 #[cfg(feature = "unstable-hooks")]
 pub use hooks::network_file_system;
-use session::{Purpose, Settings};
 use worker::Request;
 
 /// The name of this store in errors, spans and metrics.
 pub(crate) const STORE: &str = "sqlite";
-
-/// The settings for opening a [`Sqlite`]; [`Sqlite::builder`] creates it.
-#[derive(Debug, Clone)]
-pub struct SqliteBuilder {
-    path: PathBuf,
-    busy_timeout: Duration,
-    first_epoch: Option<u64>,
-    boot_id: Option<String>,
-}
-
-impl SqliteBuilder {
-    /// Sets how long a request waits while another program keeps the file locked. The default is 5 s.
-    #[must_use]
-    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
-        self.busy_timeout = timeout;
-        self
-    }
-
-    /// Sets the epoch of the first grant, at least 1, if the file is *created*. Has no effect on an existing file.
-    ///
-    /// If the file was lost and the system time cannot be trusted, pass a value larger than every epoch that a protected resource has seen.
-    /// The default is the wall time since 2024 in units of 7.8125 µs.
-    #[must_use]
-    pub fn first_epoch(mut self, epoch: u64) -> Self {
-        self.first_epoch = Some(epoch);
-        self
-    }
-
-    /// Opens the file without blocking the runtime, and creates it if it does not exist.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::Unusable`] if the file cannot hold locks (see the [module](self)), [`ErrorKind::Unavailable`] if another
-    /// program keeps it locked, and [`ErrorKind::InvalidInput`] if the path is empty.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the file is closed again. A file that was created stays.
-    pub async fn open(self) -> Result<Sqlite> {
-        self.open_for(Purpose::Lock).await
-    }
-
-    /// Opens the file only to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
-    ///
-    /// Changes nothing: it creates no file and no table, and a file of version 1 stays as it is, so programs of that version can continue
-    /// to use it. Acquiring a lock fails.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::Unavailable`] if the file does not exist.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the file is closed again.
-    pub async fn open_to_look(self) -> Result<Sqlite> {
-        self.open_for(Purpose::Look).await
-    }
-
-    async fn open_for(self, purpose: Purpose) -> Result<Sqlite> {
-        let (opened, answer) = oneshot::channel();
-        let sqlite = self.start(purpose, |outcome| {
-            // If nobody listens any more, the thread also sees that its requests have ended.
-            let _ = opened.send(outcome);
-        })?;
-        answer
-            .await
-            .unwrap_or_else(|_| Err(thread_gone(Operation::Open)))?;
-        Ok(sqlite)
-    }
-
-    /// Opens the file like [`open`](Self::open), but blocks the calling thread.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`open`](Self::open).
-    pub fn open_blocking(self) -> Result<Sqlite> {
-        let (opened, answer) = std::sync::mpsc::channel();
-        let sqlite = self.start(Purpose::Lock, move |outcome| {
-            let _ = opened.send(outcome);
-        })?;
-        answer
-            .recv()
-            .unwrap_or_else(|_| Err(thread_gone(Operation::Open)))?;
-        Ok(sqlite)
-    }
-
-    fn start(
-        self,
-        purpose: Purpose,
-        opened: impl FnOnce(Result<()>) + Send + 'static,
-    ) -> Result<Sqlite> {
-        let path = std::path::absolute(&self.path).map_err(|error| {
-            Error::new(
-                ErrorKind::InvalidInput,
-                STORE,
-                Operation::Open,
-                format!("{:?} is not a path of a file", self.path),
-            )
-            .with_source(error)
-        })?;
-        let settings = Settings {
-            path: path.clone(),
-            busy_timeout: self.busy_timeout,
-            first_epoch: self.first_epoch,
-            boot: match self.boot_id {
-                Some(id) => id,
-                None => boot::current_id()?,
-            },
-            purpose,
-        };
-        let requests = worker::start(settings, opened)?;
-        Ok(Sqlite { path, requests })
-    }
-}
 
 /// Locks in an SQLite file, for the processes of one machine. See the [module](self).
 ///
@@ -236,12 +127,7 @@ impl Sqlite {
 
     /// Returns the settings for opening `path`.
     pub fn builder(path: impl AsRef<Path>) -> SqliteBuilder {
-        SqliteBuilder {
-            path: path.as_ref().to_owned(),
-            busy_timeout: Duration::from_secs(5),
-            first_epoch: None,
-            boot_id: None,
-        }
+        SqliteBuilder::new(path.as_ref())
     }
 
     /// Returns the path of the file.

@@ -69,13 +69,13 @@ mod folders;
 mod hooks;
 mod hub;
 mod keys;
+mod line;
+mod loss_watch;
 mod note;
-mod place;
+mod owners;
 mod requests;
 mod session;
-mod standing;
 mod view;
-mod vigil;
 
 pub use builder::ZookeeperBuilder;
 /// The client crate whose sessions [`ZookeeperBuilder::visit`] creates.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use etcd_client::Client;
 
 use super::line::Other;
-use super::sessions::Loans;
+use super::owners::Loans;
 use super::waiting::{Behind, until_gone};
 use super::{Etcd, builder, failure, leases};
 use crate::claim::Claim;
@@ -42,15 +42,15 @@ impl Etcd {
     ///
     /// # Cancel safety
     /// If the future is dropped, the connections are closed.
-    pub async fn visit(address: &str, patience: Duration) -> Result<Visit> {
-        let builder = Self::builder(address).connect_timeout(patience);
+    pub async fn visit(address: &str, timeout: Duration) -> Result<Visit> {
+        let builder = Self::builder(address).connect_timeout(timeout);
         let address = builder::read(address)?;
         // A server without a leader must report it instead of refusing the connection.
         let options = builder.options(&address)?.with_require_leader(false);
         let mut servers = Vec::new();
         for (host, endpoint) in address.hosts.iter().zip(address.endpoints()) {
             let connecting = Client::connect([endpoint], Some(options.clone()));
-            let connected = match tokio::time::timeout(patience, connecting).await {
+            let connected = match tokio::time::timeout(timeout, connecting).await {
                 Ok(connected) => {
                     connected.map_err(|cause| failure::of_connecting(Operation::Open, cause))
                 }

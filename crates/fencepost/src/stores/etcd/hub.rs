@@ -11,13 +11,13 @@ use etcd_client::{Client, ConnectOptions, Error as Cause};
 use tokio::sync::Notify;
 
 use super::failure;
+use super::loss_watch::LossWatch;
+use super::owners::Owners;
 use super::rounds::{Next, Rounds};
-use super::sessions::Sessions;
-use super::vigil::Vigils;
 use crate::backend::LossBell;
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, Error, Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// How long a server may be silent before it is given up. This is longer than ordinary delays, and shorter than most callers' timeouts.
 pub(super) const SILENCE: Duration = Duration::from_secs(2);
@@ -42,8 +42,8 @@ pub(super) struct Hub {
     /// The prefix of the keys of all locks.
     pub(super) prefix: String,
     pub(super) settings: Settings,
-    pub(super) sessions: Sessions,
-    pub(super) vigils: Vigils,
+    pub(super) sessions: Owners,
+    pub(super) loss_watch: LossWatch,
     /// Rings when a key that is held is gone, or may be.
     pub(super) bell: LossBell,
     connection: Mutex<Option<Arc<Connection>>>,
@@ -115,8 +115,8 @@ impl Hub {
             options,
             prefix,
             settings,
-            sessions: Sessions::default(),
-            vigils: Vigils::default(),
+            sessions: Owners::default(),
+            loss_watch: LossWatch::default(),
             bell: LossBell::new(),
             connection: Mutex::default(),
             turn: AtomicU64::new(0),

@@ -6,7 +6,7 @@ use etcd_client::{Client, Error as Cause, LeaseGrantOptions};
 
 use super::failure;
 use super::hub::{Failed, Hub, SILENCE};
-use super::sessions::Loans;
+use super::owners::Loans;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
 use crate::random::{Random, SystemRandom};

@@ -40,7 +40,7 @@ pub(super) struct Other {
 }
 
 /// The place of an owner in the line.
-pub(super) enum Standing<'a> {
+pub(super) enum Position<'a> {
     /// It is first, and has the lock.
     First(&'a Own),
     /// It is behind this key.
@@ -50,15 +50,15 @@ pub(super) enum Standing<'a> {
 }
 
 impl LineSnapshot {
-    pub(super) fn standing(&self) -> Standing<'_> {
+    pub(super) fn standing(&self) -> Position<'_> {
         let Some(own) = &self.own else {
             let is_free = self.others.is_empty();
-            return Standing::Absent { is_free };
+            return Position::Absent { is_free };
         };
         let before = self.others.iter().rfind(|other| other.since < own.since);
         match before {
-            Some(other) => Standing::Behind(own, other),
-            None => Standing::First(own),
+            Some(other) => Position::Behind(own, other),
+            None => Position::First(own),
         }
     }
 

@@ -9,8 +9,8 @@ use super::failure;
 use super::hub::Hub;
 use super::keys::{Keys, Value};
 use super::leases::{self, Granted};
-use super::line::{self, LineSnapshot, Made, Own, Standing};
-use super::sessions::{Loans, in_turn};
+use super::line::{self, LineSnapshot, Made, Own, Position};
+use super::owners::{Loans, in_turn};
 use super::waiting::{self, Behind};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -104,11 +104,11 @@ async fn renew_one(hub: &Arc<Hub>, claim: &Claim) -> Result<Renewal> {
             match asking.stand(&mut loans, Lease::Full).await? {
                 Stand::First(_) => Ok(Renewal::Extended),
                 Stand::Behind(_) => {
-                    hub.vigils.end(claim.owner);
+                    hub.loss_watch.end(claim.owner);
                     Ok(Renewal::Lost)
                 }
                 Stand::Absent => {
-                    hub.vigils.end(claim.owner);
+                    hub.loss_watch.end(claim.owner);
                     // Somebody may have deleted the key but not its lease. The lock is lost either way, and nobody releases a lost lock.
                     let _ends_by_itself =
                         leases::revoke_all(&hub, Operation::Renew, &mut loans).await;
@@ -126,7 +126,7 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
         claim,
         Operation::Release,
         |hub, claim, mut loans| async move {
-            hub.vigils.end(claim.owner);
+            hub.loss_watch.end(claim.owner);
             let asking = Asking::new(&hub, &claim, Operation::Release);
             asking.leave(&mut loans).await
         },
@@ -179,17 +179,17 @@ impl<'a> Asking<'a> {
         for _ in 0..LOOKS {
             let line = line::read(self.hub, self.operation, &self.keys).await?;
             match line.standing() {
-                Standing::First(_) => {
+                Position::First(_) => {
                     if let Stand::First(grant) = self.stand(loans, Lease::Full).await? {
                         return Ok(Some(grant));
                     }
                 }
-                Standing::Behind(own, _) => {
+                Position::Behind(own, _) => {
                     loans.note(own.lease, BootClock.now() + WAITING_LEASE);
                     return Ok(None);
                 }
-                Standing::Absent { is_free: false } => return Ok(None),
-                Standing::Absent { is_free: true } => {
+                Position::Absent { is_free: false } => return Ok(None),
+                Position::Absent { is_free: true } => {
                     if let Some(grant) = self.take(loans, &line).await? {
                         return Ok(Some(grant));
                     }
@@ -218,13 +218,13 @@ impl<'a> Asking<'a> {
             }
             let line = line::read(self.hub, self.operation, &self.keys).await?;
             match line.standing() {
-                Standing::First(_) | Standing::Behind(..) => has_place = true,
-                Standing::Absent { is_free: true } => {
+                Position::First(_) | Position::Behind(..) => has_place = true,
+                Position::Absent { is_free: true } => {
                     if let Some(grant) = self.take(loans, &line).await? {
                         return Ok(Step::Granted(grant));
                     }
                 }
-                Standing::Absent { is_free: false } => {
+                Position::Absent { is_free: false } => {
                     if let Some(step) = self.queue(loans).await? {
                         return Ok(step);
                     }
@@ -269,13 +269,13 @@ impl<'a> Asking<'a> {
         };
         Ok(match line.standing() {
             // Those ahead have left in the meantime.
-            Standing::First(own) => Some(Step::Granted(self.granted(own, &granted))),
-            Standing::Behind(_, other) => Some(Step::Behind(Behind {
+            Position::First(own) => Some(Step::Granted(self.granted(own, &granted))),
+            Position::Behind(_, other) => Some(Step::Behind(Behind {
                 other: other.clone(),
                 lease: granted.lease,
                 lease_ttl: granted.ttl,
             })),
-            Standing::Absent { .. } => None,
+            Position::Absent { .. } => None,
         })
     }
 
@@ -314,7 +314,7 @@ impl<'a> Asking<'a> {
                 }
             };
             loans.note(lease, asked_at + ttl);
-            if let Standing::Behind(_, other) = line.standing() {
+            if let Position::Behind(_, other) = line.standing() {
                 return Ok(Stand::Behind(Behind {
                     other: other.clone(),
                     lease,
@@ -383,7 +383,7 @@ impl<'a> Asking<'a> {
                 0 => line::leave(self.hub, self.operation, &self.keys, own.since).await?,
                 lease => leases::revoke(self.hub, self.operation, loans, lease).await?,
             };
-            was_held = has_gone && matches!(line.standing(), Standing::First(_));
+            was_held = has_gone && matches!(line.standing(), Position::First(_));
         }
         leases::revoke_all(self.hub, self.operation, loans).await?;
         Ok(if was_held {

@@ -10,14 +10,14 @@ use super::book::{Book, Number, Pick};
 use super::failure;
 use super::fence::Source;
 use super::published::{Said, comment, program};
-use super::seat::{Deed, Flight, Seat, keeping, leaving, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
 use super::statements::{self, Granting, Lasting};
+use super::waiting::{Deed, Flight, Seat, keeping, leaving, trying, waiting};
 use crate::backend::LossBell;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 mod renewals;
 mod upkeep;

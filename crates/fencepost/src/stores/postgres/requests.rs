@@ -7,9 +7,9 @@ use futures_util::future::join_all;
 
 use super::hub::{Hub, Placed};
 use super::keys::key_of;
-use super::seat::{Deed, Seat};
 use super::session::{number, text};
 use super::view::Sight;
+use super::waiting::{Deed, Seat};
 use super::{STORE, failure, statements};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};

@@ -15,7 +15,7 @@ use super::tables::Tables;
 use super::waiting::Waiters;
 use crate::clock::{BootClock, BoxFuture, Clock, within};
 use crate::error::{Error, Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 use crate::stores::postgres::address::Address;
 
 /// An attempt to connect, shared by all tasks that wait for it. The outer error means that its runtime ended.

@@ -13,7 +13,7 @@ use super::keys::{holder_of, label_of, row_of};
 use super::statements::{FIRST, NEXT};
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// How often the first waiter of this process checks in any case, because a notification may be lost.
 pub(super) const LOOK: Duration = Duration::from_secs(1);

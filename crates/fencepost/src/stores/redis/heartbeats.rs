@@ -56,7 +56,7 @@ fn next_beat(hub: &Hub) -> Moment {
     due.min().unwrap_or(Moment::FAR)
 }
 
-/// Wakes the attendant if it would sleep past `moment`, the latest time for a waiter's heartbeat.
+/// Wakes the task that sends heartbeats if it would sleep past `moment`, the latest time for a waiter's heartbeat.
 pub(super) fn look_by(session: &Session, moment: Moment) {
     if moment.as_nanos() < session.next_look.load(Ordering::SeqCst) {
         session.bell.notify_one();

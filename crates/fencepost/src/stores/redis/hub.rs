@@ -20,7 +20,7 @@ use crate::backend::LossBell;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment, within};
 use crate::error::{Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 use crate::random::{Random, SystemRandom};
 
 /// The settings of the builder.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// The key with the waiters for `name`, in order.
 pub(super) fn line_of(name: &str) -> String {

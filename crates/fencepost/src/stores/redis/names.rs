@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::session::Session;
 use crate::claim::{Claim, LockName, OwnerId};
 use crate::clock::Moment;
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// How often a request lifts the epoch of a name in use to the server's time, and renews the life of its counter.
 const LIFT_EVERY: Duration = Duration::from_secs(60);

@@ -52,9 +52,9 @@ pub(crate) struct Session {
     heard_at: Arc<AtomicU64>,
     /// How long answers take at present, in nanoseconds. It follows the slowest answer up at once, and goes down slowly.
     answer_ns: AtomicU64,
-    /// Wakes the attendant of this connection.
+    /// Wakes the task that sends this connection's heartbeats.
     pub(super) bell: Notify,
-    /// Nanoseconds of the [`Moment`] at which the attendant looks next.
+    /// Nanoseconds of the [`Moment`] at which that task looks next.
     pub(super) next_look: AtomicU64,
     /// The keys whose changes the server announces.
     pub(super) watched: Watched,

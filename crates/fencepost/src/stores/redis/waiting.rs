@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 use super::session::Session;
 use crate::claim::{Claim, Grant};
 use crate::clock::Moment;
-use crate::lease::{lock, margin};
+use crate::lease::margin;
+use crate::mutex::lock;
 
 /// The lease that a waiter gets when its turn comes. It is short because the waiter may be dead; a live waiter renews it to the full TTL.
 const CLAIM_LEASE: Duration = Duration::from_millis(600);

@@ -8,7 +8,7 @@ use redis::Value;
 
 use super::scripts::Answer;
 use super::session::Session;
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// The keys that one connection watches.
 #[derive(Default)]

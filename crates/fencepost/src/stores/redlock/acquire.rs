@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::asking::Asking;
 use super::failure::{self, Failures};
 use super::granted::Lease;
-use super::hub::Quorum;
+use super::hub::Hub;
 use super::server::{Attempt, Verdict, Vote};
 use super::votes::{Stand, proposal, stand};
 use crate::claim::{Claim, Grant};
@@ -48,7 +48,7 @@ struct Ballot {
     is_first_refused: bool,
 }
 
-impl Quorum {
+impl Hub {
     /// Asks once for the lock. If it is not granted, all keys are released.
     pub(super) async fn attempt(&self, claim: &Claim, manner: Manner) -> Result<Outcome> {
         if is_reserved(claim.name.as_str()) {
@@ -62,9 +62,9 @@ impl Quorum {
             seen: self.seen.of(&claim.name),
         };
         let mut ballot = Ballot {
-            votes: vec![None; self.nodes.len()],
+            votes: vec![None; self.servers.len()],
             failures: self.failures(Operation::Acquire),
-            in_doubt: vec![false; self.nodes.len()],
+            in_doubt: vec![false; self.servers.len()],
             is_first_refused: false,
         };
         let before = self.granted.take(claim.owner);
@@ -73,7 +73,7 @@ impl Quorum {
             self.hear_who_knows(epoch, &mut asking, &mut ballot, until)
                 .await;
         }
-        let stand = stand(ballot.ours(), asking.open(), self.nodes.len());
+        let stand = stand(ballot.ours(), asking.open(), self.servers.len());
         let epoch = match (stand, before) {
             // A majority has had its keys all the time, so nobody else can have got the lock in the meantime.
             (Stand::Won, Some(epoch)) if ballot.known(epoch) >= self.majority() => Some(epoch),
@@ -87,7 +87,7 @@ impl Quorum {
             // If the attempt was decided without these servers, it did not wait for them.
             if stand == Stand::Open {
                 let silent = failure::silent(Operation::Acquire);
-                ballot.failures.add(&self.nodes[at].address, silent);
+                ballot.failures.add(&self.servers[at].address, silent);
             }
         }
         let valid_until = asked_at + claim.ttl.saturating_sub(margin(claim.ttl));
@@ -116,32 +116,32 @@ impl Quorum {
     ) -> Asking<Vote> {
         let mut asking = Asking::new();
         let ask = |asking: &mut Asking<Vote>, at: usize| {
-            let node = &self.nodes[at];
-            asking.ask(at, node, |node, listening| {
-                node.lock(attempt.clone(), listening)
+            let server = &self.servers[at];
+            asking.ask(at, server, |server, listening| {
+                server.lock(attempt.clone(), listening)
             });
         };
         let first = match manner {
             Manner::AllAtOnce => None,
-            Manner::FirstFirst => self.nodes.iter().position(|node| !node.is_slow()),
+            Manner::FirstFirst => self.servers.iter().position(|server| !server.is_slow()),
         };
         if let Some(first) = first {
             ask(&mut asking, first);
             if let Some((at, answer)) = asking.next(until, false).await {
-                ballot.note(at, &self.nodes[at].address, answer);
+                ballot.note(at, &self.servers[at].address, answer);
             }
             if matches!(ballot.votes[first], Some(Vote::Taken(_))) {
                 ballot.is_first_refused = true;
                 return asking;
             }
         }
-        for at in (0..self.nodes.len()).filter(|at| Some(*at) != first) {
+        for at in (0..self.servers.len()).filter(|at| Some(*at) != first) {
             ask(&mut asking, at);
         }
         while !self.is_decided(ballot, asking.open()) {
             let is_enough = ballot.heard() >= self.majority();
             match asking.next(until, is_enough).await {
-                Some((at, answer)) => ballot.note(at, &self.nodes[at].address, answer),
+                Some((at, answer)) => ballot.note(at, &self.servers[at].address, answer),
                 None => break,
             }
         }
@@ -158,7 +158,7 @@ impl Quorum {
     ) {
         while ballot.known(epoch) < self.majority() {
             match asking.next(until, ballot.heard() >= self.majority()).await {
-                Some((at, answer)) => ballot.note(at, &self.nodes[at].address, answer),
+                Some((at, answer)) => ballot.note(at, &self.servers[at].address, answer),
                 None => break,
             }
         }
@@ -168,7 +168,7 @@ impl Quorum {
     /// majority cannot be reached.
     fn is_decided(&self, ballot: &Ballot, open: usize) -> bool {
         let (heard, needed) = (ballot.heard(), self.majority());
-        match stand(ballot.ours(), open, self.nodes.len()) {
+        match stand(ballot.ours(), open, self.servers.len()) {
             Stand::Won => true,
             Stand::Open => false,
             Stand::Lost => heard >= needed || heard + open < needed,
@@ -177,20 +177,20 @@ impl Quorum {
 
     /// Finds an epoch that a majority has accepted. Returns `None` if the keys did not last long enough.
     async fn settle(&self, claim: &Claim, ballot: &mut Ballot, until: Moment) -> Option<u64> {
-        let (mut epoch, is_agreed) = proposal(&ballot.counts(), self.nodes.len())?;
+        let (mut epoch, is_agreed) = proposal(&ballot.counts(), self.servers.len())?;
         if is_agreed {
             return Some(epoch);
         }
         while BootClock.now() < until {
             let mut asking = Asking::new();
             let refused = |at: &usize| matches!(ballot.votes[*at], Some(Vote::Taken(_)));
-            for at in (0..self.nodes.len()).filter(|at| !refused(at)) {
-                asking.ask(at, &self.nodes[at], |node, listening| {
-                    node.accept(claim.clone(), epoch, listening)
+            for at in (0..self.servers.len()).filter(|at| !refused(at)) {
+                asking.ask(at, &self.servers[at], |server, listening| {
+                    server.accept(claim.clone(), epoch, listening)
                 });
             }
             let (mut accepted, mut highest) = (0, 0);
-            while stand(accepted, asking.open(), self.nodes.len()) == Stand::Open {
+            while stand(accepted, asking.open(), self.servers.len()) == Stand::Open {
                 match asking.next(until, false).await {
                     Some((_, Ok(Verdict::Accepted))) => accepted += 1,
                     Some((_, Ok(Verdict::Behind(count)))) => highest = highest.max(count),
@@ -212,7 +212,7 @@ impl Quorum {
 
     /// Releases the keys, and returns why there were not enough.
     async fn without(&self, claim: &Claim, ballot: Ballot, was_agreed: bool) -> Result<Outcome> {
-        let left = (0..self.nodes.len()).filter(|at| ballot.may_be_left(*at));
+        let left = (0..self.servers.len()).filter(|at| ballot.may_be_left(*at));
         let left: Vec<usize> = left.collect();
         let released = if left.is_empty() {
             None

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::server::Node;
+use super::server::Server;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Result;
 use crate::stores::redis::session::SILENCE;
@@ -33,7 +33,7 @@ impl Listening {
 pub(super) struct Asking<T> {
     under_way: FuturesUnordered<BoxFuture<'static, (usize, Result<T>)>>,
     /// The servers that have not answered yet, with their index.
-    open: Vec<(usize, Arc<Node>)>,
+    open: Vec<(usize, Arc<Server>)>,
     listening: Listening,
     /// When the last request was sent or the last answer arrived.
     news_at: Moment,
@@ -52,13 +52,13 @@ impl<T: Send + 'static> Asking<T> {
     pub(super) fn ask<F>(
         &mut self,
         at: usize,
-        node: &Arc<Node>,
-        question: impl FnOnce(Arc<Node>, Listening) -> F,
+        server: &Arc<Server>,
+        question: impl FnOnce(Arc<Server>, Listening) -> F,
     ) where
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let question = question(node.clone(), self.listening.clone());
-        self.open.push((at, node.clone()));
+        let question = question(server.clone(), self.listening.clone());
+        self.open.push((at, server.clone()));
         self.news_at = BootClock.now();
         self.under_way
             .push(Box::pin(async move { (at, question.await) }));
@@ -79,7 +79,7 @@ impl<T: Send + 'static> Asking<T> {
         if self.open.is_empty() {
             return None;
         }
-        let all_slow = self.open.iter().all(|(_, node)| node.is_slow());
+        let all_slow = self.open.iter().all(|(_, server)| server.is_slow());
         let until = if is_enough && all_slow {
             until.min(self.news_at + GRACE)
         } else {
@@ -88,16 +88,16 @@ impl<T: Send + 'static> Asking<T> {
         match within(&BootClock, until, self.under_way.next()).await {
             Some(Some((at, answer))) => {
                 self.news_at = BootClock.now();
-                self.open.retain(|(place, node)| {
+                self.open.retain(|(place, server)| {
                     if *place == at {
-                        node.answered();
+                        server.answered();
                     }
                     *place != at
                 });
                 Some((at, answer))
             }
             _ => {
-                self.open.iter().for_each(|(_, node)| node.was_silent());
+                self.open.iter().for_each(|(_, server)| server.was_silent());
                 None
             }
         }
@@ -120,8 +120,8 @@ impl<T: Send + 'static> Asking<T> {
             let rest = async {
                 while let Some((at, _)) = self.under_way.next().await {
                     let answered = self.open.iter().find(|(place, _)| *place == at);
-                    if let Some((_, node)) = answered {
-                        node.answered();
+                    if let Some((_, server)) = answered {
+                        server.answered();
                     }
                 }
             };

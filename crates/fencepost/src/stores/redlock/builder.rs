@@ -10,13 +10,13 @@ use redis::Client;
 #[cfg(feature = "blocking")]
 use super::STORE;
 use super::address::{self, Address};
-use super::hub::{Quorum, Settings};
-use super::server::Node;
+use super::hub::{Hub, Settings};
+use super::server::Server;
 use super::{Redlock, failure};
 use crate::error::{Error, ErrorKind, Operation, Result};
 #[cfg(feature = "blocking")]
 use crate::stores::kit::blocking;
-use crate::stores::redis::hub::Hub;
+use crate::stores::redis::hub::Hub as RedisHub;
 use crate::stores::redis::{Redis, RedisBuilder};
 
 /// The default of [`RedlockBuilder::keep_fences`].
@@ -128,12 +128,10 @@ impl RedlockBuilder {
     /// # Cancel safety
     /// If the future is dropped, the connections are closed.
     pub async fn open(self) -> Result<Redlock> {
-        let nodes = self.prepare()?;
-        let quorum = Quorum::new(nodes, self.settings);
-        check(&quorum).await?;
-        Ok(Redlock {
-            quorum: Arc::new(quorum),
-        })
+        let servers = self.prepare()?;
+        let hub = Hub::new(servers, self.settings);
+        check(&hub).await?;
+        Ok(Redlock { hub: Arc::new(hub) })
     }
 
     /// Connects like [`open`](Self::open), but blocks the calling thread; for [`fencepost::blocking`](crate::blocking). The first use of
@@ -159,7 +157,7 @@ impl RedlockBuilder {
         }
     }
 
-    fn prepare(&self) -> Result<Vec<Arc<Node>>> {
+    fn prepare(&self) -> Result<Vec<Arc<Server>>> {
         let servers = self.each()?;
         if servers.len() < address::FEWEST {
             let count = servers.len();
@@ -174,7 +172,7 @@ impl RedlockBuilder {
                 "keep_fences must be at least 2h: a clock that is set back would let fences fall";
             return Err(failure::invalid(message));
         }
-        let prepare = |server: RedisBuilder| -> Result<(String, Arc<Hub>)> {
+        let prepare = |server: RedisBuilder| -> Result<(String, Arc<RedisHub>)> {
             let prepared = server.connect_timeout(self.connect_timeout).prepare();
             prepared.map_err(|error| failure::ours(&error))
         };
@@ -183,10 +181,10 @@ impl RedlockBuilder {
         if let Some(twice) = address::repeated(prepared.iter().map(|(shown, _)| shown.as_str())) {
             return Err(failure::invalid(format!("{twice} would vote twice")));
         }
-        let node = |(shown, hub): (String, Arc<Hub>)| {
-            Arc::new(Node::new(shown, hub, self.settings.clone()))
+        let server = |(shown, hub): (String, Arc<RedisHub>)| {
+            Arc::new(Server::new(shown, hub, self.settings.clone()))
         };
-        Ok(prepared.into_iter().map(node).collect())
+        Ok(prepared.into_iter().map(server).collect())
     }
 }
 
@@ -195,29 +193,29 @@ pub(super) fn not_an_address() -> Error {
 }
 
 /// Connects to all servers. A majority must answer, and every server that answers must be usable and distinct.
-async fn check(quorum: &Quorum) -> Result<()> {
-    let mut failures = quorum.failures(Operation::Open);
+async fn check(hub: &Hub) -> Result<()> {
+    let mut failures = hub.failures(Operation::Open);
     let mut here = 0;
     let mut identities: Vec<(String, &str)> = Vec::new();
-    let sessions = join_all(quorum.nodes.iter().map(|node| node.identity())).await;
-    for (node, identity) in quorum.nodes.iter().zip(sessions) {
+    let sessions = join_all(hub.servers.iter().map(|server| server.identity())).await;
+    for (server, identity) in hub.servers.iter().zip(sessions) {
         match identity {
             Ok(identity) => {
                 here += 1;
                 let Some(identity) = identity else { continue };
                 let same = identities.iter().find(|(known, _)| *known == identity);
                 if let Some((_, other)) = same {
-                    return Err(failure::twice(&node.address, other));
+                    return Err(failure::twice(&server.address, other));
                 }
-                identities.push((identity, &node.address));
+                identities.push((identity, &server.address));
             }
             Err(error) if error.kind() == ErrorKind::Unavailable => {
-                failures.add(&node.address, error);
+                failures.add(&server.address, error);
             }
-            Err(error) => return Err(failure::at(&node.address, &error)),
+            Err(error) => return Err(failure::at(&server.address, &error)),
         }
     }
-    if here >= quorum.majority() {
+    if here >= hub.majority() {
         Ok(())
     } else {
         Err(failures.into_error())

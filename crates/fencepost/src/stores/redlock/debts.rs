@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use super::server::Node;
+use super::server::Server;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment, within};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -120,22 +120,22 @@ impl Debts {
 }
 
 /// Makes sure that a task repeats the releases that this server has not confirmed.
-pub(super) fn collect(node: &Arc<Node>) {
-    let mut book = lock(&node.debts.0);
+pub(super) fn collect(server: &Arc<Server>) {
+    let mut book = lock(&server.debts.0);
     if book.owed.is_empty() || book.is_collected {
         return;
     }
     book.is_collected = true;
-    tokio::spawn(collecting(Collector(Arc::downgrade(node))));
+    tokio::spawn(collecting(Collector(Arc::downgrade(server))));
 }
 
 /// Clears the mark when the task ends, including when its runtime ends.
-struct Collector(Weak<Node>);
+struct Collector(Weak<Server>);
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        if let Some(node) = self.0.upgrade() {
-            lock(&node.debts.0).is_collected = false;
+        if let Some(server) = self.0.upgrade() {
+            lock(&server.debts.0).is_collected = false;
         }
     }
 }
@@ -144,17 +144,17 @@ async fn collecting(collector: Collector) {
     let mut pause = PAUSE;
     loop {
         BootClock.sleep_until(BootClock.now() + pause).await;
-        let Some(node) = collector.0.upgrade() else {
+        let Some(server) = collector.0.upgrade() else {
             return;
         };
         let now = BootClock.now();
-        let Some((owner, debt)) = node.debts.next(now) else {
+        let Some((owner, debt)) = server.debts.next(now) else {
             return;
         };
-        let release = node.clone().release(debt.name, owner, debt.span, None);
+        let release = server.clone().release(debt.name, owner, debt.span, None);
         pause = match within(&BootClock, now + ANSWER, release).await {
             Some(Ok(_)) => {
-                node.debts.paid(owner, debt.span);
+                server.debts.paid(owner, debt.span);
                 // The server is back, so send the others at once.
                 Duration::ZERO
             }

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// When there are this many, leases that have ended are removed.
 const MANY: usize = 64;

@@ -9,7 +9,7 @@ use super::debts::{self, Span};
 use super::failure::{self, Failures};
 use super::granted::Granted;
 use super::seen::Seen;
-use super::server::Node;
+use super::server::Server;
 use super::votes::majority;
 use super::waiting::Bells;
 use crate::backend::LossBell;
@@ -29,8 +29,8 @@ pub(super) struct Settings {
     pub(super) keep_fences: Duration,
 }
 
-pub(super) struct Quorum {
-    pub(super) nodes: Vec<Arc<Node>>,
+pub(super) struct Hub {
+    pub(super) servers: Vec<Arc<Server>>,
     pub(super) settings: Settings,
     pub(super) bells: Arc<Bells>,
     /// Rings when servers may have lost keys that are held.
@@ -51,13 +51,13 @@ pub(super) struct Released {
     pub(super) failures: Failures,
 }
 
-impl Quorum {
-    pub(super) fn new(nodes: Vec<Arc<Node>>, settings: Settings) -> Self {
+impl Hub {
+    pub(super) fn new(servers: Vec<Arc<Server>>, settings: Settings) -> Self {
         let bells = Arc::new(Bells::default());
         let losses = Arc::new(LossBell::new());
-        for node in &nodes {
+        for server in &servers {
             let (bells, losses) = (bells.clone(), losses.clone());
-            node.hub.listen(Box::new(move |changed| {
+            server.hub.listen(Box::new(move |changed| {
                 bells.ring(changed);
                 // `None` means that the connection broke or the server was flushed.
                 if changed.is_none() {
@@ -66,7 +66,7 @@ impl Quorum {
             }));
         }
         Self {
-            nodes,
+            servers,
             settings,
             bells,
             losses,
@@ -77,7 +77,7 @@ impl Quorum {
     }
 
     pub(super) fn majority(&self) -> usize {
-        majority(self.nodes.len())
+        majority(self.servers.len())
     }
 
     /// Returns how long a server may take to answer a request about a lease of this length, so that a silent server does not use up the
@@ -87,7 +87,7 @@ impl Quorum {
     }
 
     pub(super) fn failures(&self, operation: Operation) -> Failures {
-        Failures::new(operation, self.nodes.len(), self.majority())
+        Failures::new(operation, self.servers.len(), self.majority())
     }
 
     /// Returns the wall time in milliseconds, but always later than all stamps before.
@@ -115,13 +115,13 @@ impl Quorum {
         let name: Arc<str> = claim.name.as_str().into();
         let mut asking = Asking::new();
         for at in at {
-            let node = &self.nodes[at];
-            node.debts.owe(claim, span);
+            let server = &self.servers[at];
+            server.debts.owe(claim, span);
             let (name, owner) = (name.clone(), claim.owner);
-            asking.ask(at, node, |node, listening| async move {
-                let release = node.clone().release(name, owner, span, Some(listening));
+            asking.ask(at, server, |server, listening| async move {
+                let release = server.clone().release(name, owner, span, Some(listening));
                 let freed = release.await?;
-                node.debts.paid(owner, span);
+                server.debts.paid(owner, span);
                 Ok(freed)
             });
         }
@@ -139,15 +139,15 @@ impl Quorum {
                 // Whatever happened to the request, the key may exist.
                 Err(error) => {
                     let error = error.with_effect(Effect::Maybe);
-                    released.failures.add(&self.nodes[at].address, error);
-                    debts::collect(&self.nodes[at]);
+                    released.failures.add(&self.servers[at].address, error);
+                    debts::collect(&self.servers[at]);
                 }
             }
         }
         for at in asking.silent() {
             let silent = failure::silent(Operation::Release);
-            released.failures.add(&self.nodes[at].address, silent);
-            debts::collect(&self.nodes[at]);
+            released.failures.add(&self.servers[at].address, silent);
+            debts::collect(&self.servers[at]);
         }
         asking.leave();
         released

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::asking::Asking;
 use super::debts::{self, Span};
 use super::failure;
-use super::hub::Quorum;
+use super::hub::Hub;
 use super::server::{Extended, Extension};
 use super::votes::{Stand, stand};
 use crate::backend::{Release, Renewal};
@@ -36,7 +36,7 @@ impl Tally {
     }
 }
 
-impl Quorum {
+impl Hub {
     /// Renews the leases. A lease that was found lost stays lost, whatever the servers would answer now.
     pub(super) async fn renew(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
         let is_lost = |claim: &Claim| self.granted.is_lost(claim.owner);
@@ -59,7 +59,7 @@ impl Quorum {
     }
 
     async fn renew_some(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
-        let servers = self.nodes.len();
+        let servers = self.servers.len();
         let mut failures = self.failures(Operation::Renew);
         let mut tallies = vec![Tally::default(); claims.len()];
         let shortest = claims.iter().map(|claim| claim.ttl).min();
@@ -71,9 +71,9 @@ impl Quorum {
             stamp: self.next_stamp(),
             granted: self.granted.clone(),
         };
-        for (at, node) in self.nodes.iter().enumerate() {
-            asking.ask(at, node, |node, listening| {
-                node.renew(extension.clone(), listening)
+        for (at, server) in self.servers.iter().enumerate() {
+            asking.ask(at, server, |server, listening| {
+                server.renew(extension.clone(), listening)
             });
         }
         let is_open = |tally: &Tally| tally.stand(servers) == Stand::Open;
@@ -84,15 +84,15 @@ impl Quorum {
                         tally.add(answer);
                     }
                 }
-                Some((at, Err(error))) => failures.add(&self.nodes[at].address, error),
+                Some((at, Err(error))) => failures.add(&self.servers[at].address, error),
                 None => break,
             }
         }
         let is_undecided = tallies.iter().any(is_open);
         for at in asking.silent().filter(|_| is_undecided) {
-            failures.add(&self.nodes[at].address, failure::silent(Operation::Renew));
+            failures.add(&self.servers[at].address, failure::silent(Operation::Renew));
             // There is time for one more attempt, over another connection.
-            self.nodes[at].hub.renewal_unanswered(asked_at);
+            self.servers[at].hub.renewal_unanswered(asked_at);
         }
         asking.leave();
         let undecided: Option<Error> = is_undecided.then(|| failures.into_error());
@@ -126,18 +126,18 @@ impl Quorum {
             after: Some(lease.confirmed),
             up_to: self.next_stamp(),
         };
-        for node in &self.nodes {
-            node.debts.owe(claim, taken_in_vain);
-            debts::collect(node);
+        for server in &self.servers {
+            server.debts.owe(claim, taken_in_vain);
+            debts::collect(server);
         }
     }
 
     /// Releases the lock. A lease that was found lost counts as not held, even if keys that were created for it in vain still exist.
     pub(super) async fn release(&self, claim: &Claim) -> Result<Release> {
         let was_lost = self.granted.forget(claim.owner);
-        let released = self.give_back(claim, 0..self.nodes.len()).await;
-        let open = self.nodes.len() - released.answered;
-        match stand(released.freed, open, self.nodes.len()) {
+        let released = self.give_back(claim, 0..self.servers.len()).await;
+        let open = self.servers.len() - released.answered;
+        match stand(released.freed, open, self.servers.len()) {
             Stand::Won if !was_lost => Ok(Release::Freed),
             Stand::Won | Stand::Lost => Ok(Release::NotHeld),
             Stand::Open => Err(released.failures.into_error()),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::claim::LockName;
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// How many names to remember. Beyond that, all are forgotten.
 const MOST: usize = 20_000;

@@ -16,7 +16,7 @@ use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Error, Operation, Result};
 use crate::stores::redis::failure as redis_failure;
-use crate::stores::redis::hub::Hub;
+use crate::stores::redis::hub::Hub as RedisHub;
 use crate::stores::redis::keys::quorum_of;
 use crate::stores::redis::requests::RENEWED_AT_ONCE;
 use crate::stores::redis::scripts::{Answer, Script, millis};
@@ -36,8 +36,8 @@ script!(RELEASE: "scripts/release.lua");
 /// A key that never exists. A server that watches it announces only that all keys are gone.
 const NOBODYS_KEY: &str = "fp:{}:flushed";
 
-pub(super) struct Node {
-    pub(super) hub: Arc<Hub>,
+pub(super) struct Server {
+    pub(super) hub: Arc<RedisHub>,
     /// The address without user and password.
     pub(super) address: String,
     pub(super) debts: Debts,
@@ -50,7 +50,7 @@ pub(super) struct Node {
     known: [AtomicU64; 4],
 }
 
-/// The scripts, as indexes of `Node::known`.
+/// The scripts, as indexes of `Server::known`.
 #[derive(Clone, Copy)]
 enum Known {
     Lock,
@@ -129,8 +129,8 @@ pub(super) enum Verdict {
     Behind(u64),
 }
 
-impl Node {
-    pub(super) fn new(address: String, hub: Arc<Hub>, settings: Settings) -> Self {
+impl Server {
+    pub(super) fn new(address: String, hub: Arc<RedisHub>, settings: Settings) -> Self {
         Self {
             hub,
             address,

@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 
 use super::asking::Asking;
 use super::failure;
-use super::hub::Quorum;
-use super::server::Node;
+use super::hub::Hub;
+use super::server::Server;
 use crate::backend::{Holder, Listed, Record};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
@@ -23,12 +23,12 @@ use crate::stores::redis::view::{STEP, lock_of, look_closely, scan};
 /// How long a list may take. It needs a step for every thousand keys.
 const LONGEST_LIST: Duration = Duration::from_secs(30);
 
-impl Quorum {
+impl Hub {
     pub(super) async fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
         let name: Arc<str> = name.as_str().into();
         let seen = self
-            .ask_each(self.settings.node_timeout, move |node| {
-                look_at(node, name.clone())
+            .ask_each(self.settings.node_timeout, move |server| {
+                look_at(server, name.clone())
             })
             .await?;
         let holder = held_by_a_majority(seen.answers.into_iter().flatten().collect(), seen.needed);
@@ -38,7 +38,7 @@ impl Quorum {
     pub(super) async fn list(&self, pattern: Option<&str>) -> Result<Vec<Listed>> {
         let pattern: Option<Arc<str>> = pattern.map(Into::into);
         let seen = self
-            .ask_each(LONGEST_LIST, move |node| list_at(node, pattern.clone()))
+            .ask_each(LONGEST_LIST, move |server| list_at(server, pattern.clone()))
             .await?;
         let mut names = BTreeSet::new();
         for some in &seen.answers {
@@ -57,7 +57,7 @@ impl Quorum {
     async fn ask_each<T, F>(
         &self,
         longest: Duration,
-        ask: impl Fn(Arc<Node>) -> F,
+        ask: impl Fn(Arc<Server>) -> F,
     ) -> Result<Seen<T>>
     where
         T: Send + 'static,
@@ -65,8 +65,8 @@ impl Quorum {
     {
         let mut failures = self.failures(Operation::Inspect);
         let mut asking = Asking::new();
-        for (at, node) in self.nodes.iter().enumerate() {
-            asking.ask(at, node, |node, _| ask(node));
+        for (at, server) in self.servers.iter().enumerate() {
+            asking.ask(at, server, |server, _| ask(server));
         }
         let mut answers = Vec::new();
         let mut until = BootClock.now() + longest;
@@ -77,7 +77,7 @@ impl Quorum {
             };
             match answer {
                 Ok(answer) => answers.push(answer),
-                Err(error) => failures.add(&self.nodes[at].address, error),
+                Err(error) => failures.add(&self.servers[at].address, error),
             }
             if answers.len() >= self.majority() {
                 until = until.min(BootClock.now() + self.settings.node_timeout);
@@ -85,13 +85,16 @@ impl Quorum {
         }
         let silent: Vec<usize> = asking.silent().collect();
         for at in silent {
-            failures.add(&self.nodes[at].address, failure::silent(Operation::Inspect));
+            failures.add(
+                &self.servers[at].address,
+                failure::silent(Operation::Inspect),
+            );
         }
         asking.leave();
         if answers.len() >= self.majority() {
             Ok(Seen {
                 // Servers that did not answer may agree.
-                needed: self.majority() + answers.len() - self.nodes.len(),
+                needed: self.majority() + answers.len() - self.servers.len(),
                 answers,
             })
         } else {
@@ -114,8 +117,8 @@ struct Key {
     token: Option<String>,
 }
 
-async fn look_at(node: Arc<Node>, name: Arc<str>) -> Result<Option<Key>> {
-    let session = node.session(Operation::Inspect).await?;
+async fn look_at(server: Arc<Server>, name: Arc<str>) -> Result<Option<Key>> {
+    let session = server.session(Operation::Inspect).await?;
     key_at(&session, &name).await
 }
 
@@ -128,10 +131,10 @@ async fn key_at(session: &Arc<Session>, name: &str) -> Result<Option<Key>> {
     }))
 }
 
-async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<(String, Key)>> {
-    let session = node.session(Operation::Inspect).await?;
+async fn list_at(server: Arc<Server>, pattern: Option<Arc<str>>) -> Result<Vec<(String, Key)>> {
+    let session = server.session(Operation::Inspect).await?;
     let pattern = pattern.as_deref();
-    let counters = format!("fp:{{*}}:quorum:{}", pattern.unwrap_or("*"));
+    let counters = format!("fp:{{*}}:hub:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
     for key in scan_counters(&session, &counters).await? {
         names.extend(name_of_quorum(&key).map(str::to_owned));

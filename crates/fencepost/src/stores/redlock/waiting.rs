@@ -9,12 +9,12 @@ use tokio::sync::Notify;
 
 use super::acquire::{Busy, Manner, Outcome};
 use super::asking::Asking;
-use super::hub::Quorum;
+use super::hub::Hub;
 use crate::backend::Wait;
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, ErrorKind, Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 use crate::random::SystemRandom;
 use crate::retry::Schedule;
 use crate::stores::kit::outage::Outage;
@@ -32,7 +32,7 @@ const SLOW_POLL: Duration = Duration::from_secs(1);
 /// Servers round times to milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-impl Quorum {
+impl Hub {
     pub(super) async fn acquire(&self, claim: &Claim, wait: &Wait) -> Result<Grant> {
         let schedule = Schedule::full_jitter(FIRST_PAUSE, LONGEST_PAUSE);
         let mut manner = Manner::AllAtOnce;
@@ -71,10 +71,10 @@ impl Quorum {
         rung.as_mut().enable();
         let now = BootClock.now();
         let mut asking = Asking::new();
-        for (at, node) in self.nodes.iter().enumerate() {
+        for (at, server) in self.servers.iter().enumerate() {
             let name = claim.name.clone();
-            asking.ask(at, node, |node, _| async move {
-                let session = node.session(Operation::Acquire).await?;
+            asking.ask(at, server, |server, _| async move {
+                let session = server.session(Operation::Acquire).await?;
                 Ok(session.watch(name.as_str()).await)
             });
         }

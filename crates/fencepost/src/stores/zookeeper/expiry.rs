@@ -1,6 +1,6 @@
 //! The expiry task of a session: it removes the nodes of leases that nobody renews, for as long as the session lives.
 //!
-//! A node lives as long as its session. Without this task, a lease would outlast its TTL, and the place of a dropped request would block
+//! A node lives as long as its session. Without this task, a lease would outlast its TTL, and the node of a dropped request would block
 //! those behind it for ever.
 
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use super::folders;
-use super::place::{Known, Place};
+use super::loss_watch;
+use super::owners::{Known, Owner};
 use super::requests::remove_all;
 use super::session::Session;
-use super::vigil;
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
 
@@ -33,14 +33,14 @@ pub(super) async fn attend(session: Arc<Session>) {
     let mut watching = FuturesUnordered::new();
     while !session.is_down() {
         let now = BootClock.now();
-        let due = session.places().into_iter();
+        let due = session.owners().into_iter();
         ending.extend(
-            due.filter(|place| place.end_by(now))
-                .map(|place| end(session, place)),
+            due.filter(|owner| owner.end_by(now))
+                .map(|owner| end(session, owner)),
         );
-        let unwatched = session.places().into_iter();
-        let unwatched = unwatched.filter(|place| place.is_to_be_watched(now));
-        watching.extend(unwatched.map(|place| vigil::keep(session, place)));
+        let unwatched = session.owners().into_iter();
+        let unwatched = unwatched.filter(|owner| owner.is_to_be_watched(now));
+        watching.extend(unwatched.map(|owner| loss_watch::keep(session, owner)));
         if session.folders.idle_at() <= now {
             folders::tidy(session, now).await;
             continue;
@@ -62,19 +62,19 @@ pub(super) async fn attend(session: Arc<Session>) {
 }
 
 fn next_look(session: &Session) -> Moment {
-    let places = session.places().into_iter();
-    let dues = places.map(|place| place.ends_at().min(place.watched_from()));
+    let owners = session.owners().into_iter();
+    let dues = owners.map(|owner| owner.ends_at().min(owner.watched_from()));
     dues.min()
         .unwrap_or(Moment::FAR)
         .min(session.folders.idle_at())
 }
 
-/// Removes the node of a place, however long that takes. If the session ends first, the server removes the node.
-async fn end(session: &Session, place: Arc<Place>) {
-    if place.known() != Known::Nothing {
-        tracing::debug!(folder = place.folder, owner = %place.owner, "nobody renews this, or comes back for it");
+/// Removes the node of an owner, however long that takes. If the session ends first, the server removes the node.
+async fn end(session: &Session, owner: Arc<Owner>) {
+    if owner.known() != Known::Nothing {
+        tracing::debug!(folder = owner.folder, owner = %owner.id, "nobody renews this, or comes back for it");
         let mut pause = FIRST_PAUSE;
-        while let Err(error) = remove_all(session, &place).await {
+        while let Err(error) = remove_all(session, &owner).await {
             if session.is_down() {
                 break;
             }
@@ -83,7 +83,7 @@ async fn end(session: &Session, place: Arc<Place>) {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
-    session.forget(&place);
+    session.forget(&owner);
 }
 
 /// Marks the session as unusable when the expiry task ends, including when its runtime ends, because no lease would end in it any more.
@@ -93,10 +93,10 @@ impl Drop for OnDuty {
     fn drop(&mut self) {
         let session = &self.0;
         session.dismiss();
-        let places = session.places();
-        let held = places.iter().filter(|place| place.is_held());
-        let held: Vec<OwnerId> = held.map(|place| place.owner).collect();
-        places.iter().for_each(|place| place.set_gone());
+        let owners = session.owners();
+        let held = owners.iter().filter(|owner| owner.is_held());
+        let held: Vec<OwnerId> = held.map(|owner| owner.id).collect();
+        owners.iter().for_each(|owner| owner.set_gone());
         // Without the session there are no nodes. Owners should not have to wait for the next renewal to learn that.
         session.losses.ring(&held);
     }

@@ -13,7 +13,7 @@ use zookeeper_client::{CreateMode, CreateOptions, Error as Cause};
 
 use super::session::Session;
 use crate::clock::{BootClock, Clock, Moment};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// How long a folder must be idle before it is removed. Creating it again costs two more round trips.
 const IDLE_FOR: Duration = Duration::from_secs(10);

@@ -13,7 +13,7 @@ use super::session::Session;
 use crate::backend::LossBell;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::{Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// The settings of the builder.
 #[derive(Debug, Clone)]

@@ -6,10 +6,10 @@ use zookeeper_client::{Error as Cause, MultiWriteError};
 
 use super::failure;
 use super::hub::Hub;
+use super::line::{self, Position, nodes_of};
 use super::note::Note;
-use super::place::{Known, Node, Place};
-use super::session::{Seat, Session};
-use super::standing::{Standing, nodes_of, stand};
+use super::owners::{Known, Node, Owner};
+use super::session::{Request, Session};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
@@ -25,21 +25,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant>> {
     let session = hub.session(Operation::Acquire).await?;
     session.check_ttl(Operation::Acquire, claim.ttl)?;
-    let seat = session.sit(claim).await;
+    let request = session.begin(claim).await;
     // A read costs the server little; a node that has to be removed again costs two transactions.
-    if seat.place.known() == Known::Nothing && is_wanted(&seat).await? {
-        seat.vacate();
+    if request.owner.known() == Known::Nothing && is_wanted(&request).await? {
+        request.vacate();
         return Ok(None);
     }
     loop {
-        match stand(&seat, claim).await? {
-            Standing::First { node, made_at } => {
-                if let Some(grant) = grant(&seat, claim, node, made_at).await? {
+        match line::position(&request, claim).await? {
+            Position::First { node, made_at } => {
+                if let Some(grant) = grant(&request, claim, node, made_at).await? {
                     return Ok(Some(grant));
                 }
             }
-            Standing::Behind { .. } => {
-                withdraw(&seat).await?;
+            Position::Behind { .. } => {
+                withdraw(&request).await?;
                 return Ok(None);
             }
         }
@@ -47,11 +47,11 @@ pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant
 }
 
 /// Returns whether anybody else holds the lock or waits for it.
-async fn is_wanted(seat: &Seat) -> Result<bool> {
+async fn is_wanted(request: &Request) -> Result<bool> {
     loop {
-        match seat.session.line(&seat.place.folder).await {
-            Ok(line) => return Ok(line.iter().any(|one| !one.is_of(seat.place.owner))),
-            Err(cause) => go_on(&seat.session, Operation::Acquire, cause)?,
+        match request.session.line(&request.owner.folder).await {
+            Ok(line) => return Ok(line.iter().any(|one| !one.is_of(request.owner.id))),
+            Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
         }
     }
 }
@@ -65,7 +65,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
             Ok(session) => {
                 (out_since, pause) = (None, FIRST_PAUSE);
                 session.check_ttl(Operation::Acquire, claim.ttl)?;
-                match wait_in_line(&session.sit(claim).await, claim, wait).await {
+                match wait_in_line(&session.begin(claim).await, claim, wait).await {
                     Ok(grant) => return Ok(grant),
                     Err(error) => error,
                 }
@@ -83,22 +83,22 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
     }
 }
 
-async fn wait_in_line(seat: &Seat, claim: &Claim, wait: &Wait) -> Result<Grant> {
+async fn wait_in_line(request: &Request, claim: &Claim, wait: &Wait) -> Result<Grant> {
     loop {
-        match stand(seat, claim).await? {
-            Standing::First { node, made_at } => {
-                if let Some(grant) = grant(seat, claim, node, made_at).await? {
+        match line::position(request, claim).await? {
+            Position::First { node, made_at } => {
+                if let Some(grant) = grant(request, claim, node, made_at).await? {
                     return Ok(grant);
                 }
             }
-            Standing::Behind { before } => {
+            Position::Behind { before } => {
                 wait.heard();
                 // Watch only the node just ahead of ours, so that its end wakes nobody else.
-                let path = seat.path(&before);
-                match seat.session.client.get_and_watch_data(&path).await {
-                    Ok((_, _, watcher)) => seat.session.changed(watcher).await,
+                let path = request.path(&before);
+                match request.session.client.get_and_watch_data(&path).await {
+                    Ok((_, _, watcher)) => request.session.changed(watcher).await,
                     Err(Cause::NoNode) => {}
-                    Err(cause) => go_on(&seat.session, Operation::Acquire, cause)?,
+                    Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
                 }
             }
         }
@@ -110,23 +110,23 @@ async fn wait_in_line(seat: &Seat, claim: &Claim, wait: &Wait) -> Result<Grant> 
 /// A node that was just created is proof enough. A node that has waited may have ended with its session, unknown to the server to which we
 /// are connected. A write to it reaches the leader, and also records since when the lock is held.
 async fn grant(
-    seat: &Seat,
+    request: &Request,
     claim: &Claim,
     node: Node,
     made_at: Option<Moment>,
 ) -> Result<Option<Grant>> {
-    let ttl = seat.place.longest(claim.ttl);
+    let ttl = request.owner.longest(claim.ttl);
     let asked_at = match made_at {
         Some(made_at) => made_at,
-        None => match confirm(seat, claim, &node, ttl).await? {
+        None => match confirm(request, claim, &node, ttl).await? {
             Some(asked_at) => asked_at,
             None => return Ok(None),
         },
     };
-    if !seat.place.hold(asked_at, ttl) {
+    if !request.owner.hold(asked_at, ttl) {
         return Err(failure::session_ended(Operation::Acquire));
     }
-    seat.session.look_by(seat.place.ends_at());
+    request.session.look_by(request.owner.ends_at());
     Ok(Some(Grant {
         epoch: node.epoch,
         asked_at,
@@ -134,12 +134,17 @@ async fn grant(
     }))
 }
 
-async fn confirm(seat: &Seat, claim: &Claim, node: &Node, ttl: Duration) -> Result<Option<Moment>> {
-    let path = seat.path(&node.name);
+async fn confirm(
+    request: &Request,
+    claim: &Claim,
+    node: &Node,
+    ttl: Duration,
+) -> Result<Option<Moment>> {
+    let path = request.path(&node.name);
     loop {
         let note = Note::of(claim, ttl).write();
         let asked_at = BootClock.now();
-        match seat
+        match request
             .session
             .client
             .set_data(&path, note.as_bytes(), None)
@@ -147,40 +152,40 @@ async fn confirm(seat: &Seat, claim: &Claim, node: &Node, ttl: Duration) -> Resu
         {
             Ok(_) => return Ok(Some(asked_at)),
             Err(Cause::NoNode) => {
-                seat.place.set_known(Known::Nothing);
+                request.owner.set_known(Known::Nothing);
                 return Ok(None);
             }
-            Err(cause) => go_on(&seat.session, Operation::Acquire, cause)?,
+            Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
         }
     }
 }
 
 /// Leaves the line.
-async fn withdraw(seat: &Seat) -> Result<()> {
+async fn withdraw(request: &Request) -> Result<()> {
     loop {
-        match remove_all(&seat.session, &seat.place).await {
+        match remove_all(&request.session, &request.owner).await {
             Ok(_) => break,
-            Err(cause) => go_on(&seat.session, Operation::Acquire, cause)?,
+            Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
         }
     }
-    seat.vacate();
+    request.vacate();
     Ok(())
 }
 
 /// Removes this owner's node, whatever its state. Returns whether there was one.
 pub(super) async fn remove_all(
     session: &Session,
-    place: &Place,
+    owner: &Owner,
 ) -> std::result::Result<bool, Cause> {
-    let names = match place.known() {
+    let names = match owner.known() {
         Known::Node(node) => vec![node.name],
-        Known::Unsure | Known::Nothing => nodes_of(session, place).await?,
+        Known::Unsure | Known::Nothing => nodes_of(session, owner).await?,
     };
     let mut was_there = false;
     for name in names {
         match session
             .client
-            .delete(&format!("{}/{name}", place.folder), None)
+            .delete(&format!("{}/{name}", owner.folder), None)
             .await
         {
             Ok(()) => was_there = true,
@@ -226,8 +231,8 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
         let asked_at = BootClock.now();
         match prove(&session, &held).await {
             Ok(()) => {
-                for Held { place, ttl, at, .. } in held.drain(..) {
-                    if place.hold(asked_at, ttl) {
+                for Held { owner, ttl, at, .. } in held.drain(..) {
+                    if owner.hold(asked_at, ttl) {
                         answers[at] = Ok(Renewal::Extended);
                     }
                 }
@@ -237,7 +242,7 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
                 source: Cause::NoNode,
             }) if index < held.len() => {
                 let gone = held.remove(index);
-                session.forget(&gone.place);
+                session.forget(&gone.owner);
             }
             Err(error) => {
                 if let Err(error) = go_on(&session, Operation::Renew, error.into()) {
@@ -256,7 +261,7 @@ struct Held<'a> {
     claim: &'a Claim,
     /// The index of its answer.
     at: usize,
-    place: std::sync::Arc<Place>,
+    owner: std::sync::Arc<Owner>,
     path: String,
     ttl: Duration,
     /// Whether the TTL grows, which the node must show.
@@ -265,15 +270,15 @@ struct Held<'a> {
 
 impl<'a> Held<'a> {
     fn of(session: &Session, claim: &'a Claim, at: usize) -> Option<Self> {
-        let place = session.place(claim.owner)?;
-        let (node, ttl) = place.held_node()?;
+        let owner = session.owner(claim.owner)?;
+        let (node, ttl) = owner.held_node()?;
         Some(Self {
             claim,
             at,
-            path: format!("{}/{}", place.folder, node.name),
+            path: format!("{}/{}", owner.folder, node.name),
             is_longer: claim.ttl > ttl,
             ttl: claim.ttl.max(ttl),
-            place,
+            owner,
         })
     }
 }
@@ -305,9 +310,9 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
     let mut was_held = None;
     loop {
         let session = hub.session(Operation::Release).await?;
-        let released = match session.sit_again(claim.owner) {
-            Some(seat) if seat.place.known() != Known::Nothing => {
-                give_back(&seat, &mut was_held).await
+        let released = match session.resume(claim.owner) {
+            Some(request) if request.owner.known() != Known::Nothing => {
+                give_back(&request, &mut was_held).await
             }
             _ => release_unknown(&session, claim).await,
         };
@@ -323,14 +328,14 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
 
 /// Ends what this session knows of. `was_held` is what an earlier request of this release found, if its answer was lost.
 async fn give_back(
-    seat: &Seat,
+    request: &Request,
     was_held: &mut Option<bool>,
 ) -> std::result::Result<Release, Cause> {
     let is_repeated = was_held.is_some();
-    let was_held = *was_held.get_or_insert_with(|| seat.place.is_held());
-    seat.place.give_up();
-    let was_there = remove_all(&seat.session, &seat.place).await?;
-    seat.vacate();
+    let was_held = *was_held.get_or_insert_with(|| request.owner.is_held());
+    request.owner.give_up();
+    let was_there = remove_all(&request.session, &request.owner).await?;
+    request.vacate();
     Ok(if was_held && (was_there || is_repeated) {
         Release::Freed
     } else {

@@ -1,4 +1,4 @@
-//! One session at the server: the client that keeps it alive, and the places that belong to it.
+//! One session at the server: the client that keeps it alive, and the owners that use it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use zookeeper_client::{Acls, Client, OneshotWatcher};
 use super::failure;
 use super::folders::Folders;
 use super::keys::{Contender, folder_of, line, prefix_of};
-use super::place::Place;
+use super::owners::Owner;
 use crate::backend::LossBell;
 use crate::claim::{Claim, LockName, OwnerId};
 use crate::clock::Moment;
 use crate::error::{Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 pub(super) struct Session {
     pub(super) client: Client,
@@ -28,7 +28,7 @@ pub(super) struct Session {
     /// Who can access our nodes.
     pub(super) acls: Acls<'static>,
     pub(super) folders: Folders,
-    places: Mutex<HashMap<OwnerId, Arc<Place>>>,
+    owners: Mutex<HashMap<OwnerId, Arc<Owner>>>,
     /// The runtime of the client's own task.
     runtime: Handle,
     /// Whether nobody uses the session any more, or its runtime has ended.
@@ -54,7 +54,7 @@ impl Session {
             base,
             acls,
             folders: Folders::default(),
-            places: Mutex::default(),
+            owners: Mutex::default(),
             runtime: Handle::current(),
             dismissed: AtomicBool::new(false),
             bell: Notify::new(),
@@ -87,57 +87,57 @@ impl Session {
         }
     }
 
-    /// Returns the owner's place, and creates one if necessary.
-    pub(super) async fn sit(self: &Arc<Self>, claim: &Claim) -> Seat {
+    /// Begins a request for the owner of this claim. Waits until its former node is gone, if that is being removed.
+    pub(super) async fn begin(self: &Arc<Self>, claim: &Claim) -> Request {
         loop {
-            let place = {
-                let mut places = lock(&self.places);
-                let place = places
+            let owner = {
+                let mut owners = lock(&self.owners);
+                let owner = owners
                     .entry(claim.owner)
-                    .or_insert_with(|| Arc::new(Place::new(claim, self.folder(&claim.name))));
-                place.clone()
+                    .or_insert_with(|| Arc::new(Owner::new(claim, self.folder(&claim.name))));
+                owner.clone()
             };
-            if place.attend() {
-                return self.seat(place);
+            if owner.begin_request() {
+                return self.request_of(owner);
             }
-            place.until_gone().await;
+            owner.until_gone().await;
         }
     }
 
-    /// Returns the owner's place if it has one.
-    pub(super) fn sit_again(self: &Arc<Self>, owner: OwnerId) -> Option<Seat> {
-        let place = self.place(owner)?;
-        place.attend().then(|| self.seat(place))
+    /// Begins a request for an owner that is known, unless its node is being removed.
+    pub(super) fn resume(self: &Arc<Self>, owner: OwnerId) -> Option<Request> {
+        let owner = self.owner(owner)?;
+        owner.begin_request().then(|| self.request_of(owner))
     }
 
-    fn seat(self: &Arc<Self>, place: Arc<Place>) -> Seat {
-        Seat {
+    fn request_of(self: &Arc<Self>, owner: Arc<Owner>) -> Request {
+        Request {
             session: self.clone(),
-            place,
+            owner,
         }
     }
 
-    pub(super) fn place(&self, owner: OwnerId) -> Option<Arc<Place>> {
-        lock(&self.places).get(&owner).cloned()
+    pub(super) fn owner(&self, owner: OwnerId) -> Option<Arc<Owner>> {
+        lock(&self.owners).get(&owner).cloned()
     }
 
-    pub(super) fn places(&self) -> Vec<Arc<Place>> {
-        lock(&self.places).values().cloned().collect()
+    pub(super) fn owners(&self) -> Vec<Arc<Owner>> {
+        lock(&self.owners).values().cloned().collect()
     }
 
-    /// Forgets this place, because nothing is left of it.
-    pub(super) fn forget(&self, place: &Arc<Place>) {
+    /// Forgets this owner, because it has no node any more.
+    pub(super) fn forget(&self, owner: &Arc<Owner>) {
         {
-            let mut places = lock(&self.places);
-            let is_same = places
-                .get(&place.owner)
-                .is_some_and(|found| Arc::ptr_eq(found, place));
+            let mut owners = lock(&self.owners);
+            let is_same = owners
+                .get(&owner.id)
+                .is_some_and(|found| Arc::ptr_eq(found, owner));
             if is_same {
-                places.remove(&place.owner);
+                owners.remove(&owner.id);
             }
         }
-        place.set_gone();
-        self.folders.used(&place.folder);
+        owner.set_gone();
+        self.folders.used(&owner.folder);
     }
 
     /// Returns the contenders below `folder`, the first one first, or nobody if the folder does not exist.
@@ -197,32 +197,32 @@ impl Session {
     }
 }
 
-/// A request in progress for an owner. If it is dropped, the expiry task removes the place after a while.
-pub(super) struct Seat {
+/// A request in progress for an owner. If it is dropped, the expiry task removes the owner's node after a while.
+pub(super) struct Request {
     pub(super) session: Arc<Session>,
-    pub(super) place: Arc<Place>,
+    pub(super) owner: Arc<Owner>,
 }
 
-impl Seat {
+impl Request {
     /// Returns the path of the owner's node, up to its sequence number.
     pub(super) fn prefix(&self) -> String {
-        format!("{}/{}", self.place.folder, prefix_of(self.place.owner))
+        format!("{}/{}", self.owner.folder, prefix_of(self.owner.id))
     }
 
     /// Returns the path of a node in this lock's line.
     pub(super) fn path(&self, node: &str) -> String {
-        format!("{}/{node}", self.place.folder)
+        format!("{}/{node}", self.owner.folder)
     }
 
-    /// Records that nothing is left of the place.
+    /// Records that the owner has no node any more.
     pub(super) fn vacate(&self) {
-        self.session.forget(&self.place);
+        self.session.forget(&self.owner);
     }
 }
 
-impl Drop for Seat {
+impl Drop for Request {
     fn drop(&mut self) {
-        self.place.leave();
-        self.session.look_by(self.place.ends_at());
+        self.owner.end_request();
+        self.session.look_by(self.owner.ends_at());
     }
 }

@@ -9,8 +9,8 @@ use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
 use crate::stores::postgres::book::{Number, Pick};
 use crate::stores::postgres::published::comment;
-use crate::stores::postgres::seat::looking;
 use crate::stores::postgres::session::Session;
+use crate::stores::postgres::waiting::looking;
 use crate::stores::postgres::{STORE, failure, statements};
 
 /// The rows that a statement returned.

@@ -15,7 +15,7 @@ use super::{STORE, failure, statements};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::{Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// A request in progress that several tasks can wait for. Dropping one of them does not stop it, and the next one can take over.
 pub(super) type Flight<T> = Shared<BoxFuture<'static, T>>;

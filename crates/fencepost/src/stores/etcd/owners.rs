@@ -15,7 +15,7 @@ use super::hub::Hub;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// How many sessions there may be before those that are over are removed.
 const FEW: usize = 256;
@@ -23,7 +23,7 @@ const FEW: usize = 256;
 const HAUNTED: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
-pub(super) struct Sessions(Mutex<HashMap<OwnerId, Arc<Session>>>);
+pub(super) struct Owners(Mutex<HashMap<OwnerId, Arc<Session>>>);
 
 type Session = tokio::sync::Mutex<Loans>;
 
@@ -79,7 +79,7 @@ impl Loans {
     }
 }
 
-impl Sessions {
+impl Owners {
     fn of(&self, owner: OwnerId) -> Arc<Session> {
         let mut sessions = lock(&self.0);
         if sessions.len() >= FEW && sessions.len().is_power_of_two() {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_is_over_is_not_remembered() {
-        let sessions = Sessions::default();
+        let sessions = Owners::default();
         let add = |over_at| {
             let owner = OwnerId::random(&SystemRandom);
             let session = sessions.of(owner);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn who_has_nothing_left_is_forgotten_and_who_may_have_is_not() {
-        let sessions = Sessions::default();
+        let sessions = Owners::default();
         let owner = OwnerId::random(&SystemRandom);
         let session = sessions.of(owner);
         session.try_lock().unwrap().note(7, Moment::FAR);

@@ -21,7 +21,7 @@ use super::keys::Keys;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
-use crate::lease::lock;
+use crate::mutex::lock;
 
 /// A lock that is held for less than this is not watched, because watching would cost more than it is worth.
 const AT_LEAST: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ const ASKED_AT_ONCE: usize = 64;
 
 /// The locks that are watched, and the task that watches them.
 #[derive(Default)]
-pub(super) struct Vigils {
+pub(super) struct LossWatch {
     book: Arc<Book>,
     task: Mutex<Option<AbortHandle>>,
 }
@@ -71,7 +71,7 @@ enum Watch {
     Begun(i64),
 }
 
-impl Vigils {
+impl LossWatch {
     /// Records that the lock was released or lost.
     pub(super) fn end(&self, owner: OwnerId) {
         let mut pages = lock(&self.book.pages);
@@ -87,7 +87,7 @@ impl Vigils {
     }
 }
 
-impl Drop for Vigils {
+impl Drop for LossWatch {
     fn drop(&mut self) {
         if let Some(task) = lock(&self.task).take() {
             task.abort();
@@ -101,7 +101,7 @@ impl Hub {
         let Some(grant) = grant else { return };
         // Epochs are below 2^47, so the cast is safe.
         let since = grant.epoch.cast_signed();
-        let book = &self.vigils.book;
+        let book = &self.loss_watch.book;
         let mut pages = lock(&book.pages);
         let known = pages.held.get(&claim.owner);
         if known.is_none_or(|held| held.since != since) {
@@ -129,7 +129,7 @@ impl Hub {
                 has_ended: false,
             },
         );
-        *lock(&self.vigils.task) = Some(tokio::spawn(keeping).abort_handle());
+        *lock(&self.loss_watch.task) = Some(tokio::spawn(keeping).abort_handle());
     }
 }
 

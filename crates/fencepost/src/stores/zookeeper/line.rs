@@ -6,8 +6,8 @@ use zookeeper_client::{CreateMode, Error as Cause};
 use super::failure;
 use super::keys::Contender;
 use super::note::Note;
-use super::place::{Known, Node, Place};
-use super::session::{Seat, Session};
+use super::owners::{Known, Node, Owner};
+use super::session::{Request, Session};
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
@@ -16,8 +16,8 @@ use crate::fence::Fence;
 /// How often a folder may vanish between its creation and its use.
 const VANISHING_FOLDERS_MAX: u32 = 20;
 
-/// The place of an owner at one moment.
-pub(super) enum Standing {
+/// The position of an owner at one moment.
+pub(super) enum Position {
     /// Ahead of all others.
     First {
         node: Node,
@@ -31,23 +31,26 @@ pub(super) enum Standing {
     },
 }
 
-/// Makes sure that this owner has a node in line, and returns its place.
-pub(super) async fn stand(seat: &Seat, claim: &Claim) -> Result<Standing> {
+/// Makes sure that this owner has a node in line, and returns its position.
+pub(super) async fn position(request: &Request, claim: &Claim) -> Result<Position> {
     let mut vanished = 0;
     loop {
-        let looked = match seat.place.known() {
-            Known::Nothing => enter(seat, claim, vanished > 0).await,
-            Known::Unsure => find(seat).await.map(|()| None),
-            Known::Node(node) => look(seat, node).await,
+        let looked = match request.owner.known() {
+            Known::Nothing => enter(request, claim, vanished > 0).await,
+            Known::Unsure => find(request).await.map(|()| None),
+            Known::Node(node) => look(request, node).await,
         };
         match looked {
-            Ok(Some(standing)) => return Ok(standing),
+            Ok(Some(position)) => return Ok(position),
             Ok(None) => {}
             Err(Trouble::NoFolder) if vanished < VANISHING_FOLDERS_MAX => vanished += 1,
             Err(Trouble::NoFolder) => {
-                return Err(failure::no_folder(Operation::Acquire, &seat.place.folder));
+                return Err(failure::no_folder(
+                    Operation::Acquire,
+                    &request.owner.folder,
+                ));
             }
-            Err(Trouble::Lost) if !seat.session.is_down() => {}
+            Err(Trouble::Lost) if !request.session.is_down() => {}
             Err(Trouble::Lost) => return Err(failure::session_ended(Operation::Acquire)),
             Err(Trouble::Failed(error)) => return Err(error),
         }
@@ -75,26 +78,26 @@ impl Trouble {
 
 /// Creates a node, and the folder if it does not exist, and reads the line in the same round trip.
 async fn enter(
-    seat: &Seat,
+    request: &Request,
     claim: &Claim,
     folder_is_missing: bool,
-) -> Result<Option<Standing>, Trouble> {
-    let (session, place) = (&seat.session, &seat.place);
-    let (prefix, note) = (seat.prefix(), Note::of(claim, claim.ttl).write());
+) -> Result<Option<Position>, Trouble> {
+    let (session, owner) = (&request.session, &request.owner);
+    let (prefix, note) = (request.prefix(), Note::of(claim, claim.ttl).write());
     let how = CreateMode::EphemeralSequential.with_acls(session.acls);
     // If the future is dropped from here on, it leaves a node that can only be found by its owner's name.
-    place.set_known(Known::Unsure);
+    owner.set_known(Known::Unsure);
     let asked_at = BootClock.now();
-    let making_folder = folder_is_missing.then(|| session.make_folder(&place.folder));
+    let making_folder = folder_is_missing.then(|| session.make_folder(&owner.folder));
     let making = session.client.create(&prefix, note.as_bytes(), &how);
-    let looking = session.line(&place.folder);
+    let looking = session.line(&owner.folder);
     let making_folder = OptionFuture::from(making_folder);
     let (made_folder, made, line) = join3(making_folder, making, looking).await;
     let (stat, sequence) = match made {
         Ok(made) => made,
         Err(cause) => {
             if !failure::is_lost_answer(&cause) {
-                place.set_known(Known::Nothing);
+                owner.set_known(Known::Nothing);
             }
             // The nodes above the folder are missing, too.
             if let (Some(Err(Cause::NoNode)), Cause::NoNode) = (&made_folder, &cause) {
@@ -110,65 +113,65 @@ async fn enter(
     // The server's counter wraps around to negative numbers, which then say nothing about who came first.
     let sequence = u32::try_from(sequence.into_i64()).ok();
     let (Some(sequence), Ok(epoch)) = (sequence, epoch_of(stat.czxid)) else {
-        // The place stays unsure, and the expiry task removes whatever there is.
+        // It stays unknown whether there is a node, and the expiry task removes whatever there is.
         return Err(Trouble::Failed(match sequence {
-            None => failure::sequence_exhausted(&place.folder),
+            None => failure::sequence_exhausted(&owner.folder),
             Some(_) => failure::fence_exhausted(stat.czxid),
         }));
     };
-    let name = format!("{}{sequence:010}", &prefix[place.folder.len() + 1..]);
+    let name = format!("{}{sequence:010}", &prefix[owner.folder.len() + 1..]);
     let node = Node { name, epoch };
-    place.set_known(Known::Node(node.clone()));
+    owner.set_known(Known::Node(node.clone()));
     let line = line.map_err(|cause| Trouble::of(session, cause))?;
-    judge(seat, line, node, Some(asked_at)).await
+    judge(request, line, node, Some(asked_at)).await
 }
 
 /// Reads the line.
-async fn look(seat: &Seat, node: Node) -> Result<Option<Standing>, Trouble> {
-    let line = seat.session.line(&seat.place.folder).await;
-    let line = line.map_err(|cause| Trouble::of(&seat.session, cause))?;
-    judge(seat, line, node, None).await
+async fn look(request: &Request, node: Node) -> Result<Option<Position>, Trouble> {
+    let line = request.session.line(&request.owner.folder).await;
+    let line = line.map_err(|cause| Trouble::of(&request.session, cause))?;
+    judge(request, line, node, None).await
 }
 
 /// Returns `None` if the line has to be read again.
 async fn judge(
-    seat: &Seat,
+    request: &Request,
     line: Vec<Contender>,
     node: Node,
     made_at: Option<Moment>,
-) -> Result<Option<Standing>, Trouble> {
-    let (session, place) = (&seat.session, &seat.place);
+) -> Result<Option<Position>, Trouble> {
+    let (session, owner) = (&request.session, &request.owner);
     let mut before: Option<&Contender> = None;
     for contender in &line {
         if contender.node == node.name {
             return Ok(Some(match before {
-                Some(before) => Standing::Behind {
+                Some(before) => Position::Behind {
                     before: before.node.clone(),
                 },
-                None => Standing::First { node, made_at },
+                None => Position::First { node, made_at },
             }));
         }
-        if contender.is_of(place.owner) {
+        if contender.is_of(owner.id) {
             // An earlier session of ours left this node. It does not belong to this session, and we would wait for ourselves.
-            remove(session, &seat.path(&contender.node)).await?;
+            remove(session, &request.path(&contender.node)).await?;
             return Ok(None);
         }
         before = Some(contender);
     }
     // Somebody has deleted the node.
-    place.set_known(Known::Nothing);
+    owner.set_known(Known::Nothing);
     Ok(None)
 }
 
 /// Finds out whether this owner has a node from a request whose answer was lost.
-async fn find(seat: &Seat) -> Result<(), Trouble> {
-    let (session, place) = (&seat.session, &seat.place);
+async fn find(request: &Request) -> Result<(), Trouble> {
+    let (session, owner) = (&request.session, &request.owner);
     let mut known = Known::Nothing;
-    for name in nodes_of(session, place)
+    for name in nodes_of(session, owner)
         .await
         .map_err(|cause| Trouble::of(session, cause))?
     {
-        let path = seat.path(&name);
+        let path = request.path(&name);
         let stat = session.client.check_stat(&path).await;
         let stat = stat.map_err(|cause| Trouble::of(session, cause))?;
         let is_this_session =
@@ -181,17 +184,17 @@ async fn find(seat: &Seat) -> Result<(), Trouble> {
             None => {}
         }
     }
-    place.set_known(known);
+    owner.set_known(known);
     Ok(())
 }
 
 /// Returns the nodes of this owner, as the leader knows them; a follower may not yet know a node whose answer was lost.
-pub(super) async fn nodes_of(session: &Session, place: &Place) -> Result<Vec<String>, Cause> {
-    let synced = session.client.sync(&place.folder);
-    let line = session.line(&place.folder);
+pub(super) async fn nodes_of(session: &Session, owner: &Owner) -> Result<Vec<String>, Cause> {
+    let synced = session.client.sync(&owner.folder);
+    let line = session.line(&owner.folder);
     let (synced, line) = join(synced, line).await;
     synced?;
-    let ours = line?.into_iter().filter(|one| one.is_of(place.owner));
+    let ours = line?.into_iter().filter(|one| one.is_of(owner.id));
     Ok(ours.map(|one| one.node).collect())
 }
 

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::place::Place;
+use super::owners::Owner;
 use super::session::Session;
 
 /// Runs until the lock is not held any more, or the session is over.
-pub(super) async fn keep(session: &Session, place: Arc<Place>) {
-    while let Some((node, _)) = place.held_node() {
-        let path = format!("{}/{}", place.folder, node.name);
+pub(super) async fn keep(session: &Session, owner: Arc<Owner>) {
+    while let Some((node, _)) = owner.held_node() {
+        let path = format!("{}/{}", owner.folder, node.name);
         // A failure means that the connection broke, which the session may survive.
         let Ok((stat, watcher)) = session.client.check_and_watch_stat(&path).await else {
-            return place.watch_later();
+            return owner.watch_later();
         };
         if stat.is_none() {
-            return session.losses.ring(&[place.owner]);
+            return session.losses.ring(&[owner.id]);
         }
         // This also completes when the node was written to.
         session.changed(watcher).await;

@@ -1,6 +1,6 @@
-//! One owner's place in the line of a lock, as far as this session knows it.
+//! What this session knows about each owner: its node in the line of a lock, its lease, and its requests in progress.
 //!
-//! ZooKeeper keeps a node for as long as its session lives, which would be for ever if nobody released it. A place therefore has its own
+//! ZooKeeper keeps a node for as long as its session lives, which would be for ever if nobody released it. An owner's node therefore has its own
 //! end: the end of its lease if the lock is held, and otherwise a moment after the last request for it was dropped. The session's [expiry
 //! task](super::expiry) then removes the node.
 
@@ -11,9 +11,9 @@ use tokio::sync::Notify;
 
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
-use crate::lease::lock;
+use crate::mutex::lock;
 
-/// How long a place is kept for an owner that dropped its request and may ask again.
+/// How long the node of an owner is kept that dropped its request and may ask again.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
 /// A lock that is held for less than this is not watched, because watching would cost more than it is worth.
@@ -38,9 +38,10 @@ pub(super) enum Known {
     Node(Node),
 }
 
+/// An owner in the line of one lock.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) owner: OwnerId,
+pub(super) struct Owner {
+    pub(super) id: OwnerId,
     pub(super) folder: String,
     state: Mutex<State>,
     gone: Notify,
@@ -56,25 +57,25 @@ struct State {
     /// From when on the node has to be watched, or `None` if it is watched or the lock is not held.
     watched_from: Option<Moment>,
     /// How many requests are in progress for this owner.
-    attended_by: usize,
+    requests_in_progress: usize,
     /// When the last of them completed or was dropped.
     left_at: Moment,
-    /// Whether the place is being removed, so that nobody can use it any more.
+    /// Whether the node is being removed, so that no request can use it any more.
     ended: bool,
     gone: bool,
 }
 
-impl Place {
+impl Owner {
     pub(super) fn new(claim: &Claim, folder: String) -> Self {
         Self {
-            owner: claim.owner,
+            id: claim.owner,
             folder,
             state: Mutex::new(State {
                 known: Known::Nothing,
                 ttl: Duration::ZERO,
                 held_until: None,
                 watched_from: None,
-                attended_by: 0,
+                requests_in_progress: 0,
                 left_at: BootClock.now(),
                 ended: false,
                 gone: false,
@@ -83,19 +84,19 @@ impl Place {
         }
     }
 
-    /// Records that a request for this owner starts. Returns `false` if it is too late, because the place is being removed.
-    pub(super) fn attend(&self) -> bool {
+    /// Records that a request for this owner starts. Returns `false` if it is too late, because its node is being removed.
+    pub(super) fn begin_request(&self) -> bool {
         let mut state = lock(&self.state);
         if !state.ended {
-            state.attended_by += 1;
+            state.requests_in_progress += 1;
         }
         !state.ended
     }
 
     /// Records that a request completed or was dropped.
-    pub(super) fn leave(&self) {
+    pub(super) fn end_request(&self) {
         let mut state = lock(&self.state);
-        state.attended_by -= 1;
+        state.requests_in_progress -= 1;
         state.left_at = BootClock.now();
     }
 
@@ -183,27 +184,27 @@ impl Place {
         state.watched_from = None;
     }
 
-    /// Returns when the place ends by itself.
+    /// Returns when the node has to be removed unless something happens.
     pub(super) fn ends_at(&self) -> Moment {
         let state = lock(&self.state);
         match state.held_until {
             _ if state.ended => Moment::FAR,
             Some(until) => until,
-            None if state.attended_by > 0 => Moment::FAR,
+            None if state.requests_in_progress > 0 => Moment::FAR,
             None => state.left_at + KEPT_FOR,
         }
     }
 
-    /// Ends the place if it is due. Returns `true` if the caller must remove the node.
+    /// Decides to remove the node if that is due. Returns `true` if the caller must remove the node.
     pub(super) fn end_by(&self, now: Moment) -> bool {
         if self.ends_at() > now {
             return false;
         }
         let mut state = lock(&self.state);
-        // Somebody may have renewed, reused or ended the place since the line above.
+        // Another request may have renewed or reused the node, or decided to remove it, since the line above.
         let is_due = match state.held_until {
             Some(until) => until <= now,
-            None => state.attended_by == 0,
+            None => state.requests_in_progress == 0,
         };
         let ends = is_due && !state.ended;
         state.ended |= ends;
@@ -219,7 +220,7 @@ impl Place {
         self.gone.notify_waiters();
     }
 
-    /// Completes when a place that is being removed is gone.
+    /// Completes when a node that is being removed is gone.
     pub(super) async fn until_gone(&self) {
         loop {
             let gone = self.gone.notified();
