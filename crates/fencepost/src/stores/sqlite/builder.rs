@@ -48,7 +48,7 @@ impl SqliteBuilder {
     /// Opens the file without blocking the runtime, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Unusable`] if the file cannot hold locks (see the [module](super::sqlite)), [`ErrorKind::Unavailable`] if another
+    /// Returns [`ErrorKind::Unusable`] if the file cannot hold locks (see the [module](crate::stores::sqlite)), [`ErrorKind::Unavailable`] if another
     /// program keeps it locked, and [`ErrorKind::InvalidInput`] if the path is empty.
     ///
     /// # Cancel safety
