@@ -48,9 +48,9 @@ enum State {
 /// Permission to send a request to the store. Report its outcome; dropping the permission reports nothing.
 #[derive(Debug)]
 #[must_use]
-pub struct Leave<'a> {
+pub struct Permit<'a> {
     breaker: &'a Breaker,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Breaker {
@@ -66,15 +66,15 @@ impl Breaker {
     ///
     /// # Errors
     /// Returns how long to wait if the breaker is open.
-    pub fn ask(&self, now: Instant) -> Result<Leave<'_>, Duration> {
+    pub fn try_pass(&self, now: Instant) -> Result<Permit<'_>, Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Created only if it is returned: dropping it here would lock the state a second time.
-        let leave = || Leave {
+        let permit = || Permit {
             breaker: self,
-            is_told: false,
+            is_reported: false,
         };
         match *state {
-            State::Closed { .. } => Ok(leave()),
+            State::Closed { .. } => Ok(permit()),
             State::Open { until } if now < until => Err(until - now),
             // A probe without an answer must not keep the breaker half open forever.
             State::HalfOpen { since } if now < since + self.settings.open_for => {
@@ -82,7 +82,7 @@ impl Breaker {
             }
             State::Open { .. } | State::HalfOpen { .. } => {
                 *state = State::HalfOpen { since: now };
-                Ok(leave())
+                Ok(permit())
             }
         }
     }
@@ -102,10 +102,10 @@ impl Breaker {
     }
 }
 
-impl Leave<'_> {
+impl Permit<'_> {
     /// Reports that the store answered. Returns whether that closed the breaker.
     pub fn answered(mut self) -> bool {
-        self.is_told = true;
+        self.is_reported = true;
         let mut closed = false;
         self.breaker.change(|state| {
             closed = !matches!(state, State::Closed { .. });
@@ -116,7 +116,7 @@ impl Leave<'_> {
 
     /// Reports that the store failed. Returns whether that opened the breaker.
     pub fn failed(mut self, now: Instant) -> bool {
-        self.is_told = true;
+        self.is_reported = true;
         let settings = self.breaker.settings;
         let open = State::Open {
             until: now + settings.open_for,
@@ -137,9 +137,9 @@ impl Leave<'_> {
     }
 }
 
-impl Drop for Leave<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        if !self.is_told {
+        if !self.is_reported {
             // The probe was called off: the next one may go at once.
             self.breaker.change(|state| match state {
                 State::HalfOpen { since } => State::Open { until: since },
@@ -161,7 +161,7 @@ mod tests {
             open_for: OPEN_FOR,
         });
         for last in [false, false, true] {
-            assert_eq!(breaker.ask(now).unwrap().failed(now), last);
+            assert_eq!(breaker.try_pass(now).unwrap().failed(now), last);
         }
         breaker
     }
@@ -171,9 +171,9 @@ mod tests {
         let (now, breaker) = (Instant::now(), Breaker::new(BreakerSettings::default()));
         for _ in 0..10 {
             for _ in 0..4 {
-                assert!(!breaker.ask(now).unwrap().failed(now));
+                assert!(!breaker.try_pass(now).unwrap().failed(now));
             }
-            assert!(!breaker.ask(now).unwrap().answered());
+            assert!(!breaker.try_pass(now).unwrap().answered());
         }
         assert_eq!(breaker.word(now), "closed");
     }
@@ -182,9 +182,12 @@ mod tests {
     fn an_open_one_refuses_at_once_and_says_for_how_long() {
         let now = Instant::now();
         let breaker = opened(now);
-        assert_eq!(breaker.ask(now).unwrap_err(), OPEN_FOR);
+        assert_eq!(breaker.try_pass(now).unwrap_err(), OPEN_FOR);
         let later = now + Duration::from_millis(1_500);
-        assert_eq!(breaker.ask(later).unwrap_err(), Duration::from_millis(500));
+        assert_eq!(
+            breaker.try_pass(later).unwrap_err(),
+            Duration::from_millis(500)
+        );
         assert_eq!(breaker.word(later), "open");
     }
 
@@ -193,12 +196,12 @@ mod tests {
         let now = Instant::now();
         let breaker = opened(now);
         let later = now + OPEN_FOR;
-        let probe = breaker.ask(later).unwrap();
-        assert!(breaker.ask(later).is_err(), "never two probes");
+        let probe = breaker.try_pass(later).unwrap();
+        assert!(breaker.try_pass(later).is_err(), "never two probes");
         assert!(probe.failed(later));
-        assert!(breaker.ask(later + OPEN_FOR / 2).is_err());
-        assert!(breaker.ask(later + OPEN_FOR).unwrap().answered());
-        assert!(!breaker.ask(later + OPEN_FOR).unwrap().answered());
+        assert!(breaker.try_pass(later + OPEN_FOR / 2).is_err());
+        assert!(breaker.try_pass(later + OPEN_FOR).unwrap().answered());
+        assert!(!breaker.try_pass(later + OPEN_FOR).unwrap().answered());
         assert_eq!(breaker.word(later + OPEN_FOR), "closed");
     }
 
@@ -207,9 +210,9 @@ mod tests {
         let now = Instant::now();
         let breaker = opened(now);
         let later = now + OPEN_FOR;
-        drop(breaker.ask(later).unwrap());
-        let lost = breaker.ask(later).unwrap();
-        assert!(breaker.ask(later + OPEN_FOR).is_ok());
+        drop(breaker.try_pass(later).unwrap());
+        let lost = breaker.try_pass(later).unwrap();
+        assert!(breaker.try_pass(later + OPEN_FOR).is_ok());
         std::mem::forget(lost);
     }
 }

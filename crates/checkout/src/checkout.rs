@@ -11,19 +11,19 @@ use tokio_util::task::TaskTracker;
 use crate::events::{Event, Events};
 use crate::id::Id;
 use crate::locking::{Locks, NotTaken};
-use crate::order::{Basket, Checkout as Priced, NotPriced, Order, OrderStatus};
+use crate::order::{Basket, NotPriced, Order, OrderStatus, PricedBasket};
 use crate::storage::{
     Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError,
 };
 
-/// How often to retry an order that lost its locks.
-const FRESH_STARTS: u32 = 3;
+/// How often an order is tried when it loses its locks.
+const ATTEMPTS_MAX: u32 = 3;
 /// How long a transaction under way may take after the service is told to stop.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const COMMIT_GRACE: Duration = Duration::from_secs(5);
 /// How long after its deadline an order keeps its locks if the database does not answer. The customer has an answer by then.
 const OVERTIME: Duration = Duration::from_secs(1);
 /// When a customer who found a product locked should retry.
-const COME_BACK: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// How orders exclude each other from the same units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,9 +200,9 @@ impl Checkout {
     ///
     /// # Cancel safety
     /// Changes nothing.
-    pub async fn review(&self, basket: &Basket) -> Result<Priced, Refusal> {
+    pub async fn review(&self, basket: &Basket) -> Result<PricedBasket, Refusal> {
         let products = self.0.storage.products_of(basket).await?;
-        let priced = Priced::price(basket, &products)?;
+        let priced = PricedBasket::price(basket, &products)?;
         let lines = basket.lines().iter().zip(&products);
         let short = lines.filter(|(line, product)| product.stock < line.quantity);
         let short: Vec<Id> = short.map(|(line, _)| line.product_id.clone()).collect();
@@ -309,7 +309,7 @@ impl Checkout {
             Placed::OtherShop(ids) => Err(Refusal::OtherShop(ids)),
             Placed::OutOfStock(ids) => Err(Refusal::OutOfStock(ids)),
             Placed::LateFence(_) | Placed::Conflict => {
-                Err(Refusal::Contended(all().collect(), COME_BACK))
+                Err(Refusal::Contended(all().collect(), RETRY_AFTER))
             }
         }
     }
@@ -321,7 +321,7 @@ impl Checkout {
         until: Instant,
     ) -> Result<Placed, Refusal> {
         let mut placed = Placed::Conflict;
-        for _ in 0..FRESH_STARTS {
+        for _ in 0..ATTEMPTS_MAX {
             let held = tokio::select! {
                 biased;
                 held = self.0.locks.take(basket, until) => held,
@@ -369,7 +369,7 @@ impl Checkout {
         let mut pauses = self.0.locks.patience().pauses().into_iter();
         loop {
             let products = self.0.storage.products_of(basket).await?;
-            Priced::price(basket, &products)?;
+            PricedBasket::price(basket, &products)?;
             let versions = products.iter().map(|product| product.version);
             let guarding = Guarding::Versions(versions.collect());
             let placed = self.write(basket, key, guarding).await?;
@@ -478,7 +478,7 @@ impl Checkout {
         {
             self.0.give_up.cancel();
             // A transaction under way ends by itself, since the database has its own timeouts.
-            let _ = tokio::time::timeout(LAST_WORDS, self.0.under_way.wait()).await;
+            let _ = tokio::time::timeout(COMMIT_GRACE, self.0.under_way.wait()).await;
         }
     }
 }

@@ -12,7 +12,7 @@ mod chronicle;
 mod desk;
 mod sampler;
 
-pub use desk::{Desk, Lab, NotStarted, Offer, Told};
+pub use desk::{Desk, Lab, NotStarted, Offer, Progress};
 pub use sampler::run;
 
 /// The topic of a frame.
@@ -71,9 +71,9 @@ impl Frames {
 
 /// The place where frames are published. Cheap to clone.
 #[derive(Debug, Clone)]
-struct Wall(watch::Sender<Frames>);
+struct FrameBoard(watch::Sender<Frames>);
 
-impl Wall {
+impl FrameBoard {
     fn put(&self, topic: Topic, text: String) {
         self.0.send_if_modified(|frames| {
             let frame = &mut frames.0[topic as usize];
@@ -87,7 +87,7 @@ impl Wall {
     }
 
     /// Removes frames from an earlier time of watching, since they may be out of date.
-    fn take_down_the_past(&self) {
+    fn clear_stale_frames(&self) {
         self.0.send_if_modified(|frames| {
             for topic in [Topic::Locks, Topic::Board] {
                 frames.0[topic as usize] = Frame::default();
@@ -101,21 +101,21 @@ impl Wall {
     }
 }
 
-/// The parts of the live page: wall, watchers and desk. Cheap to clone.
+/// The parts of the live page: frames, watchers and desk. Cheap to clone.
 #[derive(Clone)]
 pub struct Live {
-    wall: Wall,
-    came: Arc<Notify>,
+    frame_board: FrameBoard,
+    watcher_arrived: Arc<Notify>,
     desk: Desk,
 }
 
 impl Default for Live {
     fn default() -> Self {
-        let wall = Wall(watch::Sender::default());
+        let frame_board = FrameBoard(watch::Sender::default());
         Self {
-            desk: Desk::new(wall.clone()),
-            came: Arc::default(),
-            wall,
+            desk: Desk::new(frame_board.clone()),
+            watcher_arrived: Arc::default(),
+            frame_board,
         }
     }
 }
@@ -123,11 +123,11 @@ impl Default for Live {
 impl Live {
     /// Subscribes to frames.
     pub fn watch(&self) -> watch::Receiver<Frames> {
-        if !self.wall.is_watched() {
-            self.wall.take_down_the_past();
+        if !self.frame_board.is_watched() {
+            self.frame_board.clear_stale_frames();
         }
-        let frames = self.wall.0.subscribe();
-        self.came.notify_one();
+        let frames = self.frame_board.0.subscribe();
+        self.watcher_arrived.notify_one();
         frames
     }
 
@@ -149,7 +149,7 @@ mod tests {
         let first = frames.borrow().unseen(&mut seen);
         assert_eq!(first.len(), 1, "what the desk offers: {first:?}");
         for text in ["1", "2", "2"] {
-            live.wall.put(Topic::Board, text.into());
+            live.frame_board.put(Topic::Board, text.into());
         }
         let news = frames.borrow().unseen(&mut seen);
         assert_eq!(news, [(Topic::Board, Arc::from("2"))]);
@@ -160,7 +160,7 @@ mod tests {
     fn nobody_is_shown_what_an_earlier_visitor_saw() {
         let live = Live::default();
         let first = live.watch();
-        live.wall.put(Topic::Board, "before".into());
+        live.frame_board.put(Topic::Board, "before".into());
         let second = live.watch();
         let mut seen = Seen::default();
         let shown = second.borrow().unseen(&mut seen);
@@ -172,7 +172,7 @@ mod tests {
         let shown = later.borrow().unseen(&mut seen);
         let topics: Vec<Topic> = shown.into_iter().map(|(topic, _)| topic).collect();
         assert_eq!(topics, [Topic::Trial], "only what does not grow old");
-        live.wall.put(Topic::Board, "before".into());
+        live.frame_board.put(Topic::Board, "before".into());
         let shown = later.borrow().unseen(&mut seen);
         assert_eq!(shown, [board], "seen again, it is news");
     }

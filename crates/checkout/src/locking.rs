@@ -13,7 +13,7 @@ use fencepost::{ErrorKind, Guard, Locker, MultiGuard};
 use metrics::counter;
 
 use crate::board::{Board, Holding};
-use crate::breaker::{Breaker, BreakerSettings, Leave};
+use crate::breaker::{Breaker, BreakerSettings, Permit};
 use crate::events::{Event, Events, Fenced};
 use crate::id::Id;
 use crate::order::Basket;
@@ -68,7 +68,7 @@ pub enum NotTaken {
 }
 
 /// If an order gives up within this time after the store's last answer, other orders were the reason, not the store.
-const ALIVE: Duration = Duration::from_secs(1);
+const RECENT_ANSWER: Duration = Duration::from_secs(1);
 
 /// The locks of all orders.
 pub struct Locks {
@@ -84,7 +84,7 @@ pub struct Locks {
 
 /// The locks of one order. Release them with [`release`](Self::release).
 #[must_use]
-pub struct Held {
+pub struct OrderLocks {
     // Declared before the guards, so that it is dropped while nobody else can hold the locks.
     holding: Holding,
     guards: MultiGuard,
@@ -137,11 +137,11 @@ impl Locks {
     ///
     /// # Cancel safety
     /// If the future is dropped, no lock is held: locks that were taken are released in the background.
-    pub async fn take(&self, basket: &Basket, until: Instant) -> Result<Held, NotTaken> {
+    pub async fn take(&self, basket: &Basket, until: Instant) -> Result<OrderLocks, NotTaken> {
         let products = basket.lines().iter().map(|line| line.product_id.clone());
         let products: Vec<Id> = products.collect();
-        let leave = self.breaker.ask(Instant::now());
-        let leave = leave.map_err(NotTaken::StoreDown)?;
+        let permit = self.breaker.try_pass(Instant::now());
+        let permit = permit.map_err(NotTaken::StoreDown)?;
         self.events.tell(|| Event::LockWanted {
             products: products.clone(),
         });
@@ -156,7 +156,7 @@ impl Locks {
         };
         match answer {
             Ok(Some(Taken { guards, is_retry })) => {
-                self.hear(leave);
+                self.store_answered(permit);
                 let locks: Vec<Fenced> = products
                     .iter()
                     .zip(guards.guards())
@@ -170,27 +170,27 @@ impl Locks {
                 let waited_ms = u64::try_from(waiting.waited().as_millis()).unwrap_or(u64::MAX);
                 self.events.tell(|| Event::LockGranted { locks, waited_ms });
                 let holding = waiting.granted(&fences);
-                Ok(Held {
+                Ok(OrderLocks {
                     guards,
                     holding,
                     products,
                 })
             }
             Ok(None) => {
-                self.hear(leave);
+                self.store_answered(permit);
                 waiting.refused();
                 self.events.tell(|| Event::LockRefused { products });
                 Err(NotTaken::Busy)
             }
             Err(error) => {
                 waiting.refused();
-                let impatient = error.kind() == ErrorKind::Timeout && self.was_heard_lately();
-                if impatient || error.kind() == ErrorKind::Lost {
+                let is_contention = error.kind() == ErrorKind::Timeout && self.answered_recently();
+                if is_contention || error.kind() == ErrorKind::Lost {
                     self.events.tell(|| Event::LockRefused { products });
                     return Err(NotTaken::Busy);
                 }
                 tracing::warn!(store = error.store(), kind = ?error.kind(), "no lock");
-                if leave.failed(Instant::now()) {
+                if permit.failed(Instant::now()) {
                     tracing::warn!(
                         "the lock store failed repeatedly; requests to it are suspended for a while"
                     );
@@ -202,8 +202,8 @@ impl Locks {
         }
     }
 
-    fn hear(&self, leave: Leave<'_>) {
-        if leave.answered() {
+    fn store_answered(&self, permit: Permit<'_>) {
+        if permit.answered() {
             tracing::warn!("the lock store answers again");
             self.events.tell(|| Event::Breaker { state: "closed" });
         }
@@ -211,9 +211,9 @@ impl Locks {
         *answered = Some(Instant::now());
     }
 
-    fn was_heard_lately(&self) -> bool {
+    fn answered_recently(&self) -> bool {
         let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.is_some_and(|at| at.elapsed() < ALIVE)
+        answered.is_some_and(|at| at.elapsed() < RECENT_ANSWER)
     }
 
     async fn wait(&self, names: &[String], until: Instant) -> fencepost::Result<Option<Taken>> {
@@ -254,7 +254,7 @@ impl Taken {
     }
 }
 
-impl Held {
+impl OrderLocks {
     /// The credentials that the database checks, in the order of the basket's lines.
     pub fn credentials(&self) -> Vec<Credential> {
         self.guards.guards().iter().map(Guard::credential).collect()
@@ -273,7 +273,7 @@ impl Held {
         let held = self.holding.since.elapsed();
         let lost = self.is_lost();
         let products = self.products;
-        // Leave the board first: as soon as the lock is free, the next order enters itself there.
+        // Permit the board first: as soon as the lock is free, the next order enters itself there.
         drop(self.holding);
         self.guards.release().await;
         events.tell(|| Event::LockReleased {

@@ -231,9 +231,10 @@ pub struct PricedShop {
     pub total_cents: i64,
 }
 
-/// A priced order, which a review shows and an order stores.
+/// A priced basket, which a review shows and an order stores. The API documentation calls it `Checkout`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Checkout {
+#[schema(as = Checkout)]
+pub struct PricedBasket {
     /// The cart it comes from.
     pub cart_id: Id,
     /// Who buys.
@@ -259,7 +260,7 @@ pub enum NotPriced {
     OtherShop(Vec<Id>),
 }
 
-impl Checkout {
+impl PricedBasket {
     /// Prices a basket. `products` are the existing products of the basket, in its order.
     ///
     /// # Errors
@@ -356,7 +357,7 @@ pub struct Order {
     /// Its status.
     pub order_status: OrderStatus,
     /// What was ordered, at which prices.
-    pub order_checkout: Checkout,
+    pub order_checkout: PricedBasket,
     /// When it was made, RFC 3339.
     #[schema(format = DateTime)]
     pub created_at: String,

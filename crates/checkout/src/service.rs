@@ -132,7 +132,7 @@ impl Service {
     /// Sets the lab that runs trials for the page.
     #[must_use]
     pub fn with_lab(self, lab: Arc<dyn Lab>) -> Self {
-        self.app.live().desk().hand_to(lab);
+        self.app.live().desk().set_lab(lab);
         self
     }
 

@@ -18,7 +18,7 @@ mod sql;
 pub mod sqlite;
 
 /// The future of a database operation.
-pub type Outcome<'a, T> = BoxFuture<'a, Result<T, StorageError>>;
+pub type StorageFuture<'a, T> = BoxFuture<'a, Result<T, StorageError>>;
 
 /// The database failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -43,55 +43,55 @@ pub trait Storage: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// Completes even if the future is dropped, like all operations here.
-    fn add_product(&self, product: NewProduct, id: Id) -> Outcome<'_, Option<Product>>;
+    fn add_product(&self, product: NewProduct, id: Id) -> StorageFuture<'_, Option<Product>>;
 
     /// The product with this id.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    fn product<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Product>>;
+    fn product<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Product>>;
 
     /// Up to `limit` products whose ids sort after `after`, sorted by id.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    fn products(&self, after: Option<Id>, limit: i64) -> Outcome<'_, Vec<Product>>;
+    fn products(&self, after: Option<Id>, limit: i64) -> StorageFuture<'_, Vec<Product>>;
 
     /// The existing products of a basket, in its order.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    fn products_of<'a>(&'a self, basket: &'a Basket) -> Outcome<'a, Vec<Product>>;
+    fn products_of<'a>(&'a self, basket: &'a Basket) -> StorageFuture<'a, Vec<Product>>;
 
     /// Reserves everything in the basket and makes the order, or does neither.
     ///
     /// # Cancel safety
     /// Completes even if the future is dropped.
-    fn place(&self, placement: Placement) -> Outcome<'_, Placed>;
+    fn place(&self, placement: Placement) -> StorageFuture<'_, Placed>;
 
     /// The order that was made with this idempotency key, if any, as it was when it was made.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    fn replay<'a>(&'a self, key: &'a Key) -> Outcome<'a, Replay>;
+    fn replay<'a>(&'a self, key: &'a Key) -> StorageFuture<'a, Replay>;
 
     /// The order with this id.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    fn order<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Order>>;
+    fn order<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Order>>;
 
     /// Confirms, cancels or expires a pending order. Of several concurrent calls, one succeeds.
     ///
     /// # Cancel safety
     /// Completes even if the future is dropped.
-    fn settle(&self, id: Id, ending: Ending) -> Outcome<'_, Settled>;
+    fn settle(&self, id: Id, ending: Ending) -> StorageFuture<'_, Settled>;
 
     /// Ids of pending orders that are past their time, oldest first.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    fn overdue(&self, limit: i64) -> Outcome<'_, Vec<Id>>;
+    fn overdue(&self, limit: i64) -> StorageFuture<'_, Vec<Id>>;
 
     /// Deletes up to `limit` idempotency keys that are older than this and whose orders have ended, and returns their number. The credential
     /// is the sweeper's. `None` if another instance has swept since; then nothing was changed.
@@ -103,32 +103,32 @@ pub trait Storage: Send + Sync + 'static {
         older_than: Duration,
         limit: i64,
         credential: Credential,
-    ) -> Outcome<'_, Option<u64>>;
+    ) -> StorageFuture<'_, Option<u64>>;
 
     /// The balance of every product, read in one snapshot.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    fn balances(&self) -> Outcome<'_, Vec<Balance>>;
+    fn balances(&self) -> StorageFuture<'_, Vec<Balance>>;
 
     /// How many products there are, and how many open reservations.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    fn counts(&self) -> Outcome<'_, (i64, i64)>;
+    fn counts(&self) -> StorageFuture<'_, (i64, i64)>;
 
     /// Checks that the database answers and, as far as can be seen without a write, accepts writes.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    fn ping(&self) -> Outcome<'_, ()>;
+    fn ping(&self) -> StorageFuture<'_, ()>;
 
     /// Moves all data into the database file, so that a copy of that file alone is complete; the last step of an orderly shutdown. `false` if
     /// another program kept part of the data in the log beside the file; nothing is lost then. Does nothing on a server.
     ///
     /// # Cancel safety
     /// Completes even if the future is dropped.
-    fn checkpoint(&self) -> Outcome<'_, bool> {
+    fn checkpoint(&self) -> StorageFuture<'_, bool> {
         Box::pin(async { Ok(true) })
     }
 }
@@ -303,7 +303,7 @@ fn earlier(ms: i64, by: Duration) -> i64 {
     ms.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn document(checkout: &crate::order::Checkout) -> Result<String, StorageError> {
+fn document(checkout: &crate::order::PricedBasket) -> Result<String, StorageError> {
     serde_json::to_string(checkout).map_err(|error| StorageError::Broken(error.to_string()))
 }
 

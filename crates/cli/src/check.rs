@@ -10,21 +10,21 @@ use fencepost_trial::report::json;
 use fencepost_trial::report::terminal::check;
 use fencepost_trial::saved::{NotAHistory, Rejudged, Saved};
 
+use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::fault::{Fault, system_words};
-use crate::screen::Look;
+use crate::screen::OutputFlags;
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Check {
     file: PathBuf,
     #[command(flatten)]
-    look: Look,
+    output_flags: OutputFlags,
 }
 
 /// Runs `fencepost check`.
-pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
-    let (json, quiet) = (arguments.look.json, arguments.look.quiet);
+pub(crate) fn run(arguments: &Check) -> Result<ExitCode, CommandError> {
+    let (json, quiet) = (arguments.output_flags.json, arguments.output_flags.quiet);
     let name = arguments.file.display().to_string();
     let saved = File::open(&arguments.file)
         .map_err(NotAHistory::Unreadable)
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
             "warning: line {line} is cut off; judged up to #{last}"
         );
     }
-    let mut screen = arguments.look.screen();
+    let mut screen = arguments.output_flags.screen();
     if json {
         screen.print_json(&json::check::report(&judged, &name));
     } else {
@@ -53,14 +53,14 @@ pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-fn refuse(name: &str, error: &NotAHistory) -> Fault {
+fn refuse(name: &str, error: &NotAHistory) -> CommandError {
     match error {
         NotAHistory::Unreadable(error) => {
             let what = "cannot read the history";
-            Fault::new(exit::NOT_A_HISTORY, what)
+            CommandError::new(exit::NOT_A_HISTORY, what)
                 .at(format_args!("{name}: {}", system_words(error)))
         }
-        NotAHistory::Line { .. } => Fault::new(exit::NOT_A_HISTORY, "this is not a history")
+        NotAHistory::Line { .. } => CommandError::new(exit::NOT_A_HISTORY, "this is not a history")
             .at(format_args!("{name}, {error}"))
             .try_this("a file that --history wrote: one JSON object on each line"),
     }

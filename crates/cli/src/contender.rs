@@ -11,8 +11,8 @@ use fencepost_trial::store::TrialStore;
 use fencepost_trial::store::reach::HAS_POSTGRES;
 use fencepost_trial::strategy::{Stores, Strategy};
 
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 use crate::stopped::explain;
 use crate::store::{Site, WITH_ALL_STORES};
 
@@ -65,7 +65,7 @@ impl Contender {
         site: &Site,
         (ttl_ms, resource): (u64, Resource),
         interrupt: Interrupt,
-    ) -> Result<Option<Self>, Fault> {
+    ) -> Result<Option<Self>, CommandError> {
         match lock {
             Lock::Help => Ok(None),
             Lock::Strategy(strategy) | Lock::Of(_, strategy) => {
@@ -76,7 +76,7 @@ impl Contender {
             Lock::External(_) if !site.store.keeps_stock() => {
                 let store = site.store.name();
                 let what = "external locks are not supported on these servers yet";
-                Err(Fault::new(exit::USAGE, what)
+                Err(CommandError::new(exit::USAGE, what)
                     .at(format_args!("--store {store}"))
                     .effect("none: no process was started")
                     .try_this("use --store redis or sqlite"))
@@ -103,22 +103,22 @@ impl Contender {
 }
 
 /// Refuses a lock for which the lab has no servers that it can make fail.
-pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), Fault> {
-    if matches!(strategy.stores, Stores::Everywhere | Stores::Any) {
+pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), CommandError> {
+    if matches!(strategy.stores, Stores::All | Stores::KeepingStock) {
         return Ok(());
     }
     let what = format!(
         "{} cannot be tried where servers fail: it is not a lock of Redis, Redlock or etcd",
         strategy.name
     );
-    Err(Fault::new(exit::USAGE, what)
+    Err(CommandError::new(exit::USAGE, what)
         .at(format_args!("--lock={}", strategy.name))
         .effect("none: no process was started")
         .try_this("--lock=safe"))
 }
 
 /// Refuses a lock that the store does not support.
-pub(crate) fn fits(strategy: &Strategy, store: &TrialStore) -> Result<(), Fault> {
+pub(crate) fn fits(strategy: &Strategy, store: &TrialStore) -> Result<(), CommandError> {
     if strategy.stores.include(store) {
         return Ok(());
     }
@@ -140,12 +140,12 @@ pub(crate) fn fits(strategy: &Strategy, store: &TrialStore) -> Result<(), Fault>
                 format!("{WITH_ALL_STORES}, then --lock={name} --store zk")
             },
         ),
-        (Stores::Everywhere | Stores::Any, _) => (
+        (Stores::All | Stores::KeepingStock, _) => (
             format!("{name} is not supported on {store} yet"),
             format!("--lock=safe --store {store}      or --lock={name} --store redis"),
         ),
     };
-    Err(Fault::new(exit::USAGE, what)
+    Err(CommandError::new(exit::USAGE, what)
         .at(format_args!("--lock={name} --store {store}"))
         .try_this(advice))
 }

@@ -8,9 +8,9 @@ use fencepost::stores::{StoreAddress, StoreKind};
 
 use fencepost_trial::text::numbers::count;
 
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
-use crate::screen::Look;
+use crate::screen::OutputFlags;
 use crate::store::LockStore;
 use crate::values::duration;
 
@@ -55,7 +55,7 @@ pub(crate) struct Doctor {
     #[arg(long, allow_hyphen_values = true, default_value = "250ms", value_parser = duration)]
     slow: Duration,
     #[command(flatten)]
-    look: Look,
+    output_flags: OutputFlags,
 }
 
 /// The result of examining a store.
@@ -72,26 +72,37 @@ struct Examination {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs `fencepost doctor`.
-pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
+pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, CommandError> {
     let mut examination = match &arguments.store {
         LockStore::Address(address) => at(&arguments.store, address, arguments.slow)?,
         LockStore::Sqlite(path) => {
             let place = arguments.store.path(path.as_deref());
-            sqlite::examine(&place.map_err(|error| error.fault())?, path.is_none())?
+            sqlite::examine(
+                &place.map_err(|error| error.command_error())?,
+                path.is_none(),
+            )?
         }
     };
     examination.findings.sort_by_key(|finding| finding.severity);
-    let mut screen = arguments.look.screen();
-    if arguments.look.json {
+    let mut screen = arguments.output_flags.screen();
+    if arguments.output_flags.json {
         screen.print_json(&show::document(&examination));
     } else {
-        screen.print(&show::text(&examination, arguments.look.quiet, screen.ink));
+        screen.print(&show::text(
+            &examination,
+            arguments.output_flags.quiet,
+            screen.ink,
+        ));
     }
     Ok(screen.end(finding::exit_code(&examination.findings)))
 }
 
 /// Examines the server at an address.
-fn at(store: &LockStore, address: &StoreAddress, slow: Duration) -> Result<Examination, Fault> {
+fn at(
+    store: &LockStore,
+    address: &StoreAddress,
+    slow: Duration,
+) -> Result<Examination, CommandError> {
     let kind = address.kind();
     let address = address.as_str();
     match kind.name {
@@ -109,9 +120,9 @@ fn at(store: &LockStore, address: &StoreAddress, slow: Duration) -> Result<Exami
 }
 
 /// The store can be used, and the doctor has no rules for it.
-fn no_check(kind: &StoreKind, place: &str) -> Fault {
+fn no_check(kind: &StoreKind, place: &str) -> CommandError {
     let what = format!("the doctor cannot check {} yet", kind.title);
-    Fault::new(exit::USAGE, what)
+    CommandError::new(exit::USAGE, what)
         .at(format_args!("--store {place}"))
         .effect("none: nothing was examined")
         .try_this("fencepost locks list shows whether the store answers")

@@ -14,8 +14,8 @@ use fencepost::{LockName, Locker, MAX_TTL, ReleaseOutcome};
 use nix::errno::Errno;
 use nix::sys::wait::waitpid;
 
+use crate::command_error::{self, CommandError, system_words};
 use crate::exit;
-use crate::fault::{self, Fault, system_words};
 use crate::store::LockStore;
 use crate::terminal::Wishes;
 use crate::values::duration;
@@ -83,7 +83,7 @@ struct Plan {
 pub(crate) fn run(arguments: Exec, wishes: Wishes) -> ExitCode {
     let plan = match Plan::check(arguments) {
         Ok(plan) => plan,
-        Err(fault) => return fault::report(&fault, wishes),
+        Err(error) => return command_error::report(&error, wishes),
     };
     let task = Task {
         command: plan.command.clone(),
@@ -121,8 +121,8 @@ fn margin(ttl: Duration) -> Duration {
 }
 
 impl Plan {
-    fn check(arguments: Exec) -> Result<Self, Fault> {
-        let usage = |what: String| Fault::new(exit::USAGE, what);
+    fn check(arguments: Exec) -> Result<Self, CommandError> {
+        let usage = |what: String| CommandError::new(exit::USAGE, what);
         let Some(name) = arguments.name else {
             return Err(usage("a lock's name is missing".into())
                 .at("--name")

@@ -7,7 +7,7 @@ use clap::Args;
 use fencepost::stores::kinds::{ETCD, REDIS, REDLOCK, SQLITE, ZOOKEEPER};
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
-use fencepost_trial::holds::{self, Judged, Scenario, Trial, Watch};
+use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::report::html;
@@ -17,9 +17,9 @@ use fencepost_trial::report::terminal::holds::{Lanes, title};
 use fencepost_trial::store::TrialStore;
 use fencepost_trial::text::numbers;
 
+use crate::command_error::CommandError;
 use crate::contender::{Contender, Lock, outlives_servers, strategies};
 use crate::exit;
-use crate::fault::Fault;
 use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
 use crate::stopped::explain;
@@ -98,7 +98,10 @@ fn scenario(text: &str) -> Result<Scenario, BadValue> {
 }
 
 /// Runs `fencepost deadlock`: two processes take two locks in opposite order, or sorted.
-pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+pub(crate) fn deadlock(
+    arguments: Deadlock,
+    interrupt: Interrupt,
+) -> Result<ExitCode, CommandError> {
     let scenario = if arguments.mitigate {
         Scenario::Sorted
     } else {
@@ -108,7 +111,7 @@ pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<Exit
 }
 
 /// Runs `fencepost crash`: the holder is killed, or works beyond its lease.
-pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
     let scenario = if arguments.ttl_edge {
         Scenario::TtlEdge
     } else {
@@ -118,7 +121,7 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
 }
 
 /// Runs `fencepost trial`: a scenario without a command of its own.
-pub(crate) fn trial(arguments: OneTrial, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+pub(crate) fn trial(arguments: OneTrial, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
     run(arguments.name, None, &arguments.holds, interrupt)
 }
 
@@ -127,12 +130,15 @@ fn run(
     work_ms: Option<u64>,
     arguments: &Holds,
     interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
+) -> Result<ExitCode, CommandError> {
     let list = || Ok(arguments.trial.screen().finish(&strategies()));
     if let Lock::Help = arguments.lock {
         return list();
     }
-    let (json, quiet) = (arguments.trial.look.json, arguments.trial.look.quiet);
+    let (json, quiet) = (
+        arguments.trial.output_flags.json,
+        arguments.trial.output_flags.quiet,
+    );
     let asked = arguments.trial.store_for(Some(&arguments.lock))?;
     let site = if scenario.fails_servers() {
         if let Lock::Strategy(strategy) = &arguments.lock {
@@ -194,7 +200,7 @@ fn run(
 }
 
 /// The store for a trial that kills servers. These are always private servers of the lab.
-fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site, Fault> {
+fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site, CommandError> {
     let asked = asked.unwrap_or_else(|| TrialStore::private(&REDIS));
     let kind = asked.kind();
     let what = if *kind == SQLITE {
@@ -218,7 +224,7 @@ fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site
 }
 
 /// Refuses a TTL shorter than the time after which the servers free the lock of a dead process: it could not be judged.
-fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), Fault> {
+fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), CommandError> {
     let (shortest, kind) = (store.shortest_ttl_ms(), store.kind());
     if ttl_ms >= shortest {
         return Ok(());
@@ -229,7 +235,7 @@ fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), Fault> {
         "the lock of a dead process is free when its session ends, not sooner"
     };
     let what = format!("a TTL of {ttl_ms} ms is too short for {}", kind.title);
-    Err(Fault::new(exit::USAGE, what)
+    Err(CommandError::new(exit::USAGE, what)
         .at(format_args!(
             "--ttl {ttl_ms} --store {}: {why}",
             store.name()
@@ -238,8 +244,8 @@ fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), Fault> {
         .try_this(format_args!("--ttl {shortest}")))
 }
 
-fn not_here(what: &str, store: &str, scenario: Scenario) -> Fault {
-    Fault::new(exit::USAGE, what)
+fn not_here(what: &str, store: &str, scenario: Scenario) -> CommandError {
+    CommandError::new(exit::USAGE, what)
         .at(format_args!("--store {store}"))
         .effect("none: no process was started")
         .try_this(format_args!(
@@ -275,7 +281,7 @@ impl Viewer<'_> {
     }
 }
 
-impl Watch for Viewer<'_> {
+impl LockWatch for Viewer<'_> {
     fn starting(&mut self, ready: usize, of: usize) {
         self.screen
             .suspense(&format!("  {ready} of {of} processes are ready"));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use fencepost::{Backend, LockName};
 
+use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::fault::{Fault, system_words};
 use crate::screen::Screen;
 use crate::store::{LockStore, NotOpened};
 use crate::terminal::Colour;
@@ -84,20 +84,20 @@ struct Desk {
 }
 
 /// Runs `fencepost locks`.
-pub(crate) fn run(arguments: Locks) -> Result<ExitCode, Fault> {
+pub(crate) fn run(arguments: Locks) -> Result<ExitCode, CommandError> {
     let Locks { what, common } = arguments;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| {
-        Fault::new(exit::INTERNAL, "cannot wait for a store").at(system_words(&error))
+        CommandError::new(exit::INTERNAL, "cannot wait for a store").at(system_words(&error))
     })?;
     runtime.block_on(async {
         let opened = match what {
             What::List { .. } | What::Show { .. } => common.store.open_to_look().await,
             What::Release { .. } => common.store.open_to_release().await,
         };
-        let backend = opened.map_err(|error| error.fault())?;
+        let backend = opened.map_err(|error| error.command_error())?;
         let desk = Desk {
             backend,
             screen: Screen::new(common.color, common.ascii, common.quiet || common.json),
@@ -115,12 +115,12 @@ pub(crate) fn run(arguments: Locks) -> Result<ExitCode, Fault> {
 
 impl Desk {
     /// Reads the record of one lock.
-    async fn record(&self, name: &LockName) -> Result<Option<fencepost::Record>, Fault> {
+    async fn record(&self, name: &LockName) -> Result<Option<fencepost::Record>, CommandError> {
         let Some(backend) = &self.backend else {
             return Ok(None);
         };
         let record = self.answer(PATIENCE, backend.inspect(name)).await?;
-        let record = record.map_err(|error| self.fault(&error))?;
+        let record = record.map_err(|error| self.command_error(&error))?;
         Ok(if self.json {
             record
         } else {
@@ -129,9 +129,13 @@ impl Desk {
     }
 
     /// Waits for an answer of the store, at most for [`PATIENCE`].
-    async fn answer<A: Future>(&self, patience: Duration, asked: A) -> Result<A::Output, Fault> {
+    async fn answer<A: Future>(
+        &self,
+        patience: Duration,
+        asked: A,
+    ) -> Result<A::Output, CommandError> {
         let answer = tokio::time::timeout(patience, asked).await;
-        answer.map_err(|_| NotOpened::silent(&self.store, patience).fault())
+        answer.map_err(|_| NotOpened::silent(&self.store, patience).command_error())
     }
 
     fn seen(&self) -> document::Seen {
@@ -160,7 +164,7 @@ impl Desk {
         }
     }
 
-    fn fault(&self, error: &fencepost::Error) -> Fault {
-        NotOpened::new(&self.store, error).fault()
+    fn command_error(&self, error: &fencepost::Error) -> CommandError {
+        NotOpened::new(&self.store, error).command_error()
     }
 }

@@ -4,11 +4,11 @@
 
 mod arguments;
 mod check;
+mod command_error;
 mod contender;
 mod doctor;
 mod exec;
 mod exit;
-mod fault;
 mod help;
 mod holds;
 mod ignored;
@@ -35,7 +35,7 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::{strategy, subject};
 
 use arguments::{Arguments, Command};
-use fault::Fault;
+use command_error::CommandError;
 use screen::Screen;
 use serve::Serve;
 use terminal::Wishes;
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => {
             Screen::plain(wishes).finish(&error.to_string())
         }
-        Err(error) => fault::report(&usage::explain(&error, &words), wishes),
+        Err(error) => command_error::report(&usage::explain(&error, &words), wishes),
     }
 }
 
@@ -77,8 +77,8 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
     let interrupt = match Interrupt::listen() {
         Ok(interrupt) => interrupt,
         Err(error) => {
-            let fault = Fault::new(exit::INTERNAL, "cannot listen for Ctrl-C").at(error);
-            return fault::report(&fault, wishes);
+            let error = CommandError::new(exit::INTERNAL, "cannot listen for Ctrl-C").at(error);
+            return command_error::report(&error, wishes);
         }
     };
     let outcome = match command {
@@ -95,25 +95,25 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
     };
-    outcome.unwrap_or_else(|fault| fault::report(&fault, wishes))
+    outcome.unwrap_or_else(|error| command_error::report(&error, wishes))
 }
 
 fn served(arguments: Serve, wishes: Wishes) -> ExitCode {
     let served = serve::run(arguments);
-    served.unwrap_or_else(|fault| fault::report(&fault, wishes))
+    served.unwrap_or_else(|error| command_error::report(&error, wishes))
 }
 
-/// Runs this program as a subject of the lab, which buys or holds locks on orders from standard input.
+/// Runs this program as a subject: it reads the lab's requests from standard input and answers them.
 fn answer(lock: &str, wishes: Wishes) -> ExitCode {
     let Some(strategy) = strategy::find(lock) else {
-        let fault = Fault::new(exit::USAGE, format!("there is no strategy '{lock}'"));
-        return fault::report(&fault, wishes);
+        let error = CommandError::new(exit::USAGE, format!("there is no strategy '{lock}'"));
+        return command_error::report(&error, wishes);
     };
     match subject::serve(strategy, io::stdin().lock(), io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let fault = Fault::new(exit::INTERNAL, "cannot talk to the lab").at(error);
-            fault::report(&fault, wishes)
+            let error = CommandError::new(exit::INTERNAL, "cannot talk to the lab").at(error);
+            command_error::report(&error, wishes)
         }
     }
 }

@@ -11,11 +11,11 @@ use fencepost_trial::report::json::sale as json;
 use fencepost_trial::report::terminal::sale::{self as race, Columns};
 use fencepost_trial::report::terminal::{grounds, table};
 use fencepost_trial::sale::facts::Attempt;
-use fencepost_trial::sale::{self, Judged, Sale, Stopped, Watch};
+use fencepost_trial::sale::{self, Judged, Sale, SaleWatch, Stopped};
 use fencepost_trial::strategy;
 
+use crate::command_error::CommandError;
 use crate::contender::{Contender, Lock, strategies};
-use crate::fault::Fault;
 use crate::results::{Drawings, FileFlags, Files, Results};
 use crate::screen::Screen;
 use crate::stopped::explain;
@@ -49,7 +49,7 @@ pub(crate) struct Oversell {
 }
 
 /// Runs `fencepost oversell`.
-pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
     let list = || Ok(arguments.trial.screen().finish(&strategies()));
     if let Lock::Help = arguments.lock {
         return list();
@@ -81,8 +81,11 @@ fn one(
     sale: &Sale,
     contender: &Contender,
     interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
-    let (json, quiet) = (arguments.trial.look.json, arguments.trial.look.quiet);
+) -> Result<ExitCode, CommandError> {
+    let (json, quiet) = (
+        arguments.trial.output_flags.json,
+        arguments.trial.output_flags.quiet,
+    );
     let files = Files::open(&arguments.files)?;
     let file = files.history()?;
     let mut screen = arguments.trial.screen();
@@ -117,7 +120,7 @@ fn one(
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
     let output = arguments.files.output.as_deref();
     let drawings = Drawings::open(
         &arguments.files.drawings,
@@ -126,7 +129,10 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
     let output = output
         .map(|path| Results::open("--output", path))
         .transpose()?;
-    let (json, quiet) = (arguments.trial.look.json, arguments.trial.look.quiet);
+    let (json, quiet) = (
+        arguments.trial.output_flags.json,
+        arguments.trial.output_flags.quiet,
+    );
     let mut screen = arguments.trial.screen();
     if !json {
         screen.print(&format!(
@@ -166,7 +172,7 @@ pub(crate) fn hold(
     sale: &Sale,
     contender: &Contender,
     file: Option<File>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn SaleWatch,
     interrupt: Interrupt,
 ) -> Result<Judged, Stopped> {
     let subject = || contender.command();
@@ -182,7 +188,7 @@ pub(crate) struct Viewer<'a> {
     pub(crate) begun: bool,
 }
 
-impl Watch for Viewer<'_> {
+impl SaleWatch for Viewer<'_> {
     fn starting(&mut self, ready: usize, of: usize) {
         self.screen
             .suspense(&format!("  {ready} of {of} processes are ready"));

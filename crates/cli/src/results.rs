@@ -10,8 +10,8 @@ use fencepost_trial::saved::Seal;
 use fencepost_trial::verdict::Verdict;
 use serde_json::Value;
 
+use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::fault::{Fault, system_words};
 
 mod drawings;
 
@@ -39,7 +39,7 @@ pub(crate) struct Results {
 
 impl Results {
     /// Opens the file that `flag` names, or creates it.
-    pub(crate) fn open(flag: &'static str, path: &Path) -> Result<Self, Fault> {
+    pub(crate) fn open(flag: &'static str, path: &Path) -> Result<Self, CommandError> {
         let is_new = !path.exists();
         let opened = File::options()
             .write(true)
@@ -56,15 +56,15 @@ impl Results {
     }
 
     /// Replaces the content of the file by a JSON document.
-    pub(crate) fn fill(self, document: &Value) -> Result<(), Fault> {
+    pub(crate) fn fill(self, document: &Value) -> Result<(), CommandError> {
         self.fill_with(&format!("{document:#}\n"))
     }
 
     /// Replaces the content of the file by this text.
-    pub(crate) fn fill_with(mut self, text: &str) -> Result<(), Fault> {
+    pub(crate) fn fill_with(mut self, text: &str) -> Result<(), CommandError> {
         let written = truncate(&self.file).and_then(|()| self.file.write_all(text.as_bytes()));
         written.map_err(|error| {
-            Fault::new(exit::WRITE_FAILED, "cannot write the results")
+            CommandError::new(exit::WRITE_FAILED, "cannot write the results")
                 .at(place(self.flag, &self.path, &system_words(&error)))
                 .effect("the run is over; its report is on the screen")
         })?;
@@ -91,7 +91,7 @@ pub(crate) struct Files<'a> {
 
 impl<'a> Files<'a> {
     /// Opens the files that the flags name.
-    pub(crate) fn open(flags: &'a FileFlags) -> Result<Self, Fault> {
+    pub(crate) fn open(flags: &'a FileFlags) -> Result<Self, CommandError> {
         let (output, history) = (flags.output.as_deref(), flags.history.as_deref());
         let named = [
             ("--output", "FILE.json", output),
@@ -110,7 +110,7 @@ impl<'a> Files<'a> {
     }
 
     /// The history file, which is written during the run.
-    pub(crate) fn history(&self) -> Result<Option<File>, Fault> {
+    pub(crate) fn history(&self) -> Result<Option<File>, CommandError> {
         let shared = self.history.as_ref().map(|(path, file)| {
             let shared = file.try_clone();
             shared.map_err(|error| cannot_open("--history", path, &error))
@@ -130,7 +130,7 @@ impl<'a> Files<'a> {
         verdict: &Verdict,
         events: usize,
         page: &Page<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CommandError> {
         if let Some((path, mut file)) = self.history {
             seal("--history", path, &mut file, verdict, events)?;
         }
@@ -146,10 +146,10 @@ pub(crate) fn seal(
     file: &mut File,
     verdict: &Verdict,
     events: usize,
-) -> Result<(), Fault> {
+) -> Result<(), CommandError> {
     let sealed = Seal::of(verdict, events).write(file);
     sealed.map_err(|error| {
-        Fault::new(exit::WRITE_FAILED, "cannot write the history")
+        CommandError::new(exit::WRITE_FAILED, "cannot write the history")
             .at(place(flag, path, &system_words(&error)))
             .effect(format_args!(
                 "the run is over; the file ends at #{events} and is readable"
@@ -158,12 +158,12 @@ pub(crate) fn seal(
 }
 
 /// Opens a file that is written during the run, and truncates it.
-pub(crate) fn open_history(flag: &'static str, path: &Path) -> Result<File, Fault> {
+pub(crate) fn open_history(flag: &'static str, path: &Path) -> Result<File, CommandError> {
     File::create(path).map_err(|error| cannot_open(flag, path, &error))
 }
 
 /// Creates the folder for the results if it does not exist.
-pub(crate) fn open_folder(flag: &'static str, path: &Path) -> Result<(), Fault> {
+pub(crate) fn open_folder(flag: &'static str, path: &Path) -> Result<(), CommandError> {
     fs::create_dir_all(path).map_err(|error| cannot_open(flag, path, &error))
 }
 
@@ -180,14 +180,14 @@ fn place(flag: &str, path: &Path, words: &str) -> String {
     format!("{flag} {}: {words}", path.display())
 }
 
-fn cannot_open(flag: &str, path: &Path, error: &io::Error) -> Fault {
+fn cannot_open(flag: &str, path: &Path, error: &io::Error) -> CommandError {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-    let fault = Fault::new(exit::CANNOT_CREATE, "cannot write the results");
+    let cannot_write = CommandError::new(exit::CANNOT_CREATE, "cannot write the results");
     let effect = "none: checked before the run";
     match folder {
-        Some(folder) if error.kind() == io::ErrorKind::NotFound => fault
+        Some(folder) if error.kind() == io::ErrorKind::NotFound => cannot_write
             .at(place(
                 flag,
                 path,
@@ -195,7 +195,7 @@ fn cannot_open(flag: &str, path: &Path, error: &io::Error) -> Fault {
             ))
             .effect(effect)
             .try_this(format_args!("mkdir -p {}", folder.display())),
-        _ => fault
+        _ => cannot_write
             .at(place(flag, path, &system_words(error)))
             .effect(effect),
     }

@@ -11,13 +11,13 @@ use fencepost_trial::protocol::{Pauses, Promise};
 use fencepost_trial::report::html;
 use fencepost_trial::report::json::retry as json;
 use fencepost_trial::report::terminal::{grounds, retry as terminal};
-use fencepost_trial::retry::{self, Comparison, Judged, Watch};
+use fencepost_trial::retry::{self, Comparison, Judged, RetryWatch};
 use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy::Strategy;
 
+use crate::command_error::CommandError;
 use crate::contender::{Contender, ExternalLock, Lock, fits, strategies};
 use crate::exit;
-use crate::fault::Fault;
 use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
 use crate::stopped::explain;
@@ -52,7 +52,7 @@ pub(crate) struct Retry {
 }
 
 /// Runs `fencepost retry`.
-pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
     let strategy = match &arguments.lock {
         Lock::Help => return Ok(arguments.trial.screen().finish(&strategies())),
         Lock::External(external) => return Err(not_for_external_locks(external)),
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     let files = Files::open(&arguments.files)?;
     let file = files.history()?;
     let mut screen = arguments.trial.screen();
-    if !arguments.trial.look.json {
+    if !arguments.trial.output_flags.json {
         screen.print(&format!("{}\n", terminal::title(&comparison)));
     }
     let mut counter = Counter {
@@ -90,9 +90,12 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         })
         .map_err(|stopped| explain(&stopped, files.history_path()))?;
     let Some(judged) = retry::judge(&recorded) else {
-        return Err(Fault::new(exit::INTERNAL, "the lab lost its own history"));
+        return Err(CommandError::new(
+            exit::INTERNAL,
+            "the lab lost its own history",
+        ));
     };
-    if arguments.trial.look.json {
+    if arguments.trial.output_flags.json {
         screen.print_json(&json::report(&judged));
     } else {
         show(&arguments, &judged, &mut screen);
@@ -119,7 +122,7 @@ pub(crate) fn quietly(
 }
 
 fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {
-    let (ink, quiet) = (screen.ink, arguments.trial.look.quiet);
+    let (ink, quiet) = (screen.ink, arguments.trial.output_flags.quiet);
     let mut blocks = Vec::new();
     if arguments.verbose {
         blocks.push(terminal::attempts(judged, ink));
@@ -133,16 +136,16 @@ fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {
 }
 
 /// The error for an external lock: `retry` does not accept them, because the lab's own client makes the pauses.
-fn not_for_external_locks(external: &ExternalLock) -> Fault {
+fn not_for_external_locks(external: &ExternalLock) -> CommandError {
     let flag = external.flag();
-    Fault::new(exit::USAGE, "retry compares the lab's own ways of waiting")
+    CommandError::new(exit::USAGE, "retry compares the lab's own ways of waiting")
         .at(&flag)
         .try_this(format_args!("fencepost oversell --wait 20000 {flag}"))
 }
 
-fn nothing_to_wait_for(strategy: &Strategy) -> Fault {
+fn nothing_to_wait_for(strategy: &Strategy) -> CommandError {
     let what = format!("{} has no lock to wait for", strategy.name);
-    Fault::new(exit::USAGE, what)
+    CommandError::new(exit::USAGE, what)
         .at(format_args!("--lock={}", strategy.name))
         .try_this("--lock=safe      or --lock help to list all")
 }
@@ -153,7 +156,7 @@ struct Counter<'a> {
     pauses: Option<Pauses>,
 }
 
-impl Watch for Counter<'_> {
+impl RetryWatch for Counter<'_> {
     fn round(&mut self, pauses: Pauses) {
         self.pauses = Some(pauses);
     }

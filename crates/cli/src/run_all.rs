@@ -17,8 +17,8 @@ use fencepost_trial::store::TrialStore;
 use fencepost_trial::store::reach::HAS_POSTGRES;
 use fencepost_trial::text::numbers::plural;
 
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 use crate::results::{Results, open_folder};
 use crate::screen::Screen;
 use crate::stopped::explain;
@@ -37,7 +37,7 @@ use one::{Trouble, one};
 const SIDE_BY_SIDE: usize = 6;
 /// How often the live area is redrawn.
 const REDRAW: Duration = Duration::from_millis(100);
-/// How often a trial is run again that was INCONCLUSIVE against the expectation.
+/// How often a trial is repeated if it was INCONCLUSIVE and the table expects another verdict.
 const REPETITIONS: usize = 2;
 
 #[derive(Debug, Args)]
@@ -52,10 +52,13 @@ pub(crate) struct RunAll {
 }
 
 /// Runs `fencepost run-all`.
-pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
     let site = arguments.trial.open_store(None)?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
-    let (as_json, quiet) = (arguments.trial.look.json, arguments.trial.look.quiet);
+    let (as_json, quiet) = (
+        arguments.trial.output_flags.json,
+        arguments.trial.output_flags.quiet,
+    );
     let folder = arguments.output.as_deref();
     let page = folder.map(open_page).transpose()?;
     let mut screen = arguments.trial.screen();
@@ -63,14 +66,14 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
         screen.print(&format!("{}\n", title(&site.store, seed)));
     }
     let cells = cells(&site.store, seed);
-    let lab = Lab {
+    let matrix_run = MatrixRun {
         cells: &cells,
         folder,
         logs: !quiet && !as_json && !screen.is_live(),
         interrupt,
     };
     let started = Instant::now();
-    let Finished { runs, repeated } = lab.everything(&mut screen, started)?;
+    let Finished { runs, repeated } = matrix_run.run(&mut screen, started)?;
     let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
     let page_bytes = page.map(|page| fill(page, &runs, seed)).transpose()?;
@@ -100,12 +103,12 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
     Ok(screen.end(u8::from(!runs.iter().all(Run::as_expected))))
 }
 
-fn open_page(folder: &Path) -> Result<Results, Fault> {
+fn open_page(folder: &Path) -> Result<Results, CommandError> {
     open_folder("--output", folder)?;
     Results::open("--output", &folder.join("report.html"))
 }
 
-fn fill(page: Results, runs: &[Run], seed: u64) -> Result<usize, Fault> {
+fn fill(page: Results, runs: &[Run], seed: u64) -> Result<usize, CommandError> {
     let text = html::render(&html::page_of_everything(runs, seed));
     page.fill_with(&text)?;
     Ok(text.len())
@@ -149,7 +152,7 @@ fn elsewhere(store: &TrialStore) -> Vec<(&'static str, String)> {
 }
 
 /// Runs all trials of the matrix.
-struct Lab<'a> {
+struct MatrixRun<'a> {
     cells: &'a [Cell],
     folder: Option<&'a Path>,
     /// Whether to print a line for each finished trial.
@@ -157,32 +160,32 @@ struct Lab<'a> {
     interrupt: Interrupt,
 }
 
-impl Lab<'_> {
-    /// Runs the races one by one, because they use all cores, and then the other trials in parallel. A trial that was INCONCLUSIVE, as
+impl MatrixRun<'_> {
+    /// Runs the sales one by one, because they use all cores, and then the other trials in parallel. A trial that was INCONCLUSIVE, as
     /// happens on a busy machine, is run again by itself.
-    fn everything(&self, screen: &mut Screen, started: Instant) -> Result<Finished, Fault> {
-        let of_kind = |races: bool| {
+    fn run(&self, screen: &mut Screen, started: Instant) -> Result<Finished, CommandError> {
+        let of_kind = |sales: bool| {
             let all = 0..self.cells.len();
-            all.filter(move |at| matches!(self.cells[*at], Cell::Race(_)) == races)
+            all.filter(move |at| matches!(self.cells[*at], Cell::Sale(_)) == sales)
         };
-        let races: Vec<usize> = of_kind(true).collect();
+        let sales: Vec<usize> = of_kind(true).collect();
         let mut rest: Vec<usize> = of_kind(false).collect();
         rest.sort_by_key(|at| std::cmp::Reverse(self.cells[*at].likely_ms()));
-        let mut desk = Desk {
-            lab: self,
+        let mut collector = Collector {
+            matrix_run: self,
             progress: Progress::new(self.cells, SIDE_BY_SIDE, started),
             runs: self.cells.iter().map(|_| None).collect(),
             troubles: Vec::new(),
             repeated: BTreeSet::new(),
         };
-        desk.carry_out(&races, 1, screen);
-        desk.carry_out(&rest, SIDE_BY_SIDE, screen);
+        collector.run_cells(&sales, 1, screen);
+        collector.run_cells(&rest, SIDE_BY_SIDE, screen);
         for _ in 0..REPETITIONS {
-            let showed_nothing = desk.showed_nothing();
-            desk.repeated.extend(&showed_nothing);
-            desk.carry_out(&showed_nothing, 1, screen);
+            let showed_nothing = collector.showed_nothing();
+            collector.repeated.extend(&showed_nothing);
+            collector.run_cells(&showed_nothing, 1, screen);
         }
-        desk.finish()
+        collector.finish()
     }
 }
 
@@ -195,8 +198,8 @@ struct Finished {
 }
 
 /// Collects what the lanes report.
-struct Desk<'a> {
-    lab: &'a Lab<'a>,
+struct Collector<'a> {
+    matrix_run: &'a MatrixRun<'a>,
     progress: Progress<'a>,
     runs: Vec<Option<Run>>,
     troubles: Vec<(usize, Trouble)>,
@@ -204,18 +207,24 @@ struct Desk<'a> {
     repeated: BTreeSet<usize>,
 }
 
-impl Desk<'_> {
+impl Collector<'_> {
     /// Runs these cells, unless an earlier one could not be finished.
-    fn carry_out(&mut self, cells: &[usize], lanes: usize, screen: &mut Screen) {
+    fn run_cells(&mut self, cells: &[usize], lanes: usize, screen: &mut Screen) {
         if self.troubles.is_empty() {
-            let lab = self.lab;
+            let matrix_run = self.matrix_run;
             let order = Order { cells, lanes };
-            let run = |at: usize| one(&lab.cells[at], lab.folder, lab.interrupt);
+            let run = |at: usize| {
+                one(
+                    &matrix_run.cells[at],
+                    matrix_run.folder,
+                    matrix_run.interrupt,
+                )
+            };
             order.carry_out(&run, REDRAW, &mut |news| self.hear(news, screen));
         }
     }
 
-    /// The cells that were INCONCLUSIVE against the expectation. Their verdicts do not count any more.
+    /// Removes and returns the cells that were INCONCLUSIVE although the table expects another verdict.
     fn showed_nothing(&mut self) -> Vec<usize> {
         let mut cells = Vec::new();
         for (at, run) in self.runs.iter_mut().enumerate() {
@@ -237,7 +246,7 @@ impl Desk<'_> {
             Some(News::Done(at, Ok(run), took)) => {
                 for line in run.summaries() {
                     self.progress.verdict(line.as_expected());
-                    if self.lab.logs {
+                    if self.matrix_run.logs {
                         let (done, total) = (self.progress.done(), self.progress.total());
                         log(&progress(done, total, &line, nanoseconds(took)));
                     }
@@ -253,18 +262,19 @@ impl Desk<'_> {
         screen.live(&self.progress.text());
     }
 
-    fn finish(self) -> Result<Finished, Fault> {
+    fn finish(self) -> Result<Finished, CommandError> {
         let (done, total) = (self.progress.done(), self.progress.total());
-        if let Some(fault) = explained(self.troubles, done, total, self.lab) {
-            return Err(fault);
+        if let Some(error) = explained(self.troubles, done, total, self.matrix_run) {
+            return Err(error);
         }
         let runs: Option<Vec<Run>> = self.runs.into_iter().collect();
         let name = |at: &usize| {
-            let cell = &self.lab.cells[*at];
+            let cell = &self.matrix_run.cells[*at];
             format!("{} {}", cell.scenario(), cell.strategy().name)
         };
         let repeated = self.repeated.iter().map(name).collect();
-        let no_thread = || Fault::new(exit::INTERNAL, "no thread could be started for the trials");
+        let no_thread =
+            || CommandError::new(exit::INTERNAL, "no thread could be started for the trials");
         Ok(Finished {
             runs: runs.ok_or_else(no_thread)?,
             repeated,
@@ -277,13 +287,13 @@ fn explained(
     troubles: Vec<(usize, Trouble)>,
     done: usize,
     total: usize,
-    lab: &Lab<'_>,
-) -> Option<Fault> {
+    matrix_run: &MatrixRun<'_>,
+) -> Option<CommandError> {
     let mut interrupted = None;
     let mut processes = 0;
     for (at, trouble) in troubles {
         match trouble {
-            Trouble::Files(fault) => return Some(fault),
+            Trouble::Files(error) => return Some(error),
             Trouble::Run(Stopped::Interrupted {
                 signal, stopped, ..
             }) => {
@@ -291,26 +301,28 @@ fn explained(
                 processes += stopped;
             }
             Trouble::Run(stopped) => {
-                let stem = lab.cells[at].file_stem();
-                let history = lab.folder.map(|f| f.join(stem).with_extension("jsonl"));
+                let stem = matrix_run.cells[at].file_stem();
+                let history = matrix_run
+                    .folder
+                    .map(|f| f.join(stem).with_extension("jsonl"));
                 return Some(explain(&stopped, history.as_deref()));
             }
         }
     }
     let what = format!("{done} of {total} trials were finished.");
-    let fault = Fault::interrupted(exit::interrupted(interrupted?), what).with(
+    let error = CommandError::interrupted(exit::interrupted(interrupted?), what).with(
         "stopped",
         format_args!(
             "{}; nothing is left running, no temporary file stays",
             plural(processes, "process", "processes")
         ),
     );
-    Some(match lab.folder {
-        Some(folder) => fault.with(
+    Some(match matrix_run.folder {
+        Some(folder) => error.with(
             "kept",
             format_args!("{}: what was finished", folder.display()),
         ),
-        None => fault,
+        None => error,
     })
 }
 
@@ -331,39 +343,39 @@ mod tests {
 
     /// A run of this cell in which nothing happened.
     fn nothing(cell: &Cell) -> Run {
-        let Cell::Race(sale) = cell else {
+        let Cell::Sale(sale) = cell else {
             panic!("not a race: {cell:?}");
         };
         let history = History {
             header: sale.header(),
             events: Vec::new(),
         };
-        Run::Race(Judged::of(sale, history))
+        Run::Sale(Judged::of(sale, history))
     }
 
     #[test]
     fn a_run_that_showed_nothing_counts_no_longer_and_is_to_be_repeated() {
         let cells = cells(&TrialStore::sqlite(), 1);
-        let lab = Lab {
+        let matrix_run = MatrixRun {
             cells: &cells,
             folder: None,
             logs: false,
             interrupt: Interrupt::never(),
         };
-        let mut desk = Desk {
-            lab: &lab,
+        let mut collector = Collector {
+            matrix_run: &matrix_run,
             progress: Progress::new(&cells, 1, Instant::now()),
             runs: cells.iter().map(|_| None).collect(),
             troubles: Vec::new(),
             repeated: BTreeSet::new(),
         };
-        assert_eq!(desk.showed_nothing(), Vec::<usize>::new());
+        assert_eq!(collector.showed_nothing(), Vec::<usize>::new());
         let run = nothing(&cells[1]);
         assert!(run.showed_nothing());
-        desk.progress.verdict(run.as_expected());
-        desk.runs[1] = Some(run);
-        assert_eq!(desk.showed_nothing(), [1]);
-        assert!(desk.runs[1].is_none());
-        assert_eq!(desk.progress.done(), 0);
+        collector.progress.verdict(run.as_expected());
+        collector.runs[1] = Some(run);
+        assert_eq!(collector.showed_nothing(), [1]);
+        assert!(collector.runs[1].is_none());
+        assert_eq!(collector.progress.done(), 0);
     }
 }

@@ -8,8 +8,8 @@ use clap::Args;
 use fencepost_trial::text::ink::Ink;
 use fencepost_trial::text::wrap::wrapped;
 
+use crate::command_error::{self, CommandError, system_words};
 use crate::exit;
-use crate::fault::{self, Fault, system_words};
 use crate::terminal::{Colour, Wishes, columns, ink};
 
 /// Live progress appears only for work that takes longer than this.
@@ -17,7 +17,7 @@ const SUSPENSE: Duration = Duration::from_secs(1);
 
 /// The flags for the form of the output, shared by most commands.
 #[derive(Debug, Args)]
-pub(crate) struct Look {
+pub(crate) struct OutputFlags {
     #[arg(long)]
     pub(crate) json: bool,
     #[arg(long, short)]
@@ -28,7 +28,7 @@ pub(crate) struct Look {
     pub(crate) ascii: bool,
 }
 
-impl Look {
+impl OutputFlags {
     pub(crate) fn screen(&self) -> Screen {
         Screen::new(self.color, self.ascii, self.quiet || self.json)
     }
@@ -148,9 +148,9 @@ impl Screen {
         self.clear_live();
         match self.failure.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                let fault = Fault::new(exit::WRITE_FAILED, "cannot write the report");
-                let fault = fault.at(format_args!("standard output: {}", system_words(&error)));
-                fault::report(&fault, self.wishes)
+                let failure = CommandError::new(exit::WRITE_FAILED, "cannot write the report");
+                let failure = failure.at(format_args!("standard output: {}", system_words(&error)));
+                command_error::report(&failure, self.wishes)
             }
             _ => ExitCode::from(code),
         }

@@ -22,8 +22,8 @@ use fencepost_checkout::telemetry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::fault::{Fault, system_words};
 use crate::store::{LockStore, NotOpened};
 use crate::terminal::Colour;
 use crate::values::duration;
@@ -87,14 +87,16 @@ pub(crate) struct Serve {
     ascii: bool,
 }
 
-pub(crate) fn run(arguments: Serve) -> Result<ExitCode, Fault> {
+pub(crate) fn run(arguments: Serve) -> Result<ExitCode, CommandError> {
     // These flags were evaluated before the command line was parsed.
     let _ = (arguments.color, arguments.ascii);
     arguments.check()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Fault::new(exit::SYSTEM, "cannot start").at(system_words(&error)))?;
+        .map_err(|error| {
+            CommandError::new(exit::SYSTEM, "cannot start").at(system_words(&error))
+        })?;
     logging::install(arguments.log);
     let report = runtime.block_on(arguments.serve())?;
     if !arguments.quiet {
@@ -111,8 +113,8 @@ impl Serve {
         Self { lab: true, ..self }
     }
 
-    fn check(&self) -> Result<(), Fault> {
-        let usage = |what: &str| Fault::new(exit::USAGE, what);
+    fn check(&self) -> Result<(), CommandError> {
+        let usage = |what: &str| CommandError::new(exit::USAGE, what);
         if !self.host.is_loopback() && self.admin_token.is_none() {
             return Err(usage(
                 "without a token, anybody who reaches this address could change things",
@@ -163,21 +165,24 @@ impl Serve {
         }
     }
 
-    async fn serve(&self) -> Result<Report, Fault> {
+    async fn serve(&self) -> Result<Report, CommandError> {
         // Bind the port first: if it is taken, no file is opened or created.
         let (listener, address) = self.listen().await?;
         // Must come before the locker is built, which looks up the metrics recorder once.
         let metrics = telemetry::install().map_err(|error| {
-            Fault::new(exit::INTERNAL, "cannot record metrics").at(error.to_string())
+            CommandError::new(exit::INTERNAL, "cannot record metrics").at(error.to_string())
         })?;
         let storage = self.db.open().await?;
-        let (backend, locks) = self.locks().await.map_err(|reason| reason.fault())?;
+        let (backend, locks) = self
+            .locks()
+            .await
+            .map_err(|reason| reason.command_error())?;
         let files = ending::Files {
             storage: Arc::clone(&storage),
             locks,
         };
         let counts = storage.counts().await;
-        let counts = counts.map_err(|error| self.db.fault(&error))?;
+        let counts = counts.map_err(|error| self.db.command_error(&error))?;
         let routes = if self.lab {
             lab::open(&self.store).await?
         } else {
@@ -189,7 +194,7 @@ impl Serve {
         }
         let stop = CancellationToken::new();
         ending::signals(&stop).map_err(|error| {
-            Fault::new(exit::SYSTEM, "cannot listen for signals").at(system_words(&error))
+            CommandError::new(exit::SYSTEM, "cannot listen for signals").at(system_words(&error))
         })?;
         // Printed only now, when requests are answered and nothing can fail any more.
         let mut stdout = io::stdout().lock();
@@ -215,7 +220,7 @@ impl Serve {
         Ok((backend, file))
     }
 
-    async fn listen(&self) -> Result<(TcpListener, SocketAddr), Fault> {
+    async fn listen(&self) -> Result<(TcpListener, SocketAddr), CommandError> {
         let wanted = SocketAddr::new(self.host, self.port);
         let refused = |error: io::Error| {
             let (words, advice) = match error.kind() {
@@ -232,7 +237,7 @@ impl Serve {
                     "--host 127.0.0.1, or another address of this machine".into(),
                 ),
             };
-            Fault::new(exit::SYSTEM, "cannot listen")
+            CommandError::new(exit::SYSTEM, "cannot listen")
                 .at(format_args!("{wanted}: {words}"))
                 .effect("none: nothing was opened")
                 .try_this(advice)
@@ -248,7 +253,7 @@ impl Serve {
         backend: Arc<dyn Backend>,
         routes: ExtraRoutes,
         metrics: telemetry::Handle,
-    ) -> Result<Service, Fault> {
+    ) -> Result<Service, CommandError> {
         let service = Service::new(
             storage,
             backend,
@@ -257,7 +262,7 @@ impl Serve {
             Some(metrics),
         );
         service.map_err(|error| {
-            Fault::new(exit::USAGE, error.message())
+            CommandError::new(exit::USAGE, error.message())
                 .at(format_args!(
                     "--ttl {}",
                     humantime::format_duration(self.ttl)

@@ -5,11 +5,11 @@ use std::path::Path;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::text::numbers::plural;
 
+use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::fault::{Fault, system_words};
 
 /// The error message for a trial without a verdict.
-pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
+pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> CommandError {
     match stopped {
         Stopped::Interrupted {
             signal,
@@ -18,7 +18,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             events,
         } => {
             let what = format!("{progress}. No verdict.");
-            let fault = Fault::interrupted(exit::interrupted(*signal), what).with(
+            let error = CommandError::interrupted(exit::interrupted(*signal), what).with(
                 "stopped",
                 format_args!(
                     "{}; nothing is left running, no temporary file stays",
@@ -30,20 +30,21 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
                     let path = path.display();
                     let events = plural(*events, "event", "events");
                     let check = format!("{path}, {events}: fencepost check {path}");
-                    fault.with("kept", check)
+                    error.with("kept", check)
                 }
-                None => fault,
+                None => error,
             }
         }
-        Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
+        Stopped::Store(message) => CommandError::new(exit::STORE, "cannot use the store")
             .at(message)
             .effect("none: the trial did not take place"),
         Stopped::StoreLost { message, events } => {
-            let fault = Fault::new(exit::STORE, "the store was lost during the trial").at(message);
+            let error =
+                CommandError::new(exit::STORE, "the store was lost during the trial").at(message);
             let events = plural(*events, "event", "events");
             match history {
-                None => fault.effect(format_args!("a part: {events}. No verdict.")),
-                Some(path) => fault.effect(format_args!(
+                None => error.effect(format_args!("a part: {events}. No verdict.")),
+                Some(path) => error.effect(format_args!(
                     "a part: {events}, in {}. No verdict.",
                     path.display()
                 )),
@@ -54,7 +55,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             wanted,
             allowed,
             processes,
-        } => Fault::new(
+        } => CommandError::new(
             exit::INTERNAL,
             format!("{asked} processes are too many here"),
         )
@@ -70,12 +71,12 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             what,
             last_words,
         } => {
-            let fault = Fault::new(exit::INTERNAL, format!("{who} did not get ready"))
+            let error = CommandError::new(exit::INTERNAL, format!("{who} did not get ready"))
                 .at(format_args!("{who} {what}"));
-            let fault = last_words
+            let error = last_words
                 .iter()
-                .fold(fault, |fault, words| fault.with("said", words));
-            fault.effect("none: the trial had not begun")
+                .fold(error, |error, words| error.with("said", words));
+            error.effect("none: the trial had not begun")
         }
         Stopped::History {
             error,
@@ -85,12 +86,12 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let path = history
                 .map(|path| path.display().to_string())
                 .unwrap_or_default();
-            let fault = Fault::new(exit::WRITE_FAILED, "cannot write the history")
+            let error = CommandError::new(exit::WRITE_FAILED, "cannot write the history")
                 .at(format_args!("--history {path}: {}", system_words(error)));
             if *events == 0 {
-                return fault.effect("none: the trial had not begun");
+                return error.effect("none: the trial had not begun");
             }
-            fault.effect(format_args!(
+            error.effect(format_args!(
                 "maybe: {progress}; {path} ends at #{events} and is readable"
             ))
         }
@@ -109,8 +110,8 @@ mod tests {
             stopped: 1,
             events: 1,
         };
-        let fault = format!("{:?}", explain(&stopped, Some(Path::new("run.jsonl"))));
-        assert!(fault.contains("\"1 process; nothing is left"), "{fault}");
-        assert!(fault.contains("\"run.jsonl, 1 event: "), "{fault}");
+        let error = format!("{:?}", explain(&stopped, Some(Path::new("run.jsonl"))));
+        assert!(error.contains("\"1 process; nothing is left"), "{error}");
+        assert!(error.contains("\"run.jsonl, 1 event: "), "{error}");
     }
 }

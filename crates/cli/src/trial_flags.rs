@@ -3,10 +3,10 @@
 use clap::Args;
 use fencepost_trial::store::TrialStore;
 
+use crate::command_error::CommandError;
 use crate::contender::Lock;
 use crate::exit;
-use crate::fault::Fault;
-use crate::screen::{Look, Screen};
+use crate::screen::{OutputFlags, Screen};
 use crate::store::{self, Site, parse_trial_store};
 
 /// The flags of every command that runs a trial.
@@ -15,18 +15,21 @@ pub(crate) struct TrialFlags {
     #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, value_parser = parse_trial_store)]
     store: Option<TrialStore>,
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) output_flags: OutputFlags,
 }
 
 impl TrialFlags {
     /// Opens the store of a trial that does not kill servers.
-    pub(crate) fn open_store(&self, lock: Option<&Lock>) -> Result<Site, Fault> {
+    pub(crate) fn open_store(&self, lock: Option<&Lock>) -> Result<Site, CommandError> {
         let store = self.store_for(lock)?;
         store::open(&store.unwrap_or_default())
     }
 
     /// The store that `--store` names, or that the name of the lock implies.
-    pub(crate) fn store_for(&self, lock: Option<&Lock>) -> Result<Option<TrialStore>, Fault> {
+    pub(crate) fn store_for(
+        &self,
+        lock: Option<&Lock>,
+    ) -> Result<Option<TrialStore>, CommandError> {
         let Some(Lock::Of(kind, _)) = lock else {
             return Ok(self.store.clone());
         };
@@ -36,7 +39,7 @@ impl TrialFlags {
             Some(other) => {
                 let (lock, store) = (kind.name, other.name());
                 let what = format!("{lock} is a lock of {}", kind.title);
-                Err(Fault::new(exit::USAGE, what)
+                Err(CommandError::new(exit::USAGE, what)
                     .at(format_args!("--lock={lock} --store {store}"))
                     .effect("none: no process was started")
                     .try_this(format_args!(
@@ -48,6 +51,6 @@ impl TrialFlags {
     }
 
     pub(crate) fn screen(&self) -> Screen {
-        self.look.screen()
+        self.output_flags.screen()
     }
 }

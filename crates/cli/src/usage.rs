@@ -6,14 +6,14 @@ use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use fencepost::stores::without_password;
 
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 use crate::help::{COMMANDS, USE};
 use crate::values::{BadValue, OutOfRange, nearest};
 
 /// Explains what is wrong with the command line `words`.
-pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
-    let fault = |what: String| Fault::new(exit::USAGE, what);
+pub(crate) fn explain(error: &Error, words: &[String]) -> CommandError {
+    let misuse = |what: String| CommandError::new(exit::USAGE, what);
     let argument = without_password(&text(error, ContextKind::InvalidArg));
     let flag = argument.split([' ', '=']).next().unwrap_or_default();
     let help = help(words);
@@ -31,7 +31,7 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
             } else {
                 typed(flag, words)
             };
-            fault(what).at(place).try_this(advice)
+            misuse(what).at(place).try_this(advice)
         }
         ErrorKind::UnknownArgument if flag.starts_with('-') => {
             let typed = typed(flag, words);
@@ -43,11 +43,11 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
                 suggestion if suggestion.is_empty() => help,
                 suggestion => format!("{suggestion}{value}"),
             };
-            fault(format!("there is no flag '{flag}'"))
+            misuse(format!("there is no flag '{flag}'"))
                 .at(&typed)
                 .try_this(advice)
         }
-        ErrorKind::UnknownArgument => fault(format!("unexpected argument '{argument}'"))
+        ErrorKind::UnknownArgument => misuse(format!("unexpected argument '{argument}'"))
             .at(&line)
             .try_this(help),
         ErrorKind::InvalidSubcommand => {
@@ -61,14 +61,14 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
             };
             let advice = nearest(&word, &names);
             let advice = advice.map_or(help, |name| format!("fencepost {before}{name}"));
-            fault(format!("there is no command '{word}'"))
+            misuse(format!("there is no command '{word}'"))
                 .at(&line)
                 .try_this(advice)
         }
-        ErrorKind::InvalidValue => fault(format!("{flag} needs a value"))
+        ErrorKind::InvalidValue => misuse(format!("{flag} needs a value"))
             .at(typed(flag, words))
             .try_this(help),
-        ErrorKind::TooManyValues => fault(format!("{flag} takes no value"))
+        ErrorKind::TooManyValues => misuse(format!("{flag} takes no value"))
             .at(typed(flag, words))
             .try_this(flag),
         ErrorKind::ArgumentConflict => {
@@ -79,7 +79,7 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
             } else {
                 format!("{flag} and {other} exclude each other")
             };
-            fault(what).at(&line).try_this(help)
+            misuse(what).at(&line).try_this(help)
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = without_password(&text(error, ContextKind::InvalidArg));
@@ -87,19 +87,19 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
                 Some((flag, _)) => flag.to_owned(),
                 None => format!("a {}", missing.trim_matches(['<', '>']).to_lowercase()),
             };
-            fault(format!("{missing} is missing"))
+            misuse(format!("{missing} is missing"))
                 .at(&line)
                 .try_this(help)
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            fault("a command is missing".into())
+            misuse("a command is missing".into())
                 .at(&line)
                 .try_this(help)
         }
         _ => {
             let message = error.to_string();
             let first = message.lines().next().unwrap_or_default();
-            fault(first.trim_start_matches("error: ").to_owned()).try_this(help)
+            misuse(first.trim_start_matches("error: ").to_owned()).try_this(help)
         }
     }
 }

@@ -24,7 +24,7 @@ pub mod verdict;
 
 pub use crate::store::{FIRST, SECOND};
 pub use judged::{Judged, is_refused_overlap};
-pub use run::{NAMES, Watch, run};
+pub use run::{LockWatch, NAMES, run};
 pub use scenario::Scenario;
 
 /// The settings of a lock trial.

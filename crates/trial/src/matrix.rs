@@ -14,7 +14,7 @@ pub const DEFAULT_TIMES: [&str; 3] = ["none", "naive", "safe"];
 const TTL_MS: u64 = 500;
 /// The work in the other rows, longer than that lease.
 const WORK_MS: u64 = 750;
-/// The work of a race in the other rows: longer than a process waits for its turn on a busy machine.
+/// The work of a sale in the other rows: longer than a process waits for its turn on a busy machine.
 const DELAY_US: u64 = 20_000;
 /// How long a process may wait in the comparison.
 const RETRY_BUDGET_MS: u64 = 8_000;
@@ -26,7 +26,7 @@ const RETRY_LOCK: &str = "safe";
 pub struct Column {
     /// Its heading.
     pub name: &'static str,
-    /// The lock trial; `None` for the race.
+    /// The lock trial; `None` for the sale.
     scenario: Option<Scenario>,
 }
 
@@ -75,8 +75,8 @@ fn times(store: &TrialStore) -> (u64, u64) {
 /// One entry in the list of runs.
 #[derive(Debug, Clone)]
 pub enum Cell {
-    /// A race, which uses all cores for a moment.
-    Race(Sale),
+    /// A sale, which uses all cores for a moment.
+    Sale(Sale),
     /// A lock trial, which sleeps most of the time.
     Hold(Trial),
     /// The comparison, which sleeps most of the time.
@@ -108,12 +108,12 @@ fn cell(
 ) -> Option<Cell> {
     let store = store.clone();
     let Some(scenario) = column.scenario else {
-        let mut race = Sale::new(strategy, seed);
-        race.store = store;
+        let mut sale = Sale::new(strategy, seed);
+        sale.store = store;
         if !DEFAULT_TIMES.contains(&strategy.name) {
-            race.delay_us = DELAY_US;
+            sale.delay_us = DELAY_US;
         }
-        return Some(Cell::Race(race));
+        return Some(Cell::Sale(sale));
     };
     strategy.lock?;
     let mut trial = Trial::new(scenario, strategy, seed);
@@ -130,7 +130,7 @@ impl Cell {
     /// Returns the strategy on trial.
     pub fn strategy(&self) -> &'static Strategy {
         match self {
-            Self::Race(sale) => sale.strategy,
+            Self::Sale(sale) => sale.strategy,
             Self::Hold(trial) => trial.strategy,
             Self::Retry(comparison) => comparison.strategy,
         }
@@ -139,7 +139,7 @@ impl Cell {
     /// Returns the name of its scenario in histories.
     pub fn scenario(&self) -> &'static str {
         match self {
-            Self::Race(_) => sale::SCENARIO,
+            Self::Sale(_) => sale::SCENARIO,
             Self::Hold(trial) => trial.scenario.name(),
             Self::Retry(_) => retry::SCENARIO,
         }
@@ -161,7 +161,7 @@ impl Cell {
     /// Returns roughly how long it takes, as far as that is known in advance. The longest entries start first.
     pub fn likely_ms(&self) -> u64 {
         match self {
-            Self::Race(_) => 400,
+            Self::Sale(_) => 400,
             Self::Retry(_) => 4_000,
             Self::Hold(trial) => match trial.scenario {
                 Scenario::Deadlock | Scenario::Crash => 300 + 3 * trial.ttl_ms,
@@ -177,7 +177,7 @@ impl Cell {
     /// Returns its index in [`COLUMNS`]; `None` for the comparison.
     fn column(&self) -> Option<usize> {
         let scenario = match self {
-            Self::Race(_) => None,
+            Self::Sale(_) => None,
             Self::Hold(trial) => Some(trial.scenario),
             Self::Retry(_) => return None,
         };
@@ -193,8 +193,8 @@ impl Cell {
 /// The result of a cell.
 #[derive(Debug)]
 pub enum Run {
-    /// A race.
-    Race(sale::Judged),
+    /// A sale.
+    Sale(sale::Judged),
     /// A lock trial.
     Hold(holds::Judged),
     /// The comparison, and its history.
@@ -229,7 +229,7 @@ impl Run {
     /// Returns the verdict on the whole run.
     pub fn verdict(&self) -> &Verdict {
         match self {
-            Self::Race(judged) => &judged.verdict,
+            Self::Sale(judged) => &judged.verdict,
             Self::Hold(tried) => &tried.verdict,
             Self::Retry(judged, _) => &judged.verdict,
         }
@@ -238,7 +238,7 @@ impl Run {
     /// Returns the events of the run.
     pub fn events(&self) -> &[Event] {
         match self {
-            Self::Race(judged) => &judged.events,
+            Self::Sale(judged) => &judged.events,
             Self::Hold(tried) => &tried.events,
             Self::Retry(_, history) => &history.events,
         }
@@ -247,7 +247,7 @@ impl Run {
     /// Returns each verdict of the run.
     pub fn summaries(&self) -> Vec<Summary> {
         match self {
-            Self::Race(judged) => vec![Summary {
+            Self::Sale(judged) => vec![Summary {
                 scenario: judged.header.scenario.clone(),
                 strategy: judged.sale.strategy.name,
                 outcome: judged.verdict.outcome,

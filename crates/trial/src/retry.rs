@@ -18,7 +18,7 @@ mod run;
 mod verdict;
 
 pub use judged::{Judged, Round, judge, verdict};
-pub use run::{Watch, run};
+pub use run::{RetryWatch, run};
 
 /// The name of the scenario in histories.
 pub const SCENARIO: &str = "retry";

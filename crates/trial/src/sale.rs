@@ -24,7 +24,7 @@ pub mod verdict;
 pub use crate::processes::Stopped;
 pub use judged::Judged;
 pub(crate) use run::record;
-pub use run::{Watch, run};
+pub use run::{SaleWatch, run};
 
 /// The name of the scenario in histories.
 pub const SCENARIO: &str = "oversell";
@@ -62,7 +62,7 @@ impl Sale {
     /// The default duration of the work between reading and writing the stock.
     pub const DELAY_US: u64 = 5_000;
 
-    /// Creates a race with the default settings.
+    /// Creates a sale with the default settings.
     pub fn new(strategy: &'static Strategy, seed: u64) -> Self {
         let (stock, concurrency, delay_us) = (Self::STOCK, Self::CONCURRENCY, Self::DELAY_US);
         Self {
@@ -101,7 +101,7 @@ impl Sale {
     }
 
     /// Returns how long an attempt takes at most, according to the settings.
-    fn told(&self) -> Duration {
+    fn longest_attempt(&self) -> Duration {
         let patience_ms = self.retry.map_or(self.wait_ms, |retry| retry.budget_ms);
         Duration::from_millis(patience_ms) + Duration::from_micros(self.delay_us)
     }
@@ -137,12 +137,12 @@ impl Sale {
         order
     }
 
-    /// Returns the command that repeats this race.
+    /// Returns the command that repeats this sale.
     pub fn reproduce(&self) -> String {
         format!("{} --seed {}", self.command(self.strategy.name), self.seed)
     }
 
-    /// Returns the command that runs this race with another strategy. Flags appear only where they differ from the default.
+    /// Returns the command that runs this sale with another strategy. Flags appear only where they differ from the default.
     pub fn command(&self, strategy: &str) -> String {
         let mut text = format!("fencepost oversell --lock={strategy}{}", self.settings());
         if self.wait_ms > 0 {
@@ -151,7 +151,7 @@ impl Sale {
         text
     }
 
-    /// Returns the flags that both a single race and `--all` accept.
+    /// Returns the flags that both a single sale and `--all` accept.
     pub(crate) fn settings(&self) -> String {
         let mut text = format!(" --stock={} --concurrency={}", self.stock, self.concurrency);
         if self.store != TrialStore::sqlite() {

@@ -1,10 +1,10 @@
-//! The ground of a trial: the store that keeps the stock and the records of handmade locks.
+//! Where a trial keeps its data: the store that keeps the stock and the records of handmade locks.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use swept::Swept;
+pub(crate) use temporary_ground::TemporaryGround;
 pub use trial_store::{TrialStore, lock_only_kinds, private_name};
 
 use fencepost::stores::StoreAddress;
@@ -26,7 +26,7 @@ pub(crate) mod postgres;
 pub mod reach;
 pub(crate) mod redis;
 pub mod stock;
-mod swept;
+mod temporary_ground;
 mod trial_store;
 
 /// The lock of a trial with one lock, and the first lock of a trial with two.
@@ -34,7 +34,7 @@ pub const FIRST: &str = "product_A";
 /// The second of two locks.
 pub const SECOND: &str = "product_B";
 
-/// The place of a trial's data.
+/// Where a trial keeps its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ground {
     /// A SQLite file, shared by the processes of this machine.
@@ -168,16 +168,16 @@ impl Ground {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub fn look(&self, key: &str) -> Result<Look, Failure> {
+    pub fn inspect(&self, key: &str) -> Result<LockState, Failure> {
         match self {
-            Self::Locks(apart) => apart.look(key),
-            ground => ground.latches()?.look(key),
+            Self::Locks(apart) => apart.inspect(key),
+            ground => ground.latches()?.inspect(key),
         }
     }
 }
 
 fn only_locks() -> Failure {
-    Failure::definite("there are no locks made by hand on these servers")
+    Failure::definite("handmade locks do not run on these servers")
 }
 
 /// Formats the ground as an endpoint; of several endpoints, the one with the locks.
@@ -193,14 +193,14 @@ impl fmt::Display for Ground {
 
 /// The state of a lock in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct LockState {
     /// Whether the store has a record of the lock that has not expired.
     pub taken: bool,
     /// How long until the record expires; `None` if the lock is free, or if the record never expires.
     pub ttl_left: Option<Duration>,
 }
 
-impl Look {
+impl LockState {
     /// The state of a free lock.
     pub const FREE: Self = Self {
         taken: false,
@@ -239,7 +239,7 @@ pub(crate) mod tests {
     }
 
     impl SomePostgres {
-        pub(crate) fn place(&self) -> TrialStore {
+        pub(crate) fn store(&self) -> TrialStore {
             TrialStore::private(&POSTGRES).at(self.url.clone())
         }
     }
@@ -292,18 +292,18 @@ pub(crate) mod tests {
 
     impl Servers {
         /// Returns every store that is available on this machine.
-        pub(crate) fn places(&self) -> Vec<TrialStore> {
+        pub(crate) fn stores(&self) -> Vec<TrialStore> {
             let redis = self.redis.as_ref();
             let redis = redis.map(|server| TrialStore::private(&REDIS).at(server.url()));
-            let postgres = self.postgres.as_ref().map(SomePostgres::place);
+            let postgres = self.postgres.as_ref().map(SomePostgres::store);
             let all = [Some(TrialStore::sqlite()), redis, postgres];
             all.into_iter().flatten().collect()
         }
 
         /// Returns fresh grounds, which exist as long as their keeper.
-        pub(crate) fn grounds(&self, places: &[TrialStore]) -> (impl Sized + use<>, Vec<Ground>) {
+        pub(crate) fn grounds(&self, stores: &[TrialStore]) -> (impl Sized + use<>, Vec<Ground>) {
             let folder = tempfile::tempdir().unwrap();
-            let grounds = places.iter().map(|place| place.ground(folder.path()));
+            let grounds = stores.iter().map(|store| store.ground(folder.path()));
             let grounds: Vec<Ground> = grounds.collect();
             for ground in &grounds {
                 ground.prepare().unwrap();
@@ -315,7 +315,7 @@ pub(crate) mod tests {
     /// Returns every ground that is available on this machine, each freshly prepared, together with their keeper.
     pub(crate) fn grounds() -> (impl Sized, Vec<Ground>) {
         let servers = servers();
-        let (keeper, grounds) = servers.grounds(&servers.places());
+        let (keeper, grounds) = servers.grounds(&servers.stores());
         ((keeper, servers), grounds)
     }
 
@@ -333,8 +333,8 @@ pub(crate) mod tests {
 
     #[test]
     fn servers_for_locks_come_with_a_file() {
-        let place = TrialStore::named("etcd://127.0.0.1:2379,127.0.0.1:2479").unwrap();
-        let ground = place.ground(Path::new("/tmp"));
+        let store = TrialStore::named("etcd://127.0.0.1:2379,127.0.0.1:2479").unwrap();
+        let ground = store.ground(Path::new("/tmp"));
         let endpoints = ground.endpoints();
         assert_eq!(endpoints[1], "sqlite:/tmp/run.db");
         assert_eq!(Ground::among(&endpoints), Ok(ground));
@@ -347,12 +347,12 @@ pub(crate) mod tests {
             apart_and_nothing_left(&TrialStore::private(&REDIS).at(server.url()));
         }
         if let Some(database) = postgres() {
-            apart_and_nothing_left(&database.place());
+            apart_and_nothing_left(&database.store());
         }
     }
 
-    fn apart_and_nothing_left(place: &TrialStore) {
-        let [one, two] = [(); 2].map(|()| place.ground(Path::new("")));
+    fn apart_and_nothing_left(store: &TrialStore) {
+        let [one, two] = [(); 2].map(|()| store.ground(Path::new("")));
         one.prepare().unwrap();
         two.prepare().unwrap();
         one.stock().unwrap().write("product_A", 1).unwrap();

@@ -98,9 +98,9 @@ impl Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stores {
     /// Every store that keeps locks.
-    Everywhere,
+    All,
     /// Every store that keeps a stock.
-    Any,
+    KeepingStock,
     /// Only Postgres, whose own locks it uses.
     Postgres,
     /// Only ZooKeeper, whose sequential nodes it uses.
@@ -111,8 +111,8 @@ impl Stores {
     /// Returns whether this store is among them.
     pub fn include(self, store: &TrialStore) -> bool {
         match self {
-            Self::Everywhere => true,
-            Self::Any => store.keeps_stock(),
+            Self::All => true,
+            Self::KeepingStock => store.keeps_stock(),
             Self::Postgres => store.is(&POSTGRES),
             Self::Zookeeper => store.is(&ZOOKEEPER),
         }
@@ -194,7 +194,7 @@ pub trait Locking: Send {
         key: &'a str,
         wait: Duration,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<Option<Held>, Failure>>;
+    ) -> BoxFuture<'a, Result<Option<Granted>, Failure>>;
 
     /// Returns the claims of the lock, if they depend on the store. By default `known`, the claims of the strategy.
     fn claims(&self, known: Claims) -> Claims {
@@ -239,7 +239,7 @@ pub trait Locking: Send {
 
 /// A hold that was granted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Held {
+pub struct Granted {
     /// The strategy's identifier of the hold, unique in the process.
     pub hold: u64,
     /// Its fence, if it has one.

@@ -11,7 +11,7 @@ use fencepost_trial::history::{Event, History, What};
 use fencepost_trial::protocol::Outcome as Answered;
 use fencepost_trial::sale::facts::{Answer, Attempt, Facts};
 use fencepost_trial::sale::verdict::judge;
-use fencepost_trial::sale::{Sale, Stopped, Watch, run};
+use fencepost_trial::sale::{Sale, SaleWatch, Stopped, run};
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::Outcome;
 
@@ -163,7 +163,7 @@ fn events_are_in_the_order_of_their_stamps_and_the_seed_repeats_who_is_asked_fir
 #[test]
 fn chatter_does_not_keep_the_lab_waiting_for_somebody_else() {
     struct Impatient;
-    impl Watch for Impatient {
+    impl SaleWatch for Impatient {
         fn patience(&self) -> Duration {
             Duration::from_millis(500)
         }
@@ -188,7 +188,7 @@ fn chatter_does_not_keep_the_lab_waiting_for_somebody_else() {
 #[test]
 fn whoever_takes_its_turn_late_is_waited_for_as_long_as_answers_come() {
     struct Patient;
-    impl Watch for Patient {
+    impl SaleWatch for Patient {
         fn patience(&self) -> Duration {
             Duration::from_millis(2_500)
         }
@@ -209,7 +209,7 @@ fn whoever_takes_its_turn_late_is_waited_for_as_long_as_answers_come() {
 fn the_one_who_looks_on_sees_every_answer_and_the_file_holds_every_event() {
     #[derive(Default)]
     struct Seen(Vec<String>, usize);
-    impl Watch for Seen {
+    impl SaleWatch for Seen {
         fn starting(&mut self, ready: usize, _of: usize) {
             self.1 = ready;
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Fault, What};
 use fencepost_trial::holds::Judged;
-use fencepost_trial::holds::{Scenario, Trial, Watch, run};
+use fencepost_trial::holds::{LockWatch, Scenario, Trial, run};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::Outcome;
@@ -228,7 +228,7 @@ fn vanishing_at(step: &str) -> String {
 #[test]
 fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
     struct Impatient;
-    impl Watch for Impatient {
+    impl LockWatch for Impatient {
         fn patience(&self) -> Duration {
             Duration::from_secs(1)
         }

@@ -2,7 +2,7 @@
 
 export const WORDS = {
   "bought": {
-    "sold": "{who} is told sold",
+    "sold": "{who} buys a unit",
     "no_stock": "{who} gets its turn and finds nothing left",
     "busy": "{who} finds the lock taken",
     "unknown": "{who} cannot tell whether it bought"

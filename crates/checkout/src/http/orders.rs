@@ -10,7 +10,7 @@ use super::layers::RequestPermit;
 use super::problem::Problem;
 use super::{App, Deadline};
 use crate::id::Id;
-use crate::order::{Basket, Checkout, Order, OrderRequest, OrderStatus};
+use crate::order::{Basket, Order, OrderRequest, OrderStatus, PricedBasket};
 use crate::storage::{Ending, Settled};
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -21,13 +21,13 @@ fn basket(request: OrderRequest) -> Result<Basket, Problem> {
 
 /// Prices an order without making it
 #[utoipa::path(post, path = "/v1/checkout/review", tag = "checkout", request_body = OrderRequest,
-    responses((status = 200, description = "What it would cost", body = Checkout),
+    responses((status = 200, description = "What it would cost", body = PricedBasket),
     (status = 404, description = "A product does not exist", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "A product is unavailable or belongs to another shop", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn review(
     State(app): State<App>,
     Body(request): Body<OrderRequest>,
-) -> Result<Json<Checkout>, Problem> {
+) -> Result<Json<PricedBasket>, Problem> {
     Ok(Json(app.0.checkout.review(&basket(request)?).await?))
 }
 

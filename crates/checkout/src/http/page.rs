@@ -33,7 +33,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// The minimum time between two batches of frames.
 const PACE: Duration = Duration::from_millis(200);
 /// How long a page waits before it reconnects.
-const COME_BACK: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A file of the page.
 struct Asset {
@@ -151,7 +151,7 @@ fn hello() -> Message {
     Message::default()
         .event("hello")
         .data(data)
-        .retry(COME_BACK)
+        .retry(RETRY_AFTER)
 }
 
 struct Watcher {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{Topic, Wall};
+use super::{FrameBoard, Topic};
 
 /// How long a trial may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ pub trait Lab: Send + Sync {
         &self,
         lock: &str,
         stop: &'static AtomicBool,
-        tell: &mut dyn FnMut(Told),
+        tell: &mut dyn FnMut(Progress),
     ) -> Result<String, String>;
 }
 
@@ -50,7 +50,7 @@ pub struct Offer {
 
 /// The progress of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum Progress {
     /// How many of the processes are ready.
     Ready(usize, usize),
     /// The page of the events so far, without a verdict.
@@ -74,7 +74,7 @@ pub enum NotStarted {
 
 /// The state of the desk, as the page shows it.
 #[derive(Debug, Default, Serialize)]
-struct Trial {
+struct TrialState {
     /// The number of the trial; 0 before the first.
     id: u64,
     phase: Phase,
@@ -104,8 +104,8 @@ impl Phase {
 }
 
 #[derive(Debug, Default)]
-struct Now {
-    trial: Trial,
+struct State {
+    trial: TrialState,
     page: Option<String>,
     /// Why the trial was told to stop.
     stopped: Option<&'static str>,
@@ -118,8 +118,8 @@ pub struct Desk(Arc<Inner>);
 
 struct Inner {
     lab: OnceLock<Arc<dyn Lab>>,
-    now: Mutex<Now>,
-    wall: Wall,
+    state: Mutex<State>,
+    frame_board: FrameBoard,
     /// The number of the running trial; 0 if none is running.
     under_way: watch::Sender<u64>,
     /// Leaked, because the lab reads it from threads of its processes; there is one for each service.
@@ -127,22 +127,22 @@ struct Inner {
 }
 
 impl Desk {
-    pub(super) fn new(wall: Wall) -> Self {
+    pub(super) fn new(frame_board: FrameBoard) -> Self {
         let desk = Self(Arc::new(Inner {
             lab: OnceLock::new(),
-            now: Mutex::default(),
-            wall,
+            state: Mutex::default(),
+            frame_board,
             under_way: watch::Sender::new(0),
             stop: Box::leak(Box::new(AtomicBool::new(false))),
         }));
-        desk.show(&desk.now());
+        desk.show(&desk.state());
         desk
     }
 
     /// Sets the lab that runs trials. Only the first call has an effect.
-    pub fn hand_to(&self, lab: Arc<dyn Lab>) {
+    pub fn set_lab(&self, lab: Arc<dyn Lab>) {
         let _ = self.0.lab.set(lab);
-        self.show(&self.now());
+        self.show(&self.state());
     }
 
     /// Starts a trial of this lock and returns its number.
@@ -154,14 +154,14 @@ impl Desk {
         if !lab.offers().iter().any(|offer| offer.lock == lock) {
             return Err(NotStarted::Unknown);
         }
-        let mut now = self.now();
-        if now.is_closed {
+        let mut state = self.state();
+        if state.is_closed {
             return Err(NotStarted::Closing);
         }
         if *self.0.under_way.borrow() != 0 {
             return Err(NotStarted::Busy);
         }
-        let id = now.trial.id + 1;
+        let id = state.trial.id + 1;
         // No trial is running, so this does not clear a request to stop another one.
         self.0.stop.store(false, Ordering::Relaxed);
         let (desk, name) = (self.clone(), lock.to_owned());
@@ -170,16 +170,16 @@ impl Desk {
         if spawned.is_err() {
             return Err(NotStarted::System);
         }
-        now.trial = Trial {
+        state.trial = TrialState {
             id,
             phase: Phase::Starting,
             lock: lock.to_owned(),
-            ..Trial::default()
+            ..TrialState::default()
         };
-        (now.page, now.stopped) = (None, None);
+        (state.page, state.stopped) = (None, None);
         self.0.under_way.send_replace(id);
-        self.show(&now);
-        drop(now);
+        self.show(&state);
+        drop(state);
         self.limit(id);
         Ok(id)
     }
@@ -196,7 +196,7 @@ impl Desk {
     /// Waits until this trial has ended. Returns `false` if it did not end in time.
     async fn ended(&self, id: u64, within: Duration) -> bool {
         let mut under_way = self.0.under_way.subscribe();
-        let ended = under_way.wait_for(|now| *now != id);
+        let ended = under_way.wait_for(|running| *running != id);
         tokio::time::timeout(within, ended).await.is_ok()
     }
 
@@ -206,9 +206,9 @@ impl Desk {
     }
 
     fn end(&self, why: &'static str) {
-        let mut now = self.now();
+        let mut state = self.state();
         if *self.0.under_way.borrow() != 0 {
-            now.stopped.get_or_insert(why);
+            state.stopped.get_or_insert(why);
             self.0.stop.store(true, Ordering::Relaxed);
         }
     }
@@ -218,7 +218,7 @@ impl Desk {
     /// # Cancel safety
     /// If the future is dropped, the trial still ends.
     pub async fn close(&self) {
-        self.now().is_closed = true;
+        self.state().is_closed = true;
         self.end("the service was stopped");
         let id = *self.0.under_way.borrow();
         if id != 0 && !self.ended(id, FAREWELL).await {
@@ -228,62 +228,62 @@ impl Desk {
 
     /// Runs a trial on its own thread.
     fn run(&self, lab: &dyn Lab, lock: &str) {
-        let mut tell = |told| self.told(told);
+        let mut tell = |progress| self.update(progress);
         let stop = self.0.stop;
         let run = AssertUnwindSafe(|| lab.run(lock, stop, &mut tell));
         let ended = catch_unwind(run);
         let ended = ended.unwrap_or_else(|_| Err("the lab failed".into()));
-        let mut now = self.now();
-        match (ended, now.stopped) {
+        let mut state = self.state();
+        match (ended, state.stopped) {
             (Ok(page), _) => {
-                now.trial.phase = Phase::Ended;
-                now.page = Some(page);
+                state.trial.phase = Phase::Ended;
+                state.page = Some(page);
             }
             (Err(_), Some(why)) => {
-                now.trial.phase = Phase::Stopped;
-                now.trial.words = Some(format!("No verdict: {why}."));
+                state.trial.phase = Phase::Stopped;
+                state.trial.words = Some(format!("No verdict: {why}."));
             }
             (Err(words), None) => {
                 tracing::warn!(%words, "a trial ended without a verdict");
-                now.trial.phase = Phase::Failed;
-                now.trial.words = Some(words);
+                state.trial.phase = Phase::Failed;
+                state.trial.words = Some(words);
             }
         }
-        self.show(&now);
+        self.show(&state);
         self.0.under_way.send_replace(0);
     }
 
-    fn told(&self, told: Told) {
-        let mut now = self.now();
-        if !now.trial.phase.is_under_way() {
+    fn update(&self, progress: Progress) {
+        let mut state = self.state();
+        if !state.trial.phase.is_under_way() {
             return;
         }
-        match told {
-            Told::Ready(ready, of) => (now.trial.ready, now.trial.of) = (ready, of),
-            Told::Page(page) => {
-                now.trial.phase = Phase::Running;
-                now.page = Some(page);
+        match progress {
+            Progress::Ready(ready, of) => (state.trial.ready, state.trial.of) = (ready, of),
+            Progress::Page(page) => {
+                state.trial.phase = Phase::Running;
+                state.page = Some(page);
             }
         }
-        self.show(&now);
+        self.show(&state);
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.0.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn show(&self, now: &Now) {
+    fn show(&self, state: &State) {
         let lab = self.0.lab.get();
         let (about, offers) = (lab.map(|lab| lab.about()), lab.map(|lab| lab.offers()));
         let json =
             |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
-        let trial = json(serde_json::to_string(&now.trial));
+        let trial = json(serde_json::to_string(&state.trial));
         let offers = json(serde_json::to_string(&offers.unwrap_or_default()));
         let about = json(serde_json::to_string(&about.unwrap_or_default()));
-        let page = now.page.as_deref().unwrap_or("null");
+        let page = state.page.as_deref().unwrap_or("null");
         let frame =
             format!("{{\"trial\":{trial},\"about\":{about},\"offers\":{offers},\"page\":{page}}}");
-        self.0.wall.put(Topic::Trial, frame);
+        self.0.frame_board.put(Topic::Trial, frame);
     }
 }
 
@@ -312,11 +312,11 @@ mod tests {
             &self,
             lock: &str,
             stop: &'static AtomicBool,
-            tell: &mut dyn FnMut(Told),
+            tell: &mut dyn FnMut(Progress),
         ) -> Result<String, String> {
             assert_ne!(lock, "bad");
-            tell(Told::Ready(1, 1));
-            tell(Told::Page("{\"so\":\"far\"}".into()));
+            tell(Progress::Ready(1, 1));
+            tell(Progress::Page("{\"so\":\"far\"}".into()));
             if lock == "quick" {
                 return Ok("{\"all\":1}".into());
             }
@@ -339,7 +339,7 @@ mod tests {
 
     fn desk() -> (Live, Desk) {
         let live = Live::default();
-        live.desk().hand_to(Arc::new(Slow));
+        live.desk().set_lab(Arc::new(Slow));
         let desk = live.desk().clone();
         (live, desk)
     }
@@ -385,7 +385,7 @@ mod tests {
         let (live, desk) = desk();
         desk.start("slow").unwrap();
         let mut under_way = desk.0.under_way.subscribe();
-        under_way.wait_for(|now| *now == 0).await.unwrap();
+        under_way.wait_for(|running| *running == 0).await.unwrap();
         assert_eq!(
             frame(&live)["trial"]["words"],
             "No verdict: its time was over."

@@ -90,8 +90,8 @@ struct Item {
 pub async fn run(checkout: Checkout, live: Live, ttl: Duration, stop: CancellationToken) {
     let work = async {
         loop {
-            while !live.wall.is_watched() {
-                live.came.notified().await;
+            while !live.frame_board.is_watched() {
+                live.watcher_arrived.notified().await;
             }
             let sampler = Sampler {
                 checkout: &checkout,
@@ -125,9 +125,9 @@ impl Sampler<'_> {
         loop {
             tokio::select! {
                 // Sample everything at once for a new watcher.
-                () = self.live.came.notified() => count = 0,
+                () = self.live.watcher_arrived.notified() => count = 0,
                 _ = ticks.tick() => {
-                    if self.live.wall.is_watched() {
+                    if self.live.frame_board.is_watched() {
                         watched_at = Instant::now();
                         self.look(count % SLOW == 0).await;
                         count = count.wrapping_add(1);
@@ -154,7 +154,7 @@ impl Sampler<'_> {
 
     fn put(&self, topic: Topic, frame: &impl Serialize) {
         match serde_json::to_string(frame) {
-            Ok(text) => self.live.wall.put(topic, text),
+            Ok(text) => self.live.frame_board.put(topic, text),
             Err(error) => tracing::error!(%error, "a frame cannot be serialized"),
         }
     }

@@ -89,7 +89,7 @@ fn prices_add_up_per_shop_and_in_all() {
         product("b", "s", 10),
         product("c", "t", 1),
     ];
-    let priced = Checkout::price(&basket, &products).unwrap();
+    let priced = PricedBasket::price(&basket, &products).unwrap();
     assert_eq!((priced.total_items, priced.total_cents), (6, 123));
     assert_eq!(priced.shop_order_ids[0].total_cents, 120);
     assert_eq!(
@@ -99,7 +99,7 @@ fn prices_add_up_per_shop_and_in_all() {
         "b"
     );
 
-    let missing = Checkout::price(&basket, &products[1..]);
+    let missing = PricedBasket::price(&basket, &products[1..]);
     assert_eq!(
         missing,
         Err(NotPriced::Unknown(vec![Id::new("a").unwrap()]))
@@ -109,7 +109,7 @@ fn prices_add_up_per_shop_and_in_all() {
         product("b", "s", 10),
         product("c", "t", 1),
     ];
-    let elsewhere = Checkout::price(&basket, &moved);
+    let elsewhere = PricedBasket::price(&basket, &moved);
     assert_eq!(
         elsewhere,
         Err(NotPriced::OtherShop(vec![Id::new("a").unwrap()]))

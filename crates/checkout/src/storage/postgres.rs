@@ -9,11 +9,11 @@ use fencepost::resource::{ADMIT, Credential};
 use tokio_postgres::types::ToSql;
 
 use super::{
-    Ending, Guarding, Key, Outcome, Placed, Placement, Replay, SWEEP, Settled, Storage,
-    StorageError, lock_name, sql, stored_id,
+    Ending, Guarding, Key, Placed, Placement, Replay, SWEEP, Settled, Storage, StorageError,
+    StorageFuture, lock_name, sql, stored_id,
 };
 use crate::id::Id;
-use crate::order::{Basket, Checkout, NotPriced, Order, OrderStatus};
+use crate::order::{Basket, NotPriced, Order, OrderStatus, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
 mod connection;
@@ -58,7 +58,7 @@ impl PostgresStorage {
     fn run<T: Send + 'static>(
         &self,
         work: impl for<'a> FnOnce(&'a mut Connection) -> Work<'a, T> + Send + 'static,
-    ) -> Outcome<'_, T> {
+    ) -> StorageFuture<'_, T> {
         Box::pin(self.pool.run(work))
     }
 }
@@ -68,7 +68,7 @@ impl Storage for PostgresStorage {
         "postgres"
     }
 
-    fn add_product(&self, new: NewProduct, id: Id) -> Outcome<'_, Option<Product>> {
+    fn add_product(&self, new: NewProduct, id: Id) -> StorageFuture<'_, Option<Product>> {
         self.run(move |connection| {
             Box::pin(async move {
                 let (price, stock) = (new.price_cents.get(), new.stock.get());
@@ -82,14 +82,14 @@ impl Storage for PostgresStorage {
         })
     }
 
-    fn product<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Product>> {
+    fn product<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Product>> {
         let id = id.clone();
         self.run(move |connection| {
             Box::pin(async move { Ok(Done::Undo(product(connection, &id).await?)) })
         })
     }
 
-    fn products(&self, after: Option<Id>, limit: i64) -> Outcome<'_, Vec<Product>> {
+    fn products(&self, after: Option<Id>, limit: i64) -> StorageFuture<'_, Vec<Product>> {
         self.run(move |connection| {
             Box::pin(async move {
                 let after = after.as_ref().map_or("", Id::as_str);
@@ -99,7 +99,7 @@ impl Storage for PostgresStorage {
         })
     }
 
-    fn products_of<'a>(&'a self, basket: &'a Basket) -> Outcome<'a, Vec<Product>> {
+    fn products_of<'a>(&'a self, basket: &'a Basket) -> StorageFuture<'a, Vec<Product>> {
         let basket = basket.clone();
         self.run(move |connection| {
             Box::pin(async move {
@@ -109,7 +109,7 @@ impl Storage for PostgresStorage {
         })
     }
 
-    fn place(&self, placement: Placement) -> Outcome<'_, Placed> {
+    fn place(&self, placement: Placement) -> StorageFuture<'_, Placed> {
         Box::pin(async move {
             let key = placement.key.clone();
             let placed = self
@@ -127,25 +127,25 @@ impl Storage for PostgresStorage {
         })
     }
 
-    fn replay<'a>(&'a self, key: &'a Key) -> Outcome<'a, Replay> {
+    fn replay<'a>(&'a self, key: &'a Key) -> StorageFuture<'a, Replay> {
         let key = key.clone();
         self.run(move |connection| {
             Box::pin(async move { Ok(Done::Undo(replay(connection, &key).await?)) })
         })
     }
 
-    fn order<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Order>> {
+    fn order<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Order>> {
         let id = id.clone();
         self.run(move |connection| {
             Box::pin(async move { Ok(Done::Undo(order(connection, &id).await?)) })
         })
     }
 
-    fn settle(&self, id: Id, ending: Ending) -> Outcome<'_, Settled> {
+    fn settle(&self, id: Id, ending: Ending) -> StorageFuture<'_, Settled> {
         self.run(move |connection| Box::pin(async move { settle(connection, &id, ending).await }))
     }
 
-    fn overdue(&self, limit: i64) -> Outcome<'_, Vec<Id>> {
+    fn overdue(&self, limit: i64) -> StorageFuture<'_, Vec<Id>> {
         self.run(move |connection| {
             Box::pin(async move {
                 let now = now_ms(connection).await?;
@@ -160,7 +160,7 @@ impl Storage for PostgresStorage {
         older_than: Duration,
         limit: i64,
         credential: Credential,
-    ) -> Outcome<'_, Option<u64>> {
+    ) -> StorageFuture<'_, Option<u64>> {
         self.run(move |connection| {
             Box::pin(async move {
                 if !admit(connection, SWEEP, credential).await? {
@@ -180,7 +180,7 @@ impl Storage for PostgresStorage {
         })
     }
 
-    fn balances(&self) -> Outcome<'_, Vec<Balance>> {
+    fn balances(&self) -> StorageFuture<'_, Vec<Balance>> {
         self.run(|connection| {
             Box::pin(async move {
                 let rows = connection.query(sql::BALANCES, &[]).await?;
@@ -189,7 +189,7 @@ impl Storage for PostgresStorage {
         })
     }
 
-    fn counts(&self) -> Outcome<'_, (i64, i64)> {
+    fn counts(&self) -> StorageFuture<'_, (i64, i64)> {
         self.run(|connection| {
             Box::pin(async move {
                 let rows = connection.query(sql::COUNTS, &[]).await?;
@@ -199,7 +199,7 @@ impl Storage for PostgresStorage {
         })
     }
 
-    fn ping(&self) -> Outcome<'_, ()> {
+    fn ping(&self) -> StorageFuture<'_, ()> {
         self.run(|connection| {
             Box::pin(async move {
                 connection
@@ -250,7 +250,7 @@ async fn place(connection: &mut Connection, placement: Placement) -> Result<Done
         Guarding::Fenced(_) | Guarding::Versions(_) => PRODUCTS_OF,
     };
     let products = products_of(connection, &basket, read).await?;
-    let checkout = match Checkout::price(&basket, &products) {
+    let checkout = match PricedBasket::price(&basket, &products) {
         Ok(checkout) => checkout,
         Err(NotPriced::Unknown(ids)) => return Ok(Done::Undo(Placed::Unknown(ids))),
         Err(NotPriced::OtherShop(ids)) => return Ok(Done::Undo(Placed::OtherShop(ids))),

@@ -12,11 +12,11 @@ use rusqlite::types::FromSql;
 use rusqlite::{ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use super::{
-    Ending, Guarding, Key, OrderRow, Outcome, Placed, Placement, Replay, SWEEP, Settled, Storage,
-    StorageError, lock_name, sql, stored_id,
+    Ending, Guarding, Key, OrderRow, Placed, Placement, Replay, SWEEP, Settled, Storage,
+    StorageError, StorageFuture, lock_name, sql, stored_id,
 };
 use crate::id::Id;
-use crate::order::{Basket, Checkout, NotPriced, Order, OrderStatus};
+use crate::order::{Basket, NotPriced, Order, OrderStatus, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
 mod file;
@@ -87,7 +87,7 @@ impl SqliteStorage {
     fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<Done<T>, Fault> + Send + 'static,
-    ) -> Outcome<'_, T> {
+    ) -> StorageFuture<'_, T> {
         let spot = Arc::clone(&self.spot);
         Box::pin(self.writer.run(move |transaction| {
             spot.is_ours()?;
@@ -98,7 +98,7 @@ impl SqliteStorage {
     fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault> + Send + 'static,
-    ) -> Outcome<'_, T> {
+    ) -> StorageFuture<'_, T> {
         Box::pin(
             self.reader
                 .run(|transaction| work(transaction).map(Done::Undo)),
@@ -119,7 +119,7 @@ impl Storage for SqliteStorage {
         "sqlite"
     }
 
-    fn add_product(&self, new: NewProduct, id: Id) -> Outcome<'_, Option<Product>> {
+    fn add_product(&self, new: NewProduct, id: Id) -> StorageFuture<'_, Option<Product>> {
         self.write(move |transaction| {
             let added = transaction
                 .prepare_cached(sql::ADD_PRODUCT)?
@@ -137,12 +137,12 @@ impl Storage for SqliteStorage {
         })
     }
 
-    fn product<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Product>> {
+    fn product<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Product>> {
         let id = id.clone();
         self.read(move |transaction| product(transaction, &id))
     }
 
-    fn products(&self, after: Option<Id>, limit: i64) -> Outcome<'_, Vec<Product>> {
+    fn products(&self, after: Option<Id>, limit: i64) -> StorageFuture<'_, Vec<Product>> {
         self.read(move |transaction| {
             let after = after.as_ref().map_or("", Id::as_str);
             let mut statement = transaction.prepare_cached(sql::PRODUCTS)?;
@@ -155,30 +155,30 @@ impl Storage for SqliteStorage {
         })
     }
 
-    fn products_of<'a>(&'a self, basket: &'a Basket) -> Outcome<'a, Vec<Product>> {
+    fn products_of<'a>(&'a self, basket: &'a Basket) -> StorageFuture<'a, Vec<Product>> {
         let basket = basket.clone();
         self.read(move |transaction| products_of(transaction, &basket))
     }
 
-    fn place(&self, placement: Placement) -> Outcome<'_, Placed> {
+    fn place(&self, placement: Placement) -> StorageFuture<'_, Placed> {
         self.write(move |transaction| place(transaction, placement))
     }
 
-    fn replay<'a>(&'a self, key: &'a Key) -> Outcome<'a, Replay> {
+    fn replay<'a>(&'a self, key: &'a Key) -> StorageFuture<'a, Replay> {
         let key = key.clone();
         self.read(move |transaction| replay(transaction, &key))
     }
 
-    fn order<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Order>> {
+    fn order<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Order>> {
         let id = id.clone();
         self.read(move |transaction| order(transaction, &id))
     }
 
-    fn settle(&self, id: Id, ending: Ending) -> Outcome<'_, Settled> {
+    fn settle(&self, id: Id, ending: Ending) -> StorageFuture<'_, Settled> {
         self.write(move |transaction| settle(transaction, &id, ending))
     }
 
-    fn overdue(&self, limit: i64) -> Outcome<'_, Vec<Id>> {
+    fn overdue(&self, limit: i64) -> StorageFuture<'_, Vec<Id>> {
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached(sql::OVERDUE)?;
             let rows = statement.query_map(params![now_ms(), limit], |row| row.get(0))?;
@@ -191,7 +191,7 @@ impl Storage for SqliteStorage {
         older_than: Duration,
         limit: i64,
         credential: Credential,
-    ) -> Outcome<'_, Option<u64>> {
+    ) -> StorageFuture<'_, Option<u64>> {
         self.write(move |transaction| {
             if !admit(transaction, SWEEP, credential)? {
                 return Ok(Done::Undo(None));
@@ -205,7 +205,7 @@ impl Storage for SqliteStorage {
         })
     }
 
-    fn balances(&self) -> Outcome<'_, Vec<Balance>> {
+    fn balances(&self) -> StorageFuture<'_, Vec<Balance>> {
         self.read(|transaction| {
             let mut statement = transaction.prepare_cached(sql::BALANCES)?;
             let mut rows = statement.query([])?;
@@ -217,14 +217,14 @@ impl Storage for SqliteStorage {
         })
     }
 
-    fn counts(&self) -> Outcome<'_, (i64, i64)> {
+    fn counts(&self) -> StorageFuture<'_, (i64, i64)> {
         self.read(|transaction| {
             let mut statement = transaction.prepare_cached(sql::COUNTS)?;
             Ok(statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?)
         })
     }
 
-    fn ping(&self) -> Outcome<'_, ()> {
+    fn ping(&self) -> StorageFuture<'_, ()> {
         let spot = Arc::clone(&self.spot);
         self.read(move |transaction| {
             spot.is_ours()?;
@@ -236,7 +236,7 @@ impl Storage for SqliteStorage {
         })
     }
 
-    fn checkpoint(&self) -> Outcome<'_, bool> {
+    fn checkpoint(&self) -> StorageFuture<'_, bool> {
         Box::pin(
             self.writer
                 .run_alone(|connection| Ok(file::checkpoint(connection)?)),
@@ -264,7 +264,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
         }
     }
     let products = products_of(transaction, &basket)?;
-    let checkout = match Checkout::price(&basket, &products) {
+    let checkout = match PricedBasket::price(&basket, &products) {
         Ok(checkout) => checkout,
         Err(NotPriced::Unknown(ids)) => return Ok(Done::Undo(Placed::Unknown(ids))),
         Err(NotPriced::OtherShop(ids)) => return Ok(Done::Undo(Placed::OtherShop(ids))),

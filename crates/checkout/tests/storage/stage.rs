@@ -12,7 +12,7 @@ use fencepost_checkout::order::{Basket, Order};
 use fencepost_checkout::product::Product;
 use fencepost_checkout::storage::sqlite::SqliteStorage;
 use fencepost_checkout::storage::{
-    Guarding, Key, Outcome, Placed, Placement, Storage, StorageError,
+    Guarding, Key, Placed, Placement, Storage, StorageError, StorageFuture,
 };
 use fencepost_rig::TempDir;
 use serde_json::json;
@@ -191,7 +191,7 @@ impl Shop {
 }
 
 /// Retries the work: on a busy machine the database's own timeouts may expire, but a retry is eventually served.
-pub(crate) async fn patiently<'a, T>(work: impl Fn() -> Outcome<'a, T>) -> T {
+pub(crate) async fn patiently<'a, T>(work: impl Fn() -> StorageFuture<'a, T>) -> T {
     loop {
         match work().await {
             Err(StorageError::Unavailable(why)) if why.contains("timeout") => {

@@ -15,8 +15,8 @@ use fencepost_trial::protocol::{Claims, Promise, Reply, Request, Resource};
 use fencepost_trial::store::TrialStore;
 use fencepost_trial::strategy::{Buyer, Failure, Group, Opening, Remark, Setup, Stores, Strategy};
 
+use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::fault::{Fault, system_words};
 use crate::stopped::explain;
 
 /// How long the program may take to get ready; some languages start slowly.
@@ -70,7 +70,7 @@ impl ExternalLock {
         ttl_ms: u64,
         resource: Resource,
         interrupt: Interrupt,
-    ) -> Result<Claims, Fault> {
+    ) -> Result<Claims, CommandError> {
         let no_folder = |error| Stopped::Store(format!("no temporary folder: {error}"));
         let told = |stopped| explain(&stopped, None);
         let folder = folder().map_err(|error| told(no_folder(error)))?;
@@ -101,7 +101,7 @@ impl ExternalLock {
         Box::leak(Box::new(Strategy {
             name: Box::leak(self.typed.clone().into_boxed_str()),
             group: Group::Locks,
-            stores: Stores::Any,
+            stores: Stores::KeepingStock,
             summary: "somebody else's",
             gloss: "",
             flaw: None,
@@ -113,9 +113,9 @@ impl ExternalLock {
         }))
     }
 
-    fn cannot_start(&self, error: &io::Error) -> Fault {
+    fn cannot_start(&self, error: &io::Error) -> CommandError {
         let what = format!("cannot start '{}'", self.program);
-        Fault::new(exit::USAGE, what)
+        CommandError::new(exit::USAGE, what)
             .at(format_args!("{}: {}", self.flag(), system_words(error)))
             .effect("none: no process was started")
             .try_this("a program that answers on its standard output, as docs/lab.md describes")

@@ -7,7 +7,7 @@ use super::Examination;
 use super::pace::ROUND_TRIP_CHECKS;
 use super::reach::refused;
 use super::rules::apply;
-use crate::fault::Fault;
+use crate::command_error::CommandError;
 use crate::store::LockStore;
 
 mod readings;
@@ -20,7 +20,7 @@ pub(super) async fn examine(
     store: &LockStore,
     address: &str,
     slow: Duration,
-) -> Result<Examination, Fault> {
+) -> Result<Examination, CommandError> {
     let readings = Readings::of(address, slow).await;
     let readings = readings.map_err(|error| refused(store, &error))?;
     let mut findings = apply(CHECKS, &readings);

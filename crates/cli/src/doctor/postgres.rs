@@ -9,7 +9,7 @@ use super::pace::{self, CLOCK_CHECKS, Clock, ROUND_TRIP_CHECKS};
 use super::reach::{refused, within_patience};
 use super::rules::apply;
 use super::{Examination, PATIENCE};
-use crate::fault::Fault;
+use crate::command_error::CommandError;
 use crate::store::LockStore;
 
 mod facts;
@@ -25,7 +25,7 @@ pub(super) async fn examine(
     store: &LockStore,
     address: &str,
     slow: Duration,
-) -> Result<Examination, Fault> {
+) -> Result<Examination, CommandError> {
     let failed = |error: Error| refused(store, &error);
     let connection = within_patience(|| Postgres::visit(address, PATIENCE)).await;
     let connection = connection.map_err(failed)?;

@@ -2,18 +2,21 @@
 
 use fencepost::{Error, ErrorKind};
 
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 use crate::store::LockStore;
 
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "zookeeper"))]
 /// Runs an examination whose client library needs a tokio runtime.
-pub(super) fn in_runtime<T>(looking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+pub(super) fn in_runtime<T>(
+    looking: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| {
-        Fault::new(exit::STORE, "cannot start").at(crate::fault::system_words(&error))
+        CommandError::new(exit::STORE, "cannot start")
+            .at(crate::command_error::system_words(&error))
     })?;
     runtime.block_on(looking)
 }
@@ -39,23 +42,23 @@ where
 }
 
 /// The error for a store that cannot be examined.
-pub(super) fn refused(store: &LockStore, error: &Error) -> Fault {
+pub(super) fn refused(store: &LockStore, error: &Error) -> CommandError {
     let (form, name) = match store {
         LockStore::Address(address) => (address.kind().form, address.kind().server),
         LockStore::Sqlite(_) => ("sqlite:PATH", "it"),
     };
     let place = format!("{}: {}", store.place(), error.message());
     match error.kind() {
-        ErrorKind::InvalidInput => Fault::new(exit::USAGE, "not the address of a server")
+        ErrorKind::InvalidInput => CommandError::new(exit::USAGE, "not the address of a server")
             .at(place)
             .try_this(form),
         ErrorKind::Unavailable | ErrorKind::Timeout => {
-            Fault::new(exit::STORE, "cannot reach the store")
+            CommandError::new(exit::STORE, "cannot reach the store")
                 .at(place)
                 .effect("none: nothing was examined")
                 .try_this(format_args!("start {name} there, or give another address"))
         }
-        _ => Fault::new(exit::STORE, "cannot use the store")
+        _ => CommandError::new(exit::STORE, "cannot use the store")
             .at(place)
             .effect("none: nothing was examined")
             .try_this(form),

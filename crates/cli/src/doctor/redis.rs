@@ -10,8 +10,8 @@ use super::finding::Finding;
 use super::pace::{self, CLOCK_CHECKS, Clock, ROUND_TRIP_CHECKS};
 use super::rules::apply;
 use super::{Examination, PATIENCE};
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 
 mod info;
 mod memory;
@@ -26,17 +26,18 @@ use readings::Readings;
 pub(super) use rules::CHECKS;
 pub(super) use server::Gone;
 
-pub(super) fn examine(address: &str, slow: Duration) -> Result<Examination, Fault> {
+pub(super) fn examine(address: &str, slow: Duration) -> Result<Examination, CommandError> {
     let place = without_password(address);
     if let Err(error) = Redis::visit(address, ProtocolVersion::RESP2) {
         let what = format!("'{place}' is not the address of a server");
         let advice =
             "redis://HOST, redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss://… or unix:/PATH";
-        let fault = Fault::new(exit::USAGE, what).at(format_args!("--store: {}", error.message()));
-        return Err(fault.try_this(advice));
+        let invalid =
+            CommandError::new(exit::USAGE, what).at(format_args!("--store: {}", error.message()));
+        return Err(invalid.try_this(advice));
     }
     let form = "redis://USER:PASSWORD@HOST";
-    let node = node(address, slow).map_err(|gone| gone.fault(&place, form))?;
+    let node = node(address, slow).map_err(|gone| gone.command_error(&place, form))?;
     Ok(Examination {
         place,
         patient: node.patient,
@@ -84,7 +85,7 @@ impl Gone {
     }
 
     /// Turns the reason into an error. `form` shows the form of an address of this kind.
-    pub(super) fn fault(self, place: &str, form: &str) -> Fault {
+    pub(super) fn command_error(self, place: &str, form: &str) -> CommandError {
         let (what, at, advice) = match self {
             Self::Silent(words) => (
                 "cannot reach the store",
@@ -98,7 +99,7 @@ impl Gone {
             ),
             Self::Refuses(words) => ("cannot use the store", words, form),
         };
-        Fault::new(exit::STORE, what)
+        CommandError::new(exit::STORE, what)
             .at(format_args!("{place}: {at}"))
             .effect("none: nothing was examined")
             .try_this(advice)

@@ -12,7 +12,7 @@ use super::pace::ROUND_TRIP;
 use super::reach::refused;
 use super::redis::{self, Gone, Node};
 use super::rules::apply;
-use crate::fault::Fault;
+use crate::command_error::CommandError;
 use crate::store::LockStore;
 
 mod each;
@@ -26,7 +26,7 @@ pub(super) fn examine(
     store: &LockStore,
     address: &str,
     slow: Duration,
-) -> Result<Examination, Fault> {
+) -> Result<Examination, CommandError> {
     let builder = Redlock::builder(address);
     let addresses = builder.servers().map_err(|error| refused(store, &error))?;
     let mut nodes = Vec::new();
@@ -39,11 +39,13 @@ pub(super) fn examine(
     }
     if nodes.is_empty() {
         let place = store.place();
-        let fault = silent
+        let error = silent
             .into_iter()
             .next()
-            .map(|(_, gone)| gone.fault(&place, REDLOCK.form));
-        return Err(fault.unwrap_or_else(|| Fault::new(crate::exit::USAGE, "no servers").at(place)));
+            .map(|(_, gone)| gone.command_error(&place, REDLOCK.form));
+        return Err(
+            error.unwrap_or_else(|| CommandError::new(crate::exit::USAGE, "no servers").at(place))
+        );
     }
     let readings = Readings {
         all: addresses.len(),

@@ -13,8 +13,8 @@ use nix::unistd::{AccessFlags, access};
 
 use super::Examination;
 use super::rules::apply;
+use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::fault::{Fault, system_words};
 
 mod rules;
 
@@ -26,10 +26,10 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const JOURNAL: usize = 18;
 
 /// `is_own` means that the first use creates the folder, too.
-pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, Fault> {
+pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, CommandError> {
     let place = format!("sqlite:{}", path.display());
     let unreachable = |words: String| {
-        Fault::new(exit::STORE, "cannot reach the store")
+        CommandError::new(exit::STORE, "cannot reach the store")
             .at(format_args!("{place}: {words}"))
             .effect("none: nothing was examined")
     };

@@ -11,7 +11,7 @@ use super::pace::ROUND_TRIP_CHECKS;
 use super::reach::refused;
 use super::rules::apply;
 use super::{Examination, PATIENCE};
-use crate::fault::Fault;
+use crate::command_error::CommandError;
 use crate::store::LockStore;
 
 mod readings;
@@ -27,7 +27,7 @@ pub(super) async fn examine(
     store: &LockStore,
     address: &str,
     slow: Duration,
-) -> Result<Examination, Fault> {
+) -> Result<Examination, CommandError> {
     let readings = Readings::of(address, slow).await;
     let readings = readings.map_err(|error| refused(store, &error))?;
     let mut findings = apply(ENSEMBLE_CHECKS, &readings);

@@ -9,7 +9,7 @@ use fencepost_trial::text::ink::Role;
 use fencepost_trial::text::numbers::{count, plural};
 
 use super::{Desk, document};
-use crate::fault::Fault;
+use crate::command_error::CommandError;
 use crate::store::LockStore;
 use crate::wording::{age, fence, harmless, seconds};
 
@@ -29,12 +29,12 @@ const COLUMNS: [(&str, bool); 7] = [
 /// The columns that a narrow screen does not show.
 const MINOR: [&str; 3] = ["held for", "fence", "kind"];
 
-pub(super) async fn run(mut desk: Desk, pattern: Option<&str>) -> Result<ExitCode, Fault> {
+pub(super) async fn run(mut desk: Desk, pattern: Option<&str>) -> Result<ExitCode, CommandError> {
     let mut locks = match &desk.backend {
         Some(backend) => desk
             .answer(PATIENCE_FOR_ALL, backend.list(pattern))
             .await?
-            .map_err(|error| desk.fault(&error))?,
+            .map_err(|error| desk.command_error(&error))?,
         None => Vec::new(),
     };
     locks.sort_by(|a, b| a.name.cmp(&b.name));

@@ -8,12 +8,12 @@ use fencepost::{Claim, Effect, Holder, LockName, MIN_TTL, Record, Release};
 use serde_json::json;
 
 use super::{Desk, NOT_HELD, PATIENCE, document};
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 use crate::store::NotOpened;
 use crate::wording::{held_by, host, seconds, who};
 
-pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCode, Fault> {
+pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCode, CommandError> {
     let record = desk.record(name).await?;
     let held = record
         .as_ref()
@@ -28,7 +28,7 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
         ));
     };
     let Some(owner) = holder.owner else {
-        return Err(Fault::new(
+        return Err(CommandError::new(
             NOT_HELD,
             "another program holds the lock, and only that program can release it",
         )
@@ -51,7 +51,7 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
         .with_label(Arc::clone(&holder.label));
     let released = match tokio::time::timeout(PATIENCE, backend.release(&claim)).await {
         Ok(Ok(released)) => released,
-        Ok(Err(error)) if error.effect() == Effect::None => return Err(desk.fault(&error)),
+        Ok(Err(error)) if error.effect() == Effect::None => return Err(desk.command_error(&error)),
         Ok(Err(error)) => return Err(unsure(&desk, NotOpened::new(&desk.store, &error), name)),
         Err(_) => {
             return Err(unsure(
@@ -75,7 +75,7 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
 }
 
 /// The error for a request that was sent but not answered.
-fn unsure(desk: &Desk, reason: NotOpened, name: &LockName) -> Fault {
+fn unsure(desk: &Desk, reason: NotOpened, name: &LockName) -> CommandError {
     reason.fault_with(
         "maybe: the lock may have been released",
         &format!("fencepost locks show {}", desk.named_here(name)),
@@ -119,15 +119,17 @@ fn finish(
 }
 
 /// Asks the user for confirmation.
-fn is_meant(desk: &Desk, name: &LockName, holder: &Holder) -> Result<bool, Fault> {
+fn is_meant(desk: &Desk, name: &LockName, holder: &Holder) -> Result<bool, CommandError> {
     if !io::stdin().is_terminal() {
-        return Err(Fault::new(exit::USAGE, "cannot ask for confirmation")
-            .at("standard input is not a terminal")
-            .effect("none: the lock is held as before")
-            .try_this(format_args!(
-                "fencepost locks release {} --yes",
-                desk.named_here(name)
-            )));
+        return Err(
+            CommandError::new(exit::USAGE, "cannot ask for confirmation")
+                .at("standard input is not a terminal")
+                .effect("none: the lock is held as before")
+                .try_this(format_args!(
+                    "fencepost locks release {} --yes",
+                    desk.named_here(name)
+                )),
+        );
     }
     let question = format!(
         "{name} is held by {}.\n{} may still be working: stop it there first. Release? [y/N] ",

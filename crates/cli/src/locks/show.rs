@@ -7,13 +7,13 @@ use fencepost::{Holder, LockName, Moment, Record};
 use fencepost_trial::text::ink::{Ink, Role};
 
 use super::{Desk, NOT_HELD, document};
-use crate::fault::Fault;
+use crate::command_error::CommandError;
 use crate::wording::{fence, held_by, host, seconds, time_of_day};
 
 /// If the age of the lease and the age of the hold differ by less than this, the lease was not renewed yet.
 const FIRST: Duration = Duration::from_millis(50);
 
-pub(super) async fn run(mut desk: Desk, name: &LockName) -> Result<ExitCode, Fault> {
+pub(super) async fn run(mut desk: Desk, name: &LockName) -> Result<ExitCode, CommandError> {
     let record = desk.record(name).await?;
     let now = desk.now();
     let code = match record.as_ref().and_then(|record| record.holder.as_ref()) {

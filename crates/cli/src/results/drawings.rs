@@ -7,8 +7,8 @@ use fencepost_trial::report::html::{self, Page};
 use fencepost_trial::report::trace;
 
 use super::Results;
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 
 /// The flags for the HTML report and the trace.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(crate) struct Drawings {
 
 impl Drawings {
     /// Opens the files that the flags name. Returns an error if two flags name the same file; `others` are the files of other flags.
-    pub(crate) fn open(flags: &DrawingFlags, others: &[Named<'_>]) -> Result<Self, Fault> {
+    pub(crate) fn open(flags: &DrawingFlags, others: &[Named<'_>]) -> Result<Self, CommandError> {
         let report = ("--report", "FILE.html", flags.report.as_deref());
         let trace = ("--trace", "TRACE.json", flags.trace.as_deref());
         one_file_each(&[others, &[report, trace]].concat())?;
@@ -46,7 +46,7 @@ impl Drawings {
     }
 
     /// Writes the page and the trace, if their flags were given.
-    pub(crate) fn fill(self, page: &Page<'_>) -> Result<(), Fault> {
+    pub(crate) fn fill(self, page: &Page<'_>) -> Result<(), CommandError> {
         if let Some(file) = self.report {
             file.fill_with(&html::render(page))?;
         }
@@ -69,14 +69,14 @@ fn identity(path: &Path) -> PathBuf {
         .unwrap_or_else(|_| path.to_owned())
 }
 
-fn one_file_each(files: &[Named<'_>]) -> Result<(), Fault> {
+fn one_file_each(files: &[Named<'_>]) -> Result<(), CommandError> {
     for (index, (flag, name, path)) in files.iter().enumerate() {
         for (other, other_name, other_path) in &files[index + 1..] {
             let (one, two) = (path.map(identity), other_path.map(identity));
             if one.is_some() && one == two {
                 let what = format!("{flag} and {other} name the same file");
                 let advice = format!("{flag} {name} {other} {other_name}");
-                return Err(Fault::new(exit::USAGE, what).try_this(advice));
+                return Err(CommandError::new(exit::USAGE, what).try_this(advice));
             }
         }
     }

@@ -87,7 +87,7 @@ impl<'a> Progress<'a> {
             let spent = since.map_or(0, |(_, since)| since.elapsed().as_millis() as u64);
             let ms = self.cells[at].likely_ms().saturating_sub(spent);
             match self.cells[at] {
-                Cell::Race(_) => races += ms,
+                Cell::Sale(_) => races += ms,
                 _ => others += ms,
             }
             longest = longest.max(ms);

@@ -8,9 +8,9 @@ use fencepost_trial::matrix::{Cell, Run};
 use fencepost_trial::report::json::matrix;
 use fencepost_trial::sale::Stopped;
 
+use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::exit;
-use crate::fault::Fault;
 use crate::oversell::hold;
 use crate::results::{Results, open_history, seal};
 use crate::{holds, retry};
@@ -18,7 +18,7 @@ use crate::{holds, retry};
 /// Why a trial was not finished.
 pub(super) enum Trouble {
     Run(Stopped),
-    Files(Fault),
+    Files(CommandError),
 }
 
 /// Runs a trial and writes its files as soon as it is over. Removes the history of a trial that was not finished.
@@ -52,13 +52,13 @@ pub(super) fn one(
 
 fn carry_out(cell: &Cell, file: Option<File>, interrupt: Interrupt) -> Result<Run, Trouble> {
     match cell {
-        Cell::Race(sale) => Contender::ours(sale.strategy)
+        Cell::Sale(sale) => Contender::ours(sale.strategy)
             .and_then(|ours| hold(sale, &ours, file, &mut (), interrupt))
-            .map(Run::Race),
+            .map(Run::Sale),
         Cell::Hold(trial) => holds::quietly(trial, file, interrupt).map(Run::Hold),
         Cell::Retry(comparison) => {
             let made = retry::quietly(comparison, file, interrupt).map_err(Trouble::Run)?;
-            let lost = || Fault::new(exit::INTERNAL, "the lab lost its own history");
+            let lost = || CommandError::new(exit::INTERNAL, "the lab lost its own history");
             let (judged, history) = made.ok_or_else(lost).map_err(Trouble::Files)?;
             return Ok(Run::Retry(judged, history));
         }

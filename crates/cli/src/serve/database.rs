@@ -8,8 +8,8 @@ use fencepost_checkout::storage::{Storage, StorageError};
 
 use fencepost::stores::without_password;
 
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 use crate::store::WITH_ALL_STORES;
 use crate::values::BadValue;
 
@@ -48,36 +48,36 @@ impl Database {
         }
     }
 
-    pub(super) async fn open(&self) -> Result<Arc<dyn Storage>, Fault> {
+    pub(super) async fn open(&self) -> Result<Arc<dyn Storage>, CommandError> {
         match self {
             Self::File(path) => self.open_file(path),
             Self::Postgres(address) => self.open_postgres(address).await,
         }
     }
 
-    fn open_file(&self, path: &Path) -> Result<Arc<dyn Storage>, Fault> {
+    fn open_file(&self, path: &Path) -> Result<Arc<dyn Storage>, CommandError> {
         match SqliteStorage::open(path) {
             Ok(storage) => Ok(Arc::new(storage)),
-            Err(error) => Err(self.fault(&error)),
+            Err(error) => Err(self.command_error(&error)),
         }
     }
 
     #[cfg(feature = "postgres")]
-    async fn open_postgres(&self, address: &str) -> Result<Arc<dyn Storage>, Fault> {
+    async fn open_postgres(&self, address: &str) -> Result<Arc<dyn Storage>, CommandError> {
         use fencepost_checkout::storage::postgres::PostgresStorage;
         match PostgresStorage::open(address).await {
             Ok(storage) => Ok(Arc::new(storage)),
-            Err(error) => Err(self.fault(&error)),
+            Err(error) => Err(self.command_error(&error)),
         }
     }
 
     #[cfg(not(feature = "postgres"))]
-    async fn open_postgres(&self, _address: &str) -> Result<Arc<dyn Storage>, Fault> {
+    async fn open_postgres(&self, _address: &str) -> Result<Arc<dyn Storage>, CommandError> {
         let words = "this program was built without Postgres";
-        Err(self.fault(&StorageError::Unavailable(words.into())))
+        Err(self.command_error(&StorageError::Unavailable(words.into())))
     }
 
-    pub(super) fn fault(&self, error: &StorageError) -> Fault {
+    pub(super) fn command_error(&self, error: &StorageError) -> CommandError {
         let (code, what, advice) = match (self, error) {
             (Self::File(_), StorageError::Broken(_)) => (
                 exit::CANNOT_CREATE,
@@ -100,7 +100,7 @@ impl Database {
                 "start Postgres there · --db postgres://USER:PASSWORD@HOST/DATABASE · no --db for a file",
             ),
         };
-        Fault::new(code, what)
+        CommandError::new(code, what)
             .at(format_args!("{}: {error}", self.place()))
             .effect("none: nothing is served")
             .try_this(advice)

@@ -7,12 +7,12 @@ use fencepost_checkout::http::ExtraRoutes;
 use fencepost_checkout::service::Service;
 use fencepost_trial::store::TrialStore;
 
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 use crate::store::LockStore;
 
-mod races;
 mod routes;
+mod sale_trials;
 mod scratch_shop;
 
 use scratch_shop::ScratchShop;
@@ -23,7 +23,7 @@ pub(super) fn off() -> ExtraRoutes {
 }
 
 /// Opens the scratch shop and returns its routes. The shop uses the lock store if that can hold products, and otherwise a separate file.
-pub(super) async fn open(store: &LockStore) -> Result<ExtraRoutes, Fault> {
+pub(super) async fn open(store: &LockStore) -> Result<ExtraRoutes, CommandError> {
     let trial_store = match store {
         LockStore::Address(address) => TrialStore::named(address.as_str())
             .filter(|store| store.is(&REDIS))
@@ -37,7 +37,7 @@ pub(super) async fn open(store: &LockStore) -> Result<ExtraRoutes, Fault> {
         Err(error) => error.to_string(),
     };
     Err(
-        Fault::new(exit::STORE, "cannot create the shop for load tests")
+        CommandError::new(exit::STORE, "cannot create the shop for load tests")
             .at(format_args!("{}: {words}", store.place()))
             .effect("none: nothing is served"),
     )
@@ -45,5 +45,5 @@ pub(super) async fn open(store: &LockStore) -> Result<ExtraRoutes, Fault> {
 
 /// Runs the trials that the page starts.
 pub(super) fn offer_trials(service: Service) -> Service {
-    service.with_lab(Arc::new(races::Races))
+    service.with_lab(Arc::new(sale_trials::SaleTrials))
 }

@@ -9,8 +9,8 @@ use fencepost_trial::store::locks::grow_old;
 use fencepost_trial::store::{TrialStore, private_name};
 
 use super::NO_EFFECT;
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 
 /// The smallest cluster that survives the loss of one server.
 const SEVERAL: usize = 3;
@@ -115,27 +115,27 @@ impl PrivateServers {
         ALL.iter().find(|servers| servers.kind == kind)
     }
 
-    pub(super) fn start(&self, store: &TrialStore) -> Result<Started, Fault> {
+    pub(super) fn start(&self, store: &TrialStore) -> Result<Started, CommandError> {
         (self.start)(store).map_err(|error| match error {
             NotStarted::NotInstalled => self.not_installed(),
             NotStarted::Failed { what, last_words } => {
                 let title = format!("cannot start a private {}", self.kind.title);
-                let fault = Fault::new(exit::STORE, title).at(what);
+                let error = CommandError::new(exit::STORE, title).at(what);
                 let words = last_words.iter();
                 words
-                    .fold(fault, |fault, words| fault.with("said", words))
+                    .fold(error, |error, words| error.with("said", words))
                     .effect(NO_EFFECT)
             }
         })
     }
 
-    pub(super) fn not_installed(&self) -> Fault {
+    pub(super) fn not_installed(&self) -> CommandError {
         let name = private_name(self.kind);
         let title = format!(
             "--store {name} starts {}, and none is installed",
             self.starts
         );
-        Fault::new(exit::STORE, title)
+        CommandError::new(exit::STORE, title)
             .at(self.missing)
             .effect(NO_EFFECT)
             .try_this(format_args!(

@@ -10,8 +10,8 @@ use fencepost_trial::text::numbers::decimal;
 
 use super::private_servers::PrivateServers;
 use super::{NO_EFFECT, PATIENCE, WITH_ALL_STORES};
+use crate::command_error::CommandError;
 use crate::exit;
-use crate::fault::Fault;
 use crate::values::BadValue;
 
 /// An open store for a trial.
@@ -62,7 +62,7 @@ fn unknown(text: &str) -> BadValue {
 }
 
 /// Starts private servers if necessary, and waits until the store answers.
-pub(crate) fn open(store: &TrialStore) -> Result<Site, Fault> {
+pub(crate) fn open(store: &TrialStore) -> Result<Site, CommandError> {
     let started = if store.is_private() && !store.is(&SQLITE) {
         Some(private_servers(store)?.start(store)?)
     } else {
@@ -85,7 +85,7 @@ pub(crate) fn open(store: &TrialStore) -> Result<Site, Fault> {
 }
 
 /// Checks that private servers can be started, for a trial that starts and kills them itself.
-pub(crate) fn open_to_fail(store: &TrialStore) -> Result<Site, Fault> {
+pub(crate) fn open_to_fail(store: &TrialStore) -> Result<Site, CommandError> {
     let servers = private_servers(store)?;
     if !(servers.is_installed)() {
         return Err(servers.not_installed());
@@ -96,17 +96,17 @@ pub(crate) fn open_to_fail(store: &TrialStore) -> Result<Site, Fault> {
     })
 }
 
-fn private_servers(store: &TrialStore) -> Result<&'static PrivateServers, Fault> {
+fn private_servers(store: &TrialStore) -> Result<&'static PrivateServers, CommandError> {
     PrivateServers::of(store.kind()).ok_or_else(|| {
         let what = format!("there are no private servers of {}", store.kind().title);
-        Fault::new(exit::USAGE, what)
+        CommandError::new(exit::USAGE, what)
             .at(format_args!("--store {}", store.name()))
             .effect(NO_EFFECT)
             .try_this(format_args!("--store {}", store.kind().form))
     })
 }
 
-fn not_reached(store: &TrialStore, reason: &NotReached) -> Fault {
+fn not_reached(store: &TrialStore, reason: &NotReached) -> CommandError {
     let (name, kind) = (store.name(), store.kind());
     let others = format!(
         "--store {} for a private one · no --store for sqlite",
@@ -129,7 +129,7 @@ fn not_reached(store: &TrialStore, reason: &NotReached) -> Fault {
             format!("--store {}", kind.form),
         ),
     };
-    Fault::new(exit::STORE, title)
+    CommandError::new(exit::STORE, title)
         .at(format_args!("{name}: {what}"))
         .effect(NO_EFFECT)
         .try_this(format_args!("{advice} · {others}"))

@@ -32,7 +32,7 @@ impl Change {
     }
 
     /// Describes the event, as in "the replica takes over at the same address, without the lock".
-    pub(crate) fn told(self, server: &str, is_without_lock: bool) -> String {
+    pub(crate) fn describe(self, server: &str, is_without_lock: bool) -> String {
         let what = match self {
             Self::CutOff => "is cut off: it gets no more writes",
             Self::Reconnected => "can be reached again",

@@ -219,8 +219,8 @@ impl<'a> Findings<'a> {
 
     /// Returns whether nothing that the lab saw in the store suggests that the lock will become free.
     fn looks_stuck(&self) -> bool {
-        let look = self.facts.looks.last();
-        look.is_none_or(|look| look.taken && look.ttl_left_ms.is_none())
+        let inspection = self.facts.inspections.last();
+        inspection.is_none_or(|inspection| inspection.taken && inspection.ttl_left_ms.is_none())
     }
 
     fn stuck_after_death(&self) -> Option<Stuck> {

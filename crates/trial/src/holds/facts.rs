@@ -11,7 +11,7 @@ mod cycle;
 mod records;
 
 pub use cycle::Cycle;
-pub use records::{Buy, Hold, Look, Mark, Op, Wait, WaitEnd};
+pub use records::{Buy, Hold, Inspection, Mark, Op, Wait, WaitEnd};
 
 /// The facts of a lock trial.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub struct Facts {
     /// Every purchase.
     pub buys: Vec<Buy>,
     /// Every inspection of the store.
-    pub looks: Vec<Look>,
+    pub inspections: Vec<Inspection>,
     /// When the lab added units to the stock, and how many.
     pub stocked: Vec<(Mark, i64)>,
     /// Requests that failed: the process and the reason.
@@ -128,7 +128,7 @@ impl Facts {
                 taken,
                 ttl_left_ms,
                 server,
-            } => self.looks.push(Look {
+            } => self.inspections.push(Inspection {
                 mark,
                 key: key.clone(),
                 taken: *taken,
@@ -273,9 +273,12 @@ impl Facts {
     /// Returns whether the lab saw, after servers had failed, that this server has no record of the lock.
     pub fn is_without_lock(&self, server: &str) -> bool {
         let failed = self.server_that(|change| change == Change::Killed);
-        let is_late = |look: &Look| failed.is_some_and(|(mark, _)| look.mark > mark);
-        let mut looks = self.looks.iter();
-        looks.any(|look| look.server.as_deref() == Some(server) && is_late(look) && !look.taken)
+        let is_late =
+            |inspection: &Inspection| failed.is_some_and(|(mark, _)| inspection.mark > mark);
+        let mut inspections = self.inspections.iter();
+        inspections.any(|inspection| {
+            inspection.server.as_deref() == Some(server) && is_late(inspection) && !inspection.taken
+        })
     }
 
     /// Returns every fence that was granted.

@@ -18,7 +18,7 @@ mod stage;
 pub use script::NAMES;
 
 /// Observes a run while it happens. By default, every method does nothing.
-pub trait Watch {
+pub trait LockWatch {
     /// How long a process may be silent while it starts, or beyond the time it was asked to wait.
     fn patience(&self) -> Duration {
         PATIENCE
@@ -36,7 +36,7 @@ pub trait Watch {
 }
 
 /// Observes nothing.
-impl Watch for () {}
+impl LockWatch for () {}
 
 /// Runs a lock trial.
 ///
@@ -51,7 +51,7 @@ pub fn run(
     trial: &Trial,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn LockWatch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
     stage::run(trial, subject, file, watch, interrupt)

@@ -251,9 +251,9 @@ impl Court<'_> {
     }
 
     /// Returns the state of the stuck lock in the store, as the lab saw it.
-    fn look(&self) -> Option<Evidence> {
-        let look = self.facts.looks.last()?;
-        let sentence = match (look.taken, look.ttl_left_ms) {
+    fn last_inspection(&self) -> Option<Evidence> {
+        let inspection = self.facts.inspections.last()?;
+        let sentence = match (inspection.taken, inspection.ttl_left_ms) {
             (false, _) => "the lab reads the store: no key".to_owned(),
             (true, None) => {
                 let is_killed = |(.., fault): &(_, _, Fault)| *fault == Fault::Killed;
@@ -271,7 +271,7 @@ impl Court<'_> {
                 crate::text::numbers::decimal(left)
             ),
         };
-        Some(evidence(look.mark, "lab", "store", sentence))
+        Some(evidence(inspection.mark, "lab", "store", sentence))
     }
 }
 

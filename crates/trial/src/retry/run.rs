@@ -13,7 +13,7 @@ use crate::sale;
 use crate::sale::facts::Attempt;
 
 /// Observes a run while it happens. By default, every method does nothing.
-pub trait Watch {
+pub trait RetryWatch {
     /// Called when a round begins.
     fn round(&mut self, pauses: Pauses) {
         let _ = pauses;
@@ -26,7 +26,7 @@ pub trait Watch {
 }
 
 /// Observes nothing.
-impl Watch for () {}
+impl RetryWatch for () {}
 
 /// Runs a comparison, one round after the other, and records it in a single history.
 ///
@@ -41,7 +41,7 @@ pub fn run(
     comparison: &Comparison,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn RetryWatch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
     let recorder = Recorder::start(comparison.header(), file);
@@ -65,12 +65,12 @@ pub fn run(
 }
 
 struct Counter<'a> {
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn RetryWatch,
     answered: usize,
     of: usize,
 }
 
-impl sale::Watch for Counter<'_> {
+impl sale::SaleWatch for Counter<'_> {
     fn starting(&mut self, _: usize, _: usize) {
         self.watch.answered(0, self.of);
     }

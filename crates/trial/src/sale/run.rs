@@ -17,14 +17,14 @@ use crate::processes::start::StartingLine;
 use crate::processes::{LOOK_UP, PATIENCE, Processes, Stopped};
 use crate::protocol::{Request, Resource};
 use crate::store::stock::Stock;
-use crate::store::{Ground, Swept};
+use crate::store::{Ground, TemporaryGround};
 
 mod crowd;
 
 use crowd::Crowd;
 
 /// Observes a run while it happens. By default, every method does nothing.
-pub trait Watch {
+pub trait SaleWatch {
     /// How long the processes may be silent while they start, or beyond the time they were asked to work and wait.
     fn patience(&self) -> Duration {
         PATIENCE
@@ -52,7 +52,7 @@ pub trait Watch {
 }
 
 /// Observes nothing.
-impl Watch for () {}
+impl SaleWatch for () {}
 
 /// Runs a sale.
 ///
@@ -67,7 +67,7 @@ pub fn run(
     sale: &Sale,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn SaleWatch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
     let recorder = Recorder::start(sale.header(), file);
@@ -85,12 +85,12 @@ pub(crate) fn record(
     sale: &Sale,
     recorder: &mut Recorder,
     subject: &dyn Fn() -> Command,
-    watch: &mut dyn Watch,
+    watch: &mut dyn SaleWatch,
     interrupt: Interrupt,
 ) -> Result<(), Stopped> {
-    let site = Swept::prepare(&sale.store)?;
-    let stock = site.ground.stock()?;
-    let line = StartingLine::draw(site.folder.path());
+    let temporary = TemporaryGround::prepare(&sale.store)?;
+    let stock = temporary.ground.stock()?;
+    let line = StartingLine::draw(temporary.folder.path());
     let line = line.map_err(|error| Stopped::Store(format!("no line to start at: {error}")))?;
     let mut lab = Lab {
         sale,
@@ -103,7 +103,7 @@ pub(crate) fn record(
         watch,
         interrupt,
     };
-    let mut crowd = lab.gather(&site.ground, subject)?;
+    let mut crowd = lab.gather(&temporary.ground, subject)?;
     let raced = lab.race(&mut crowd);
     raced.map_err(|stopped| stopped.after(lab.recorder.len()))?;
     crowd.say_goodbye();
@@ -118,7 +118,7 @@ struct Lab<'a> {
     facts: Facts,
     asked: VecDeque<(Instant, usize)>,
     patience: Duration,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn SaleWatch,
     interrupt: Interrupt,
 }
 
@@ -175,14 +175,14 @@ impl Lab<'_> {
 
     fn listen(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let total = self.sale.concurrency;
-        let told = self.sale.told();
+        let longest = self.sale.longest_attempt();
         let mut heard_at = Instant::now();
         while crowd.answered() < total {
             if self.interrupt.requested().is_some() {
                 self.write_down_asked(Instant::now())?;
             }
             self.check_interrupt(total - crowd.answered())?;
-            if heard_at.elapsed() >= told + self.patience {
+            if heard_at.elapsed() >= longest + self.patience {
                 return self.give_up(&crowd.silent(), heard_at.elapsed());
             }
             match crowd.subjects.feed.next(LOOK_UP) {

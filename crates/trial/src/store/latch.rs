@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::protocol::Failure;
-use crate::store::Look;
+use crate::store::LockState;
 
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -35,7 +35,7 @@ pub trait Latches: Send {
     fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure>;
 
     /// Returns whether the key exists, and for how long.
-    fn look(&mut self, key: &str) -> Result<Look, Failure>;
+    fn inspect(&mut self, key: &str) -> Result<LockState, Failure>;
 }
 
 #[cfg(test)]
@@ -76,10 +76,10 @@ pub(crate) mod tests {
 
     /// Tests the behaviour that all stores share. `ours` and `theirs` are two connections to one store.
     pub(crate) fn keeps_its_promises(ours: &mut dyn Latches, theirs: &mut dyn Latches) {
-        assert_eq!(ours.look("key").unwrap(), Look::FREE);
+        assert_eq!(ours.inspect("key").unwrap(), LockState::FREE);
         assert!(ours.set_if_absent("key", "a", None).unwrap());
         assert!(!theirs.set_if_absent("key", "b", Some(TTL)).unwrap());
-        assert!(theirs.look("key").unwrap().is_for_ever());
+        assert!(theirs.inspect("key").unwrap().is_for_ever());
         assert_eq!(theirs.get("key").unwrap().as_deref(), Some("a"));
         assert!(!theirs.delete_if("key", "b").unwrap());
         assert!(ours.delete_if("key", "a").unwrap());
@@ -101,7 +101,7 @@ pub(crate) mod tests {
             } else {
                 assert!(ours.set_if_absent("key", "a", Some(TTL)).unwrap());
             }
-            let left = theirs.look("key").unwrap().ttl_left.unwrap();
+            let left = theirs.inspect("key").unwrap().ttl_left.unwrap();
             assert!(left <= TTL, "{left:?}");
             while !theirs.set_if_absent("key", "b", Some(TTL)).unwrap() {
                 assert!(before.elapsed() < Duration::from_secs(30), "never free");

@@ -12,7 +12,7 @@ use fencepost::{Backend, ErrorKind, LockName};
 
 use super::reach::NotReached;
 use super::redis::{Connection, Trouble};
-use super::{Look, TrialStore};
+use super::{LockState, TrialStore};
 use crate::protocol::Failure;
 
 /// How long the servers may take to answer the lab's question about a lock.
@@ -51,15 +51,15 @@ impl Apart {
     }
 
     /// Returns the state of a lock on the servers.
-    pub(super) fn look(&self, key: &str) -> Result<Look, Failure> {
+    pub(super) fn inspect(&self, key: &str) -> Result<LockState, Failure> {
         let name = LockName::new(&self.name(key)).map_err(Failure::definite)?;
         let asked = wait_for(ANSWER, async {
             let servers = self.library(fencepost::DEFAULT_TTL).await?;
             servers.inspect(&name).await.map_err(Failure::definite)
         });
-        let record = asked?.ok_or_else(|| Failure::definite("the servers say nothing"))??;
+        let record = asked?.ok_or_else(|| Failure::definite("the servers did not answer"))??;
         let holder = record.and_then(|record| record.holder);
-        Ok(holder.map_or(Look::FREE, |holder| Look {
+        Ok(holder.map_or(LockState::FREE, |holder| LockState {
             taken: true,
             ttl_left: holder.ttl_left,
         }))
@@ -77,11 +77,11 @@ impl Apart {
 }
 
 /// Inspects a key on a single Redis server.
-pub(crate) fn look_at_one(server: &str, key: &str) -> Result<Look, Failure> {
+pub(crate) fn inspect_one(server: &str, key: &str) -> Result<LockState, Failure> {
     let left_ms: i64 = Connection::open(server)?
         .ask(redis::cmd("PTTL").arg(key))
         .map_err(Trouble::unread)?;
-    Ok(Look {
+    Ok(LockState {
         taken: left_ms != NO_KEY,
         ttl_left: u64::try_from(left_ms).ok().map(Duration::from_millis),
     })

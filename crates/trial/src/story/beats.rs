@@ -207,7 +207,7 @@ impl<'a> Picker<'a> {
                 phrases::stored(key, *taken, *ttl_left_ms),
             ),
             What::Fault { fault } => (100, phrases::fault(name, *fault, None).full),
-            What::Server { server, change } => (95, capital(&change.told(server, false))),
+            What::Server { server, change } => (95, capital(&change.describe(server, false))),
             // An inspection of a single server is described together with what happened to that server.
             What::StoreRead {
                 server: Some(_), ..

@@ -182,7 +182,7 @@ impl LaneStory<'_> {
             }
             What::Server { server, change } => {
                 let without = self.facts.is_without_lock(server);
-                (change.told(server, without), Continuation::Server)
+                (change.describe(server, without), Continuation::Server)
             }
             _ => return,
         };

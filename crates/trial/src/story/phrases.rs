@@ -195,7 +195,7 @@ pub(super) fn asked_to_buy(name: &str) -> Phrase {
 pub(super) fn bought(name: &str, outcome: Outcome, long: bool, leaves: bool) -> Phrase {
     let leaves = if leaves { " and goes away" } else { "" };
     match outcome {
-        Outcome::Sold => phrase("buys: sold", format!("{name} is told sold")),
+        Outcome::Sold => phrase("buys: sold", format!("{name} buys a unit")),
         Outcome::Busy => phrase(
             if long {
                 "gives up: 3 × TTL"
@@ -260,7 +260,7 @@ pub fn label(what: &What) -> String {
         What::Reached { step, of, what, .. } => format!("step {step} of {of}: {what}"),
         What::StoreRead { taken: true, .. } => "looks at the store: taken".into(),
         What::StoreRead { taken: false, .. } => "looks at the store: free".into(),
-        What::Server { server, change } => change.told(server, false),
+        What::Server { server, change } => change.describe(server, false),
         What::GaveUp { why } => gave_up(why).brief,
         // An event of a later version: its name, in plain words.
         other => serde_json::to_value(other)

@@ -22,7 +22,7 @@ pub fn words() -> Value {
         "gave_up": phrases::gave_up("").full,
         "reached": phrases::reached_step(WHO, "{step}", "{of}"),
         "register": named([Action::Read, Action::Write], |action| phrases::does(WHO, action, "{value}")),
-        "server": named(CHANGES, |change| change.told("{server}", false)),
+        "server": named(CHANGES, |change| change.describe("{server}", false)),
         "stock_read": phrases::stock_read("{units}"),
         "store_read": phrases::LOOKS_AT_STORE,
     })
@@ -40,11 +40,11 @@ const CHANGES: [Change; 6] = [
 /// Returns one phrase per value, keyed by the name that histories use.
 fn named<T: Copy + serde::Serialize>(
     all: impl IntoIterator<Item = T>,
-    told: impl Fn(T) -> String,
+    phrase_of: impl Fn(T) -> String,
 ) -> Value {
     let entry = |one: T| {
         let name = serde_json::to_value(one).ok()?;
-        Some((name.as_str()?.to_owned(), Value::from(told(one))))
+        Some((name.as_str()?.to_owned(), Value::from(phrase_of(one))))
     };
     Value::Object(all.into_iter().filter_map(entry).collect::<Map<_, _>>())
 }

@@ -8,7 +8,7 @@ use crate::store::stock::Stock;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "atomic",
     group: Group::NoLock,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "one update that subtracts only if there is enough",
     gloss: "no lock needed",
     flaw: None,

@@ -9,7 +9,7 @@ use crate::store::stock::Stock;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "constraint",
     group: Group::NoLock,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "subtracts, and the store refuses to go below zero",
     gloss: "no lock needed",
     flaw: None,

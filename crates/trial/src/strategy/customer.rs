@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::BoxFuture;
 
-use super::{Buyer, Failure, Halt, Held, Locking, Order, Setup, busy, read_work_write};
+use super::{Buyer, Failure, Granted, Halt, Locking, Order, Setup, busy, read_work_write};
 use crate::protocol::{Outcome, Purchase};
 use crate::store::stock::Stock;
 
@@ -58,7 +58,7 @@ impl<L: Locking> Buyer for Customer<L> {
 
 /// An attempt to take the lock of a product.
 pub(crate) struct Turn {
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<Granted>,
     pub(crate) waited_ms: f64,
 }
 

@@ -17,7 +17,7 @@ use crate::store::stock::fenced::FencedStock;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "fenced",
     group: Group::Locks,
-    stores: Stores::Everywhere,
+    stores: Stores::All,
     summary: "as safe, and the resource refuses whoever is late",
     gloss: "",
     flaw: None,

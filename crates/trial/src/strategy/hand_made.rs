@@ -10,7 +10,7 @@ use fencepost::BoxFuture;
 use fencepost::random::{Random, SystemRandom};
 
 use super::customer::Customer;
-use super::{Buyer, Failure, Halt, Held, Locking, Opening, Setup};
+use super::{Buyer, Failure, Granted, Halt, Locking, Opening, Setup};
 use crate::protocol::ReleaseWord;
 use crate::store::latch::Latches;
 
@@ -101,7 +101,7 @@ impl HandMade {
         key: &str,
         wait: Duration,
         halt: &mut dyn Halt,
-    ) -> Result<Option<Held>, Failure> {
+    ) -> Result<Option<Granted>, Failure> {
         let asked = Instant::now();
         let token = format!("{:016x}", SystemRandom.next_u64());
         let mut contended = false;
@@ -126,7 +126,7 @@ impl HandMade {
         }
     }
 
-    fn granted(&mut self, key: &str, token: String, contended: bool) -> Held {
+    fn granted(&mut self, key: &str, token: String, contended: bool) -> Granted {
         self.last_hold += 1;
         let hold = Hold {
             key: key.to_owned(),
@@ -134,7 +134,7 @@ impl HandMade {
             worked: false,
         };
         self.holds.insert(self.last_hold, hold);
-        Held {
+        Granted {
             hold: self.last_hold,
             fence: None,
             // A handmade lock does not track its remaining time.
@@ -178,7 +178,7 @@ impl Locking for HandMade {
         key: &'a str,
         wait: Duration,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+    ) -> BoxFuture<'a, Result<Option<Granted>, Failure>> {
         Box::pin(self.take(key, wait, halt))
     }
 

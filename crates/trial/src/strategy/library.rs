@@ -11,7 +11,7 @@ use fencepost::stores::redis::Redis;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
-use super::{Failure, Halt, Held, Locking, Setup};
+use super::{Failure, Granted, Halt, Locking, Setup};
 use crate::protocol::ReleaseWord;
 use crate::store::locks::Apart;
 use crate::store::{Ground, redis};
@@ -112,7 +112,7 @@ impl Library {
         key: &str,
         wait: Duration,
         halt: &mut dyn Halt,
-    ) -> Result<Option<Held>, Failure> {
+    ) -> Result<Option<Granted>, Failure> {
         let key = self.place.name(key);
         let asked = Instant::now();
         let (guard, contended) = loop {
@@ -130,7 +130,7 @@ impl Library {
         };
         halt.after(1, 1, "takes the lock");
         self.last_hold += 1;
-        let held = Held {
+        let held = Granted {
             hold: self.last_hold,
             fence: Some(guard.fence().to_string()),
             valid_ms: Some(guard.valid_for().as_secs_f64() * 1e3),
@@ -184,7 +184,7 @@ impl Locking for Library {
         key: &'a str,
         wait: Duration,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+    ) -> BoxFuture<'a, Result<Option<Granted>, Failure>> {
         Box::pin(self.take(key, wait, halt))
     }
 

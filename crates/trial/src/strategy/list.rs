@@ -34,8 +34,8 @@ pub static ALL: [&Strategy; 22] = [
 ];
 
 /// Returns the strategies that can be tried on this store, in the same order.
-pub fn at(place: &TrialStore) -> impl Iterator<Item = &'static Strategy> + Clone {
-    let stores = ALL.map(|strategy| (strategy, strategy.stores.include(place)));
+pub fn at(store: &TrialStore) -> impl Iterator<Item = &'static Strategy> + Clone {
+    let stores = ALL.map(|strategy| (strategy, strategy.stores.include(store)));
     let there = stores.into_iter().filter(|(_, included)| *included);
     there.map(|(strategy, _)| strategy)
 }

@@ -4,10 +4,10 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use super::customer::Onwards;
-use super::{Group, Halt, Held, Locking, Setup, Strategy, find};
+use super::{Granted, Group, Halt, Locking, Setup, Strategy, find};
 use crate::protocol::ReleaseWord;
 use crate::store::tests::servers;
-use crate::store::{Ground, Look};
+use crate::store::{Ground, LockState};
 
 const KEY: &str = "product_A";
 /// Long enough to do something within it, and short enough to wait for its end.
@@ -25,11 +25,11 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 struct Somebody(Box<dyn Locking>);
 
 impl Somebody {
-    fn takes(&mut self, wait: Duration) -> Option<Held> {
+    fn takes(&mut self, wait: Duration) -> Option<Granted> {
         now(self.0.acquire(KEY, wait, &mut Onwards)).unwrap()
     }
 
-    fn gives_back(&mut self, held: &Held) -> ReleaseWord {
+    fn gives_back(&mut self, held: &Granted) -> ReleaseWord {
         now(self.0.release(held.hold, &mut Onwards)).unwrap()
     }
 }
@@ -48,8 +48,8 @@ impl Stage {
         Somebody(now((self.strategy.lock.unwrap())(setup)).unwrap())
     }
 
-    fn look(&self) -> Look {
-        self.ground.look(KEY).unwrap()
+    fn inspect(&self) -> LockState {
+        self.ground.inspect(KEY).unwrap()
     }
 }
 
@@ -64,9 +64,9 @@ fn on_every_ground(names: &[&str], play: impl Fn(&Stage)) {
     let servers = servers();
     for name in names {
         let strategy = find(name).unwrap();
-        let mut places = servers.places();
-        places.retain(|place| strategy.stores.include(place));
-        let (_keeper, grounds) = servers.grounds(&places);
+        let mut stores = servers.stores();
+        stores.retain(|store| strategy.stores.include(store));
+        let (_keeper, grounds) = servers.grounds(&stores);
         for ground in grounds {
             play(&Stage { strategy, ground });
         }
@@ -110,12 +110,12 @@ fn one_holds_it_at_a_time() {
         let (mut a, mut b) = (stage.somebody(LONG), stage.somebody(LONG));
         let held = a.takes(Duration::ZERO).unwrap();
         assert!(!held.contended);
-        assert!(stage.look().taken);
+        assert!(stage.inspect().taken);
         assert_eq!(b.takes(Duration::ZERO), None, "{}", stage.strategy.name);
         assert_eq!(b.takes(Duration::from_millis(20)), None);
         now(a.0.worked(held.hold)).unwrap();
         a.gives_back(&held);
-        assert_eq!(stage.look(), Look::FREE, "{}", stage.strategy.name);
+        assert_eq!(stage.inspect(), LockState::FREE, "{}", stage.strategy.name);
         let held = b.takes(PATIENCE).unwrap();
         assert!(!b.0.knows_lost(held.hold));
     });
@@ -157,7 +157,7 @@ fn a_ttl_in_milliseconds_is_neither_rounded_nor_forgotten() {
         let (mut a, mut b) = (stage.somebody(TTL), stage.somebody(LONG));
         let asked = Instant::now();
         a.takes(Duration::ZERO).unwrap();
-        assert!(stage.look().ttl_left.is_some_and(|left| left <= TTL));
+        assert!(stage.inspect().ttl_left.is_some_and(|left| left <= TTL));
         assert!(b.takes(PATIENCE).unwrap().contended);
         // Redis counts in whole milliseconds.
         let took = asked.elapsed() + Duration::from_millis(1);
@@ -181,7 +181,7 @@ fn between_its_two_steps_naive_has_a_key_for_ever() {
     on_every_ground(&["naive"], |stage| {
         let mut a = stage.somebody(TTL);
         let mut seen = Vec::new();
-        let mut spy = Spy(|step, of| seen.push((step, of, stage.look().is_for_ever())));
+        let mut spy = Spy(|step, of| seen.push((step, of, stage.inspect().is_for_ever())));
         let held = now(a.0.acquire(KEY, Duration::ZERO, &mut spy)).unwrap();
         assert!(held.is_some());
         assert_eq!(seen, [(1, 2, true), (2, 2, false)]);
@@ -190,7 +190,7 @@ fn between_its_two_steps_naive_has_a_key_for_ever() {
     on_every_ground(&in_one_step, |stage| {
         let mut a = stage.somebody(TTL);
         let mut seen = Vec::new();
-        let mut spy = Spy(|step, of| seen.push((step, of, stage.look().is_for_ever())));
+        let mut spy = Spy(|step, of| seen.push((step, of, stage.inspect().is_for_ever())));
         now(a.0.acquire(KEY, Duration::ZERO, &mut spy)).unwrap();
         assert_eq!(seen, [(1, 1, false)], "{}", stage.strategy.name);
     });
@@ -214,7 +214,7 @@ fn late_expiry_deletes_blindly_once_it_has_an_expiry() {
         let (mut late, mut b) = (stage.somebody(TTL), stage.somebody(LONG));
         let stale = late.takes(Duration::ZERO).unwrap();
         now(late.0.worked(stale.hold)).unwrap();
-        assert!(stage.look().ttl_left.is_some_and(|left| left <= TTL));
+        assert!(stage.inspect().ttl_left.is_some_and(|left| left <= TTL));
         b.takes(PATIENCE).unwrap();
         late.gives_back(&stale);
         assert!(stage.somebody(LONG).takes(Duration::ZERO).is_some());
@@ -228,7 +228,7 @@ fn late_expiry_without_work_leaves_the_key_for_ever() {
         let held = a.takes(Duration::ZERO).unwrap();
         assert_eq!(a.gives_back(&held), ReleaseWord::Unknown);
         drop(a);
-        assert!(stage.look().is_for_ever());
+        assert!(stage.inspect().is_for_ever());
         assert_eq!(stage.somebody(TTL).takes(2 * TTL), None);
     });
 }
@@ -257,7 +257,7 @@ fn between_look_and_delete_the_key_can_become_anothers() {
         let word = now(late.0.release(stale.hold, &mut spy)).unwrap();
         assert_eq!(word, ReleaseWord::Released, "it believes so");
         assert!(others.is_some(), "b was granted it");
-        assert_eq!(stage.look(), Look::FREE, "and has lost it");
+        assert_eq!(stage.inspect(), LockState::FREE, "and has lost it");
     });
 }
 
@@ -270,7 +270,7 @@ fn who_compares_never_deletes_anothers_lock() {
         let held = b.takes(PATIENCE).unwrap();
         assert!(!late.0.knows_lost(stale.hold), "nobody looks at the clock");
         assert_eq!(late.gives_back(&stale), ReleaseWord::AlreadyLost);
-        assert!(stage.look().taken, "{}", stage.strategy.name);
+        assert!(stage.inspect().taken, "{}", stage.strategy.name);
         assert_eq!(stage.somebody(LONG).takes(Duration::ZERO), None);
         assert_eq!(b.gives_back(&held), ReleaseWord::Released);
     });
@@ -280,7 +280,7 @@ fn who_compares_never_deletes_anothers_lock() {
 fn fences_grow_with_every_grant() {
     on_every_ground(&["fenced"], |stage| {
         let (mut late, mut b) = (stage.somebody(TTL), stage.somebody(LONG));
-        let fence = |held: Held| held.fence.unwrap().parse::<f64>().unwrap();
+        let fence = |held: Granted| held.fence.unwrap().parse::<f64>().unwrap();
         let first = fence(late.takes(Duration::ZERO).unwrap());
         assert!(fence(b.takes(PATIENCE).unwrap()) > first);
         assert!(stage.strategy.claims.fencing && stage.strategy.group == Group::Locks);
@@ -292,7 +292,7 @@ fn a_holder_that_goes_takes_the_locks_of_its_session_along_and_leaves_a_row() {
     on_every_ground(&["row", "table", "advisory"], |stage| {
         let (mut gone, mut b) = (stage.somebody(LONG), stage.somebody(LONG));
         gone.takes(Duration::ZERO).unwrap();
-        assert!(stage.look().is_for_ever(), "{}", stage.strategy.name);
+        assert!(stage.inspect().is_for_ever(), "{}", stage.strategy.name);
         assert_eq!(b.takes(Duration::ZERO), None);
         drop(gone);
         assert!(b.takes(PATIENCE).is_some(), "{}", stage.strategy.name);
@@ -302,6 +302,6 @@ fn a_holder_that_goes_takes_the_locks_of_its_session_along_and_leaves_a_row() {
         gone.takes(Duration::ZERO).unwrap();
         drop(gone);
         assert_eq!(b.takes(2 * TTL), None);
-        assert!(stage.look().is_for_ever());
+        assert!(stage.inspect().is_for_ever());
     });
 }

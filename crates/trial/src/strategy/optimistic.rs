@@ -11,7 +11,7 @@ const TRIES: u32 = 1_000;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "optimistic",
     group: Group::NoLock,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "writes only if nobody wrote since it read; else reads again",
     gloss: "no lock needed",
     flaw: None,

@@ -24,7 +24,7 @@ const SHARE_OF_TTL: u32 = 4;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "queue",
     group: Group::NoLock,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "requests in a queue, served by one consumer",
     gloss: "no lock around the stock",
     flaw: None,

@@ -17,7 +17,7 @@ use crate::store::Ground;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "safe",
     group: Group::Locks,
-    stores: Stores::Everywhere,
+    stores: Stores::All,
     summary: "owner's token, TTL in the same step, release checks the owner; no keep-alive",
     gloss: "",
     flaw: Some(

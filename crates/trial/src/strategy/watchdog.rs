@@ -8,7 +8,7 @@ use crate::protocol::{Claims, Promise};
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "watchdog",
     group: Group::Locks,
-    stores: Stores::Everywhere,
+    stores: Stores::All,
     summary: "as safe, and kept alive while its holder lives",
     gloss: "",
     flaw: None,

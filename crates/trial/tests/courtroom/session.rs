@@ -94,13 +94,13 @@ impl Onlooker {
     }
 }
 
-impl holds::Watch for Onlooker {
+impl holds::LockWatch for Onlooker {
     fn patience(&self) -> Duration {
         self.patience()
     }
 }
 
-impl sale::Watch for Onlooker {
+impl sale::SaleWatch for Onlooker {
     fn patience(&self) -> Duration {
         self.patience()
     }

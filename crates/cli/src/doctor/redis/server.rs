@@ -6,7 +6,7 @@ use fencepost::stores::redis::Redis;
 use redis::{Connection, FromRedisValue, ProtocolVersion, RedisError, RedisResult};
 
 use super::PATIENCE;
-use crate::fault::system_words;
+use crate::command_error::system_words;
 
 /// The pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(50);

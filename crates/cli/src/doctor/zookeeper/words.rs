@@ -94,7 +94,9 @@ async fn say(host: &str, word: &str) -> Result<String, String> {
         Ok(String::from_utf8_lossy(&answer).into_owned())
     };
     match tokio::time::timeout(PATIENCE, asking).await {
-        Ok(answer) => answer.map_err(|error: std::io::Error| crate::fault::system_words(&error)),
+        Ok(answer) => {
+            answer.map_err(|error: std::io::Error| crate::command_error::system_words(&error))
+        }
         Err(_) => Err("no answer".to_owned()),
     }
 }

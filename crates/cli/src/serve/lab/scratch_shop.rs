@@ -43,7 +43,7 @@ pub(super) struct Bought {
 pub(super) struct ScratchShop {
     ground: Ground,
     known: Arc<Mutex<HashSet<String>>>,
-    desks: HashMap<&'static str, Desk>,
+    pools: HashMap<&'static str, BuyerPool>,
     /// Dropping it ends the thread that keeps the stock from expiring.
     _keeper: mpsc::Sender<()>,
     // Dropped after everything that uses it.
@@ -51,17 +51,17 @@ pub(super) struct ScratchShop {
 }
 
 /// The buyers of one strategy.
-struct Desk {
+struct BuyerPool {
     strategy: &'static Strategy,
-    places: Semaphore,
-    idle: Mutex<Vec<Seat>>,
+    permits: Semaphore,
+    idle: Mutex<Vec<IdleBuyer>>,
     made: Mutex<usize>,
 }
 
 type Request = (Order, oneshot::Sender<Result<Purchase, Failure>>);
 
 /// A buyer that waits for the next purchase.
-struct Seat {
+struct IdleBuyer {
     number: usize,
     orders: mpsc::Sender<Request>,
 }
@@ -71,26 +71,26 @@ impl ScratchShop {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub(super) fn open(place: &TrialStore) -> Result<Self, Failure> {
+    pub(super) fn open(store: &TrialStore) -> Result<Self, Failure> {
         let folder = folder().map_err(Failure::definite)?;
-        let ground = place.scratch(folder.path());
+        let ground = store.scratch(folder.path());
         ground.prepare()?;
-        let desks = STRATEGIES.iter().filter_map(|name| {
+        let pools = STRATEGIES.iter().filter_map(|name| {
             let strategy = strategy::find(name)?;
-            let desk = Desk {
+            let pool = BuyerPool {
                 strategy,
-                places: Semaphore::new(BUYERS),
+                permits: Semaphore::new(BUYERS),
                 idle: Mutex::default(),
                 made: Mutex::default(),
             };
-            Some((strategy.name, desk))
+            Some((strategy.name, pool))
         });
         let known: Arc<Mutex<HashSet<String>>> = Arc::default();
         let keeper = keep(ground.clone(), Arc::clone(&known))?;
         let shop = Self {
             ground,
             known,
-            desks: desks.collect(),
+            pools: pools.collect(),
             _keeper: keeper,
             _folder: folder,
         };
@@ -155,7 +155,7 @@ impl ScratchShop {
         quantity: u32,
         wait: Duration,
     ) -> Result<Option<Bought>, Failure> {
-        let Some(desk) = self.desks.get(lock).filter(|_| self.knows(&product)) else {
+        let Some(pool) = self.pools.get(lock).filter(|_| self.knows(&product)) else {
             return Ok(None);
         };
         let order = Order {
@@ -166,16 +166,17 @@ impl ScratchShop {
             delay: WORK,
         };
         let began = Instant::now();
-        let _place = desk.places.acquire().await.map_err(Failure::definite)?;
-        let seat = desk.seat(&self.ground)?;
+        let _permit = pool.permits.acquire().await.map_err(Failure::definite)?;
+        let idle_buyer = pool.buyer(&self.ground)?;
         let (answer, answered) = oneshot::channel();
-        seat.orders
+        idle_buyer
+            .orders
             .send((order, answer))
             .map_err(Failure::definite)?;
         let purchase = answered.await.map_err(Failure::indefinite)?;
-        let buyer = seat.number;
-        let mut idle = desk.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push(seat);
+        let buyer = idle_buyer.number;
+        let mut idle = pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(idle_buyer);
         Ok(Some(Bought {
             buyer,
             purchase: purchase?,
@@ -184,12 +185,12 @@ impl ScratchShop {
     }
 }
 
-impl Desk {
+impl BuyerPool {
     /// A waiting buyer, or a new one.
-    fn seat(&self, ground: &Ground) -> Result<Seat, Failure> {
+    fn buyer(&self, ground: &Ground) -> Result<IdleBuyer, Failure> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seat) = idle.pop() {
-            return Ok(seat);
+        if let Some(idle_buyer) = idle.pop() {
+            return Ok(idle_buyer);
         }
         drop(idle);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,7 +206,7 @@ impl Desk {
             .spawn(move || buy(strategy, setup, &runtime, &inbox))
             .map_err(Failure::definite)?;
         let number = *made;
-        Ok(Seat { number, orders })
+        Ok(IdleBuyer { number, orders })
     }
 }
 
@@ -228,7 +229,7 @@ fn keep(ground: Ground, known: Arc<Mutex<HashSet<String>>>) -> Result<mpsc::Send
     Ok(keeper)
 }
 
-/// Makes the purchases of one buyer until its desk is dropped.
+/// Makes the purchases of one buyer until its pool is dropped.
 fn buy(
     strategy: &'static Strategy,
     setup: Setup,

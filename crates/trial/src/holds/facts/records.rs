@@ -1,4 +1,4 @@
-//! The records that the facts of a lock trial are made of: holds, waits, operations, purchases and looks at the store.
+//! The records that the facts of a lock trial are made of: holds, waits, operations, purchases and inspections of the store.
 
 use crate::history::Event;
 use crate::protocol::{Action, Outcome, ReleaseWord};
@@ -154,7 +154,7 @@ pub struct Buy {
 
 /// What the lab saw when it inspected a lock in the store.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct Inspection {
     /// The event that recorded it.
     pub mark: Mark,
     /// The name of the lock.

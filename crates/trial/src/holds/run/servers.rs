@@ -59,20 +59,20 @@ pub(super) struct Watched<'a> {
 impl Watched<'_> {
     /// Inspects the lock on one server. Returns `None` if the lab does not know where the lock keeps its records.
     fn on(&self, server: &str, url: &str) -> Result<Option<Seen>, Failure> {
-        let look = match (self.ground, self.is_known) {
+        let state = match (self.ground, self.is_known) {
             (Ground::Redis(endpoint), true) => {
                 let space = endpoint.split_once('#').map_or("", |(_, space)| space);
-                Ground::Redis(format!("{url}#{space}")).look(self.key)?
+                Ground::Redis(format!("{url}#{space}")).inspect(self.key)?
             }
-            (Ground::Locks(apart), true) => locks::look_at_one(url, &apart.name(self.key))?,
+            (Ground::Locks(apart), true) => locks::inspect_one(url, &apart.name(self.key))?,
             _ => return Ok(None),
         };
         Ok(Some(Seen {
             at: Instant::now(),
             what: What::StoreRead {
                 key: self.key.into(),
-                taken: look.taken,
-                ttl_left_ms: look.ttl_left.map(|left| left.as_secs_f64() * 1e3),
+                taken: state.taken,
+                ttl_left_ms: state.ttl_left.map(|left| left.as_secs_f64() * 1e3),
                 server: Some(server.into()),
             },
         }))

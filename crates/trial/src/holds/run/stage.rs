@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fencepost_rig::{Heard, Interrupt, Said};
 
-use super::Watch;
+use super::LockWatch;
 use super::lease::Lease;
 use super::script::{NAMES, scripts};
 use super::servers::{self, Servers};
@@ -20,7 +20,7 @@ use crate::holds::{FIRST, SECOND, Scenario, Trial};
 use crate::processes::{LOOK_UP, Processes, Stopped, quote};
 use crate::protocol::{Outcome, Reply, Request, Resource};
 use crate::store::stock::Stock;
-use crate::store::{Ground, Swept};
+use crate::store::{Ground, TemporaryGround};
 use crate::strategy;
 
 mod actor;
@@ -28,7 +28,7 @@ mod acts;
 mod answers;
 mod diary;
 
-use actor::{Actor, Doing, Held, PendingRequest};
+use actor::{Actor, Doing, HeldLock, PendingRequest};
 use diary::Diary;
 
 /// The request number for a process that fails without having been asked anything. Real requests count from one.
@@ -39,18 +39,18 @@ pub(super) fn run(
     trial: &Trial,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn LockWatch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
     // The servers come before the ground, so that they still run when the ground is cleared.
     let servers = servers::start(trial)?;
     let store = servers.as_ref().map(|servers| servers.store());
-    let site = Swept::prepare(store.as_ref().unwrap_or(&trial.store))?;
+    let temporary = TemporaryGround::prepare(store.as_ref().unwrap_or(&trial.store))?;
     let stock = match resource(trial) {
-        Resource::Stock => Some(site.ground.stock()?),
+        Resource::Stock => Some(temporary.ground.stock()?),
         Resource::Number => None,
     };
-    let subjects = match gather(trial, &site.ground, subject, watch, interrupt) {
+    let subjects = match gather(trial, &temporary.ground, subject, watch, interrupt) {
         Ok(subjects) => subjects,
         Err(stopped) => {
             // The file should at least say what was to be tried.
@@ -68,7 +68,7 @@ pub(super) fn run(
     })?;
     let mut stage = Stage {
         trial,
-        ground: &site.ground,
+        ground: &temporary.ground,
         stock,
         servers,
         subjects,
@@ -91,7 +91,7 @@ fn gather(
     trial: &Trial,
     ground: &Ground,
     subject: &dyn Fn() -> Command,
-    watch: &mut dyn Watch,
+    watch: &mut dyn LockWatch,
     interrupt: Interrupt,
 ) -> Result<Processes, Stopped> {
     let init = |id: &str| Request::Init {
@@ -130,7 +130,7 @@ struct Stage<'a> {
     diary: Diary,
     last_op: u64,
     patience: Duration,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn LockWatch,
     interrupt: Interrupt,
 }
 
@@ -279,7 +279,7 @@ impl Stage<'_> {
     /// itself makes servers fail, a failed request is part of the trial.
     fn check_store(&self) -> Result<(), Stopped> {
         if self.servers.is_none() {
-            self.ground.look(FIRST)?;
+            self.ground.inspect(FIRST)?;
         }
         Ok(())
     }
@@ -325,15 +325,15 @@ impl Stage<'_> {
                 _ => None,
             });
         let Some(key) = refused else { return Ok(()) };
-        let look = self.ground.look(&key)?;
+        let state = self.ground.inspect(&key)?;
         // An external lock may keep its records where the lab does not look. Then the lab cannot say anything about them.
-        if !look.taken && strategy::find(self.trial.strategy.name).is_none() {
+        if !state.taken && strategy::find(self.trial.strategy.name).is_none() {
             return Ok(());
         }
         let what = What::StoreRead {
             key,
-            taken: look.taken,
-            ttl_left_ms: look.ttl_left.map(|left| left.as_secs_f64() * 1e3),
+            taken: state.taken,
+            ttl_left_ms: state.ttl_left.map(|left| left.as_secs_f64() * 1e3),
             server: None,
         };
         self.diary.record(Instant::now(), None, what)

@@ -40,9 +40,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         Some((_, next)) => recovered(court, died, held, next),
         None if court
             .facts
-            .looks
+            .inspections
             .iter()
-            .any(|look| !look.taken || look.ttl_left_ms.is_some()) =>
+            .any(|inspection| !inspection.taken || inspection.ttl_left_ms.is_some()) =>
         {
             inconclusive(
                 "B did not get the lock, although the store says that time frees it.",
@@ -172,7 +172,7 @@ fn stuck_for_ever(court: &Court<'_>, died: Mark, stuck: &Stuck) -> Verdict {
             format!("{who} is still refused"),
         ));
     }
-    proof.extend(court.look());
+    proof.extend(court.last_inspection());
     let because = format!(
         "The holder is dead, and {} later nobody can have its lock.",
         for_ever(stuck)

@@ -34,7 +34,10 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     match court.refused_op() {
         Some(op) => {
             let mut verdict = Verdict {
-                witness: vec![format!("{}; then the TTL let both in", told(cycle))],
+                witness: vec![format!(
+                    "{}; then the TTL let both in",
+                    cycle_in_words(cycle)
+                )],
                 limits: Some(FENCED_LIMITS.into()),
                 ..Verdict::bare(
                     Outcome::Held,
@@ -80,7 +83,7 @@ fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
     let said = said.clone().find(|(_, who, _)| *who == victim.who);
     let said = said.map_or_else(String::new, |(_, who, words)| format!("; {who}: {words}"));
     Some(Verdict {
-        witness: vec![format!("{}{said}", told(cycle))],
+        witness: vec![format!("{}{said}", cycle_in_words(cycle))],
         limits: Some(format!(
             "{} did not do its work: whoever is ended so has to begin anew",
             victim.who
@@ -178,7 +181,7 @@ pub(crate) fn waits(cycle: &Cycle) -> String {
     pairs.join(", ")
 }
 
-fn told(cycle: &Cycle) -> String {
+fn cycle_in_words(cycle: &Cycle) -> String {
     format!("{}, for {} ms", waits(cycle), ms(cycle.lasted_ns))
 }
 
@@ -191,7 +194,7 @@ fn stuck_for_ever(court: &Court<'_>, cycle: &Cycle, stuck: &Stuck) -> Verdict {
         let sentence = format!("{} are still refused", others.join(" and "));
         proof.push(evidence(*mark, who, "refused", sentence));
     }
-    proof.extend(court.look());
+    proof.extend(court.last_inspection());
     let name = &court.header.strategy;
     let why = if court.claims.keep_alive {
         Some(format!(

@@ -106,7 +106,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
     let takeover = after_failure.and_then(|(mark, server)| {
         let (.., change) = court.facts.servers.iter().find(|(at, ..)| *at == mark)?;
         let without = court.facts.is_without_lock(server);
-        let sentence = change.told(server, without);
+        let sentence = change.describe(server, without);
         Some(evidence(mark, "lab", "serves_again", sentence))
     });
     let mut verdict = Verdict {

@@ -40,7 +40,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 format!("{who} is still told busy"),
             ));
         }
-        proof.extend(court.look());
+        proof.extend(court.last_inspection());
         return Verdict {
             evidence: proof,
             why: court.why_strategy(),

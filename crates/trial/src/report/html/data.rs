@@ -227,8 +227,8 @@ impl<'a> Run<'a> {
             exit_code: outcome.exit_code(),
             because: &verdict.because,
             refused_overlap: is_refused_overlap(run.claims, verdict, run.events),
-            belief: told(&verdict.belief),
-            damage: told(&verdict.damage),
+            belief: axis_text(&verdict.belief),
+            damage: axis_text(&verdict.damage),
             measured: &verdict.measured,
             found: &verdict.found,
             evidence: evidence
@@ -259,7 +259,7 @@ impl<'a> Proof<'a> {
 }
 
 /// Returns the text of an axis; `None` if the axis does not apply.
-fn told(axis: &Axis) -> Option<String> {
+fn axis_text(axis: &Axis) -> Option<String> {
     match (&axis.text, axis.code.as_str()) {
         (_, "n/a") => None,
         (Some(text), _) => Some(text.clone()),

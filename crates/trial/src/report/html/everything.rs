@@ -18,13 +18,13 @@ pub fn page_of_everything(runs: &[Run], seed: u64) -> Page<'_> {
     };
     for run in runs {
         match run {
-            Run::Race(judged) => page.runs.push(sale::run_of_sale(judged)),
+            Run::Sale(judged) => page.runs.push(sale::run_of_sale(judged)),
             Run::Hold(tried) => page.runs.push(holds::run_of_trial(tried)),
             Run::Retry(judged, _) => page.retry = Some(retry_of(judged)),
         }
     }
-    let place = |name: &str| strategy::ALL.iter().position(|known| known.name == name);
-    page.runs.sort_by_key(|run| place(&run.header.strategy));
+    let rank = |name: &str| strategy::ALL.iter().position(|known| known.name == name);
+    page.runs.sort_by_key(|run| rank(&run.header.strategy));
     if let Some(first) = page.runs.first() {
         page.generated = first.header.recorded.clone();
         if first.header.store != "sqlite" {

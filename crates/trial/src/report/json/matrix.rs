@@ -8,7 +8,7 @@ use crate::matrix::{Run, Summary};
 /// Returns the report of one run as a JSON document.
 pub fn report(run: &Run) -> Value {
     match run {
-        Run::Race(judged) => sale::report(judged),
+        Run::Sale(judged) => sale::report(judged),
         Run::Hold(judged) => holds::report(judged),
         Run::Retry(judged, _) => retry::report(judged),
     }

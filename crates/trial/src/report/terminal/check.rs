@@ -72,7 +72,7 @@ pub fn conclusion(rejudged: &Rejudged, ink: Ink) -> String {
 /// Returns the store that a history names, with a gloss if it is one of ours.
 fn store(header: &Header) -> String {
     let known = TrialStore::named(&header.store);
-    known.map_or_else(|| header.store.clone(), |place| place.title())
+    known.map_or_else(|| header.store.clone(), |store| store.title())
 }
 
 /// Returns the command that recorded the history.

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use super::Latches;
 use crate::protocol::Failure;
-use crate::store::Look;
+use crate::store::LockState;
 use crate::store::postgres::{Connection, Trouble, table_of};
 
 /// A connection to the lock records in a Postgres database.
@@ -85,20 +85,20 @@ impl Latches for PostgresLatches {
     }
 
     /// Also sees leases, lock rows, and the locks of the database itself.
-    fn look(&mut self, key: &str) -> Result<Look, Failure> {
+    fn inspect(&mut self, key: &str) -> Result<LockState, Failure> {
         let row = self.record(key).map_err(Trouble::unread)?;
         if let Some(row) = row {
             let left: Option<f64> = row.get(0);
             let left = left.map(|seconds| Duration::from_secs_f64(seconds.max(0.0)));
-            return Ok(Look {
+            return Ok(LockState {
                 taken: true,
                 ttl_left: left,
             });
         }
         let taken = self.is_row_locked(key).map_err(Trouble::unread)?;
-        Ok(Look {
+        Ok(LockState {
             taken,
-            ..Look::FREE
+            ..LockState::FREE
         })
     }
 }
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn they_are_latches() {
         let Some(database) = postgres() else { return };
-        let ground = database.place().ground(std::path::Path::new(""));
+        let ground = database.store().ground(std::path::Path::new(""));
         ground.prepare().unwrap();
         let open = || PostgresLatches::open(&ground.to_string()).unwrap();
         super::super::tests::keeps_its_promises(&mut open(), &mut open());

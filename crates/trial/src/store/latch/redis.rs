@@ -6,7 +6,7 @@ use redis::cmd;
 
 use super::Latches;
 use crate::protocol::Failure;
-use crate::store::Look;
+use crate::store::LockState;
 use crate::store::redis::{Connection, Trouble};
 
 const COMPARE_AND_DELETE: &str = "
@@ -76,16 +76,16 @@ impl Latches for RedisLatches {
         done.map_err(Trouble::unwritten)
     }
 
-    fn look(&mut self, key: &str) -> Result<Look, Failure> {
+    fn inspect(&mut self, key: &str) -> Result<LockState, Failure> {
         let key = self.fresh_key(key);
         let left: i64 = self.0.ask(cmd("PTTL").arg(key)).map_err(Trouble::unread)?;
         Ok(match left {
-            ..=-2 => Look::FREE,
-            -1 => Look {
+            ..=-2 => LockState::FREE,
+            -1 => LockState {
                 taken: true,
                 ttl_left: None,
             },
-            left => Look {
+            left => LockState {
                 taken: true,
                 ttl_left: Some(Duration::from_millis(left.unsigned_abs())),
             },

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use super::Latches;
 use crate::protocol::Failure;
-use crate::store::Look;
+use crate::store::LockState;
 use crate::store::stock::sqlite::connect;
 
 /// `expires_ns` is NULL for a key that never expires.
@@ -91,9 +91,9 @@ fn end_of(now_ns: i64, ttl: Duration) -> i64 {
     now_ns.saturating_add(i64::try_from(ttl.as_nanos()).unwrap_or(i64::MAX))
 }
 
-fn until(expires_ns: Option<i64>) -> Look {
+fn until(expires_ns: Option<i64>) -> LockState {
     let left = |end: i64| Duration::from_nanos(end.saturating_sub(now_ns()).max(0).unsigned_abs());
-    Look {
+    LockState {
         taken: true,
         ttl_left: expires_ns.map(left),
     }
@@ -153,12 +153,12 @@ impl Latches for SqliteLatches {
     }
 
     /// Also sees the library's own locks.
-    fn look(&mut self, key: &str) -> Result<Look, Failure> {
+    fn inspect(&mut self, key: &str) -> Result<LockState, Failure> {
         if let Some((_, expires_ns)) = self.record(key)? {
             return Ok(until(expires_ns));
         }
         let end = self.library_lock(key)?;
-        Ok(end.map_or(Look::FREE, |end| until(Some(end))))
+        Ok(end.map_or(LockState::FREE, |end| until(Some(end))))
     }
 }
 
@@ -188,12 +188,12 @@ mod tests {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let locker = Locker::new(Arc::new(Sqlite::open(&path).await.unwrap()));
-            assert_eq!(latches.look("key").unwrap(), Look::FREE);
+            assert_eq!(latches.inspect("key").unwrap(), LockState::FREE);
             let guard = locker.acquire("key").await.unwrap();
-            let look = latches.look("key").unwrap();
-            assert!(look.taken && look.ttl_left.is_some(), "{look:?}");
+            let state = latches.inspect("key").unwrap();
+            assert!(state.taken && state.ttl_left.is_some(), "{state:?}");
             assert!(guard.release().await.is_released());
-            assert_eq!(latches.look("key").unwrap(), Look::FREE);
+            assert_eq!(latches.inspect("key").unwrap(), LockState::FREE);
         });
     }
 }

@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn it_is_a_stock() {
         let Some(database) = postgres() else { return };
-        let ground = database.place().ground(std::path::Path::new(""));
+        let ground = database.store().ground(std::path::Path::new(""));
         ground.prepare().unwrap();
         let open = || PostgresStock::open(&ground.to_string()).unwrap();
         super::super::tests::keeps_its_promises(&mut open(), &mut open());

@@ -7,7 +7,7 @@ use tokio_postgres::error::SqlState;
 use super::super::hand_made::{Latch, Recipe, released_if};
 use super::super::{Failure, Halt};
 use crate::protocol::ReleaseWord;
-use crate::store::Look;
+use crate::store::LockState;
 use crate::store::latch::Latches;
 use crate::store::latch::postgres::microseconds;
 use crate::store::postgres::{Connection, Trouble};
@@ -80,7 +80,7 @@ impl Latches for UniqueRows {
         not_used()
     }
 
-    fn look(&mut self, _: &str) -> Result<Look, Failure> {
+    fn inspect(&mut self, _: &str) -> Result<LockState, Failure> {
         not_used()
     }
 }
@@ -133,7 +133,7 @@ impl Latches for LeaseRows {
         not_used()
     }
 
-    fn look(&mut self, _: &str) -> Result<Look, Failure> {
+    fn inspect(&mut self, _: &str) -> Result<LockState, Failure> {
         not_used()
     }
 }

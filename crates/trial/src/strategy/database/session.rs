@@ -10,7 +10,7 @@ use fencepost::BoxFuture;
 use tokio_postgres::error::SqlState;
 
 use super::super::customer::Turn;
-use super::super::{Buyer, Failure, Halt, Held, Locking, Order, read_work_write};
+use super::super::{Buyer, Failure, Granted, Halt, Locking, Order, read_work_write};
 use super::LockKind;
 use crate::protocol::{Purchase, ReleaseWord};
 use crate::store::latch::postgres::advisory_key;
@@ -76,7 +76,7 @@ impl SessionLock {
         key: &str,
         wait: Duration,
         halt: &mut dyn Halt,
-    ) -> Result<Option<Held>, Failure> {
+    ) -> Result<Option<Granted>, Failure> {
         if self.holds.is_empty() {
             self.begin()?;
         }
@@ -201,14 +201,14 @@ impl SessionLock {
         Ok(Ok(rows.first().is_some_and(|row| row.get(0))))
     }
 
-    fn granted(&mut self, key: &str, contended: bool) -> Held {
+    fn granted(&mut self, key: &str, contended: bool) -> Granted {
         self.last_hold += 1;
         let hold = Hold {
             key: key.to_owned(),
             generation: self.connection().generation(),
         };
         self.holds.insert(self.last_hold, hold);
-        Held {
+        Granted {
             hold: self.last_hold,
             fence: None,
             valid_ms: None,
@@ -316,7 +316,7 @@ impl Locking for SessionLock {
         key: &'a str,
         wait: Duration,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+    ) -> BoxFuture<'a, Result<Option<Granted>, Failure>> {
         Box::pin(async move { self.take(key, wait, halt) })
     }
 

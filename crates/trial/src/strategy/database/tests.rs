@@ -32,7 +32,7 @@ impl Drop for Schema {
 impl Schema {
     fn prepare() -> Option<Self> {
         let server = postgres()?;
-        let ground = server.place().ground(Path::new(""));
+        let ground = server.store().ground(Path::new(""));
         ground.prepare().unwrap();
         Some(Self {
             ground,
@@ -177,7 +177,7 @@ async fn a_sale_whose_session_ends_before_the_commit_is_none_for_certain() {
             (bought, again)
         });
         let deadline = std::time::Instant::now() + PATIENCE;
-        while !place.ground.look(FIRST).unwrap().taken {
+        while !place.ground.inspect(FIRST).unwrap().taken {
             assert!(
                 std::time::Instant::now() < deadline,
                 "{kind:?}: never locked"

@@ -11,7 +11,7 @@ use crate::strategy::{Group, Remark, Stores, Strategy};
 pub static STRATEGY: Strategy = Strategy {
     name: "blind-delete",
     group: Group::Flawed,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "key and expiry in one step; deletes without looking whose the key is",
     gloss: "",
     flaw: Some(

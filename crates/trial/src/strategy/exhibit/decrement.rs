@@ -13,7 +13,7 @@ use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, no_stock,
 pub static STRATEGY: Strategy = Strategy {
     name: "decrement",
     group: Group::NoCoordination,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "checks in the program, then subtracts in the store without a condition",
     gloss: "no coordination",
     flaw: Some("decrement checks, works, then subtracts: by then the check is old news."),

@@ -26,7 +26,7 @@ const COMMIT: Duration = Duration::from_millis(50);
 pub static STRATEGY: Strategy = Strategy {
     name: "early-unlock",
     group: Group::Flawed,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "gives the lock back before its transaction commits",
     gloss: "queues for the lock",
     flaw: Some(

@@ -19,7 +19,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 pub static STRATEGY: Strategy = Strategy {
     name: "get-then-delete",
     group: Group::Flawed,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "looks whose the key is, then deletes it: two steps",
     gloss: "",
     flaw: Some(

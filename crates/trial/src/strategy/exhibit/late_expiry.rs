@@ -12,7 +12,7 @@ use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
 pub static STRATEGY: Strategy = Strategy {
     name: "late-expiry",
     group: Group::Flawed,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "sets the expiry only after the reservation; when stock is short, never",
     gloss: "",
     flaw: Some(

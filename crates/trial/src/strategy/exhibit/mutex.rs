@@ -14,7 +14,7 @@ use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, read_work
 pub static STRATEGY: Strategy = Strategy {
     name: "mutex",
     group: Group::OneProcess,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "a lock in memory: excludes the threads of a process, not other processes",
     gloss: "in memory",
     flaw: Some("mutex is a lock in one process's memory: every other process has one of its own."),

@@ -12,7 +12,7 @@ use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
 pub static STRATEGY: Strategy = Strategy {
     name: "naive",
     group: Group::Flawed,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "creates the key, then sets its expiry: two steps; deletes without looking",
     gloss: "",
     flaw: Some(

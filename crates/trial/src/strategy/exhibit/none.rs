@@ -13,7 +13,7 @@ pub static STRATEGY: Strategy = Strategy {
     name: "none",
     group: Group::NoCoordination,
     // It uses no lock, so the race is the same on every store.
-    stores: Stores::Everywhere,
+    stores: Stores::All,
     summary: "reads the stock, works, writes it back; nothing keeps the others out",
     gloss: "no coordination",
     flaw: Some(

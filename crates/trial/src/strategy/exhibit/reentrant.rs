@@ -15,7 +15,7 @@ use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, read_work
 pub static STRATEGY: Strategy = Strategy {
     name: "reentrant",
     group: Group::OneProcess,
-    stores: Stores::Any,
+    stores: Stores::KeepingStock,
     summary: "as mutex, and its holder may take it again",
     gloss: "in memory",
     flaw: Some(

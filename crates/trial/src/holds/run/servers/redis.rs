@@ -58,18 +58,18 @@ impl Servers for Pair {
     }
 
     fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
-        let look = watched.on(PRIMARY, &self.primary.url())?;
+        let inspected = watched.on(PRIMARY, &self.primary.url())?;
         let killed = crash(&mut self.primary, PRIMARY)?;
-        Ok(look.into_iter().chain([killed]).collect())
+        Ok(inspected.into_iter().chain([killed]).collect())
     }
 
     fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
         ask(&self.replica, &["REPLICAOF", "NO", "ONE"])?;
         until(&self.replica, "replication", "role:master")?;
-        let look = watched.on(REPLICA, &self.replica.url())?;
+        let inspected = watched.on(REPLICA, &self.replica.url())?;
         self.front.point_at(self.replica.address());
         let promoted = now(REPLICA, Change::Promoted);
-        Ok(look.into_iter().chain([promoted]).collect())
+        Ok(inspected.into_iter().chain([promoted]).collect())
     }
 }
 
@@ -94,16 +94,16 @@ impl Servers for Single {
     }
 
     fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
-        let look = watched.on(SERVER, &self.server.url())?;
+        let inspected = watched.on(SERVER, &self.server.url())?;
         let killed = crash(&mut self.server, SERVER)?;
-        Ok(look.into_iter().chain([killed]).collect())
+        Ok(inspected.into_iter().chain([killed]).collect())
     }
 
     fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
         self.server.restart().map_err(Failure::definite)?;
         let restarted = now(SERVER, Change::RestartedEmpty);
-        let look = watched.on(SERVER, &self.server.url())?;
-        Ok([restarted].into_iter().chain(look).collect())
+        let inspected = watched.on(SERVER, &self.server.url())?;
+        Ok([restarted].into_iter().chain(inspected).collect())
     }
 }
 

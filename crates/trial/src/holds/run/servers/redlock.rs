@@ -39,9 +39,9 @@ impl Three {
     }
 
     /// Inspects the lock on each of these servers that runs.
-    fn look(&self, watched: &Watched<'_>, which: &[usize]) -> Result<Vec<Seen>, Failure> {
-        let look = |at: &usize| watched.on(NAMES[*at], &self.servers[*at].url());
-        let seen: Vec<Option<Seen>> = which.iter().map(look).collect::<Result<_, _>>()?;
+    fn inspect(&self, watched: &Watched<'_>, which: &[usize]) -> Result<Vec<Seen>, Failure> {
+        let inspect = |at: &usize| watched.on(NAMES[*at], &self.servers[*at].url());
+        let seen: Vec<Option<Seen>> = which.iter().map(inspect).collect::<Result<_, _>>()?;
         Ok(seen.into_iter().flatten().collect())
     }
 }
@@ -68,7 +68,7 @@ impl Servers for Three {
         // Requests that the proxy swallowed are never answered, so clients must reconnect.
         self.roads[CUT_OFF].cut();
         let mut seen = vec![now(NAMES[CUT_OFF], Change::Reconnected)];
-        seen.extend(self.look(watched, &[0, 1, 2])?);
+        seen.extend(self.inspect(watched, &[0, 1, 2])?);
         seen.push(crash(&mut self.servers[FORGETS], NAMES[FORGETS])?);
         Ok(seen)
     }
@@ -76,7 +76,7 @@ impl Servers for Three {
     fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
         self.servers[FORGETS].restart().map_err(Failure::definite)?;
         let mut seen = vec![now(NAMES[FORGETS], Change::RestartedEmpty)];
-        seen.extend(self.look(watched, &[FORGETS])?);
+        seen.extend(self.inspect(watched, &[FORGETS])?);
         Ok(seen)
     }
 }

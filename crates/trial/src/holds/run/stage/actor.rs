@@ -11,7 +11,7 @@ pub(super) struct Actor {
     /// The number of acts it has done.
     pub(super) done: usize,
     pub(super) doing: Doing,
-    pub(super) holds: Vec<Held>,
+    pub(super) holds: Vec<HeldLock>,
     pub(super) alive: bool,
     pub(super) is_stopped: bool,
     /// The request that it was executing when it stopped itself.
@@ -48,7 +48,7 @@ impl Actor {
         self.go_on();
     }
 
-    pub(super) fn held(&self, key: &str) -> Option<&Held> {
+    pub(super) fn held(&self, key: &str) -> Option<&HeldLock> {
         self.holds.iter().rev().find(|held| held.key == key)
     }
 
@@ -58,7 +58,7 @@ impl Actor {
 }
 
 /// A lock that a process holds.
-pub(super) struct Held {
+pub(super) struct HeldLock {
     pub(super) key: &'static str,
     pub(super) hold: u64,
     pub(super) fence: Option<String>,

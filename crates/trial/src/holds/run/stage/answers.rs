@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Held, PendingRequest, Stage};
+use super::{HeldLock, PendingRequest, Stage};
 use crate::history::What;
 use crate::holds::register::Use;
 use crate::holds::run::lease::Lease;
@@ -60,7 +60,7 @@ impl Stage<'_> {
                     fence: fence.clone(),
                     contended,
                 };
-                self.granted(index, at, asked.act, Held { key, hold, fence });
+                self.granted(index, at, asked.act, HeldLock { key, hold, fence });
                 self.note(at, index, what)
             }
             (
@@ -115,7 +115,7 @@ impl Stage<'_> {
         }
     }
 
-    fn granted(&mut self, index: usize, at: Instant, act: Act, held: Held) {
+    fn granted(&mut self, index: usize, at: Instant, act: Act, held: HeldLock) {
         let (key, hold) = (held.key, held.hold);
         let actor = &mut self.actors[index];
         actor.holds.push(held);

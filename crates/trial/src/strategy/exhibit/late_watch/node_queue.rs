@@ -10,7 +10,7 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 use crate::protocol::{Claims, ReleaseWord};
 use crate::store::Ground;
 use crate::store::locks::Apart;
-use crate::strategy::{Failure, Halt, Held, Locking, Setup};
+use crate::strategy::{Failure, Granted, Halt, Locking, Setup};
 
 /// The shortest session that the server grants by default.
 const SHORTEST_SESSION: Duration = Duration::from_secs(4);
@@ -89,7 +89,7 @@ impl NodeQueue {
         key: &str,
         wait: Duration,
         halt: &mut dyn Halt,
-    ) -> Result<Option<Held>, Failure> {
+    ) -> Result<Option<Granted>, Failure> {
         let asked = Instant::now();
         let folder = self.folder(key);
         let own = self.stand_in_line(&folder).await?;
@@ -116,10 +116,10 @@ impl NodeQueue {
         }
     }
 
-    fn granted(&mut self, path: String, contended: bool) -> Held {
+    fn granted(&mut self, path: String, contended: bool) -> Granted {
         self.last_hold += 1;
         self.holds.insert(self.last_hold, path);
-        Held {
+        Granted {
             hold: self.last_hold,
             fence: None,
             valid_ms: None,
@@ -168,7 +168,7 @@ impl Locking for NodeQueue {
         key: &'a str,
         wait: Duration,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+    ) -> BoxFuture<'a, Result<Option<Granted>, Failure>> {
         Box::pin(self.take(key, wait, halt))
     }
 

@@ -11,15 +11,15 @@ use crate::terminal::{self, Wishes};
 
 /// An error message and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct CommandError {
     code: u8,
     kind: &'static str,
     what: String,
     lines: Vec<(&'static str, String)>,
 }
 
-impl Fault {
-    /// A fault with this exit code and message.
+impl CommandError {
+    /// Creates an error with this exit code and message.
     pub(crate) fn new(code: u8, what: impl Into<String>) -> Self {
         Self {
             code,
@@ -73,11 +73,11 @@ impl Fault {
     }
 }
 
-/// Writes the fault to standard error.
-pub(crate) fn report(fault: &Fault, wishes: Wishes) -> ExitCode {
+/// Writes the error to standard error.
+pub(crate) fn report(error: &CommandError, wishes: Wishes) -> ExitCode {
     let is_terminal = io::stderr().is_terminal();
     let ink = terminal::ink(wishes.colour, wishes.ascii, is_terminal);
-    let text = fault.text(ink);
+    let text = error.text(ink);
     let text = if is_terminal {
         wrapped(&text, ink.columns)
     } else {
@@ -85,7 +85,7 @@ pub(crate) fn report(fault: &Fault, wishes: Wishes) -> ExitCode {
     };
     // If standard error is closed, there is nowhere left to report to.
     let _ = io::stderr().write_all(text.as_bytes());
-    ExitCode::from(fault.code)
+    ExitCode::from(error.code)
 }
 
 /// The system's message for an error, without the error number and in lower case.
@@ -103,13 +103,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_reads_from_what_to_try() {
-        let fault = Fault::new(73, "cannot write the results")
+    fn an_error_reads_from_what_to_try() {
+        let error = CommandError::new(73, "cannot write the results")
             .at("--output results/safe.json: no such directory (results)")
             .effect("none: checked before the run")
             .try_this("mkdir results");
         assert_eq!(
-            fault.text(Ink::PLAIN),
+            error.text(Ink::PLAIN),
             "error: cannot write the results\n\
              \x20 where     --output results/safe.json: no such directory (results)\n\
              \x20 effect    none: checked before the run\n\

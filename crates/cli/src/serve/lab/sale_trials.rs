@@ -1,13 +1,13 @@
-//! Runs the trials of the live page: short races for a scratch product, with real processes of this program.
+//! Runs the trials of the live page: short sales for a scratch product, with real processes of this program.
 
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
-use fencepost_checkout::live::{Lab, Offer, Told};
+use fencepost_checkout::live::{Lab, Offer, Progress};
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::report::html::{Page, PageRun, page_data, page_of_sales};
-use fencepost_trial::sale::{Sale, Watch};
+use fencepost_trial::sale::{Sale, SaleWatch};
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::{Outcome, Verdict};
 
@@ -17,7 +17,7 @@ use crate::values::random_seed;
 
 /// The strategies on offer, from no lock at all to a fenced one.
 const LOCKS: [&str; 4] = ["none", "naive", "safe", "fenced"];
-/// Chosen so that a race is slow enough to watch, but short.
+/// Chosen so that a sale is slow enough to watch, but short.
 const STOCK: u32 = 3;
 const BUYERS: usize = 8;
 const WORK_US: u64 = 400_000;
@@ -25,9 +25,9 @@ const WORK_US: u64 = 400_000;
 const WAIT_MS: u64 = 20_000;
 
 /// Runs `oversell` in a temporary folder.
-pub(super) struct Races;
+pub(super) struct SaleTrials;
 
-impl Lab for Races {
+impl Lab for SaleTrials {
     fn about(&self) -> String {
         format!(
             "{BUYERS} real processes, each with {} ms of work, buy from a stock of {STOCK}: a scratch product in a folder of its \
@@ -49,7 +49,7 @@ impl Lab for Races {
         &self,
         lock: &str,
         stop: &'static AtomicBool,
-        tell: &mut dyn FnMut(Told),
+        tell: &mut dyn FnMut(Progress),
     ) -> Result<String, String> {
         let strategy = strategy::find(lock).ok_or("there is no such lock")?;
         let sale = Sale {
@@ -92,12 +92,12 @@ struct Onlooker<'a> {
     header: Header,
     so_far: Verdict,
     events: Vec<Event>,
-    tell: &'a mut dyn FnMut(Told),
+    tell: &'a mut dyn FnMut(Progress),
 }
 
-impl Watch for Onlooker<'_> {
+impl SaleWatch for Onlooker<'_> {
     fn starting(&mut self, ready: usize, of: usize) {
-        (self.tell)(Told::Ready(ready, of));
+        (self.tell)(Progress::Ready(ready, of));
     }
 
     fn recorded(&mut self, event: &Event) {
@@ -111,6 +111,6 @@ impl Watch for Onlooker<'_> {
             runs: vec![PageRun::new(&self.header, &self.so_far, &self.events)],
             retry: None,
         };
-        (self.tell)(Told::Page(page_data(&page)));
+        (self.tell)(Progress::Page(page_data(&page)));
     }
 }
