@@ -49,7 +49,7 @@ enum Chore {
     ///
     /// Installs the system packages that tests need when run as root or with --install; otherwise it prints the
     /// line that installs them and stops. Then: the tests of the workspace with all features, the documentation's
-    /// examples, the checks on the tree, the documentation, and the crates in docs/snippets.
+    /// examples, the checks on the tree, the documentation, the package of the library, and the crates in docs/snippets.
     Test(test::Options),
     /// Install what tests need beyond cargo, and run nothing.
     Prepare {
@@ -63,7 +63,7 @@ enum Chore {
     Bench(bench::Options),
     /// Put the checkout service under load with k6, and report which limits held.
     Load(load::Options),
-    /// Check the tree: file lengths, leftovers, paths, links, quoted code, contracts.
+    /// Check the tree: layers, file lengths, forgotten tests, leftovers, paths, links, quoted code, contracts.
     Tidy,
     /// Build the documentation; a warning is a failure.
     Doc,

@@ -10,7 +10,8 @@ pub(crate) use lock_store::{LockStore, NotOpened};
 pub(crate) use trial_store::{Site, open, open_to_fail, parse_trial_store};
 
 /// The command that builds this program with all stores.
-pub(crate) const WITH_ALL_STORES: &str = "cargo install --path crates/cli --features full";
+pub(crate) const WITH_ALL_STORES: &str =
+    "cargo install --path crates/cli --features full (etcd needs protoc)";
 
 /// How long to retry a server that does not answer.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -10,8 +10,8 @@ use fencepost::stores::sqlite::Sqlite;
 use fencepost::stores::{KINDS, StoreAddress, StoreKind, without_password};
 use fencepost::{Backend, Error, ErrorKind};
 
+use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::fault::{Fault, system_words};
 use crate::values::BadValue;
 use crate::wording::{seconds, shell_word};
 use fencepost_trial::store::TrialStore;
@@ -220,13 +220,13 @@ impl NotOpened {
         }
     }
 
-    pub(crate) fn fault(&self) -> Fault {
+    pub(crate) fn command_error(&self) -> CommandError {
         self.fault_with("none", &self.advice)
     }
 
     /// The error message if the command had already begun: `effect` says what it may have changed.
-    pub(crate) fn fault_with(&self, effect: &str, advice: &str) -> Fault {
-        Fault::new(self.code, "cannot use the store")
+    pub(crate) fn fault_with(&self, effect: &str, advice: &str) -> CommandError {
+        CommandError::new(self.code, "cannot use the store")
             .at(format_args!("{}: {}", self.place, self.words))
             .effect(effect)
             .try_this(advice)
@@ -266,7 +266,7 @@ fn is_built_in(address: &StoreAddress) -> Result<(), BadValue> {
     }
     Err(BadValue {
         what: format!("this program was built without {}", scheme.prefix),
-        advice: "build it with --features full, which brings all stores · no --store for sqlite"
+        advice: "build it with --features full, which brings all stores (etcd needs protoc) · no --store for sqlite"
             .into(),
     })
 }
