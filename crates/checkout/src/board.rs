@@ -107,7 +107,7 @@ impl Board {
 }
 
 impl Waiting {
-    /// How long the order has held its locks.
+    /// How long the order has waited.
     pub fn waited(&self) -> Duration {
         self.since.elapsed()
     }

@@ -8,10 +8,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::locking::Locks;
-use crate::storage::lock_name;
+use crate::storage::{all_product_locks, lock_name};
 
-/// The pattern that matches the locks of products and nothing else.
-pub(crate) const PRODUCTS: &str = "lock:product:*";
 /// How long the store may take to list them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -49,7 +47,7 @@ pub(crate) struct LockView {
 /// # Cancel safety
 /// Changes nothing.
 pub(crate) async fn of_products(locks: &Locks) -> Result<Vec<LockView>, ListingFailed> {
-    matching(locks, PRODUCTS).await
+    matching(locks, &all_product_locks()).await
 }
 
 /// The locks whose names match a pattern and that are held or wanted now.
@@ -80,7 +78,7 @@ pub(crate) async fn matching(locks: &Locks, pattern: &str) -> Result<Vec<LockVie
     for (product, seen) in locks.board().seen() {
         let name = lock_name(&product);
         // The pattern may exclude others.
-        let is_all = pattern == PRODUCTS;
+        let is_all = pattern == all_product_locks();
         if !is_all && !all.contains_key(&name) {
             continue;
         }

@@ -243,6 +243,11 @@ pub const SWEEP: &str = "checkout:sweep";
 /// The prefix of the names of product locks.
 pub const PRODUCT_LOCK: &str = "lock:product:";
 
+/// The pattern that matches the locks of products and nothing else.
+pub fn all_product_locks() -> String {
+    format!("{PRODUCT_LOCK}*")
+}
+
 /// The name of the gate and of the lock of a product.
 pub fn lock_name(product: &Id) -> String {
     format!("{PRODUCT_LOCK}{product}")

@@ -52,11 +52,9 @@ impl CommandError {
         self.with("try", advice)
     }
 
-    /// Adds a line. A label that equals the previous one is not repeated.
+    /// Adds a line. If the line before it has the same label, the label is not printed again.
     pub(crate) fn with(mut self, label: &'static str, text: impl Display) -> Self {
-        let again = self.lines.iter().any(|(earlier, _)| *earlier == label);
-        self.lines
-            .push((if again { "" } else { label }, text.to_string()));
+        self.lines.push((label, text.to_string()));
         self
     }
 
@@ -66,8 +64,11 @@ impl CommandError {
             ink.paint(Role::Bad, format_args!("{}:", self.kind)),
             self.what
         );
+        let mut last = "";
         for (label, line) in &self.lines {
-            text.push_str(&ink.labelled(label, line));
+            let shown = if *label == last { "" } else { label };
+            text.push_str(&ink.labelled(shown, line));
+            last = label;
         }
         ink.glyphs(&text)
     }
@@ -114,6 +115,23 @@ mod tests {
              \x20 where     --output results/safe.json: no such directory (results)\n\
              \x20 effect    none: checked before the run\n\
              \x20 try       mkdir results\n"
+        );
+    }
+
+    #[test]
+    fn only_a_label_that_follows_itself_is_left_out() {
+        let error = CommandError::new(64, "no")
+            .at("--a")
+            .at("--b")
+            .try_this("c")
+            .at("--d");
+        assert_eq!(
+            error.text(Ink::PLAIN),
+            "error: no\n\
+             \x20 where     --a\n\
+             \x20           --b\n\
+             \x20 try       c\n\
+             \x20 where     --d\n"
         );
     }
 

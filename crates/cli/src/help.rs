@@ -72,7 +72,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("crash") => (holds(CRASH, &ttl(Scenario::Crash)), CRASH_EXAMPLES),
         Some("trial") => (holds(TRIAL, &ttls()), TRIAL_EXAMPLES),
         Some("check") => (CHECK.to_owned(), CHECK_EXAMPLES),
-        Some("run-all") => (RUN_ALL.to_owned() + EVERY_COMMAND, RUN_ALL_EXAMPLES),
+        Some("run-all") => (RUN_ALL.to_owned() + EVERY_TRIAL, RUN_ALL_EXAMPLES),
         Some("exec") => (EXEC.to_owned(), EXEC_EXAMPLES),
         Some("locks") => (LOCKS.to_owned(), LOCKS_EXAMPLES),
         Some("doctor") => (DOCTOR.to_owned(), DOCTOR_EXAMPLES),
@@ -118,7 +118,7 @@ Distributed locks you can put on trial: real processes, real faults, a verdict w
 Usage: fencepost COMMAND [OPTIONS]
 
 {commands}
-Options for every command
+Options of trials
   --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_STORE]
                   redis    a private server that this program starts and stops
                   redis://HOST   a server that you run
@@ -134,7 +134,7 @@ Exit codes
     )
 }
 
-const EVERY_COMMAND: &str = "\
+const EVERY_TRIAL: &str = "\
 \x20 --store sqlite|redis|postgres|redlock|etcd|zk, or an address: redis://HOST     [default: sqlite]
   --json   -q, --quiet   --color auto|always|never   --ascii
 ";
@@ -157,7 +157,7 @@ Usage: fencepost oversell [OPTIONS]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
-{EVERY_COMMAND}"
+{EVERY_TRIAL}"
     )
 }
 
@@ -185,7 +185,7 @@ Usage: fencepost retry [OPTIONS]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
   -v, --verbose       print every attempt
-{EVERY_COMMAND}"
+{EVERY_TRIAL}"
     )
 }
 
@@ -220,7 +220,7 @@ fn holds(words: &str, ttl: &str) -> String {
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
-{EVERY_COMMAND}",
+{EVERY_TRIAL}",
         names(common),
         names(own),
         names(in_line),

@@ -9,7 +9,6 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
 use fencepost_trial::processes::Stopped;
-use fencepost_trial::protocol::Resource;
 use fencepost_trial::report::html;
 use fencepost_trial::report::json::holds::report;
 use fencepost_trial::report::terminal::grounds;
@@ -150,11 +149,12 @@ fn run(
     };
     let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&site.store));
     lasts_long_enough(ttl_ms, &site.store)?;
-    let resource = match scenario {
-        Scenario::ShortStock => Resource::Stock,
-        _ => Resource::Number,
-    };
-    let Some(contender) = Contender::of(&arguments.lock, &site, (ttl_ms, resource), interrupt)?
+    let Some(contender) = Contender::of(
+        &arguments.lock,
+        &site,
+        (ttl_ms, scenario.resource()),
+        interrupt,
+    )?
     else {
         return list();
     };

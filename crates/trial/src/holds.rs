@@ -17,7 +17,7 @@ pub mod check;
 pub mod expectation;
 pub mod facts;
 mod judged;
-mod register;
+pub(crate) mod register;
 mod run;
 mod scenario;
 pub mod verdict;

@@ -145,7 +145,7 @@ impl Processes {
                 Ok(Reply::Error { message, .. }) if !is_ready => {
                     return Err(Stopped::Store(message));
                 }
-                Ok(_) if is_ready => format!("was ready, and went on: {}", quote(line)),
+                Ok(_) if is_ready => format!("sent another line after init_ok: {}", quote(line)),
                 Ok(_) => format!("answered a request before it was ready: {}", quote(line)),
                 Err(error) => format!("sent an invalid message ({error}): {}", quote(line)),
             },

@@ -17,7 +17,7 @@ pub enum Outcome {
     Held,
     /// A promise was broken.
     Broken,
-    /// A process waits for ever.
+    /// For three TTLs nobody could take the lock.
     Stuck,
     /// Nothing broke, and nothing was tested.
     Inconclusive,

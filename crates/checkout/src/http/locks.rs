@@ -13,7 +13,7 @@ use super::access;
 use super::input::QueryParameters;
 use super::problem::Problem;
 use crate::lock_view::{self, ListingFailed, LockView};
-use crate::storage::{PRODUCT_LOCK, SWEEP};
+use crate::storage::{PRODUCT_LOCK, SWEEP, all_product_locks};
 
 const MAX_PATTERN: usize = 200;
 
@@ -24,7 +24,7 @@ pub(super) struct Which {
     /// A pattern for names, with `*`, `?` and `[a-z]`. Locks of other programs are left out unless the request has the admin token.
     #[param(
         max_length = 200,
-        default = "lock:product:*",
+        default = all_product_locks,
         pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
     )]
     pattern: Option<String>,
@@ -45,13 +45,13 @@ pub(super) async fn list(
     headers: HeaderMap,
     QueryParameters(which): QueryParameters<Which>,
 ) -> Result<Json<LockList>, Problem> {
-    let pattern = which.pattern.as_deref().unwrap_or(lock_view::PRODUCTS);
+    let pattern = which.pattern.unwrap_or_else(all_product_locks);
     if pattern.len() > MAX_PATTERN || pattern.contains(char::is_control) {
         return Err(Problem::bad_request(
             "pattern: must have at most 200 bytes and no control characters",
         ));
     }
-    let mut locks = lock_view::matching(app.0.checkout.locks(), pattern)
+    let mut locks = lock_view::matching(app.0.checkout.locks(), &pattern)
         .await
         .map_err(store_down)?;
     if !access::shows_token(&headers, &app.0.settings) {

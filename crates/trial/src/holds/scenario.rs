@@ -2,6 +2,7 @@
 
 use fencepost::stores::kinds::REDIS;
 
+use crate::protocol::Resource;
 use crate::store::TrialStore;
 
 /// What happens to the holder or to the store.
@@ -105,6 +106,14 @@ impl Scenario {
             TrialStore::private(&REDIS)
         } else {
             TrialStore::default()
+        }
+    }
+
+    /// Returns the resource that the locks protect.
+    pub fn resource(self) -> Resource {
+        match self {
+            Self::ShortStock => Resource::Stock,
+            _ => Resource::Number,
         }
     }
 

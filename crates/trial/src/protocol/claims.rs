@@ -20,6 +20,9 @@ pub struct Claims {
     /// Its lease begins only when the protected work is done, not at the grant.
     #[serde(skip_serializing_if = "is_false")]
     pub expires_after_work: bool,
+    /// Its release checks that the lock still belongs to its holder.
+    #[serde(skip_serializing_if = "is_false")]
+    pub checks_owner: bool,
     /// Its release deletes the lock without checking the owner.
     #[serde(skip_serializing_if = "is_false")]
     pub blind_release: bool,
@@ -40,16 +43,23 @@ impl Claims {
         untimed: false,
         recovery_ms: None,
         expires_after_work: false,
+        checks_owner: false,
         blind_release: false,
         looks_before_release: false,
         looks_before_wait: false,
+    };
+
+    /// The same, with a release that checks its owner.
+    pub const OWNED: Self = Self {
+        checks_owner: true,
+        ..Self::PLAIN
     };
 
     /// A lock without a lease. It lasts until it is released, or until its holder's session ends and the database notices.
     pub const OF_SESSION: Self = Self {
         untimed: true,
         recovery_ms: Some(100),
-        ..Self::PLAIN
+        ..Self::OWNED
     };
 
     /// Returns whether the lock does not expire but ends when its holder dies.

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::phrases;
+use super::phrases::{self, RefusedFences};
 use crate::history::{Event, What, fences};
 use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
 use crate::text::capital;
@@ -308,12 +308,15 @@ fn register(what: &What, name: &str, fences: &[&str]) -> Option<(u32, String)> {
         return None;
     };
     if *refused {
-        let both = fence.as_deref().zip(highest.as_deref());
-        let both = both.map(|(fence, highest)| (shorten(fence, fences), shorten(highest, fences)));
-        let both = both
-            .as_ref()
-            .map(|(fence, highest)| (fence.as_str(), highest.as_str()));
-        return Some((88, phrases::step_refused(name, *action, both, *serial).full));
+        let refused = RefusedFences {
+            own: fence.as_deref(),
+            highest: highest.as_deref(),
+            among: fences,
+        };
+        return Some((
+            88,
+            phrases::step_refused(name, *action, refused, *serial).full,
+        ));
     }
     let weight = match action {
         Action::Read => 56,

@@ -2,7 +2,7 @@
 //!
 //! Related events share an entry if they happened within [`SETTLED_NS`].
 
-use super::phrases::{self, Phrase};
+use super::phrases::{self, Phrase, RefusedFences};
 use crate::history::{Event, Fault, Header, What};
 use crate::holds::facts::Facts;
 use crate::holds::verdict::waits_told;
@@ -287,11 +287,11 @@ impl LaneStory<'_> {
         };
         let name = NAMES[lane];
         if *refused {
-            let among = self.facts.fences();
-            let short =
-                |fence: &Option<String>| shorten(fence.as_deref().unwrap_or("none"), &among);
-            let (fence, highest) = (short(fence), short(highest));
-            let fences = Some((fence.as_str(), highest.as_str()));
+            let fences = RefusedFences {
+                own: fence.as_deref(),
+                highest: highest.as_deref(),
+                among: &self.facts.fences(),
+            };
             let text = phrases::step_refused(name, *action, fences, *serial).brief;
             self.add(lane, event.at_ns, text, Continuation::Write);
         } else if *action == Action::Read {

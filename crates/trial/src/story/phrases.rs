@@ -3,11 +3,13 @@
 //! The brief form omits the name of the process, because it stands in the lane of that process. The full form has no final full
 //! stop.
 
+use std::cmp::Ordering;
 use std::fmt::Display;
 
 use crate::history::{Fault, What};
+use crate::holds::register::compare;
 use crate::protocol::{Action, Outcome};
-use crate::text::numbers::{count, plural};
+use crate::text::numbers::{count, plural, shorten};
 
 /// The two forms of a phrase.
 pub(super) struct Phrase {
@@ -83,28 +85,46 @@ fn verb(action: Action) -> &'static str {
     }
 }
 
+/// The fences of a step that the shared number refused.
+#[derive(Clone, Copy)]
+pub(super) struct RefusedFences<'a> {
+    /// The fence of the step.
+    pub(super) own: Option<&'a str>,
+    /// The highest fence that the number had seen.
+    pub(super) highest: Option<&'a str>,
+    /// All fences of the trial, by which long ones are shortened.
+    pub(super) among: &'a [&'a str],
+}
+
 /// A step that the shared number refused because of its fence.
 pub(super) fn step_refused(
     name: &str,
     action: Action,
-    fences: Option<(&str, &str)>,
+    fences: RefusedFences<'_>,
     serial: u64,
 ) -> Phrase {
     let verb = match action {
         Action::Read => "read",
         Action::Write => "write",
     };
-    let (fence, highest) = fences.unwrap_or(("none", "none"));
-    let sign = if fence == highest { "=" } else { "<" };
-    let full = match fences {
-        Some((fence, highest)) => {
-            format!(
-                "{name}'s {verb} is refused: its fence {fence} is below {highest} (op {serial})"
-            )
-        }
-        None => format!("{name}'s step is refused (op {serial})"),
+    let short = |fence: Option<&str>| shorten(fence.unwrap_or("none"), fences.among);
+    let (own, highest) = (short(fences.own), short(fences.highest));
+    let Some((full_own, full_highest)) = fences.own.zip(fences.highest) else {
+        let full = format!("{name}'s step is refused (op {serial})");
+        return phrase(format!("– {verb} refused: {own} < {highest}"), full);
     };
-    phrase(format!("– {verb} refused: {fence} {sign} {highest}"), full)
+    let (sign, relation) = match compare(full_own, full_highest) {
+        Some(Ordering::Equal) => (
+            "=",
+            format!("equals {highest}, which another hold has shown"),
+        ),
+        Some(_) => ("<", format!("is below {highest}")),
+        None => ("!=", format!("cannot be compared with {highest}")),
+    };
+    phrase(
+        format!("– {verb} refused: {own} {sign} {highest}"),
+        format!("{name}'s {verb} is refused: its fence {own} {relation} (op {serial})"),
+    )
 }
 
 /// A subject declines a step.
@@ -267,5 +287,44 @@ pub fn label(what: &What) -> String {
             .ok()
             .and_then(|value| value["event"].as_str().map(|name| name.replace('_', " ")))
             .unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_step_says_how_its_fence_compares() {
+        for (own, highest, brief, full) in [
+            (
+                Some("9.0"),
+                "10.0",
+                "9.0 < 10.0",
+                "is refused: its fence 9.0 is below 10.0 (op 3)",
+            ),
+            (
+                Some("41"),
+                "41.0",
+                "41 = 41.0",
+                "is refused: its fence 41 equals 41.0, which another hold has shown (op 3)",
+            ),
+            (
+                Some("eleven"),
+                "10.0",
+                "eleven != 10.0",
+                "is refused: its fence eleven cannot be compared with 10.0 (op 3)",
+            ),
+            (None, "10.0", "none < 10.0", "is refused (op 3)"),
+        ] {
+            let fences = RefusedFences {
+                own,
+                highest: Some(highest),
+                among: &[],
+            };
+            let said = step_refused("A", Action::Write, fences, 3);
+            assert_eq!(said.brief, format!("– write refused: {brief}"));
+            assert!(said.full.ends_with(full), "{}", said.full);
+        }
     }
 }

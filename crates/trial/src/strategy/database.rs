@@ -55,7 +55,7 @@ pub(super) static UNIQUE_INDEX: Strategy = Strategy {
     flaw: Some("unique-index leaves its row behind when its holder dies: nobody ever deletes it."),
     claims: Claims {
         untimed: true,
-        ..Claims::PLAIN
+        ..Claims::OWNED
     },
     remark: Remark::FlawShowsIn("crash"),
     open: buyer_by_row,
@@ -72,7 +72,7 @@ pub(super) static LEASE: Strategy = Strategy {
     flaw: Some(
         "A lease ends by the clock, whether or not its holder is done; the stock never asks.",
     ),
-    claims: Claims::PLAIN,
+    claims: Claims::OWNED,
     open: buyer_by_lease,
     lock: Some(lock_by_lease),
     ..OF_SESSION

@@ -24,7 +24,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     promise: Promise::Exclusion,
     claims: Claims {
         fencing: true,
-        ..Claims::PLAIN
+        ..Claims::OWNED
     },
     remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),

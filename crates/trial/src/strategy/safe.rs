@@ -24,7 +24,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
         "A token guards the release, not the work: its holder never asks whether it still holds.",
     ),
     promise: Promise::Exclusion,
-    claims: Claims::PLAIN,
+    claims: Claims::OWNED,
     remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),

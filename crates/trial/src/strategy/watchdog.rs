@@ -15,7 +15,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     promise: Promise::Exclusion,
     claims: Claims {
         keep_alive: true,
-        ..Claims::PLAIN
+        ..Claims::OWNED
     },
     remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),

@@ -1,12 +1,12 @@
 //! Private servers that a trial makes fail, from the first cut to the moment at which clients are served again.
 //!
-//! A trial has three turns for its servers: one is cut off, one is killed, and clients are served again. Each store decides
+//! A trial has three events for its servers: one is cut off, one is killed, and clients are served again. Each store decides
 //! what that means: a replica takes over without the last writes, a server comes back empty, or a majority elects a new leader
-//! and nothing is lost. Every turn returns only after its effect was observed.
+//! and nothing is lost. Every event returns only after its effect was observed.
 
 use std::time::Instant;
 
-use fencepost::stores::kinds::{ETCD, REDLOCK};
+use fencepost::stores::kinds::{ETCD, REDIS, REDLOCK};
 
 use crate::history::{Change, What};
 use crate::holds::{Scenario, Trial};
@@ -22,7 +22,7 @@ use etcd::Members;
 use redis::{Pair, Single};
 use redlock::Three;
 
-/// Something that the lab observed during a turn, and when.
+/// Something that the lab observed during an event, and when.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) at: Instant,
@@ -81,14 +81,21 @@ impl Watched<'_> {
 
 /// Starts the servers that this trial makes fail. Returns `None` for trials that leave the store alone.
 pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> {
+    if !trial.scenario.fails_servers() {
+        return Ok(None);
+    }
     let store = &trial.store;
-    Ok(match trial.scenario {
-        Scenario::Failover if store.is(&ETCD) => Some(Box::new(Members::start()?)),
-        Scenario::Failover => Some(Box::new(Pair::start()?)),
-        Scenario::RestartEmpty if store.is(&REDLOCK) => Some(Box::new(Three::start(store)?)),
-        Scenario::RestartEmpty => Some(Box::new(Single::start()?)),
-        _ => None,
-    })
+    Ok(Some(match trial.scenario {
+        Scenario::Failover if store.is(&ETCD) => Box::new(Members::start()?),
+        Scenario::Failover if store.is(&REDIS) => Box::new(Pair::start()?),
+        Scenario::RestartEmpty if store.is(&REDLOCK) => Box::new(Three::start(store)?),
+        Scenario::RestartEmpty if store.is(&REDIS) => Box::new(Single::start()?),
+        _ => {
+            let kind = store.kind().title;
+            let message = format!("this trial is not available on {kind}");
+            return Err(Failure::definite(message));
+        }
+    }))
 }
 
 fn now(server: &str, change: Change) -> Seen {
@@ -100,5 +107,36 @@ fn seen(at: Instant, server: &str, change: Change) -> Seen {
     Seen {
         at,
         what: What::Server { server, change },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy;
+
+    #[test]
+    fn a_store_without_such_servers_is_refused_instead_of_replaced() {
+        for (scenario, store) in [
+            (Scenario::Failover, "zk"),
+            (Scenario::Failover, "sqlite"),
+            (Scenario::Failover, "redlock"),
+            (Scenario::RestartEmpty, "zk"),
+            (Scenario::RestartEmpty, "etcd"),
+            (Scenario::RestartEmpty, "postgres"),
+        ] {
+            let mut trial = Trial::new(scenario, strategy::find("safe").unwrap(), 1);
+            trial.store = TrialStore::named(store).unwrap();
+            let failure = start(&trial).err().unwrap();
+            assert!(failure.definite, "{failure}");
+            let expected = format!("is not available on {}", trial.store.kind().title);
+            assert!(failure.message.ends_with(&expected), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_trial_that_leaves_the_store_alone_starts_no_servers() {
+        let trial = Trial::new(Scenario::Crash, strategy::find("safe").unwrap(), 1);
+        assert!(start(&trial).unwrap().is_none());
     }
 }

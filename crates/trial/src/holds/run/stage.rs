@@ -46,7 +46,7 @@ pub(super) fn run(
     let servers = servers::start(trial)?;
     let store = servers.as_ref().map(|servers| servers.store());
     let temporary = TemporaryGround::prepare(store.as_ref().unwrap_or(&trial.store))?;
-    let stock = match resource(trial) {
+    let stock = match trial.scenario.resource() {
         Resource::Stock => Some(temporary.ground.stock()?),
         Resource::Number => None,
     };
@@ -99,7 +99,7 @@ fn gather(
         keys: vec![FIRST.into(), SECOND.into()],
         ttl_ms: trial.ttl_ms,
         endpoints: ground.endpoints(),
-        resource: resource(trial),
+        resource: trial.scenario.resource(),
         start: None,
     };
     let patience = watch.patience();
@@ -107,14 +107,6 @@ fn gather(
     let names = names.map(|name| (*name).to_owned()).collect();
     let mut starting = |ready, of| watch.starting(ready, of);
     Processes::gather(names, subject, &init, patience, interrupt, &mut starting)
-}
-
-/// Returns the resource that the locks protect.
-fn resource(trial: &Trial) -> Resource {
-    match trial.scenario {
-        Scenario::ShortStock => Resource::Stock,
-        _ => Resource::Number,
-    }
 }
 
 struct Stage<'a> {
@@ -216,21 +208,21 @@ impl Stage<'_> {
                 self.fail(index, asked.op, heard.at, false, message)
             }
             (Ok(_), Some(asked)) => {
-                let message = format!("an answer to something else: {}", quote(line));
+                let message = format!("answered another request: {}", quote(line));
                 self.fail(index, asked.op, heard.at, false, message)
             }
             (Err(error), Some(asked)) => {
-                let message = format!("no message ({error}): {}", quote(line));
+                let message = format!("sent an invalid message ({error}): {}", quote(line));
                 self.fail(index, asked.op, heard.at, false, message)
             }
             // The process is dead, or it will not be asked anything more.
             (_, None) if !self.actors[index].alive || self.actors[index].is_finished() => Ok(()),
             (Ok(_), None) => {
-                let message = format!("an answer to nothing: {}", quote(line));
+                let message = format!("answered without a request: {}", quote(line));
                 self.fail(index, NOTHING_ASKED, heard.at, false, message)
             }
             (Err(error), None) => {
-                let message = format!("no message ({error}): {}", quote(line));
+                let message = format!("sent an invalid message ({error}): {}", quote(line));
                 self.fail(index, NOTHING_ASKED, heard.at, false, message)
             }
         }

@@ -9,7 +9,7 @@ use crate::verdict::{Next, Outcome, Verdict};
 
 const WHY: &str =
     "A token guards the release, not the work: A is never asked again whether it still holds.";
-/// The reason for locks whose release does not check a token, and for external locks, where that is unknown.
+/// The reason for locks that do not say that their release checks a token.
 const WHY_WITHOUT_TOKEN: &str =
     "The lease ended, the work did not: A is never asked again whether it still holds.";
 pub(super) const FENCED_LIMITS: &str =
@@ -82,8 +82,11 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     };
     verdict.belief.code = if belief.is_empty() { "none" } else { "overlap" }.into();
     verdict.belief.text = belief.first().map(two_holders);
-    let has_token = court.trial.is_some() && !court.claims.blind_release;
-    let why = if has_token { WHY } else { WHY_WITHOUT_TOKEN };
+    let why = if court.claims.checks_owner {
+        WHY
+    } else {
+        WHY_WITHOUT_TOKEN
+    };
     verdict.why = Some(why.into());
     verdict.next = [
         court.next("watchdog", "renews the lease while A works"),

@@ -3,6 +3,8 @@
 //! The lanes are derived from the history alone. Related events share a line if they happened within a short time. A line is
 //! settled once that time has passed, so it can be printed while the trial is still running.
 
+use fencepost::stores::kinds::REDIS;
+
 use crate::history::{Event, Header};
 use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
 use crate::story::{Entry, SETTLED_NS, lanes};
@@ -120,7 +122,7 @@ pub fn title(trial: &Trial) -> String {
 /// Describes where the trial takes place, in a few words.
 fn stage_of(trial: &Trial) -> String {
     match trial.scenario {
-        Scenario::Failover if trial.store.name() == "redis" => {
+        Scenario::Failover if trial.store.is_private() && trial.store.is(&REDIS) => {
             "redis (a primary, a replica)".into()
         }
         _ => trial.store.title(),

@@ -28,7 +28,7 @@ pub static STRATEGY: Strategy = Strategy {
     promise: Promise::Exclusion,
     claims: Claims {
         looks_before_release: true,
-        ..Claims::PLAIN
+        ..Claims::OWNED
     },
     remark: Remark::FlawShowsIn("stale-release"),
     open: |setup| hand_made::buyer(setup, RECIPE),
