@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_nobody_has_is_answered_with_those_there_are() {
+    fn an_unknown_name_is_answered_with_the_list() {
         let error = chosen(JOBS, Some("elsewhere")).err().unwrap().to_string();
         assert!(error.ends_with("here, nothing, broken"), "{error}");
     }

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_nobody_has_is_answered_with_those_there_are() {
+    fn an_unknown_name_is_answered_with_the_list() {
         let error = chosen(&["elsewhere".into()]).unwrap_err().to_string();
         assert!(error.contains("oversell, high-load"), "{error}");
         assert_eq!(chosen(&["checkout".into()]).unwrap().len(), 1);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use fencepost_trial::text::ink::{Ink, Role};
 use fencepost_trial::text::wrap::wrapped;
 
-use crate::terminal::{self, Wishes};
+use crate::terminal::{self, OutputStyle};
 
 /// An error message and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,9 +75,9 @@ impl CommandError {
 }
 
 /// Writes the error to standard error.
-pub(crate) fn report(error: &CommandError, wishes: Wishes) -> ExitCode {
+pub(crate) fn report(error: &CommandError, style: OutputStyle) -> ExitCode {
     let is_terminal = io::stderr().is_terminal();
-    let ink = terminal::ink(wishes.colour, wishes.ascii, is_terminal);
+    let ink = terminal::ink(style.colour, style.ascii, is_terminal);
     let text = error.text(ink);
     let text = if is_terminal {
         wrapped(&text, ink.columns)

@@ -17,7 +17,7 @@ use nix::sys::wait::waitpid;
 use crate::command_error::{self, CommandError, system_words};
 use crate::exit;
 use crate::store::LockStore;
-use crate::terminal::Wishes;
+use crate::terminal::OutputStyle;
 use crate::values::duration;
 use crate::wording::{seconds, shell_word};
 
@@ -80,10 +80,10 @@ struct Plan {
 }
 
 /// Runs `fencepost exec`.
-pub(crate) fn run(arguments: Exec, wishes: Wishes) -> ExitCode {
+pub(crate) fn run(arguments: Exec, style: OutputStyle) -> ExitCode {
     let plan = match Plan::check(arguments) {
         Ok(plan) => plan,
-        Err(error) => return command_error::report(&error, wishes),
+        Err(error) => return command_error::report(&error, style),
     };
     let task = Task {
         command: plan.command.clone(),
@@ -228,7 +228,7 @@ impl Plan {
             })?;
         let guard = wait::for_the_lock(self, &locker, signals).await?;
         let fence = guard.fence();
-        let outcome = watch::over(self, &guard, channel, signals).await;
+        let outcome = watch::run_command(self, &guard, channel, signals).await;
         Ok(match outcome {
             Outcome::Ended(status) => {
                 let released = guard.release().await;

@@ -255,7 +255,7 @@ fn not_here(what: &str, store: &str, scenario: Scenario) -> CommandError {
 }
 
 /// Runs a lock trial with processes of this program and judges it. Shows nothing.
-pub(crate) fn quietly(
+pub(crate) fn run_without_output(
     trial: &Trial,
     file: Option<File>,
     interrupt: Interrupt,

@@ -38,7 +38,7 @@ use arguments::{Arguments, Command};
 use command_error::CommandError;
 use screen::Screen;
 use serve::Serve;
-use terminal::Wishes;
+use terminal::OutputStyle;
 
 fn main() -> ExitCode {
     let typed: Vec<_> = std::env::args_os().collect();
@@ -49,36 +49,36 @@ fn main() -> ExitCode {
         .take_while(|word| *word != "--")
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let wishes = Wishes::of(&words);
+    let style = OutputStyle::of(&words);
     if let Some(text) = help::requested(&words) {
-        return Screen::plain(wishes).finish(&text);
+        return Screen::plain(style).finish(&text);
     }
     match Arguments::try_parse_from(typed) {
-        Ok(arguments) => run(arguments.command, wishes),
+        Ok(arguments) => run(arguments.command, style),
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => {
-            Screen::plain(wishes).finish(&error.to_string())
+            Screen::plain(style).finish(&error.to_string())
         }
-        Err(error) => command_error::report(&usage::explain(&error, &words), wishes),
+        Err(error) => command_error::report(&usage::explain(&error, &words), style),
     }
 }
 
-fn run(command: Command, wishes: Wishes) -> ExitCode {
+fn run(command: Command, style: OutputStyle) -> ExitCode {
     if let Command::Subject { lock } = command {
-        return answer(&lock, wishes);
+        return answer(&lock, style);
     }
     let command = match command {
         // `exec` handles signals itself, and forks before anything else happens.
-        Command::Exec(arguments) => return exec::run(arguments, wishes),
+        Command::Exec(arguments) => return exec::run(arguments, style),
         // These two handle signals themselves, too.
-        Command::Serve(arguments) => return served(*arguments, wishes),
-        Command::HttpServer(arguments) => return served(arguments.with_lab(), wishes),
+        Command::Serve(arguments) => return served(*arguments, style),
+        Command::HttpServer(arguments) => return served(arguments.with_lab(), style),
         command => command,
     };
     let interrupt = match Interrupt::listen() {
         Ok(interrupt) => interrupt,
         Err(error) => {
             let error = CommandError::new(exit::INTERNAL, "cannot listen for Ctrl-C").at(error);
-            return command_error::report(&error, wishes);
+            return command_error::report(&error, style);
         }
     };
     let outcome = match command {
@@ -95,25 +95,25 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
     };
-    outcome.unwrap_or_else(|error| command_error::report(&error, wishes))
+    outcome.unwrap_or_else(|error| command_error::report(&error, style))
 }
 
-fn served(arguments: Serve, wishes: Wishes) -> ExitCode {
+fn served(arguments: Serve, style: OutputStyle) -> ExitCode {
     let served = serve::run(arguments);
-    served.unwrap_or_else(|error| command_error::report(&error, wishes))
+    served.unwrap_or_else(|error| command_error::report(&error, style))
 }
 
 /// Runs this program as a subject: it reads the lab's requests from standard input and answers them.
-fn answer(lock: &str, wishes: Wishes) -> ExitCode {
+fn answer(lock: &str, style: OutputStyle) -> ExitCode {
     let Some(strategy) = strategy::find(lock) else {
         let error = CommandError::new(exit::USAGE, format!("there is no strategy '{lock}'"));
-        return command_error::report(&error, wishes);
+        return command_error::report(&error, style);
     };
     match subject::serve(strategy, io::stdin().lock(), io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let error = CommandError::new(exit::INTERNAL, "cannot talk to the lab").at(error);
-            command_error::report(&error, wishes)
+            command_error::report(&error, style)
         }
     }
 }

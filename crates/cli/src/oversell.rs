@@ -16,7 +16,7 @@ use fencepost_trial::strategy;
 
 use crate::command_error::CommandError;
 use crate::contender::{Contender, Lock, strategies};
-use crate::results::{Drawings, FileFlags, Files, Results};
+use crate::results::{Drawings, FileFlags, Files, OutputFile};
 use crate::screen::Screen;
 use crate::stopped::explain;
 use crate::trial_flags::TrialFlags;
@@ -99,7 +99,7 @@ fn one(
         columns,
         begun: false,
     };
-    let judged = hold(sale, contender, file, &mut watch, interrupt)
+    let judged = run_sale(sale, contender, file, &mut watch, interrupt)
         .map_err(|stopped| explain(&stopped, files.history_path()))?;
     if json {
         screen.print_json(&json::report(&judged));
@@ -127,7 +127,7 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
         &[("--output", "FILE.json", output)],
     )?;
     let output = output
-        .map(|path| Results::open("--output", path))
+        .map(|path| OutputFile::open("--output", path))
         .transpose()?;
     let (json, quiet) = (
         arguments.trial.output_flags.json,
@@ -152,7 +152,7 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
             begun: false,
         };
         let judged = Contender::ours(strategy)
-            .and_then(|ours| hold(&sale, &ours, None, &mut watch, interrupt));
+            .and_then(|ours| run_sale(&sale, &ours, None, &mut watch, interrupt));
         runs.push(judged.map_err(|stopped| explain(&stopped, None))?);
     }
     if json {
@@ -168,7 +168,7 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
 }
 
 /// Runs a sale and judges it.
-pub(crate) fn hold(
+pub(crate) fn run_sale(
     sale: &Sale,
     contender: &Contender,
     file: Option<File>,

@@ -30,14 +30,14 @@ pub(crate) struct FileFlags {
 
 /// A file that is written when the run is over. A file that was created for it but never written is removed.
 #[derive(Debug)]
-pub(crate) struct Results {
+pub(crate) struct OutputFile {
     file: File,
     path: PathBuf,
     is_new: bool,
     flag: &'static str,
 }
 
-impl Results {
+impl OutputFile {
     /// Opens the file that `flag` names, or creates it.
     pub(crate) fn open(flag: &'static str, path: &Path) -> Result<Self, CommandError> {
         let is_new = !path.exists();
@@ -73,7 +73,7 @@ impl Results {
     }
 }
 
-impl Drop for Results {
+impl Drop for OutputFile {
     fn drop(&mut self) {
         if self.is_new {
             let _ = fs::remove_file(&self.path);
@@ -84,7 +84,7 @@ impl Drop for Results {
 /// The files of one run: its report and its history.
 #[derive(Debug)]
 pub(crate) struct Files<'a> {
-    output: Option<Results>,
+    output: Option<OutputFile>,
     history: Option<(&'a Path, File)>,
     drawings: Drawings,
 }
@@ -99,7 +99,7 @@ impl<'a> Files<'a> {
         ];
         let drawings = Drawings::open(&flags.drawings, &named)?;
         let output = output
-            .map(|path| Results::open("--output", path))
+            .map(|path| OutputFile::open("--output", path))
             .transpose()?;
         let history = history.map(|path| Ok((path, open_history("--history", path)?)));
         Ok(Self {

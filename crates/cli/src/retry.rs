@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
 }
 
 /// Runs a comparison with processes of this program and judges it. Shows nothing. Returns `None` if its history cannot be judged.
-pub(crate) fn quietly(
+pub(crate) fn run_without_output(
     comparison: &Comparison,
     file: Option<File>,
     interrupt: Interrupt,

@@ -19,7 +19,7 @@ use fencepost_trial::text::numbers::plural;
 
 use crate::command_error::CommandError;
 use crate::exit;
-use crate::results::{Results, open_folder};
+use crate::results::{OutputFile, open_folder};
 use crate::screen::Screen;
 use crate::stopped::explain;
 use crate::trial_flags::TrialFlags;
@@ -103,12 +103,12 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, C
     Ok(screen.end(u8::from(!runs.iter().all(Run::as_expected))))
 }
 
-fn open_page(folder: &Path) -> Result<Results, CommandError> {
+fn open_page(folder: &Path) -> Result<OutputFile, CommandError> {
     open_folder("--output", folder)?;
-    Results::open("--output", &folder.join("report.html"))
+    OutputFile::open("--output", &folder.join("report.html"))
 }
 
-fn fill(page: Results, runs: &[Run], seed: u64) -> Result<usize, CommandError> {
+fn fill(page: OutputFile, runs: &[Run], seed: u64) -> Result<usize, CommandError> {
     let text = html::render(&html::page_of_everything(runs, seed));
     page.fill_with(&text)?;
     Ok(text.len())

@@ -10,7 +10,7 @@ use fencepost_trial::text::wrap::wrapped;
 
 use crate::command_error::{self, CommandError, system_words};
 use crate::exit;
-use crate::terminal::{Colour, Wishes, columns, ink};
+use crate::terminal::{Colour, OutputStyle, columns, ink};
 
 /// Live progress appears only for work that takes longer than this.
 const SUSPENSE: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub(crate) struct Screen {
     live_lines: usize,
     started: Instant,
     failure: Option<io::Error>,
-    wishes: Wishes,
+    style: OutputStyle,
 }
 
 impl Screen {
@@ -57,13 +57,13 @@ impl Screen {
             live_lines: 0,
             started: Instant::now(),
             failure: None,
-            wishes: Wishes { colour, ascii },
+            style: OutputStyle { colour, ascii },
         }
     }
 
     /// A screen for plain text without flags, such as help.
-    pub(crate) fn plain(wishes: Wishes) -> Self {
-        Self::new(Colour::Never, wishes.ascii, true)
+    pub(crate) fn plain(style: OutputStyle) -> Self {
+        Self::new(Colour::Never, style.ascii, true)
     }
 
     /// Prints the text. If the reader closes the pipe (`| head`), the rest is dropped silently.
@@ -150,7 +150,7 @@ impl Screen {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let failure = CommandError::new(exit::WRITE_FAILED, "cannot write the report");
                 let failure = failure.at(format_args!("standard output: {}", system_words(&error)));
-                command_error::report(&failure, self.wishes)
+                command_error::report(&failure, self.style)
             }
             _ => ExitCode::from(code),
         }

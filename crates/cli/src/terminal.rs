@@ -34,34 +34,34 @@ impl Colour {
 
 /// Colours and glyphs for error messages. They are read before the command line is parsed, because parsing may be what fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wishes {
+pub(crate) struct OutputStyle {
     pub(crate) colour: Colour,
     pub(crate) ascii: bool,
 }
 
-impl Wishes {
+impl OutputStyle {
     /// Reads `--color` and `--ascii` from the command line. The last one counts; an invalid one is ignored.
     pub(crate) fn of(words: &[String]) -> Self {
-        let mut wishes = Self {
+        let mut style = Self {
             colour: Colour::Auto,
             ascii: false,
         };
         for (index, word) in words.iter().enumerate() {
             let value = match word.as_str() {
                 "--ascii" => {
-                    wishes.ascii = true;
+                    style.ascii = true;
                     continue;
                 }
                 "--color" => words.get(index + 1).map(String::as_str),
                 word => word.strip_prefix("--color="),
             };
-            wishes.colour = match value {
+            style.colour = match value {
                 Some("always") => Colour::Always,
                 Some("never") => Colour::Never,
-                _ => wishes.colour,
+                _ => style.colour,
             };
         }
-        wishes
+        style
     }
 }
 
@@ -130,16 +130,16 @@ mod tests {
 
     #[test]
     fn wishes_are_heard_before_the_rest_is_understood() {
-        let wishes = |line: &str| {
+        let style = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            Wishes::of(&words)
+            OutputStyle::of(&words)
         };
         let (colour, ascii) = (Colour::Never, true);
         assert_eq!(
-            wishes("oversel --color never --ascii"),
-            Wishes { colour, ascii }
+            style("oversel --color never --ascii"),
+            OutputStyle { colour, ascii }
         );
-        assert_eq!(wishes("oversell --color=always").colour, Colour::Always);
-        assert_eq!(wishes("oversell --color").colour, Colour::Auto);
+        assert_eq!(style("oversell --color=always").colour, Colour::Always);
+        assert_eq!(style("oversell --color").colour, Colour::Auto);
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Processes {
     children: Vec<Child>,
     names: Vec<String>,
     /// The claims of each process that is ready.
-    promised: Vec<Option<Claims>>,
+    claims_of: Vec<Option<Claims>>,
     pub(crate) feed: Feed,
     ears: Ears,
 }
@@ -44,31 +44,31 @@ impl Processes {
         starting: &mut dyn FnMut(usize, usize),
     ) -> Result<Self, Stopped> {
         let total = names.len();
-        let mut subjects = Self::none(names)?;
+        let mut processes = Self::unstarted(names)?;
         for index in 0..total {
-            subjects.check_interrupt(interrupt)?;
-            subjects.start(index, subject(), init)?;
+            processes.check_interrupt(interrupt)?;
+            processes.start(index, subject(), init)?;
         }
         let mut heard_at = Instant::now();
         for ready in 0..total {
             starting(ready, total);
-            while subjects.promised.iter().flatten().count() == ready {
-                subjects.check_interrupt(interrupt)?;
-                match subjects.feed.next(LOOK_UP) {
-                    Ok(heard) => subjects.expect_ready(&heard)?,
-                    Err(_) if heard_at.elapsed() > patience => return Err(subjects.mute()),
+            while processes.claims_of.iter().flatten().count() == ready {
+                processes.check_interrupt(interrupt)?;
+                match processes.feed.next(LOOK_UP) {
+                    Ok(heard) => processes.expect_ready(&heard)?,
+                    Err(_) if heard_at.elapsed() > patience => return Err(processes.mute()),
                     Err(_) => starting(ready, total),
                 }
             }
             heard_at = Instant::now();
         }
         starting(total, total);
-        Ok(subjects)
+        Ok(processes)
     }
 
-    /// Returns the claims that all processes make.
+    /// Returns the claims; they are the same for all processes.
     pub(crate) fn claims(&self) -> Claims {
-        self.promised
+        self.claims_of
             .iter()
             .flatten()
             .next()
@@ -76,7 +76,7 @@ impl Processes {
             .unwrap_or_default()
     }
 
-    fn none(names: Vec<String>) -> Result<Self, Stopped> {
+    fn unstarted(names: Vec<String>) -> Result<Self, Stopped> {
         let wanted = 3 * names.len() as u64 + OTHER_FILES;
         allow_open_files(wanted).map_err(|allowed| Stopped::TooManyFiles {
             asked: names.len(),
@@ -87,7 +87,7 @@ impl Processes {
         let (feed, ears) = feed();
         Ok(Self {
             children: Vec::with_capacity(names.len()),
-            promised: vec![None; names.len()],
+            claims_of: vec![None; names.len()],
             names,
             feed,
             ears,
@@ -127,7 +127,7 @@ impl Processes {
 
     fn expect_ready(&mut self, heard: &Heard) -> Result<(), Stopped> {
         let index = heard.child;
-        let is_ready = self.promised[index].is_some();
+        let is_ready = self.claims_of[index].is_some();
         let what = match &heard.said {
             Said::Closed => {
                 let when = if is_ready {
@@ -138,10 +138,12 @@ impl Processes {
                 format!("{} before {when}", self.how_it_ended(index))
             }
             Said::Line(line) => match serde_json::from_str(line) {
-                Ok(Reply::InitOk { claims }) if !is_ready => match self.promise(index, claims) {
-                    None => return Ok(()),
-                    Some(contradiction) => contradiction,
-                },
+                Ok(Reply::InitOk { claims }) if !is_ready => {
+                    match self.note_claims(index, claims) {
+                        None => return Ok(()),
+                        Some(contradiction) => contradiction,
+                    }
+                }
                 Ok(Reply::Error { message, .. }) if !is_ready => {
                     return Err(Stopped::Store(message));
                 }
@@ -156,18 +158,18 @@ impl Processes {
 
     /// Notes the claims of a process. All processes run the same program, so their claims must be equal. Returns a description
     /// of the difference if they are not.
-    fn promise(&mut self, index: usize, claims: Claims) -> Option<String> {
+    fn note_claims(&mut self, index: usize, claims: Claims) -> Option<String> {
         let of_another = self
-            .promised
+            .claims_of
             .iter()
             .zip(&self.names)
-            .find_map(|(promised, name)| {
-                let promised = promised.filter(|promised| *promised != claims)?;
+            .find_map(|(claims_of, name)| {
+                let claims_of = claims_of.filter(|claims_of| *claims_of != claims)?;
                 Some(format!(
-                    "promises {claims:?}, where {name} promises {promised:?}"
+                    "promises {claims:?}, where {name} promises {claims_of:?}"
                 ))
             });
-        self.promised[index] = Some(claims);
+        self.claims_of[index] = Some(claims);
         of_another
     }
 
@@ -182,7 +184,7 @@ impl Processes {
     /// Returns the error for the first process that has been silent for too long.
     fn mute(&self) -> Stopped {
         let what = "did not answer init; does it flush its output after each line?";
-        let mute = self.promised.iter().position(Option::is_none).unwrap_or(0);
+        let mute = self.claims_of.iter().position(Option::is_none).unwrap_or(0);
         self.not_ready(mute, what.into(), self.children[mute].last_words())
     }
 
@@ -199,7 +201,7 @@ impl Processes {
     }
 
     /// Returns how a process that closed its output ended, with its last lines of standard error.
-    pub(crate) fn obituary(&mut self, index: usize) -> String {
+    pub(crate) fn how_it_ended_with_stderr(&mut self, index: usize) -> String {
         let end = self.how_it_ended(index);
         match self.children[index].last_words().last() {
             Some(words) => format!("{end}: {}", quote(words)),
@@ -215,10 +217,10 @@ impl Processes {
     }
 
     /// Gives the processes that were told to shut down the time to exit by themselves.
-    pub(crate) fn say_goodbye(&mut self, to: impl Fn(usize) -> bool) {
+    pub(crate) fn wait_for_exits(&mut self, to: impl Fn(usize) -> bool) {
         let deadline = Instant::now() + FAREWELL;
-        let told = self.children.iter_mut().enumerate();
-        for (_, child) in told.filter(|(index, _)| to(*index)) {
+        let children = self.children.iter_mut().enumerate();
+        for (_, child) in children.filter(|(index, _)| to(*index)) {
             child.wait(deadline.saturating_duration_since(Instant::now()));
         }
     }

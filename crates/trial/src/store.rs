@@ -208,7 +208,7 @@ impl LockState {
     };
 
     /// Returns whether the lock is taken and never expires.
-    pub fn is_for_ever(self) -> bool {
+    pub fn never_expires(self) -> bool {
         self.taken && self.ttl_left.is_none()
     }
 }

@@ -75,14 +75,14 @@ fn a_subject_that_dies_leaves_an_unknown_answer() {
 #[test]
 fn a_line_that_is_no_message_is_quoted_and_made_harmless() {
     let said = unknown(r"printf 'Segmentation\033[2Jfault\n'; read bye");
-    assert!(said.starts_with("no message ("), "{said}");
+    assert!(said.starts_with("sent an invalid message ("), "{said}");
     assert!(said.ends_with(r"'Segmentation\u{1b}[2Jfault'"), "{said}");
 }
 
 #[test]
 fn an_answer_to_something_else_is_no_answer() {
     let said = unknown(r#"echo '{"type":"purchased","op":99,"outcome":"sold"}'; read bye"#);
-    assert!(said.starts_with("an answer to something else: "), "{said}");
+    assert!(said.starts_with("answered another request: "), "{said}");
 }
 
 #[test]

@@ -143,7 +143,10 @@ fn who_is_ready_twice_does_not_stand_in_for_another() {
     match tried(&trial(Scenario::Crash, "safe"), script).unwrap_err() {
         Stopped::NotReady { who, what, .. } => {
             assert_eq!(who, "A");
-            assert_eq!(what, r#"was ready, and went on: '{\"type\":\"init_ok\"}'"#);
+            assert_eq!(
+                what,
+                r#"sent another line after init_ok: '{\"type\":\"init_ok\"}'"#
+            );
         }
         other => panic!("{other}"),
     }
@@ -159,11 +162,11 @@ fn the_dead_the_mute_and_the_confused_leave_nothing_to_judge() {
         ("acquire() { exit 3; };", "ended with 3"),
         (
             "acquire() { echo Segmentation fault; };",
-            "no message (expected value at line 1 column 1): 'Segmentation fault'",
+            "sent an invalid message (expected value at line 1 column 1): 'Segmentation fault'",
         ),
         (
             "acquire() { op=99; answer refused; };",
-            "an answer to something else: ",
+            "answered another request: ",
         ),
         (
             r#"acquire() { answer error ',"definite":true,"message":"no database"'; };"#,
@@ -293,7 +296,7 @@ fn who_stops_where_nobody_told_it_to_has_not_answered() {
         &format!("{reached}{STEP}{RELEASE}"),
     );
     let notes = tried.verdict.notes.join("\n");
-    assert!(notes.contains("an answer to something else: "), "{notes}");
+    assert!(notes.contains("answered another request: "), "{notes}");
     assert!(
         started.elapsed().as_secs() < 8,
         "nobody waits for it to stop"

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_summary_holds_nothing() {
+    fn a_missing_summary_meets_no_limit() {
         assert_eq!(limits(&serde_json::json!({})), None);
         assert!(read(Path::new("no such file")).is_err());
     }

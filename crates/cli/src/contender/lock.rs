@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_strategy_meets_its_neighbour() {
+    fn a_misspelt_strategy_gets_a_suggestion() {
         assert_eq!(
             Lock::parse("sfae").unwrap_err().advice,
             "--lock=safe      or --lock help to list all 22"

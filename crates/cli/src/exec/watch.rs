@@ -27,7 +27,7 @@ pub(super) enum Outcome {
 }
 
 /// Lets the warden start the command, and waits until it has ended.
-pub(super) async fn over(
+pub(super) async fn run_command(
     plan: &Plan,
     guard: &Guard,
     channel: WardenChannel,

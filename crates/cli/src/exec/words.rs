@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_himself() {
+    fn the_holder_is_not_named_as_its_own_waiter() {
         let name = LockName::new("deploy").unwrap();
         let held_by = |label: &str| Record::new(Some(Holder::new(label)), Vec::new());
         let said = |label| waiting(&name, &held_by(label), (at(0), true), "web-1, process 7");

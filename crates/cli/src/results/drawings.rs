@@ -6,7 +6,7 @@ use clap::Args;
 use fencepost_trial::report::html::{self, Page};
 use fencepost_trial::report::trace;
 
-use super::Results;
+use super::OutputFile;
 use crate::command_error::CommandError;
 use crate::exit;
 
@@ -25,8 +25,8 @@ pub(super) type Named<'a> = (&'static str, &'static str, Option<&'a Path>);
 /// The open files for the HTML report and the trace.
 #[derive(Debug, Default)]
 pub(crate) struct Drawings {
-    report: Option<Results>,
-    trace: Option<Results>,
+    report: Option<OutputFile>,
+    trace: Option<OutputFile>,
 }
 
 impl Drawings {
@@ -37,7 +37,7 @@ impl Drawings {
         one_file_each(&[others, &[report, trace]].concat())?;
         let open = |flag, path: &Option<PathBuf>| {
             let path = path.as_deref();
-            path.map(|path| Results::open(flag, path)).transpose()
+            path.map(|path| OutputFile::open(flag, path)).transpose()
         };
         Ok(Self {
             report: open("--report", &flags.report)?,

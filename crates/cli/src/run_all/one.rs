@@ -11,8 +11,8 @@ use fencepost_trial::sale::Stopped;
 use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::exit;
-use crate::oversell::hold;
-use crate::results::{Results, open_history, seal};
+use crate::oversell::run_sale;
+use crate::results::{OutputFile, open_history, seal};
 use crate::{holds, retry};
 
 /// Why a trial was not finished.
@@ -31,7 +31,8 @@ pub(super) fn one(
         return carry_out(cell, None, interrupt);
     };
     let path = folder.join(cell.file_stem());
-    let report = Results::open("--output", &path.with_extension("json")).map_err(Trouble::Files)?;
+    let report =
+        OutputFile::open("--output", &path.with_extension("json")).map_err(Trouble::Files)?;
     let at = path.with_extension("jsonl");
     let mut history = open_history("--output", &at).map_err(Trouble::Files)?;
     let unfinished = Unfinished(Some(at.clone()));
@@ -53,11 +54,12 @@ pub(super) fn one(
 fn carry_out(cell: &Cell, file: Option<File>, interrupt: Interrupt) -> Result<Run, Trouble> {
     match cell {
         Cell::Sale(sale) => Contender::ours(sale.strategy)
-            .and_then(|ours| hold(sale, &ours, file, &mut (), interrupt))
+            .and_then(|ours| run_sale(sale, &ours, file, &mut (), interrupt))
             .map(Run::Sale),
-        Cell::Hold(trial) => holds::quietly(trial, file, interrupt).map(Run::Hold),
+        Cell::Hold(trial) => holds::run_without_output(trial, file, interrupt).map(Run::Hold),
         Cell::Retry(comparison) => {
-            let made = retry::quietly(comparison, file, interrupt).map_err(Trouble::Run)?;
+            let made =
+                retry::run_without_output(comparison, file, interrupt).map_err(Trouble::Run)?;
             let lost = || CommandError::new(exit::INTERNAL, "the lab lost its own history");
             let (judged, history) = made.ok_or_else(lost).map_err(Trouble::Files)?;
             return Ok(Run::Retry(judged, history));

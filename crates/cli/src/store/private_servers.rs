@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_no_postgres_is_installed_the_way_to_one_is_told() {
+    fn a_missing_postgres_is_reported_with_the_install_command() {
         let told = PrivateServers::of(&POSTGRES).unwrap().not_installed();
         assert_eq!(
             told.text(Ink::PLAIN),

@@ -86,7 +86,7 @@ STUCK The holder is dead, and N ms (N × TTL) later nobody can have its lock.
 proof #N N ms A is killed (signal N) between its two steps
 #N N ms B is still refused
 #N N ms the lab reads the store: key there, no expiry, owner gone
-why naive creates the key and sets its expiry in two steps; a death in between is for ever.
+why naive creates the key and sets its expiry in two steps; a death in between is forever.
 next fencepost crash --lock=safe --ttl N both in one step",
     );
 }

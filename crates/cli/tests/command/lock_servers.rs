@@ -194,7 +194,7 @@ fn what_these_servers_cannot_do_says_what_can_be_done() {
     }
 }
 
-/// Its predecessor disappears between its lookup and its watch, and it sleeps for ever.
+/// Its predecessor disappears between its lookup and its watch, and it sleeps forever.
 #[test]
 fn who_looks_before_it_watches_is_not_woken() {
     tells(

@@ -7,6 +7,7 @@ mod doctor;
 mod documentation;
 mod drawings;
 mod errors;
+mod external_locks;
 mod holds;
 mod interrupt;
 mod json;
@@ -19,7 +20,6 @@ mod retry;
 mod run_all;
 mod schema;
 mod stores;
-mod strangers;
 mod suggestions;
 
 use std::process::{Command, Output, Stdio};

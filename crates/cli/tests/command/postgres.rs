@@ -122,7 +122,7 @@ fn a_server_that_is_not_there_is_told_before_anything_starts() {
 }
 
 #[test]
-fn what_is_no_address_says_so() {
+fn an_invalid_postgres_address_is_refused() {
     let ran = run("retry --store postgres://u:hunter2@h:port/d");
     assert_eq!(ran.code, 64);
     let what = "error: 'postgres://u:***@h:port/d' is not a valid address of Postgres\n";

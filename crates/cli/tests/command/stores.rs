@@ -148,7 +148,7 @@ fn a_server_that_is_not_there_is_told_before_anything_starts() {
 }
 
 #[test]
-fn where_no_server_is_installed_the_way_to_one_is_told() {
+fn a_missing_server_is_reported_with_the_install_command() {
     let mut command = fencepost("oversell");
     command
         .env("PATH", "/nowhere")
@@ -165,7 +165,7 @@ fn where_no_server_is_installed_the_way_to_one_is_told() {
 }
 
 #[test]
-fn what_is_no_address_says_so() {
+fn an_invalid_redis_address_is_refused() {
     let ran = run("retry --store redis://cache:port");
     assert_eq!(ran.code, 64);
     assert!(

@@ -217,7 +217,7 @@ fn the_old_name_comes_with_the_lab() {
     });
 }
 
-/// Returns the keys of the server with their remaining lifetime; negative means for ever.
+/// Returns the keys of the server with their remaining lifetime; negative means forever.
 fn keys(redis: &mut redis::Connection) -> Vec<(String, i64)> {
     let all: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
     let lasts = |key: String| {

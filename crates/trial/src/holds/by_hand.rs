@@ -8,14 +8,14 @@ use crate::store::TrialStore;
 use crate::strategy;
 use crate::verdict::Verdict;
 
-/// The lock that most tales use.
+/// The lock that most histories use.
 pub(crate) const KEY: &str = "product_A";
-/// The TTL of a tale, unless it sets its own.
+/// The TTL of a history, unless it sets its own.
 const TTL_MS: u64 = 1_000;
 
 /// Builds a history event by event, with times in milliseconds.
 #[derive(Clone)]
-pub(crate) struct Tale {
+pub(crate) struct HistoryBuilder {
     events: Vec<Event>,
     scenario: Scenario,
     strategy: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Tale {
     store: Option<String>,
 }
 
-impl Tale {
+impl HistoryBuilder {
     pub(crate) fn of(scenario: Scenario) -> Self {
         Self {
             events: Vec::new(),
@@ -99,7 +99,7 @@ impl Tale {
         hold: u64,
         fence: Option<&str>,
     ) -> Self {
-        // A lock of ours that promises fences issues them, unless the tale sets them itself.
+        // A lock of ours that promises fences issues them, unless the history sets them itself.
         let granted = |event: &&Event| matches!(event.what, What::Acquired { .. });
         let next = self.events.iter().filter(granted).count() + 1;
         let own = (self.strategy == "fenced").then(|| format!("{next}.0"));

@@ -204,8 +204,8 @@ impl<'a> Findings<'a> {
         Some((*died, self.facts.holds.iter().find(next)?))
     }
 
-    /// Returns whether this is long enough to count as "for ever".
-    fn is_for_ever(&self, lasted_ns: u64) -> bool {
+    /// Returns whether this is long enough to count as "forever".
+    fn counts_as_stuck(&self, lasted_ns: u64) -> bool {
         lasted_ns >= self.ttl_ns.saturating_mul(3)
     }
 
@@ -236,7 +236,7 @@ impl<'a> Findings<'a> {
             .find(|wait| wait.who != *dead)?;
         let refused = last.refused()?;
         let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
-        let proven = nobody_got_it && self.is_for_ever(lasted_ns) && self.looks_stuck();
+        let proven = nobody_got_it && self.counts_as_stuck(lasted_ns) && self.looks_stuck();
         proven.then(|| Stuck {
             since: *since,
             refused: vec![(last.who.clone(), refused)],
@@ -252,7 +252,7 @@ impl<'a> Findings<'a> {
             .filter_map(|wait| Some((wait.who.clone(), wait.refused()?)))
             .collect();
         let all_refused = refused.len() == cycle.who.len();
-        (all_refused && self.is_for_ever(cycle.lasted_ns)).then_some(Stuck {
+        (all_refused && self.counts_as_stuck(cycle.lasted_ns)).then_some(Stuck {
             since: cycle.since,
             refused,
             lasted_ns: cycle.lasted_ns,
@@ -273,7 +273,7 @@ impl<'a> Findings<'a> {
         let lasted_ns = refused
             .at_ns
             .saturating_sub(since.at_ns.max(last.asked.at_ns));
-        self.is_for_ever(lasted_ns).then(|| Stuck {
+        self.counts_as_stuck(lasted_ns).then(|| Stuck {
             since,
             refused: vec![(last.who.clone(), refused)],
             lasted_ns,
@@ -290,7 +290,7 @@ impl<'a> Findings<'a> {
             .all(|(_, (_, outcome))| *outcome == Outcome::Busy);
         let (last, (refused, _)) = later.last()?;
         let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
-        let proven = all_busy && self.is_for_ever(lasted_ns) && self.looks_stuck();
+        let proven = all_busy && self.counts_as_stuck(lasted_ns) && self.looks_stuck();
         proven.then(|| Stuck {
             since,
             refused: vec![(last.who.clone(), *refused)],

@@ -9,7 +9,7 @@ use crate::protocol::Action;
 
 /// A step that a process takes on the number.
 #[derive(Debug, Clone)]
-pub(super) struct Use {
+pub(super) struct Step {
     /// The index of the process.
     pub(super) actor: usize,
     /// The number of the request.
@@ -40,11 +40,11 @@ impl Register {
     }
 
     /// Executes the step, or refuses it.
-    pub(super) fn carry_out(&mut self, step: &Use) -> What {
+    pub(super) fn carry_out(&mut self, step: &Step) -> What {
         self.serial += 1;
         let holder = (step.actor, step.hold);
         let before = self.highest.clone();
-        let refused = self.checks_fences && !self.lets_in(step);
+        let refused = self.checks_fences && !self.accepts(step);
         let value = match step.action {
             Action::Read => self.value,
             // A process that writes without having read starts from zero.
@@ -73,7 +73,7 @@ impl Register {
 
     /// Returns whether the step is accepted. Once the number has seen a fence, it refuses lower fences, the same fence under
     /// another hold, and steps without a fence.
-    fn lets_in(&self, step: &Use) -> bool {
+    fn accepts(&self, step: &Step) -> bool {
         let Some((highest, actor, hold)) = &self.highest else {
             return true;
         };
@@ -110,8 +110,8 @@ pub(crate) fn compare(one: &str, other: &str) -> Option<std::cmp::Ordering> {
 mod tests {
     use super::*;
 
-    fn step(actor: usize, action: Action, fence: Option<&str>) -> Use {
-        Use {
+    fn step(actor: usize, action: Action, fence: Option<&str>) -> Step {
+        Step {
             actor,
             op: 1,
             hold: 1,

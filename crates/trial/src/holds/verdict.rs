@@ -276,7 +276,7 @@ impl Court<'_> {
 }
 
 /// "6,000.0 ms (3 × TTL)"
-fn for_ever(stuck: &Stuck) -> String {
+fn stuck_duration(stuck: &Stuck) -> String {
     format!("{} ms (3 × TTL)", ms(stuck.lasted_ns))
 }
 

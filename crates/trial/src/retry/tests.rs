@@ -173,7 +173,7 @@ fn equal_idle_is_nobodys_record() {
 }
 
 #[test]
-fn who_gave_up_is_told_and_does_not_compete() {
+fn a_process_that_gave_up_is_reported_and_not_compared() {
     let busy = |retries| (Answered::Busy, retries, true);
     let gave_up = [(SOLD, 0, false), busy(15), busy(15), busy(4)];
     let judged = Story::new()

@@ -106,7 +106,7 @@ pub(crate) fn record(
     let mut crowd = lab.gather(&temporary.ground, subject)?;
     let raced = lab.race(&mut crowd);
     raced.map_err(|stopped| stopped.after(lab.recorder.len()))?;
-    crowd.say_goodbye();
+    crowd.wait_for_exits();
     Ok(())
 }
 

@@ -14,7 +14,7 @@ pub mod sqlite;
 
 /// A connection to the records.
 pub trait Latches: Send {
-    /// Stores `token` under `key` if the key does not exist, for `ttl` or, without one, for ever. Returns whether it did.
+    /// Stores `token` under `key` if the key does not exist, for `ttl` or, without one, forever. Returns whether it did.
     fn set_if_absent(
         &mut self,
         key: &str,
@@ -79,7 +79,7 @@ pub(crate) mod tests {
         assert_eq!(ours.inspect("key").unwrap(), LockState::FREE);
         assert!(ours.set_if_absent("key", "a", None).unwrap());
         assert!(!theirs.set_if_absent("key", "b", Some(TTL)).unwrap());
-        assert!(theirs.inspect("key").unwrap().is_for_ever());
+        assert!(theirs.inspect("key").unwrap().never_expires());
         assert_eq!(theirs.get("key").unwrap().as_deref(), Some("a"));
         assert!(!theirs.delete_if("key", "b").unwrap());
         assert!(ours.delete_if("key", "a").unwrap());

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_listens_it_is_tried_until_patience_ends() {
+    fn a_closed_port_is_retried_until_the_time_limit() {
         let port = where_nobody_listens();
         let started = Instant::now();
         let said = reach_at(&format!("redis://127.0.0.1:{port}"), SHORT);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn that_nobody_listens_is_told_also_when_time_is_up() {
+    fn a_refused_connection_is_reported_even_without_time_left() {
         let port = where_nobody_listens();
         let refused = Err(NotReached::Silent("connection refused".into()));
         let url = format!("redis://127.0.0.1:{port}");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_else_is_found_out() {
+    fn another_kind_of_server_is_detected() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {

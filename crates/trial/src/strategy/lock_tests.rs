@@ -177,11 +177,11 @@ fn the_watchdog_keeps_it_beyond_the_ttl() {
 }
 
 #[test]
-fn between_its_two_steps_naive_has_a_key_for_ever() {
+fn between_its_two_steps_naive_has_a_key_forever() {
     on_every_ground(&["naive"], |stage| {
         let mut a = stage.somebody(TTL);
         let mut seen = Vec::new();
-        let mut spy = Spy(|step, of| seen.push((step, of, stage.inspect().is_for_ever())));
+        let mut spy = Spy(|step, of| seen.push((step, of, stage.inspect().never_expires())));
         let held = now(a.0.acquire(KEY, Duration::ZERO, &mut spy)).unwrap();
         assert!(held.is_some());
         assert_eq!(seen, [(1, 2, true), (2, 2, false)]);
@@ -190,7 +190,7 @@ fn between_its_two_steps_naive_has_a_key_for_ever() {
     on_every_ground(&in_one_step, |stage| {
         let mut a = stage.somebody(TTL);
         let mut seen = Vec::new();
-        let mut spy = Spy(|step, of| seen.push((step, of, stage.inspect().is_for_ever())));
+        let mut spy = Spy(|step, of| seen.push((step, of, stage.inspect().never_expires())));
         now(a.0.acquire(KEY, Duration::ZERO, &mut spy)).unwrap();
         assert_eq!(seen, [(1, 1, false)], "{}", stage.strategy.name);
     });
@@ -222,13 +222,13 @@ fn late_expiry_deletes_blindly_once_it_has_an_expiry() {
 }
 
 #[test]
-fn late_expiry_without_work_leaves_the_key_for_ever() {
+fn late_expiry_without_work_leaves_the_key_forever() {
     on_every_ground(&["late-expiry"], |stage| {
         let mut a = stage.somebody(TTL);
         let held = a.takes(Duration::ZERO).unwrap();
         assert_eq!(a.gives_back(&held), ReleaseWord::Unknown);
         drop(a);
-        assert!(stage.inspect().is_for_ever());
+        assert!(stage.inspect().never_expires());
         assert_eq!(stage.somebody(TTL).takes(2 * TTL), None);
     });
 }
@@ -292,7 +292,7 @@ fn a_holder_that_goes_takes_the_locks_of_its_session_along_and_leaves_a_row() {
     on_every_ground(&["row", "table", "advisory"], |stage| {
         let (mut gone, mut b) = (stage.somebody(LONG), stage.somebody(LONG));
         gone.takes(Duration::ZERO).unwrap();
-        assert!(stage.inspect().is_for_ever(), "{}", stage.strategy.name);
+        assert!(stage.inspect().never_expires(), "{}", stage.strategy.name);
         assert_eq!(b.takes(Duration::ZERO), None);
         drop(gone);
         assert!(b.takes(PATIENCE).is_some(), "{}", stage.strategy.name);
@@ -302,6 +302,6 @@ fn a_holder_that_goes_takes_the_locks_of_its_session_along_and_leaves_a_row() {
         gone.takes(Duration::ZERO).unwrap();
         drop(gone);
         assert_eq!(b.takes(2 * TTL), None);
-        assert!(stage.inspect().is_for_ever());
+        assert!(stage.inspect().never_expires());
     });
 }

@@ -7,7 +7,7 @@ use super::wrap::is_unit;
 pub enum Role {
     /// Something broke.
     Bad,
-    /// Something waits for ever.
+    /// Something waits forever.
     Stuck,
     /// Something held.
     Good,

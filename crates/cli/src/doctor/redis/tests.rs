@@ -45,7 +45,7 @@ fn a_patient_is_introduced() {
 }
 
 #[test]
-fn what_is_too_old_is_no_place_for_locks() {
+fn an_old_version_is_a_danger() {
     for (version, expected) in [
         ("5.0.7", Severity::Danger),
         ("6.0.16", Severity::Danger),

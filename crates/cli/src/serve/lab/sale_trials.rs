@@ -67,7 +67,7 @@ impl Lab for SaleTrials {
             tell,
         };
         let interrupt = Interrupt::when(stop);
-        let judged = oversell::hold(&sale, &contender, None, &mut onlooker, interrupt);
+        let judged = oversell::run_sale(&sale, &contender, None, &mut onlooker, interrupt);
         let judged = judged.map_err(|stopped| words(&stopped))?;
         Ok(page_data(&page_of_sales(slice::from_ref(&judged))))
     }

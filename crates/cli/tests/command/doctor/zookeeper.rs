@@ -130,7 +130,7 @@ fn servers_of_two_ensembles() {
 }
 
 #[test]
-fn who_is_not_there() {
+fn members_that_do_not_answer() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);

@@ -4,12 +4,12 @@ use super::*;
 use crate::check::Finding;
 use crate::history::What;
 use crate::holds::Scenario;
-use crate::holds::by_hand::{KEY, Tale};
+use crate::holds::by_hand::{HistoryBuilder, KEY};
 use crate::protocol::{Action, ReleaseWord};
 
 const RELEASED: ReleaseWord = ReleaseWord::Released;
 
-fn finding(tale: &Tale, name: &str) -> Finding {
+fn finding(tale: &HistoryBuilder, name: &str) -> Finding {
     let (header, facts) = (tale.header(), tale.facts());
     let list = Findings::of(&header, &facts).list();
     list.iter()
@@ -18,12 +18,12 @@ fn finding(tale: &Tale, name: &str) -> Finding {
         .finding
 }
 
-fn edge() -> Tale {
-    Tale::of(Scenario::TtlEdge)
+fn edge() -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::TtlEdge)
 }
 
 /// A reads; B reads, writes and releases; then A writes.
-fn overrun() -> Tale {
+fn overrun() -> HistoryBuilder {
     edge()
         .granted("A", KEY, 0.0, 1.0, 1)
         .reads("A", 2.0, 1)
@@ -36,7 +36,7 @@ fn overrun() -> Tale {
 }
 
 /// A and B hold the lock one after the other.
-fn in_turn() -> Tale {
+fn in_turn() -> HistoryBuilder {
     edge()
         .granted("A", KEY, 0.0, 1.0, 1)
         .reads("A", 2.0, 1)
@@ -279,8 +279,8 @@ fn nothing_is_accepted_below_the_highest_fence() {
     );
 }
 
-fn crash() -> Tale {
-    Tale::of(Scenario::Crash)
+fn crash() -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::Crash)
         .granted("A", KEY, 0.0, 1.0, 1)
         .fault("A", 300.0, Fault::Killed)
         .tries("B", 301.0)
@@ -332,7 +332,7 @@ fn nobody_can_buy_after_a_purchase_that_failed() {
         (3100.0, Outcome::Sold, Finding::Held),
         (2000.0, Outcome::Busy, Finding::Held),
     ] {
-        let tale = Tale::of(Scenario::ShortStock)
+        let tale = HistoryBuilder::of(Scenario::ShortStock)
             .buys("A", 0.0, 1.0, Outcome::NoStock)
             .buys("B", 2.0, 3.0, Outcome::Busy)
             .buys("B", 4.0, until, outcome);
@@ -341,8 +341,8 @@ fn nobody_can_buy_after_a_purchase_that_failed() {
 }
 
 /// Each process holds one lock and waits for the other's.
-fn embrace() -> Tale {
-    Tale::of(Scenario::Deadlock)
+fn embrace() -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::Deadlock)
         .granted("A", KEY, 0.0, 1.0, 1)
         .granted("B", "product_B", 0.0, 1.5, 1)
         .asks("A", "product_B", 50.0, 10_000)
@@ -365,12 +365,12 @@ fn a_wait_cycle_is_found_with_its_length() {
 
 #[test]
 fn a_line_of_waiters_is_no_cycle_and_a_try_is_no_wait() {
-    let line = Tale::of(Scenario::Sorted)
+    let line = HistoryBuilder::of(Scenario::Sorted)
         .granted("A", KEY, 0.0, 1.0, 1)
         .asks("B", KEY, 2.0, 10_000)
         .asks("C", KEY, 3.0, 10_000);
     assert!(line.facts().cycles().is_empty());
-    let once = Tale::of(Scenario::Deadlock)
+    let once = HistoryBuilder::of(Scenario::Deadlock)
         .granted("A", KEY, 0.0, 1.0, 1)
         .granted("B", "product_B", 0.0, 1.5, 1)
         .asks("A", "product_B", 50.0, 10_000)
@@ -381,7 +381,7 @@ fn a_line_of_waiters_is_no_cycle_and_a_try_is_no_wait() {
 
 #[test]
 fn a_lock_that_was_given_back_closes_no_cycle() {
-    let tale = Tale::of(Scenario::Deadlock)
+    let tale = HistoryBuilder::of(Scenario::Deadlock)
         .granted("A", KEY, 0.0, 1.0, 1)
         .granted("B", "product_B", 0.0, 1.5, 1)
         .releases("A", 20.0, 1, RELEASED)
@@ -393,7 +393,7 @@ fn a_lock_that_was_given_back_closes_no_cycle() {
 
 #[test]
 fn a_cycle_of_three_is_found_once() {
-    let tale = Tale::of(Scenario::Deadlock)
+    let tale = HistoryBuilder::of(Scenario::Deadlock)
         .granted("A", "a", 0.0, 1.0, 1)
         .granted("B", "b", 0.0, 1.0, 1)
         .granted("C", "c", 0.0, 1.0, 1)

@@ -54,7 +54,7 @@ pub(super) enum Act {
     /// The lab adds units to the stock.
     Restock(i64),
     /// The lab does this to the servers.
-    Turn(Turn),
+    Servers(ServerEvent),
     /// Waits until another process has done this many acts, or all of its acts.
     After(usize, usize),
     /// Does the same as `After`, but no longer than this duration.
@@ -65,7 +65,7 @@ pub(super) enum Act {
 
 /// What happens to the servers of a trial that has servers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum ServerEvent {
     CutOff,
     Kill,
     ServeAgain,
@@ -96,8 +96,8 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     }
 }
 
-/// Returns the time after which a lock that nobody could take counts as stuck for ever.
-fn for_ever(trial: &Trial) -> Duration {
+/// Returns the time after which a lock that nobody could take counts as stuck forever.
+fn until_stuck(trial: &Trial) -> Duration {
     3 * trial.ttl() + MARGIN
 }
 
@@ -105,7 +105,7 @@ fn crash(trial: &Trial) -> Vec<Vec<Act>> {
     // The kill must happen well within the lease; otherwise it shows nothing.
     let work = BEFORE_KILL.min(trial.ttl() / 3);
     let key = FIRST;
-    let wait = for_ever(trial);
+    let wait = until_stuck(trial);
     vec![
         vec![
             Act::AcquireStepwise { key },
@@ -126,7 +126,7 @@ fn crash(trial: &Trial) -> Vec<Vec<Act>> {
 fn crash_of_session(trial: &Trial) -> Vec<Vec<Act>> {
     let work = BEFORE_KILL.min(trial.ttl() / 3);
     let key = FIRST;
-    let wait = for_ever(trial);
+    let wait = until_stuck(trial);
     vec![
         vec![
             Act::AcquireStepwise { key },
@@ -147,7 +147,7 @@ fn crash_of_session(trial: &Trial) -> Vec<Vec<Act>> {
 fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
     let key = FIRST;
     let work = Duration::from_millis(trial.work_ms);
-    let wait = work + for_ever(trial);
+    let wait = work + until_stuck(trial);
     let at_once = Act::Acquire {
         key,
         wait: Duration::ZERO,
@@ -167,7 +167,7 @@ fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
 
 fn deadlock(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let way = |mine, other, theirs| {
-        let mut wait = for_ever(trial);
+        let mut wait = until_stuck(trial);
         if claims.ends_with_holder() {
             wait = wait.max(UNTIL_DETECTED);
         }
@@ -199,7 +199,7 @@ fn sorted(trial: &Trial) -> Vec<Vec<Act>> {
             Act::Work(PAUSE),
             Act::Acquire {
                 key: SECOND,
-                wait: for_ever(trial),
+                wait: until_stuck(trial),
             },
             read(FIRST),
             Act::Work(PAUSE),
@@ -208,14 +208,14 @@ fn sorted(trial: &Trial) -> Vec<Vec<Act>> {
             Act::Release { key: FIRST },
         ]
     };
-    let mut second = way(for_ever(trial));
+    let mut second = way(until_stuck(trial));
     second.insert(0, Act::After(A, 1));
     vec![way(Duration::ZERO), second]
 }
 
 fn stale_release(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let key = FIRST;
-    let wait = 2 * for_ever(trial);
+    let wait = 2 * until_stuck(trial);
     let (read, write) = (read(key), write(key));
     let at_once = Act::Acquire {
         key,
@@ -264,7 +264,7 @@ const B_ASKS: usize = 1;
 const B_READS: usize = 3;
 
 fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
-    let (at_once, wait) = (Duration::ZERO, for_ever(trial));
+    let (at_once, wait) = (Duration::ZERO, until_stuck(trial));
     vec![
         vec![Act::Buy { wait: at_once }],
         vec![
@@ -288,10 +288,10 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
         key,
         wait: Duration::ZERO,
     };
-    let wait = for_ever(trial);
+    let wait = until_stuck(trial);
     vec![
         vec![
-            Act::Turn(Turn::CutOff),
+            Act::Servers(ServerEvent::CutOff),
             at_once,
             read,
             Act::After(B, 5),
@@ -304,8 +304,8 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
             Act::After(A, 3),
             Act::Try { key },
             Act::Work(2 * IDLE_CONNECTION),
-            Act::Turn(Turn::Kill),
-            Act::Turn(Turn::ServeAgain),
+            Act::Servers(ServerEvent::Kill),
+            Act::Servers(ServerEvent::ServeAgain),
             Act::Acquire { key, wait },
             read,
             Act::Work(PAUSE),
@@ -320,7 +320,7 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
 
 /// A releases the lock while B is about to wait for it.
 fn lost_wakeup(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
-    let (key, wait) = (FIRST, for_ever(trial) + PAUSE + MARGIN);
+    let (key, wait) = (FIRST, until_stuck(trial) + PAUSE + MARGIN);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let at_once = Act::Acquire {
         key,

@@ -83,7 +83,7 @@ pub(super) fn run(
     };
     let played = stage.play().and_then(|()| stage.look_at_store());
     played.map_err(|stopped| stopped.after(stage.diary.history().events.len()))?;
-    stage.take_leave();
+    stage.shut_down_processes();
     stage.diary.finish()
 }
 
@@ -134,7 +134,7 @@ impl Stage<'_> {
         }
         self.diary.restart_clock();
         loop {
-            while self.begin_what_can_begin()? {}
+            while self.begin_ready_acts()? {}
             self.show();
             if self.actors.iter().all(Actor::is_finished) {
                 return Ok(());
@@ -146,7 +146,7 @@ impl Stage<'_> {
                 // Everything that was said before this moment has been read.
                 Err(_) => self.diary.settle(Instant::now())?,
             }
-            self.time_passes()?;
+            self.handle_timeouts()?;
         }
     }
 
@@ -163,15 +163,15 @@ impl Stage<'_> {
             .unwrap_or(now + LOOK_UP)
     }
 
-    fn time_passes(&mut self) -> Result<(), Stopped> {
+    fn handle_timeouts(&mut self) -> Result<(), Stopped> {
         let now = Instant::now();
         for index in 0..self.actors.len() {
             match &self.actors[index].doing {
-                Doing::Until(until) if *until <= now => self.actors[index].go_on(),
+                Doing::Until(until) if *until <= now => self.actors[index].finish_act(),
                 Doing::Meeting(other, acts, until)
                     if *until <= now || self.has_done(*other, *acts) =>
                 {
-                    self.actors[index].go_on();
+                    self.actors[index].finish_act();
                 }
                 Doing::Asked(asked, until) if *until <= now => {
                     let message = format!("no answer for {} s", self.patience.as_secs());
@@ -233,7 +233,7 @@ impl Stage<'_> {
         if !std::mem::replace(&mut self.actors[index].alive, false) {
             return Ok(());
         }
-        let end = self.subjects.obituary(index);
+        let end = self.subjects.how_it_ended_with_stderr(index);
         self.diary.forget_leases(index);
         let asked = match self.actors[index].doing {
             Doing::Asked(asked, _) => Some(asked),
@@ -332,11 +332,11 @@ impl Stage<'_> {
     }
 
     /// Lets the remaining processes exit by themselves.
-    fn take_leave(&mut self) {
+    fn shut_down_processes(&mut self) {
         for index in 0..self.actors.len() {
             self.subjects.send(index, &Request::Shutdown);
         }
         let alive: Vec<bool> = self.actors.iter().map(|actor| actor.alive).collect();
-        self.subjects.say_goodbye(|index| alive[index]);
+        self.subjects.wait_for_exits(|index| alive[index]);
     }
 }

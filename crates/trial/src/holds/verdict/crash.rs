@@ -1,6 +1,6 @@
 //! The holder was killed: did somebody else get its lock?
 
-use super::{Court, evidence, for_ever, inconclusive};
+use super::{Court, evidence, inconclusive, stuck_duration};
 use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Stuck;
@@ -19,7 +19,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         );
     };
     if let Some(stuck) = court.findings.stuck() {
-        return stuck_for_ever(court, died, &stuck);
+        return judge_stuck(court, died, &stuck);
     }
     let held = court.facts.first_of(HOLDER);
     let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
@@ -155,7 +155,7 @@ fn next_commands(court: &Court<'_>) -> Vec<Next> {
     naive.into_iter().chain(edge).collect()
 }
 
-fn stuck_for_ever(court: &Court<'_>, died: Mark, stuck: &Stuck) -> Verdict {
+fn judge_stuck(court: &Court<'_>, died: Mark, stuck: &Stuck) -> Verdict {
     let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
     let when = if halted {
         "between its two steps"
@@ -175,7 +175,7 @@ fn stuck_for_ever(court: &Court<'_>, died: Mark, stuck: &Stuck) -> Verdict {
     proof.extend(court.last_inspection());
     let because = format!(
         "The holder is dead, and {} later nobody can have its lock.",
-        for_ever(stuck)
+        stuck_duration(stuck)
     );
     Verdict {
         evidence: proof,

@@ -1,7 +1,7 @@
 //! Two locks were taken in opposite order, or in the same order: what ended the wait, and at what cost?
 
 use super::edge::FENCED_LIMITS;
-use super::{Court, evidence, for_ever, inconclusive};
+use super::{Court, evidence, inconclusive, stuck_duration};
 use crate::holds::Scenario;
 use crate::holds::check::{Overlap, Stuck};
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
@@ -26,7 +26,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         );
     };
     if let Some(stuck) = court.findings.stuck() {
-        return stuck_for_ever(court, cycle, &stuck);
+        return judge_stuck(court, cycle, &stuck);
     }
     if let Some(ended) = ended_by_store(court, cycle) {
         return ended;
@@ -185,7 +185,7 @@ fn cycle_in_words(cycle: &Cycle) -> String {
     format!("{}, for {} ms", waits(cycle), ms(cycle.lasted_ns))
 }
 
-fn stuck_for_ever(court: &Court<'_>, cycle: &Cycle, stuck: &Stuck) -> Verdict {
+fn judge_stuck(court: &Court<'_>, cycle: &Cycle, stuck: &Stuck) -> Verdict {
     let sentence = format!("wait cycle: {}", waits(cycle));
     let mut proof = vec![evidence(cycle.since, &cycle.who[0], "wait cycle", sentence)];
     let last = stuck.refused.iter().max_by_key(|(_, mark)| mark.at_ns);
@@ -218,7 +218,7 @@ fn stuck_for_ever(court: &Court<'_>, cycle: &Cycle, stuck: &Stuck) -> Verdict {
             Outcome::Stuck,
             format!(
                 "Both wait for each other, and {} later neither has got on.",
-                for_ever(stuck)
+                stuck_duration(stuck)
             ),
         )
     }
@@ -241,7 +241,7 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
         );
     }
     if let (Some(stuck), Some(cycle)) = (court.findings.stuck(), cycles.first()) {
-        return stuck_for_ever(court, cycle, &stuck);
+        return judge_stuck(court, cycle, &stuck);
     }
     if court.facts.additions() < 2 {
         return court.unanswered();

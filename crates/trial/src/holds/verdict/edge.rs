@@ -164,7 +164,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     } else if court.claims.ends_with_holder() {
         "nobody else could work meanwhile: without a lease, only A's end would have let B in"
     } else {
-        "A's lock had no expiry while it worked: a holder that dies there keeps it for ever"
+        "A's lock had no expiry while it worked: a holder that dies there keeps it forever"
     };
     let ttl = count(court.header.ttl_ms as i64);
     let lease = if court.claims.untimed {

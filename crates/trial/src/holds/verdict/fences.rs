@@ -94,7 +94,7 @@ fn fence(held: &Hold) -> &str {
 mod tests {
     use crate::check::Finding;
     use crate::holds::Scenario;
-    use crate::holds::by_hand::{KEY, Tale, shown};
+    use crate::holds::by_hand::{HistoryBuilder, KEY, shown};
     use crate::protocol::{Claims, ReleaseWord};
     use crate::verdict::{Outcome, Verdict};
 
@@ -104,7 +104,7 @@ mod tests {
             ..Claims::default()
         };
         let [first, second] = fences;
-        Tale::of(Scenario::TtlEdge)
+        HistoryBuilder::of(Scenario::TtlEdge)
             .promising(claims)
             .asks("A", KEY, 0.0, 0)
             .grants("A", KEY, 1, 1.0, 1, first)
@@ -155,9 +155,9 @@ mod tests {
         assert_eq!(check.unwrap().finding, Finding::Violated);
     }
 
-    fn fenced() -> Tale {
+    fn fenced() -> HistoryBuilder {
         let fencing = true;
-        Tale::of(Scenario::TtlEdge)
+        HistoryBuilder::of(Scenario::TtlEdge)
             .promising(Claims {
                 fencing,
                 ..Claims::default()

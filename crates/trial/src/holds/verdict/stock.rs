@@ -1,6 +1,6 @@
 //! A purchase found nothing to sell: did it release its lock?
 
-use super::{Court, evidence, for_ever, inconclusive};
+use super::{Court, evidence, inconclusive, stuck_duration};
 use crate::holds::facts::Mark;
 use crate::protocol::Outcome as Answered;
 use crate::text::numbers::ms;
@@ -52,7 +52,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 Outcome::Stuck,
                 format!(
                     "Nobody died, and {} after a purchase without stock nobody can buy any more.",
-                    for_ever(&stuck)
+                    stuck_duration(&stuck)
                 ),
             )
         };

@@ -8,7 +8,7 @@ mod wakeup;
 
 use crate::history::{Fault, What};
 use crate::holds::Scenario;
-use crate::holds::by_hand::{KEY, Tale, shown};
+use crate::holds::by_hand::{HistoryBuilder, KEY, shown};
 use crate::holds::verdict::judge;
 use crate::protocol::{Claims, Outcome as Answered, ReleaseWord};
 use crate::verdict::{Outcome, Verdict};
@@ -33,8 +33,8 @@ fn held(verdict: &Verdict) {
     assert!(verdict.limits.is_some(), "no HELD without limits");
 }
 
-fn crash() -> Tale {
-    Tale::of(Scenario::Crash)
+fn crash() -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::Crash)
         .ttl(2_000)
         .granted("A", KEY, 11.0, 11.9, 1)
         .fault("A", 312.4, Fault::Killed)
@@ -64,9 +64,9 @@ fn a_recovery_is_measured_against_the_rest_of_the_lease() {
 
 #[test]
 fn a_crash_that_shows_nothing_is_inconclusive() {
-    let alive = Tale::of(Scenario::Crash).granted("A", KEY, 0.0, 1.0, 1);
+    let alive = HistoryBuilder::of(Scenario::Crash).granted("A", KEY, 0.0, 1.0, 1);
     assert_eq!(missing(&alive.judged()), "kill");
-    let over = Tale::of(Scenario::Crash)
+    let over = HistoryBuilder::of(Scenario::Crash)
         .granted("A", KEY, 0.0, 1.0, 1)
         .fault("A", 1500.0, Fault::Killed)
         .granted("B", KEY, 1501.0, 1502.0, 1);
@@ -88,7 +88,7 @@ fn a_lock_that_nobody_can_have_is_stuck() {
         of: 2,
         what: "creates the key".into(),
     };
-    let verdict = Tale::of(Scenario::Crash)
+    let verdict = HistoryBuilder::of(Scenario::Crash)
         .with("naive")
         .ttl(2_000)
         .asks("A", KEY, 9.0, 0)
@@ -115,8 +115,8 @@ fn a_lock_that_nobody_can_have_is_stuck() {
 }
 
 /// A reads, then B gets the lock, reads and writes.
-fn edge(strategy: &'static str) -> Tale {
-    Tale::of(Scenario::TtlEdge)
+fn edge(strategy: &'static str) -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::TtlEdge)
         .with(strategy)
         .ttl(2_000)
         .granted("A", KEY, 8.0, 8.6, 1)
@@ -210,7 +210,7 @@ fn a_resource_that_refuses_the_late_write_holds() {
 
 #[test]
 fn a_fenced_lock_that_is_granted_twice_within_its_lease_is_broken() {
-    let verdict = Tale::of(Scenario::TtlEdge)
+    let verdict = HistoryBuilder::of(Scenario::TtlEdge)
         .with("fenced")
         .granted("A", KEY, 0.0, 1.0, 1)
         .reads("A", 2.0, 1)
@@ -226,7 +226,7 @@ fn a_fenced_lock_that_is_granted_twice_within_its_lease_is_broken() {
 #[test]
 fn a_slow_answer_of_the_lab_does_not_convict_a_fenced_lock() {
     // The lab read A's grant late, so A's lease ended earlier than the lab assumes. B is rightly let in.
-    let verdict = Tale::of(Scenario::TtlEdge)
+    let verdict = HistoryBuilder::of(Scenario::TtlEdge)
         .with("fenced")
         .granted("A", KEY, 0.0, 200.0, 1)
         .reads("A", 201.0, 1)
@@ -244,7 +244,7 @@ fn a_slow_answer_of_the_lab_does_not_convict_a_fenced_lock() {
 #[test]
 fn a_lease_that_is_renewed_keeps_the_other_out() {
     let kept = |work: f64| {
-        Tale::of(Scenario::TtlEdge)
+        HistoryBuilder::of(Scenario::TtlEdge)
             .with("watchdog")
             .ttl(2_000)
             .granted("A", KEY, 8.0, 8.6, 1)
@@ -263,7 +263,7 @@ fn a_lease_that_is_renewed_keeps_the_other_out() {
 
 #[test]
 fn who_comes_only_when_the_work_is_done_shows_nothing() {
-    let verdict = Tale::of(Scenario::TtlEdge)
+    let verdict = HistoryBuilder::of(Scenario::TtlEdge)
         .with("watchdog")
         .ttl(2_000)
         .granted("A", KEY, 8.0, 8.6, 1)
@@ -278,7 +278,7 @@ fn who_comes_only_when_the_work_is_done_shows_nothing() {
 #[test]
 fn damage_at_the_resource_needs_no_clock() {
     // By the lab's clock, each process released the lock before the other had it. The log of the number shows otherwise.
-    let interleaved = Tale::of(Scenario::TtlEdge)
+    let interleaved = HistoryBuilder::of(Scenario::TtlEdge)
         .granted("A", KEY, 0.0, 1.0, 1)
         .releases("A", 2.0, 1, RELEASED)
         .granted("B", KEY, 3.0, 4.0, 1)
@@ -288,7 +288,7 @@ fn damage_at_the_resource_needs_no_clock() {
         .judged();
     assert_eq!(interleaved.outcome, Outcome::Broken);
     assert_eq!(interleaved.damage.code, "interleaved");
-    let written_over = Tale::of(Scenario::TtlEdge)
+    let written_over = HistoryBuilder::of(Scenario::TtlEdge)
         .granted("A", KEY, 0.0, 1.0, 1)
         .writes("A", 2.0, 1, 1)
         .releases("A", 3.0, 1, RELEASED)
@@ -310,8 +310,8 @@ fn who_knows_that_its_lock_is_lost_and_stops_holds() {
 }
 
 /// Each process holds one lock and waits for the other's. Then the TTL lets both in.
-fn embrace(strategy: &'static str) -> Tale {
-    Tale::of(Scenario::Deadlock)
+fn embrace(strategy: &'static str) -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::Deadlock)
         .with(strategy)
         .ttl(3_000)
         .granted("A", KEY, 0.5, 0.9, 1)
@@ -320,7 +320,7 @@ fn embrace(strategy: &'static str) -> Tale {
         .asks("B", KEY, 51.2, 9_020)
 }
 
-fn let_in(strategy: &'static str) -> Tale {
+fn let_in(strategy: &'static str) -> HistoryBuilder {
     embrace(strategy)
         .grants("B", KEY, 6, 3002.5, 2, None)
         .grants("A", OTHER, 5, 3002.8, 2, None)
@@ -328,7 +328,7 @@ fn let_in(strategy: &'static str) -> Tale {
         .reads("B", 3003.2, 2)
 }
 
-fn let_go(tale: Tale) -> Verdict {
+fn let_go(tale: HistoryBuilder) -> Verdict {
     tale.releases_of("A", OTHER, 3053.9, 2, RELEASED)
         .releases_of("B", KEY, 3053.9, 2, RELEASED)
         .releases_of("A", KEY, 3053.9, 1, LOST)
@@ -393,12 +393,12 @@ fn a_deadlock_that_nothing_ends_is_stuck() {
         verdict.because,
         "Both wait for each other, and 9,020.3 ms (3 × TTL) later neither has got on."
     );
-    let nothing = Tale::of(Scenario::Deadlock).granted("A", KEY, 0.0, 1.0, 1);
+    let nothing = HistoryBuilder::of(Scenario::Deadlock).granted("A", KEY, 0.0, 1.0, 1);
     assert_eq!(missing(&nothing.judged()), "cycle");
 }
 
 fn sorted(a_lets_go: f64, b_gets_it: f64) -> Verdict {
-    Tale::of(Scenario::Sorted)
+    HistoryBuilder::of(Scenario::Sorted)
         .granted("A", KEY, 0.0, 0.9, 1)
         .asks("B", KEY, 1.0, 3_020)
         .granted("A", OTHER, 50.0, 51.0, 2)
@@ -423,7 +423,7 @@ fn in_the_same_order_both_finish() {
         ["B met product_A taken and waited 102.4 ms for it"]
     );
     assert_eq!(sorted(102.0, 99.0).outcome, Outcome::Broken);
-    let one_wrote = Tale::of(Scenario::Sorted)
+    let one_wrote = HistoryBuilder::of(Scenario::Sorted)
         .granted("A", KEY, 0.0, 0.9, 1)
         .asks("B", KEY, 1.0, 3_020)
         .reads("A", 2.0, 1)
@@ -441,7 +441,7 @@ fn in_the_same_order_both_finish() {
 #[test]
 fn a_purchase_without_stock_gives_its_lock_back_or_is_stuck() {
     let after = |outcome, until: f64| {
-        Tale::of(Scenario::ShortStock)
+        HistoryBuilder::of(Scenario::ShortStock)
             .with("late-expiry")
             .add(0.0, "", What::StockSet { units: 0 })
             .buys("A", 0.5, 1.0, Answered::NoStock)
@@ -454,9 +454,9 @@ fn a_purchase_without_stock_gives_its_lock_back_or_is_stuck() {
     assert_eq!(stuck.outcome, Outcome::Stuck);
     assert_eq!(stuck.evidence.len(), 2);
     assert_eq!(missing(&after(Answered::Busy, 900.0)), "answers");
-    let full = Tale::of(Scenario::ShortStock).buys("A", 0.0, 1.0, Answered::Sold);
+    let full = HistoryBuilder::of(Scenario::ShortStock).buys("A", 0.0, 1.0, Answered::Sold);
     assert_eq!(missing(&full.judged()), "failed_purchase");
-    let from_nothing = Tale::of(Scenario::ShortStock)
+    let from_nothing = HistoryBuilder::of(Scenario::ShortStock)
         .add(0.0, "", What::StockSet { units: 0 })
         .buys("A", 0.5, 1.0, Answered::Sold)
         .judged();
@@ -486,7 +486,7 @@ fn a_recovery_that_takes_two_leases_breaks_a_lock_that_promises_nothing() {
 #[test]
 fn the_evidence_is_of_the_overlap_that_convicts() {
     // The lease of the first lock may have expired when B got in; the lease of the second had not.
-    let verdict = Tale::of(Scenario::Sorted)
+    let verdict = HistoryBuilder::of(Scenario::Sorted)
         .granted("A", KEY, 0.0, 0.9, 1)
         .granted("B", KEY, 1100.0, 1101.0, 1)
         .granted("A", OTHER, 1200.0, 1201.0, 2)

@@ -1,6 +1,6 @@
 //! The lock was released just when the next process was about to wait for it: was that process woken?
 
-use super::{Court, evidence, for_ever, inconclusive};
+use super::{Court, evidence, inconclusive, stuck_duration};
 use crate::history::Fault;
 use crate::holds::check::Stuck;
 use crate::holds::facts::{Hold, Mark};
@@ -82,7 +82,7 @@ fn asleep(court: &Court<'_>, stuck: &Stuck) -> Verdict {
             Outcome::Stuck,
             format!(
                 "Nobody has the lock, and {} later B still waits for it.",
-                for_ever(stuck)
+                stuck_duration(stuck)
             ),
         )
     }

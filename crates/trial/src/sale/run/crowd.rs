@@ -30,7 +30,7 @@ impl Crowd {
             message,
         };
         let what = match &heard.said {
-            Said::Closed => unknown(self.subjects.obituary(heard.child)),
+            Said::Closed => unknown(self.subjects.how_it_ended_with_stderr(heard.child)),
             Said::Line(line) => match serde_json::from_str(line) {
                 Ok(Reply::Purchased { op: of, purchase }) if of == op => {
                     What::Purchased { op, purchase }
@@ -44,8 +44,11 @@ impl Crowd {
                     definite,
                     message,
                 },
-                Ok(_) => unknown(format!("an answer to something else: {}", quote(line))),
-                Err(error) => unknown(format!("no message ({error}): {}", quote(line))),
+                Ok(_) => unknown(format!("answered another request: {}", quote(line))),
+                Err(error) => unknown(format!(
+                    "sent an invalid message ({error}): {}",
+                    quote(line)
+                )),
             },
         };
         self.subjects.send(heard.child, &Request::Shutdown);
@@ -64,8 +67,8 @@ impl Crowd {
     }
 
     /// Gives every process that answered the time to exit by itself.
-    pub(super) fn say_goodbye(&mut self) {
+    pub(super) fn wait_for_exits(&mut self) {
         let done = &self.done;
-        self.subjects.say_goodbye(|index| done[index]);
+        self.subjects.wait_for_exits(|index| done[index]);
     }
 }

@@ -1,6 +1,6 @@
 //! A fenced stock on a Redis server whose keys expire: the units, and the gate beside them.
 //!
-//! The library's register keeps both for ever, as its users want. Here the process may be killed before it can remove them.
+//! The library's register keeps both forever, as its users want. Here the process may be killed before it can remove them.
 
 use fencepost::resource::{Credential, REDIS_ADMIT, Refused};
 

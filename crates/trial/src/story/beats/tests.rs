@@ -3,9 +3,9 @@
 use super::*;
 use crate::history::Fault;
 use crate::holds::Scenario;
-use crate::holds::by_hand::{KEY, Tale};
+use crate::holds::by_hand::{HistoryBuilder, KEY};
 
-fn told(tale: &Tale) -> Vec<String> {
+fn told(tale: &HistoryBuilder) -> Vec<String> {
     beats(&tale.judged(), tale.events())
         .into_iter()
         .map(|beat| beat.text)
@@ -14,7 +14,7 @@ fn told(tale: &Tale) -> Vec<String> {
 
 #[test]
 fn a_late_release_is_told_with_its_answer_and_with_whom_it_did_not_let_in() {
-    let tale = Tale::of(Scenario::StaleRelease)
+    let tale = HistoryBuilder::of(Scenario::StaleRelease)
         .ttl(500)
         .granted("A", KEY, 0.1, 0.3, 1)
         .reads("A", 0.4, 1)
@@ -43,7 +43,7 @@ fn a_late_release_is_told_with_its_answer_and_with_whom_it_did_not_let_in() {
 
 #[test]
 fn who_is_asked_later_is_not_said_to_be_asked_at_first() {
-    let tale = Tale::of(Scenario::ShortStock)
+    let tale = HistoryBuilder::of(Scenario::ShortStock)
         .with("late-expiry")
         .ttl(500)
         .buys("A", 0.1, 0.3, Answered::NoStock)
@@ -58,7 +58,7 @@ fn who_is_asked_later_is_not_said_to_be_asked_at_first() {
 
 #[test]
 fn one_attempt_is_not_told_as_a_wait() {
-    let tale = Tale::of(Scenario::Crash)
+    let tale = HistoryBuilder::of(Scenario::Crash)
         .with("naive")
         .ttl(500)
         .asks("A", KEY, 0.1, 0)

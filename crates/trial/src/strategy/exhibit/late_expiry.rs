@@ -16,7 +16,7 @@ pub static STRATEGY: Strategy = Strategy {
     summary: "sets the expiry only after the reservation; when stock is short, never",
     gloss: "",
     flaw: Some(
-        "late-expiry sets its expiry after the reservation; without one, the key stays for ever.",
+        "late-expiry sets its expiry after the reservation; without one, the key stays forever.",
     ),
     promise: Promise::Exclusion,
     claims: Claims {

@@ -1,7 +1,7 @@
 //! `late-watch`: queues at ZooKeeper, looks up its predecessor, and then watches it without looking again.
 //!
 //! What is wrong: if the predecessor disappears between the lookup and the watch, there is no node left whose removal could
-//! fire the watch. The process sleeps for ever at the head of the line. Seen in examples of a ZooKeeper lock that call
+//! fire the watch. The process sleeps forever at the head of the line. Seen in examples of a ZooKeeper lock that call
 //! `exists(previous, watch)` and wait without checking the answer; Curator and the library check it.
 //!
 //! In practice a slow network or a garbage collector separates the two steps. Here it is a short pause, and in `trial

@@ -16,7 +16,7 @@ pub static STRATEGY: Strategy = Strategy {
     summary: "creates the key, then sets its expiry: two steps; deletes without looking",
     gloss: "",
     flaw: Some(
-        "naive creates the key and sets its expiry in two steps; a death in between is for ever.",
+        "naive creates the key and sets its expiry in two steps; a death in between is forever.",
     ),
     promise: Promise::Exclusion,
     claims: Claims {

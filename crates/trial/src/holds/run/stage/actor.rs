@@ -36,7 +36,7 @@ impl Actor {
     }
 
     /// Marks the current act as done, so that the next one may begin.
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn finish_act(&mut self) {
         self.doing = Doing::Nothing;
         self.done += 1;
     }
@@ -45,7 +45,7 @@ impl Actor {
     pub(super) fn end(&mut self) {
         self.script.clear();
         self.interrupted = None;
-        self.go_on();
+        self.finish_act();
     }
 
     pub(super) fn held(&self, key: &str) -> Option<&HeldLock> {

@@ -1,4 +1,4 @@
-//! Starts the acts of a script: requests to processes, signals, and turns for the servers.
+//! Starts the acts of a script: requests to processes, signals, and events of the servers.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::{Doing, PendingRequest, Stage};
 use crate::history::{Fault, What};
 use crate::holds::FIRST;
 use crate::holds::run::lease::Lease;
-use crate::holds::run::script::{Act, NAMES, Turn};
+use crate::holds::run::script::{Act, NAMES, ServerEvent};
 use crate::holds::run::servers::Watched;
 use crate::processes::Stopped;
 use crate::protocol::{Action, Request};
@@ -20,7 +20,7 @@ const WITNESS: Duration = Duration::from_secs(10);
 
 impl Stage<'_> {
     /// Begins the next act of every process that is free. Returns whether any act began.
-    pub(super) fn begin_what_can_begin(&mut self) -> Result<bool, Stopped> {
+    pub(super) fn begin_ready_acts(&mut self) -> Result<bool, Stopped> {
         let mut began = false;
         for index in self.order() {
             let actor = &self.actors[index];
@@ -28,7 +28,7 @@ impl Stage<'_> {
             let Some(act) = actor.script.front().copied().filter(|_| is_free) else {
                 continue;
             };
-            if self.has_come(act) {
+            if self.is_ready(act) {
                 self.actors[index].script.pop_front();
                 self.begin(index, act)?;
                 began = true;
@@ -46,7 +46,7 @@ impl Stage<'_> {
         order
     }
 
-    fn has_come(&self, act: Act) -> bool {
+    fn is_ready(&self, act: Act) -> bool {
         match act {
             Act::After(other, acts) => self.has_done(other, acts),
             Act::AfterAll(other) => self.actors[other].is_finished(),
@@ -61,7 +61,9 @@ impl Stage<'_> {
     fn begin(&mut self, index: usize, act: Act) -> Result<(), Stopped> {
         match act {
             Act::After(..) | Act::AfterAll(_) => self.actors[index].done += 1,
-            Act::Meet(other, acts, _) if self.has_done(other, acts) => self.actors[index].go_on(),
+            Act::Meet(other, acts, _) if self.has_done(other, acts) => {
+                self.actors[index].finish_act()
+            }
             Act::Meet(other, acts, limit) => {
                 self.actors[index].doing = Doing::Meeting(other, acts, Instant::now() + limit);
             }
@@ -76,17 +78,17 @@ impl Stage<'_> {
             Act::Buy { wait } => self.buy(index, act, wait),
             Act::Restock(units) => {
                 self.set_stock(units)?;
-                self.actors[index].go_on();
+                self.actors[index].finish_act();
             }
-            Act::Turn(turn) => {
-                self.turn(turn)?;
-                self.actors[index].go_on();
+            Act::Servers(event) => {
+                self.act_on_servers(event)?;
+                self.actors[index].finish_act();
             }
             Act::Kill => self.kill(index),
             Act::Stop => {
                 let _ = self.subjects.child(index).signal(Signal::SIGSTOP);
                 self.witness_stop(index);
-                self.actors[index].go_on();
+                self.actors[index].finish_act();
             }
             Act::Continue => self.resume(index),
         }
@@ -186,7 +188,7 @@ impl Stage<'_> {
     }
 
     /// Does this to the servers, and records what was observed.
-    fn turn(&mut self, turn: Turn) -> Result<(), Stopped> {
+    fn act_on_servers(&mut self, event: ServerEvent) -> Result<(), Stopped> {
         let Some(servers) = &mut self.servers else {
             return Ok(());
         };
@@ -195,10 +197,10 @@ impl Stage<'_> {
             key: FIRST,
             is_known: strategy::find(self.trial.strategy.name).is_some(),
         };
-        let seen = match turn {
-            Turn::CutOff => servers.cut_off()?,
-            Turn::Kill => servers.kill(&watched)?,
-            Turn::ServeAgain => servers.serve_again(&watched)?,
+        let seen = match event {
+            ServerEvent::CutOff => servers.cut_off()?,
+            ServerEvent::Kill => servers.kill(&watched)?,
+            ServerEvent::ServeAgain => servers.serve_again(&watched)?,
         };
         for seen in seen {
             self.diary.later(seen.at, None, seen.what);
@@ -257,7 +259,7 @@ impl Stage<'_> {
                 };
                 self.actors[index].doing = Doing::Asked(asked, at + wait + self.patience);
             }
-            None => self.actors[index].go_on(),
+            None => self.actors[index].finish_act(),
         }
     }
 

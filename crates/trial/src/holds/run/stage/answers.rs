@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{HeldLock, PendingRequest, Stage};
 use crate::history::What;
-use crate::holds::register::Use;
+use crate::holds::register::Step;
 use crate::holds::run::lease::Lease;
 use crate::holds::run::script::{Act, NAMES};
 use crate::processes::Stopped;
@@ -71,7 +71,7 @@ impl Stage<'_> {
                 Reply::Refused { .. },
             ) => {
                 match asked.act {
-                    Act::Try { .. } => self.actors[index].go_on(),
+                    Act::Try { .. } => self.actors[index].finish_act(),
                     _ => self.actors[index].end(),
                 }
                 let key = key.into();
@@ -88,7 +88,7 @@ impl Stage<'_> {
                 let actor = &mut self.actors[index];
                 let hold = actor.hold_of(key).unwrap_or_default();
                 actor.holds.retain(|held| held.hold != hold);
-                actor.go_on();
+                actor.finish_act();
                 self.diary.forget_lease(index, hold);
                 let what = What::Released {
                     op,
@@ -100,16 +100,13 @@ impl Stage<'_> {
             }
             (Act::Buy { .. }, Reply::Purchased { purchase, .. }) => {
                 match purchase.outcome {
-                    Outcome::Busy => self.actors[index].go_on(),
+                    Outcome::Busy => self.actors[index].finish_act(),
                     _ => self.actors[index].end(),
                 }
                 self.note(at, index, What::Purchased { op, purchase })
             }
             (_, reply) => {
-                let message = format!(
-                    "an answer to something else: {}",
-                    quote(&format!("{reply:?}"))
-                );
+                let message = format!("answered another request: {}", quote(&format!("{reply:?}")));
                 self.fail(index, op, at, false, message)
             }
         }
@@ -122,7 +119,7 @@ impl Stage<'_> {
         if let Act::Try { .. } = act {
             actor.end();
         } else {
-            actor.go_on();
+            actor.finish_act();
         }
         if self.lease == Lease::FromGrant {
             self.lease_runs(index, at, key, hold);
@@ -149,7 +146,7 @@ impl Stage<'_> {
         let hold = held.map_or(0, |held| held.hold);
         // A step without a fence carries the fence of its grant.
         let fence = fence.or_else(|| held?.fence.clone());
-        let what = self.register.carry_out(&Use {
+        let what = self.register.carry_out(&Step {
             actor: index,
             op,
             hold,
@@ -159,7 +156,7 @@ impl Stage<'_> {
         if self.lease == Lease::FromWrite && action == Action::Write {
             self.lease_runs(index, at, key, hold);
         }
-        self.actors[index].go_on();
+        self.actors[index].finish_act();
         self.note(at, index, what)
     }
 
@@ -176,7 +173,7 @@ impl Stage<'_> {
         actor
             .script
             .retain(|act| matches!(act, Act::Release { .. }));
-        actor.go_on();
+        actor.finish_act();
         self.diary.forget_lease(index, hold);
         self.note(at, index, What::Declined { op, hold })
     }
@@ -187,12 +184,12 @@ impl Stage<'_> {
             // The script wants the process to be killed at this step.
             let actor = &mut self.actors[index];
             actor.script.retain(|act| *act == Act::Kill);
-            actor.go_on();
+            actor.finish_act();
             return;
         }
         self.witness_stop(index);
         let actor = &mut self.actors[index];
         actor.interrupted = Some(asked);
-        actor.go_on();
+        actor.finish_act();
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn stale(strategy: &'static str) -> Tale {
-    Tale::of(Scenario::StaleRelease)
+fn stale(strategy: &'static str) -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::StaleRelease)
         .with(strategy)
         .granted("A", KEY, 0.0, 1.0, 1)
         .reads("A", 2.0, 1)
@@ -62,7 +62,7 @@ fn a_late_release_that_gives_anothers_lock_away_breaks() {
 
 #[test]
 fn a_lock_that_is_granted_twice_within_the_lease_is_not_excused_by_the_pause() {
-    let verdict = Tale::of(Scenario::StaleRelease)
+    let verdict = HistoryBuilder::of(Scenario::StaleRelease)
         .granted("A", KEY, 0.0, 1.0, 1)
         .fault("A", 4.0, Fault::Stopped)
         .granted("B", KEY, 5.0, 6.0, 1)
@@ -96,9 +96,9 @@ fn a_late_release_is_shown_harmless_only_while_the_other_holds_the_lock() {
 
 #[test]
 fn without_a_pause_or_an_overrun_a_late_release_is_not_tested() {
-    let unpaused = Tale::of(Scenario::StaleRelease).granted("A", KEY, 0.0, 1.0, 1);
+    let unpaused = HistoryBuilder::of(Scenario::StaleRelease).granted("A", KEY, 0.0, 1.0, 1);
     assert_eq!(missing(&unpaused.judged()), "pause");
-    let alone = Tale::of(Scenario::StaleRelease)
+    let alone = HistoryBuilder::of(Scenario::StaleRelease)
         .granted("A", KEY, 0.0, 1.0, 1)
         .fault("A", 4.0, Fault::Stopped)
         .fault("A", 1030.0, Fault::Continued);

@@ -4,8 +4,8 @@ use super::*;
 use crate::history::Change;
 
 /// A holds the lock when the primary dies. `knows` says whether the replica that takes over has the lock.
-fn failover(strategy: &'static str, knows: bool) -> Tale {
-    Tale::of(Scenario::Failover)
+fn failover(strategy: &'static str, knows: bool) -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::Failover)
         .with(strategy)
         .server("replica", 0.0, Change::CutOff)
         .granted("A", KEY, 0.5, 1.0, 1)
@@ -18,7 +18,7 @@ fn failover(strategy: &'static str, knows: bool) -> Tale {
 }
 
 /// B is let in and writes; then A writes.
-fn both_inside(tale: Tale) -> Tale {
+fn both_inside(tale: HistoryBuilder) -> HistoryBuilder {
     tale.granted("B", KEY, 111.0, 112.0, 1)
         .reads("B", 113.0, 1)
         .writes("B", 160.0, 1, 1)
@@ -52,7 +52,7 @@ fn a_replica_that_lets_a_second_one_in_breaks_the_lock() {
 #[test]
 fn a_server_that_comes_back_empty_is_named() {
     let verdict = both_inside(
-        Tale::of(Scenario::RestartEmpty)
+        HistoryBuilder::of(Scenario::RestartEmpty)
             .granted("A", KEY, 0.5, 1.0, 1)
             .reads("A", 2.0, 1)
             .server("server", 101.0, Change::Killed)
@@ -82,7 +82,7 @@ fn a_fence_that_the_resource_refuses_makes_it_harmless() {
 
 #[test]
 fn fences_excuse_nobody_before_a_server_failed() {
-    let verdict = Tale::of(Scenario::Failover)
+    let verdict = HistoryBuilder::of(Scenario::Failover)
         .with("fenced")
         .granted("A", KEY, 0.5, 1.0, 1)
         .granted("B", KEY, 2.0, 3.0, 1)
@@ -123,7 +123,7 @@ fn whoever_learns_of_the_loss_before_anybody_is_let_in_was_alone() {
 }
 
 /// B gets the lock after A has released it.
-fn one_after_the_other(tale: Tale) -> Tale {
+fn one_after_the_other(tale: HistoryBuilder) -> HistoryBuilder {
     let op = tale.events().len() as u64 + 1;
     tale.asks("B", KEY, 111.0, 30_000)
         .writes("A", 600.0, 1, 1)
@@ -143,7 +143,7 @@ fn a_lock_that_was_not_lost_proves_nothing_about_a_store_that_loses_locks() {
 
 #[test]
 fn a_majority_that_forgets_nothing_keeps_the_other_out() {
-    let leader_dies = Tale::of(Scenario::Failover)
+    let leader_dies = HistoryBuilder::of(Scenario::Failover)
         .granted("A", KEY, 0.5, 1.0, 1)
         .reads("A", 2.0, 1)
         .server("leader", 50.0, Change::Killed)
@@ -164,7 +164,7 @@ fn a_majority_that_forgets_nothing_keeps_the_other_out() {
 #[test]
 fn without_a_failure_nothing_is_shown() {
     let verdict = one_after_the_other(
-        Tale::of(Scenario::Failover)
+        HistoryBuilder::of(Scenario::Failover)
             .granted("A", KEY, 0.5, 1.0, 1)
             .reads("A", 2.0, 1),
     )
@@ -184,8 +184,8 @@ fn who_is_let_in_after_the_lease_may_have_ended_is_no_proof() {
 }
 
 /// The lock is on two of three servers, one of which comes back without it.
-fn one_of_three_forgets(store: &str) -> Tale {
-    Tale::of(Scenario::RestartEmpty)
+fn one_of_three_forgets(store: &str) -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::RestartEmpty)
         .at_store(store)
         .server("third server", 0.0, Change::CutOff)
         .granted("A", KEY, 0.5, 1.0, 1)

@@ -3,8 +3,10 @@
 use super::*;
 use crate::protocol::Claims;
 
-fn of_session(scenario: Scenario) -> Tale {
-    Tale::of(scenario).with("row").promising(Claims::OF_SESSION)
+fn of_session(scenario: Scenario) -> HistoryBuilder {
+    HistoryBuilder::of(scenario)
+        .with("row")
+        .promising(Claims::OF_SESSION)
 }
 
 #[test]
@@ -34,7 +36,7 @@ fn a_recovery_that_comes_with_the_ttl_is_not_at_once() {
     assert_eq!(verdict.outcome, Outcome::Broken);
 }
 
-fn paused() -> Tale {
+fn paused() -> HistoryBuilder {
     of_session(Scenario::StaleRelease)
         .granted("A", KEY, 0.0, 1.0, 1)
         .reads("A", 2.0, 1)
@@ -44,7 +46,7 @@ fn paused() -> Tale {
 
 #[test]
 fn a_paused_holder_that_keeps_its_lock_holds() {
-    let waits = |tale: Tale| {
+    let waits = |tale: HistoryBuilder| {
         let op = tale.events().len() as u64 + 1;
         tale.asks("B", KEY, 5.0, 10_000)
             .fault("A", 1030.0, Fault::Continued)
@@ -79,7 +81,7 @@ fn a_pause_excuses_no_second_holder_where_there_is_no_lease() {
     assert_eq!(verdict.outcome, Outcome::Broken, "{}", verdict.because);
 }
 
-fn crossed() -> Tale {
+fn crossed() -> HistoryBuilder {
     of_session(Scenario::Deadlock)
         .granted("A", KEY, 0.0, 1.0, 1)
         .granted("B", OTHER, 0.5, 1.5, 1)

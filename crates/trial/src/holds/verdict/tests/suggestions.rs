@@ -1,6 +1,6 @@
 //! Tests that a suggested command can show something.
 
-use crate::holds::by_hand::Tale;
+use crate::holds::by_hand::HistoryBuilder;
 use crate::holds::verdict::{Court, Findings};
 use crate::holds::{Scenario, Trial};
 use crate::strategy;
@@ -11,7 +11,7 @@ fn another_scenario_is_suggested_with_its_own_times() {
     let locks = strategy::ALL.into_iter().filter(|all| all.lock.is_some());
     for lock in locks {
         for scenario in Scenario::ALL {
-            let tale = Tale::of(scenario).with(lock.name).ttl(700);
+            let tale = HistoryBuilder::of(scenario).with(lock.name).ttl(700);
             let (header, facts) = (tale.header(), tale.facts());
             let mut trial = Trial::of(&header).unwrap();
             trial.work_ms = 100;

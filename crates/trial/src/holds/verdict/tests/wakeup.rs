@@ -4,8 +4,8 @@ use super::*;
 use crate::history::Event;
 
 /// A releases the lock at 5 ms, while B wants it.
-fn given_back() -> Tale {
-    Tale::of(Scenario::LostWakeup)
+fn given_back() -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::LostWakeup)
         .granted("A", KEY, 0.5, 1.0, 1)
         .reads("A", 2.0, 1)
         .writes("A", 3.0, 1, 1)
@@ -14,7 +14,7 @@ fn given_back() -> Tale {
 }
 
 /// Returns the number of B's request.
-fn request(tale: &Tale) -> u64 {
+fn request(tale: &HistoryBuilder) -> u64 {
     let asked = tale.events().iter().rev();
     let op = |event: &Event| match &event.what {
         What::Acquire { op, .. } => Some(*op),
@@ -53,12 +53,12 @@ fn who_sleeps_on_although_nobody_has_the_lock_is_stuck() {
         verdict.because,
         "Nobody has the lock, and 3,004.7 ms (3 × TTL) later B still waits for it."
     );
-    assert_eq!(missing(&refused(2_900.0)), "answers", "not for ever yet");
+    assert_eq!(missing(&refused(2_900.0)), "answers", "not forever yet");
 }
 
 #[test]
 fn who_comes_later_was_not_put_to_the_test() {
-    let verdict = Tale::of(Scenario::LostWakeup)
+    let verdict = HistoryBuilder::of(Scenario::LostWakeup)
         .granted("A", KEY, 0.5, 1.0, 1)
         .releases("A", 5.0, 1, RELEASED)
         .granted("B", KEY, 9.0, 10.0, 1)
@@ -72,8 +72,8 @@ fn who_is_let_in_too_early_breaks_it() {
     assert_eq!(verdict.outcome, Outcome::Broken);
 }
 
-fn given_back_late() -> Tale {
-    Tale::of(Scenario::LostWakeup)
+fn given_back_late() -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::LostWakeup)
         .granted("A", KEY, 0.5, 1.0, 1)
         .granted("B", KEY, 2.0, 3.0, 1)
         .releases("A", 5.0, 1, RELEASED)

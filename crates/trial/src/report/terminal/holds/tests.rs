@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::history::{Fault, What};
-use crate::holds::by_hand::{KEY, Tale};
+use crate::holds::by_hand::{HistoryBuilder, KEY};
 use crate::protocol::{Outcome, ReleaseWord};
 
 const RELEASED: ReleaseWord = ReleaseWord::Released;
 const LOST: ReleaseWord = ReleaseWord::AlreadyLost;
 
-fn lanes(tale: &Tale, columns: usize) -> String {
+fn lanes(tale: &HistoryBuilder, columns: usize) -> String {
     let ink = Ink {
         columns,
         ..Ink::PLAIN
@@ -16,8 +16,8 @@ fn lanes(tale: &Tale, columns: usize) -> String {
     Lanes::new(ink).finish(&tale.header(), tale.events())
 }
 
-fn edge() -> Tale {
-    Tale::of(Scenario::TtlEdge)
+fn edge() -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::TtlEdge)
         .ttl(2_000)
         .granted("A", KEY, 8.0, 8.6, 1)
         .reads("A", 9.0, 1)
@@ -78,7 +78,7 @@ fn lines_are_printed_once_and_only_when_they_are_settled() {
 
 #[test]
 fn a_kill_and_the_recovery() {
-    let tale = Tale::of(Scenario::Crash)
+    let tale = HistoryBuilder::of(Scenario::Crash)
         .ttl(2_000)
         .granted("A", KEY, 11.0, 11.9, 1)
         .reads("A", 12.3, 1)
@@ -104,7 +104,7 @@ fn a_kill_between_two_steps() {
         of: 2,
         what: "creates the key".into(),
     };
-    let tale = Tale::of(Scenario::Crash)
+    let tale = HistoryBuilder::of(Scenario::Crash)
         .asks("A", KEY, 9.0, 0)
         .add(9.8, "A", reached)
         .fault("A", 10.1, Fault::Killed)
@@ -122,7 +122,7 @@ fn a_kill_between_two_steps() {
 
 #[test]
 fn a_deadlock_and_its_cycle() {
-    let tale = Tale::of(Scenario::Deadlock)
+    let tale = HistoryBuilder::of(Scenario::Deadlock)
         .ttl(3_000)
         .granted("A", KEY, 0.5, 0.9, 1)
         .granted("B", SECOND, 0.6, 1.0, 1)
@@ -155,7 +155,7 @@ fn a_deadlock_and_its_cycle() {
 
 #[test]
 fn the_same_order() {
-    let tale = Tale::of(Scenario::Sorted)
+    let tale = HistoryBuilder::of(Scenario::Sorted)
         .granted("A", KEY, 0.5, 0.9, 1)
         .asks("B", KEY, 1.0, 3_000)
         .granted("A", SECOND, 51.0, 51.2, 2)
@@ -178,7 +178,7 @@ fn the_same_order() {
 
 #[test]
 fn three_lanes_and_what_the_resource_refuses() {
-    let tale = Tale::of(Scenario::StaleRelease)
+    let tale = HistoryBuilder::of(Scenario::StaleRelease)
         .with("fenced")
         .fenced("A", KEY, 1.0, "1.0")
         .fault("A", 30.0, Fault::Stopped)
@@ -201,7 +201,7 @@ fn three_lanes_and_what_the_resource_refuses() {
 
 #[test]
 fn nothing_to_sell() {
-    let tale = Tale::of(Scenario::ShortStock)
+    let tale = HistoryBuilder::of(Scenario::ShortStock)
         .buys("A", 0.5, 0.8, Outcome::NoStock)
         .add(0.9, "", What::StockSet { units: 1 })
         .buys("B", 1.0, 1.3, Outcome::Busy)
@@ -221,7 +221,7 @@ fn nothing_to_sell() {
 #[test]
 fn a_lease_is_over_before_somebody_else_is_granted_the_lock() {
     let tale = |over: f64, granted: f64| {
-        Tale::of(Scenario::StaleRelease)
+        HistoryBuilder::of(Scenario::StaleRelease)
             .ttl(500)
             .granted("A", KEY, 1.0, 9.0, 1)
             .fault("A", 12.0, Fault::Stopped)
@@ -252,7 +252,7 @@ fn a_lease_is_over_before_somebody_else_is_granted_the_lock() {
 /// The lines printed during the trial must equal those printed at the end.
 #[test]
 fn the_end_of_a_lease_that_is_told_early_is_printed_once() {
-    let tale = Tale::of(Scenario::StaleRelease)
+    let tale = HistoryBuilder::of(Scenario::StaleRelease)
         .ttl(500)
         .granted("A", KEY, 1.0, 90.0, 1)
         .fault("A", 92.0, Fault::Stopped)

@@ -91,7 +91,7 @@ fn the_lock_in_python_sells_exactly_and_its_record_is_judged_again() {
 }
 
 #[test]
-fn a_stranger_is_judged_by_its_own_word() {
+fn an_external_lock_is_judged_by_its_own_claims() {
     if !has_python() {
         return;
     }
@@ -164,7 +164,7 @@ fn ways_of_waiting_are_compared_with_locks_of_our_own() {
 }
 
 #[test]
-fn a_stranger_that_keeps_its_lock_for_ever_is_stuck_though_the_lab_cannot_see_where() {
+fn an_external_lock_that_is_never_released_is_stuck() {
     if !has_python() {
         return;
     }
