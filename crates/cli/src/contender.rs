@@ -7,8 +7,8 @@ use fencepost::stores::kinds::ZOOKEEPER;
 use fencepost_rig::Interrupt;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::{Claims, Resource};
-use fencepost_trial::store::TrialStore;
 use fencepost_trial::store::reach::HAS_POSTGRES;
+use fencepost_trial::store::{StoreFacts, TrialStore};
 use fencepost_trial::strategy::{Stores, Strategy};
 
 use crate::command_error::CommandError;
@@ -107,9 +107,13 @@ pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), CommandError> 
     if matches!(strategy.stores, Stores::All | Stores::KeepingStock) {
         return Ok(());
     }
+    let kinds = StoreFacts::all().filter(|facts| facts.can_fail());
+    let mut kinds: Vec<&str> = kinds.map(|facts| facts.kind.title).collect();
+    let last = kinds.pop().unwrap_or_default();
     let what = format!(
-        "{} cannot be tried where servers fail: it is not a lock of Redis, Redlock or etcd",
-        strategy.name
+        "{} cannot be tried where servers fail: it is not a lock of {} or {last}",
+        strategy.name,
+        kinds.join(", ")
     );
     Err(CommandError::new(exit::USAGE, what)
         .at(format_args!("--lock={}", strategy.name))

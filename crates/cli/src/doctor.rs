@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use fencepost::stores::{StoreAddress, StoreKind};
+use fencepost::stores::kinds::REDIS;
+use fencepost::stores::{StoreAddress, StoreKind, kinds};
 
 use fencepost_trial::text::numbers::count;
 
@@ -97,6 +98,37 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, CommandError> {
     Ok(screen.end(finding::exit_code(&examination.findings)))
 }
 
+/// Examines the server at an address; the duration is the limit of `--slow`.
+type Examine = fn(&LockStore, &str, Duration) -> Result<Examination, CommandError>;
+
+/// The kinds of server that the doctor can examine.
+static EXAMINERS: &[(&StoreKind, Examine)] = &[
+    (&REDIS, |_, address, slow| redis::examine(address, slow)),
+    #[cfg(feature = "redlock")]
+    (&kinds::REDLOCK, redlock::examine),
+    #[cfg(feature = "postgres")]
+    (&kinds::POSTGRES, in_postgres),
+    #[cfg(feature = "postgres")]
+    (&kinds::POSTGRES_TABLE, in_postgres),
+    #[cfg(feature = "etcd")]
+    (&kinds::ETCD, |store, address, slow| {
+        reach::in_runtime(etcd::examine(store, address, slow))
+    }),
+    #[cfg(feature = "zookeeper")]
+    (&kinds::ZOOKEEPER, |store, address, slow| {
+        reach::in_runtime(zookeeper::examine(store, address, slow))
+    }),
+];
+
+#[cfg(feature = "postgres")]
+fn in_postgres(
+    store: &LockStore,
+    address: &str,
+    slow: Duration,
+) -> Result<Examination, CommandError> {
+    reach::in_runtime(postgres::examine(store, address, slow))
+}
+
 /// Examines the server at an address.
 fn at(
     store: &LockStore,
@@ -104,19 +136,11 @@ fn at(
     slow: Duration,
 ) -> Result<Examination, CommandError> {
     let kind = address.kind();
-    let address = address.as_str();
-    match kind.name {
-        #[cfg(feature = "postgres")]
-        "postgres" | "postgres_table" => reach::in_runtime(postgres::examine(store, address, slow)),
-        #[cfg(feature = "etcd")]
-        "etcd" => reach::in_runtime(etcd::examine(store, address, slow)),
-        #[cfg(feature = "zookeeper")]
-        "zookeeper" => reach::in_runtime(zookeeper::examine(store, address, slow)),
-        #[cfg(feature = "redlock")]
-        "redlock" => redlock::examine(store, address, slow),
-        "redis" => redis::examine(address, slow),
-        _ => Err(no_check(kind, &store.place())),
-    }
+    let (_, examine) = EXAMINERS
+        .iter()
+        .find(|(examined, _)| *examined == kind)
+        .ok_or_else(|| no_check(kind, &store.place()))?;
+    examine(store, address.as_str(), slow)
 }
 
 /// The store can be used, and the doctor has no rules for it.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use clap::Args;
-use fencepost::stores::kinds::{ETCD, REDIS, REDLOCK, SQLITE, ZOOKEEPER};
+use fencepost::stores::kinds::REDIS;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
@@ -13,7 +13,7 @@ use fencepost_trial::report::html;
 use fencepost_trial::report::json::holds::report;
 use fencepost_trial::report::terminal::grounds;
 use fencepost_trial::report::terminal::holds::{Lanes, title};
-use fencepost_trial::store::TrialStore;
+use fencepost_trial::store::{ServerFault, TrialStore};
 use fencepost_trial::text::numbers;
 
 use crate::command_error::CommandError;
@@ -202,25 +202,16 @@ fn run(
 /// The store for a trial that kills servers. These are always private servers of the lab.
 fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site, CommandError> {
     let asked = asked.unwrap_or_else(|| TrialStore::private(&REDIS));
-    let kind = asked.kind();
-    let what = if *kind == SQLITE {
-        "a file has no server that could fail".to_owned()
-    } else if !asked.is_private() {
-        "this trial kills servers, so it uses only private servers that the lab starts".to_owned()
-    } else if *kind == REDIS {
+    let what = if !asked.is_private() {
+        "this trial kills servers, so it uses only private servers that the lab starts"
+    } else if let Some(ServerFault::Unavailable(why)) = scenario.server_fault(asked.facts()) {
+        why
+    } else if asked.keeps_stock() {
         return store::open(&asked);
-    } else if (scenario, kind) == (Scenario::Failover, &ETCD)
-        || (scenario, kind) == (Scenario::RestartEmpty, &REDLOCK)
-    {
-        return store::open_to_fail(&asked);
-    } else if *kind == REDLOCK {
-        "Redlock has no replica that could take over".to_owned()
-    } else if scenario == Scenario::RestartEmpty && [&ETCD, &ZOOKEEPER].contains(&kind) {
-        format!("{} keeps its data: it does not restart empty", kind.title)
     } else {
-        format!("this trial is not available on {} yet", kind.title)
+        return store::open_to_fail(&asked);
     };
-    Err(not_here(&what, asked.name(), scenario))
+    Err(not_here(what, asked.name(), scenario))
 }
 
 /// Refuses a TTL shorter than the time after which the servers free the lock of a dead process: it could not be judged.
@@ -229,16 +220,12 @@ fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), CommandError
     if ttl_ms >= shortest {
         return Ok(());
     }
-    let why = if *kind == ETCD {
-        "leases of etcd have whole seconds, at least two"
-    } else {
-        "the lock of a dead process is free when its session ends, not sooner"
-    };
     let what = format!("a TTL of {ttl_ms} ms is too short for {}", kind.title);
     Err(CommandError::new(exit::USAGE, what)
         .at(format_args!(
-            "--ttl {ttl_ms} --store {}: {why}",
-            store.name()
+            "--ttl {ttl_ms} --store {}: {}",
+            store.name(),
+            store.why_no_shorter_ttl()
         ))
         .effect("none: the trial had not begun")
         .try_this(format_args!("--ttl {shortest}")))

@@ -4,20 +4,23 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use kinds::{ServerFault, StoreFacts};
+pub use locks::wait_until_voting;
 pub(crate) use temporary_ground::TemporaryGround;
 pub use trial_store::{TrialStore, lock_only_kinds, private_name};
 
 use fencepost::stores::StoreAddress;
-use fencepost::stores::kinds::{POSTGRES, POSTGRES_TABLE, REDIS, SQLITE};
 
-use locks::Apart;
+use kinds::Data;
+use locks::LockServers;
 
 use crate::protocol::Failure;
 use latch::Latches;
 use stock::Stock;
 
-pub mod latch;
-pub mod locks;
+mod kinds;
+pub(crate) mod latch;
+pub(crate) mod locks;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(not(feature = "postgres"))]
@@ -25,7 +28,7 @@ pub(crate) mod postgres;
 pub(crate) mod postgres;
 pub mod reach;
 pub(crate) mod redis;
-pub mod stock;
+pub(crate) mod stock;
 mod temporary_ground;
 mod trial_store;
 
@@ -44,22 +47,18 @@ pub enum Ground {
     /// The address of a Postgres database. The part after `#` is the schema of this trial.
     Postgres(String),
     /// Servers that keep only the locks, and a file for everything else.
-    Locks(Apart),
+    Locks(LockServers),
 }
 
 impl Ground {
     /// Parses a single endpoint: `sqlite:PATH`, `redis://…` or `postgres://…`.
     pub fn parse(endpoint: &str) -> Option<Self> {
         let address: StoreAddress = endpoint.parse().ok()?;
-        let kind = address.kind();
-        if *kind == REDIS {
-            Some(Self::Redis(endpoint.to_owned()))
-        } else if *kind == POSTGRES || *kind == POSTGRES_TABLE {
-            Some(Self::Postgres(endpoint.to_owned()))
-        } else if *kind == SQLITE {
-            Some(Self::Sqlite(PathBuf::from(address.rest())))
-        } else {
-            None
+        match StoreFacts::of(address.kind())?.data {
+            Data::File => Some(Self::Sqlite(PathBuf::from(address.rest()))),
+            Data::Redis => Some(Self::Redis(endpoint.to_owned())),
+            Data::Postgres => Some(Self::Postgres(endpoint.to_owned())),
+            Data::LocksOnly => None,
         }
     }
 
@@ -74,9 +73,9 @@ impl Ground {
             .iter()
             .find(|endpoint| TrialStore::named(endpoint).is_some_and(|store| !store.keeps_stock()));
         match (servers, ground) {
-            (Some(servers), Some(Self::Sqlite(data))) => Ok(Self::Locks(Apart {
-                servers: servers.clone(),
-                data,
+            (Some(servers), Some(Self::Sqlite(stock_file))) => Ok(Self::Locks(LockServers {
+                address: servers.clone(),
+                stock_file,
             })),
             (None, Some(ground)) => Ok(ground),
             _ => Err(Failure::definite(format!("no store among {endpoints:?}"))),
@@ -86,9 +85,9 @@ impl Ground {
     /// Returns the endpoints that subjects receive.
     pub fn endpoints(&self) -> Vec<String> {
         match self {
-            Self::Locks(apart) => vec![
-                apart.servers.clone(),
-                Self::Sqlite(apart.data.clone()).to_string(),
+            Self::Locks(servers) => vec![
+                servers.address.clone(),
+                Self::Sqlite(servers.stock_file.clone()).to_string(),
             ],
             ground => vec![ground.to_string()],
         }
@@ -106,7 +105,7 @@ impl Ground {
             }
             Self::Redis(endpoint) => redis::Connection::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::prepare(endpoint),
-            Self::Locks(apart) => stock::sqlite::create(&apart.data),
+            Self::Locks(servers) => stock::sqlite::create(&servers.stock_file),
         }
     }
 
@@ -117,7 +116,7 @@ impl Ground {
     pub fn clear(&self) -> Result<(), Failure> {
         match self {
             Self::Sqlite(_) => Ok(()),
-            Self::Locks(apart) => apart.clear(),
+            Self::Locks(servers) => servers.clear(),
             Self::Redis(endpoint) => redis::Connection::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::clear(endpoint),
         }
@@ -147,7 +146,9 @@ impl Ground {
             Self::Sqlite(path) => Box::new(stock::sqlite::SqliteStock::open(path)?),
             Self::Redis(endpoint) => Box::new(stock::redis::RedisStock::open(endpoint)?),
             Self::Postgres(endpoint) => postgres::stock(endpoint)?,
-            Self::Locks(apart) => Box::new(stock::sqlite::SqliteStock::open(&apart.data)?),
+            Self::Locks(servers) => {
+                Box::new(stock::sqlite::SqliteStock::open(&servers.stock_file)?)
+            }
         })
     }
 
@@ -170,7 +171,7 @@ impl Ground {
     /// Returns an error if the store fails.
     pub fn inspect(&self, key: &str) -> Result<LockState, Failure> {
         match self {
-            Self::Locks(apart) => apart.inspect(key),
+            Self::Locks(servers) => servers.inspect(key),
             ground => ground.latches()?.inspect(key),
         }
     }
@@ -186,7 +187,7 @@ impl fmt::Display for Ground {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Redis(endpoint) | Self::Postgres(endpoint) => f.write_str(endpoint),
-            Self::Locks(apart) => f.write_str(&apart.servers),
+            Self::Locks(servers) => f.write_str(&servers.address),
         }
     }
 }
@@ -218,6 +219,7 @@ pub(crate) mod tests {
     use std::path::Path;
 
     use super::*;
+    use fencepost::stores::kinds::{POSTGRES, REDIS};
     use fencepost_rig::{Redis, RedisError};
 
     /// Starts a private server. If none is installed, says so and returns `None`.

@@ -4,7 +4,7 @@
 // and the labels of the figures, are written here.
 
 import { count, duration, exactMoment, plural, signed } from './format.js';
-import { WORDS, told } from './words.js';
+import { WORDS, fillIn } from './words.js';
 
 const OUTCOMES = { sold: 'sold', no_stock: 'no stock left', busy: 'the lock was taken', unknown: 'unknown', failed: 'failed, nothing bought' };
 const RELEASES = { released: 'given back', already_lost: 'no longer its own', unknown: 'not told' };
@@ -59,23 +59,23 @@ const DESCRIBERS = {
   },
   op(item) {
     const e = item.event;
-    if (e.kind === 'stock_read') return { title: told(WORDS.stock_read, { units: signed(e.units) }), rows: rows(['at', exactMoment(item.t0)]) };
+    if (e.kind === 'stock_read') return { title: fillIn(WORDS.stock_read, { units: signed(e.units) }), rows: rows(['at', exactMoment(item.t0)]) };
     if (e.kind === 'store_read') return { title: WORDS.store_read, rows: rows(['at', exactMoment(item.t0)], ['server', e.server], ['lock', e.key], ['taken', e.taken ? 'yes' : 'no'], ['lasts', e.ttl_left_ms == null ? null : duration(e.ttl_left_ms * 1000)]) };
-    if (e.kind === 'declined') return { title: told(WORDS.declined, e), rows: rows(['at', exactMoment(item.t0)]) };
-    if (item.answer) return { title: told(WORDS.bought[e.outcome] ?? `{who} is told: ${e.outcome}`, e), rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
+    if (e.kind === 'declined') return { title: fillIn(WORDS.declined, e), rows: rows(['at', exactMoment(item.t0)]) };
+    if (item.answer) return { title: fillIn(WORDS.bought[e.outcome] ?? `{who} is told: ${e.outcome}`, e), rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
     return {
-      title: `${told(WORDS.register[e.action], e)}${e.refused ? ': refused' : ''}`,
+      title: `${fillIn(WORDS.register[e.action], e)}${e.refused ? ': refused' : ''}`,
       rows: rows(['at', exactMoment(item.t0)], ['operation', `op ${e.serial}`], ['fence', e.fence ?? 'none'], ['highest seen', e.highest], ['effect', item.bad && item.overwrites ? 'an earlier update is gone' : e.refused ? 'nothing changed' : null]),
     };
   },
   fault(item) {
-    if (item.server) return { title: told(WORDS.server[item.change], item), rows: rows(['at', exactMoment(item.t0)], ['nobody is served until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['for', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null]) };
-    const title = told(item.word === 'SIGKILL' ? WORDS.fault.killed : WORDS.fault.stopped, { who: item.lane?.name });
+    if (item.server) return { title: fillIn(WORDS.server[item.change], item), rows: rows(['at', exactMoment(item.t0)], ['nobody is served until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['for', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null]) };
+    const title = fillIn(item.word === 'SIGKILL' ? WORDS.fault.killed : WORDS.fault.stopped, { who: item.lane?.name });
     return { title, rows: rows(['at', exactMoment(item.t0)], ['until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['lasted', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null], ['signal', item.word], ['seen', item.word === 'SIGKILL' ? 'its death by this signal' : 'its state in the process table']) };
   },
   pause: item => DESCRIBERS.fault(item.band),
-  kill: item => ({ title: told(WORDS.fault.killed, { who: item.lane.name }), rows: rows(['at', exactMoment(item.t0)], ['signal', 'SIGKILL'], ['seen', 'its death by this signal']) }),
-  step: item => ({ title: told(WORDS.reached, item.event), rows: rows(['at', exactMoment(item.t0)], ['step', item.event.what]) }),
+  kill: item => ({ title: fillIn(WORDS.fault.killed, { who: item.lane.name }), rows: rows(['at', exactMoment(item.t0)], ['signal', 'SIGKILL'], ['seen', 'its death by this signal']) }),
+  step: item => ({ title: fillIn(WORDS.reached, item.event), rows: rows(['at', exactMoment(item.t0)], ['step', item.event.what]) }),
   note: item => ({ title: WORDS.gave_up, rows: rows(['at', exactMoment(item.t0)], ['why', item.event.why]) }),
 };
 

@@ -31,7 +31,7 @@ export const WORDS = {
 };
 
 // Fills in the blanks of a phrase, and capitalizes it unless it begins with the name of a process.
-export const told = (phrase, blanks) => {
+export const fillIn = (phrase, blanks) => {
   const text = phrase.replace(/\{(\w+)\}/g, (blank, name) => blanks[name] ?? blank);
   return phrase.startsWith('{') ? text : text[0].toUpperCase() + text.slice(1);
 };

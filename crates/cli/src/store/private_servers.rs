@@ -5,8 +5,7 @@ use std::fmt;
 use fencepost::stores::StoreKind;
 use fencepost::stores::kinds::{ETCD, POSTGRES, REDIS, REDLOCK, ZOOKEEPER};
 use fencepost_rig::{Etcd, EtcdCluster, Postgres, Redis, RedisError, ServerError, Zookeeper};
-use fencepost_trial::store::locks::grow_old;
-use fencepost_trial::store::{TrialStore, private_name};
+use fencepost_trial::store::{TrialStore, private_name, wait_until_voting};
 
 use super::NO_EFFECT;
 use crate::command_error::CommandError;
@@ -68,7 +67,7 @@ static ALL: [PrivateServers; 5] = [
             let servers = servers.collect::<Result<Vec<Redis>, RedisError>>()?;
             let hosts = servers.iter().map(|server| server.address().to_string());
             let hosts = hosts.collect::<Vec<_>>().join(",");
-            grow_old(store);
+            wait_until_voting(store);
             let address = format!("redlock://{hosts}{}", store.parameters());
             Ok(Started::at(address, servers))
         },

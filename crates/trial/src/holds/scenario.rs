@@ -3,7 +3,7 @@
 use fencepost::stores::kinds::REDIS;
 
 use crate::protocol::Resource;
-use crate::store::TrialStore;
+use crate::store::{ServerFault, StoreFacts, TrialStore};
 
 /// What happens to the holder or to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +98,16 @@ impl Scenario {
     /// Returns whether the lab makes servers fail. Such a trial uses servers of its own.
     pub fn fails_servers(self) -> bool {
         matches!(self, Self::Failover | Self::RestartEmpty)
+    }
+
+    /// Returns whether the lab can make private servers of this kind fail as this scenario needs it; `None` for scenarios that
+    /// leave the store alone.
+    pub fn server_fault(self, facts: &StoreFacts) -> Option<ServerFault> {
+        match self {
+            Self::Failover => Some(facts.failover),
+            Self::RestartEmpty => Some(facts.restart_empty),
+            _ => None,
+        }
     }
 
     /// Returns the default store.

@@ -25,18 +25,18 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// The lock servers, the key space of one trial, and the file with the stock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Apart {
+pub struct LockServers {
     /// An address that the library accepts. The part after `#` is the prefix of this trial's lock names.
-    pub servers: String,
+    pub address: String,
     /// The file with the stock.
-    pub data: PathBuf,
+    pub stock_file: PathBuf,
 }
 
-impl Apart {
+impl LockServers {
     fn split(&self) -> (&str, &str) {
-        self.servers
+        self.address
             .rsplit_once('#')
-            .unwrap_or((&self.servers, "fencepost-lab"))
+            .unwrap_or((&self.address, "fencepost-lab"))
     }
 
     /// Returns the name of a key's lock on the servers.
@@ -88,7 +88,7 @@ pub(crate) fn inspect_one(server: &str, key: &str) -> Result<LockState, Failure>
 }
 
 /// Waits until servers that have just been started vote, if this store delays that.
-pub fn grow_old(store: &TrialStore) {
+pub fn wait_until_voting(store: &TrialStore) {
     if let Some(delay) = store.restart_delay() {
         // The servers count whole seconds, vote once the count exceeds the delay, and update the count ten times a second.
         std::thread::sleep(delay + Duration::from_millis(2_100));

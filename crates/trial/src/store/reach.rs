@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::stores::kinds::{POSTGRES, REDIS, SQLITE};
 use redis::{Client, RedisError, RedisResult, cmd};
 
+use super::kinds::Data;
 use super::redis::Wire;
 use super::{TrialStore, locks, postgres};
 
@@ -31,27 +31,23 @@ pub enum NotReached {
 /// # Errors
 /// Returns a [`NotReached`] that says why it cannot be used. A refusal is returned immediately.
 pub fn reach(store: &TrialStore, patience: Duration) -> Result<(), NotReached> {
-    if store.is(&SQLITE) {
-        Ok(())
-    } else if store.is(&REDIS) {
-        reach_redis(store.address(), patience)
-    } else if store.is(&POSTGRES) {
-        postgres::reach(store.address(), patience)
-    } else {
-        locks::reach(store.address(), patience)
+    match store.facts().data {
+        Data::File => Ok(()),
+        Data::Redis => reach_redis(store.address(), patience),
+        Data::Postgres => postgres::reach(store.address(), patience),
+        Data::LocksOnly => locks::reach(store.address(), patience),
     }
 }
 
 /// Returns whether the address is well-formed, as far as that can be determined without a connection.
 pub fn has_valid_address(store: &TrialStore) -> bool {
     if store.is_private() {
-        true
-    } else if store.is(&REDIS) {
-        Client::open(store.address()).is_ok()
-    } else if store.is(&POSTGRES) {
-        postgres::is_address(store.address())
-    } else {
-        true
+        return true;
+    }
+    match store.facts().data {
+        Data::Redis => Client::open(store.address()).is_ok(),
+        Data::Postgres => postgres::is_address(store.address()),
+        Data::File | Data::LocksOnly => true,
     }
 }
 

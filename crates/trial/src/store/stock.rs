@@ -8,9 +8,9 @@ use crate::protocol::Failure;
 pub(crate) mod fenced;
 pub(crate) mod perishable;
 #[cfg(feature = "postgres")]
-pub mod postgres;
-pub mod redis;
-pub mod sqlite;
+pub(crate) mod postgres;
+pub(crate) mod redis;
+pub(crate) mod sqlite;
 
 /// A connection to the stock.
 pub trait Stock: Send {

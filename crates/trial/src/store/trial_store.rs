@@ -4,16 +4,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use fencepost::random::{Random, SystemRandom};
-use fencepost::stores::kinds::{ETCD, POSTGRES, POSTGRES_TABLE, REDIS, REDLOCK, SQLITE, ZOOKEEPER};
-use fencepost::stores::{KINDS, RedlockAddress, StoreAddress, StoreKind, without_password};
+use fencepost::stores::kinds::{REDIS, REDLOCK, SQLITE};
+use fencepost::stores::{RedlockAddress, StoreAddress, StoreKind, without_password};
 
-use super::locks::Apart;
+use super::kinds::{Data, StoreFacts};
+use super::locks::LockServers;
 use super::{Ground, redis};
 
 /// The store of a trial: a temporary file, private servers that the lab starts, or servers that the user runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialStore {
-    kind: &'static StoreKind,
+    facts: &'static StoreFacts,
     /// The name for `--store`: the kind for a file or for private servers, otherwise the address without a password.
     name: String,
     /// The address; the same as the name while private servers have not been started.
@@ -26,13 +27,13 @@ impl TrialStore {
     ///
     /// Histories name stores without passwords, so the name alone is not always enough to repeat a trial.
     pub fn named(text: &str) -> Option<Self> {
-        let kind = if text.contains("://") {
-            kind_of_address(text)?
+        let facts = if text.contains("://") {
+            facts_of_address(text)?
         } else {
-            kind_with_name(text)?
+            facts_with_name(text)?
         };
         Some(Self {
-            kind,
+            facts,
             name: without_password(text),
             address: text.to_owned(),
         })
@@ -44,10 +45,13 @@ impl TrialStore {
     }
 
     /// Returns private servers of this kind. They are not started yet; [`at`](Self::at) sets their address.
-    pub fn private(kind: &'static StoreKind) -> Self {
+    ///
+    /// # Panics
+    /// Panics if the lab cannot try locks on this kind of store.
+    pub fn private(kind: &StoreKind) -> Self {
         let name = private_name(kind);
         Self {
-            kind,
+            facts: StoreFacts::of(kind).expect("the lab knows the kind"),
             name: name.to_owned(),
             address: name.to_owned(),
         }
@@ -62,12 +66,17 @@ impl TrialStore {
     /// Returns the kind of store. Both kinds of Postgres locks count as `postgres`, because the lab creates its own tables
     /// there.
     pub fn kind(&self) -> &'static StoreKind {
-        self.kind
+        self.facts.kind
+    }
+
+    /// Returns what the lab knows about this kind of store.
+    pub fn facts(&self) -> &'static StoreFacts {
+        self.facts
     }
 
     /// Returns whether it is of this kind.
     pub fn is(&self, kind: &StoreKind) -> bool {
-        self.kind == kind
+        self.facts.kind == kind
     }
 
     /// Returns whether it belongs to the lab: a file, or servers that the lab starts.
@@ -77,7 +86,7 @@ impl TrialStore {
 
     /// Returns whether it also keeps the stock. Otherwise the stock is in a file beside the lock servers.
     pub fn keeps_stock(&self) -> bool {
-        keeps_stock(self.kind)
+        self.facts.keeps_stock()
     }
 
     /// Returns the address, which may contain a password.
@@ -120,31 +129,21 @@ impl TrialStore {
         if !self.is_private() {
             return self.name.clone();
         }
-        let gloss = if self.is(&SQLITE) {
-            "one machine"
-        } else if self.is(&ETCD) || self.is(&REDLOCK) {
-            "three servers"
-        } else {
-            "a private server"
-        };
-        format!("{} ({gloss})", self.name)
+        format!("{} ({})", self.name, self.facts.private_gloss)
     }
 
     /// Returns a separate ground for one trial: a file in `folder`, or its own key space or schema on the server.
     pub fn ground(&self, folder: &Path) -> Ground {
         let address = &self.address;
         let space = SystemRandom.next_u64();
-        if self.is(&SQLITE) {
-            Ground::Sqlite(folder.join("run.db"))
-        } else if self.is(&REDIS) {
-            Ground::Redis(format!("{address}#fencepost-lab-{space:016x}"))
-        } else if self.is(&POSTGRES) {
-            Ground::Postgres(format!("{address}#fencepost_lab_{space:016x}"))
-        } else {
-            Ground::Locks(Apart {
-                servers: format!("{address}#fencepost-lab-{space:016x}"),
-                data: folder.join("run.db"),
-            })
+        match self.facts.data {
+            Data::File => Ground::Sqlite(folder.join("run.db")),
+            Data::Redis => Ground::Redis(format!("{address}#fencepost-lab-{space:016x}")),
+            Data::Postgres => Ground::Postgres(format!("{address}#fencepost_lab_{space:016x}")),
+            Data::LocksOnly => Ground::Locks(LockServers {
+                address: format!("{address}#fencepost-lab-{space:016x}"),
+                stock_file: folder.join("run.db"),
+            }),
         }
     }
 
@@ -160,15 +159,17 @@ impl TrialStore {
 
     /// Returns the shortest TTL that can be judged here. The servers determine how soon the lock of a dead process is free.
     pub fn shortest_ttl_ms(&self) -> u64 {
-        // etcd leases have whole seconds, at least two. ZooKeeper sessions last at least two ticks: 4 s, unless the server is
-        // configured differently, as private ones are.
-        if self.is(&ETCD) || self.is(&ZOOKEEPER) && self.is_private() {
-            2_000
-        } else if self.is(&ZOOKEEPER) {
-            4_000
+        let shortest = self.facts.shortest_ttl;
+        if self.is_private() {
+            shortest.private_ms
         } else {
-            0
+            shortest.yours_ms
         }
+    }
+
+    /// Returns why a shorter TTL cannot be judged here.
+    pub fn why_no_shorter_ttl(&self) -> &'static str {
+        self.facts.shortest_ttl.reason
     }
 }
 
@@ -180,8 +181,8 @@ impl Default for TrialStore {
 
 /// Returns the kinds that keep only locks.
 pub fn lock_only_kinds() -> impl Iterator<Item = &'static StoreKind> {
-    let kinds = KINDS.iter().copied();
-    kinds.filter(|kind| !keeps_stock(kind) && **kind != POSTGRES_TABLE)
+    let only_locks = StoreFacts::all().filter(|facts| !facts.keeps_stock());
+    only_locks.map(|facts| facts.kind)
 }
 
 /// Returns the `--store` name of a file, or of private servers of this kind.
@@ -190,31 +191,24 @@ pub fn private_name(kind: &StoreKind) -> &'static str {
     scheme.split(':').next().unwrap_or_default()
 }
 
-pub(super) fn keeps_stock(kind: &StoreKind) -> bool {
-    [&SQLITE, &REDIS, &POSTGRES].contains(&kind)
-}
-
-fn kind_of_address(text: &str) -> Option<&'static StoreKind> {
+fn facts_of_address(text: &str) -> Option<&'static StoreFacts> {
     let address: StoreAddress = text.parse().ok()?;
-    let kind = address.kind();
-    // The lab's own connections to Redis support no other scheme.
-    let is_out_of_reach = *kind == REDIS && !text.starts_with("redis://");
-    if *kind == SQLITE || is_out_of_reach {
-        None
-    } else if *kind == POSTGRES_TABLE {
-        Some(&POSTGRES)
-    } else {
-        Some(kind)
-    }
+    let facts = StoreFacts::of(address.kind())?;
+    let is_reached = match facts.data {
+        Data::File => false,
+        // The lab's own connections to Redis support no other scheme.
+        Data::Redis => text.starts_with("redis://"),
+        Data::Postgres | Data::LocksOnly => true,
+    };
+    is_reached.then_some(facts)
 }
 
-fn kind_with_name(text: &str) -> Option<&'static StoreKind> {
+fn facts_with_name(text: &str) -> Option<&'static StoreFacts> {
     let (name, parameters) = split_parameters(text);
-    let mut kinds = KINDS.iter().copied();
-    let kind = kinds.find(|kind| **kind != POSTGRES_TABLE && private_name(kind) == name)?;
+    let facts = StoreFacts::all().find(|facts| private_name(facts.kind) == name)?;
     let is_understood =
-        parameters.is_empty() || *kind == REDLOCK && private_redlock(parameters).is_some();
-    is_understood.then_some(kind)
+        parameters.is_empty() || *facts.kind == REDLOCK && private_redlock(parameters).is_some();
+    is_understood.then_some(facts)
 }
 
 /// Splits before the question mark.
@@ -230,6 +224,7 @@ fn private_redlock(parameters: &str) -> Option<RedlockAddress> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fencepost::stores::kinds::{ETCD, POSTGRES, ZOOKEEPER};
 
     #[test]
     fn a_name_that_nobody_knows_is_no_store() {

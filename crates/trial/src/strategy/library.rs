@@ -13,7 +13,7 @@ use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, Rele
 
 use super::{Failure, Granted, Halt, Locking, Setup};
 use crate::protocol::ReleaseWord;
-use crate::store::locks::Apart;
+use crate::store::locks::LockServers;
 use crate::store::{Ground, redis};
 
 /// How long to wait before asking an unavailable store again.
@@ -31,7 +31,7 @@ pub(super) struct Library {
 /// What the strategy needs to know about the store besides its backend.
 enum LibraryStore {
     File,
-    Locks(Apart),
+    Locks(LockServers),
     /// A Redis server, whose backend counts the commands it sends.
     Server {
         server: Arc<Redis>,
@@ -48,7 +48,7 @@ impl LibraryStore {
     fn name(&self, key: &str) -> String {
         match self {
             Self::File => key.to_owned(),
-            Self::Locks(apart) => apart.name(key),
+            Self::Locks(servers) => servers.name(key),
             #[cfg(feature = "postgres")]
             Self::Table(_) => key.to_owned(),
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
@@ -78,9 +78,9 @@ async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, LibraryStore), Failure
         }
         #[cfg(not(feature = "postgres"))]
         Ground::Postgres(_) => Err(Failure::definite("the lab was built without Postgres")),
-        Ground::Locks(apart) => {
-            let servers = apart.library(setup.ttl).await?;
-            Ok((servers, LibraryStore::Locks(apart.clone())))
+        Ground::Locks(servers) => {
+            let backend = servers.library(setup.ttl).await?;
+            Ok((backend, LibraryStore::Locks(servers.clone())))
         }
     }
 }

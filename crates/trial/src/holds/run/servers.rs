@@ -64,7 +64,7 @@ impl Watched<'_> {
                 let space = endpoint.split_once('#').map_or("", |(_, space)| space);
                 Ground::Redis(format!("{url}#{space}")).inspect(self.key)?
             }
-            (Ground::Locks(apart), true) => locks::inspect_one(url, &apart.name(self.key))?,
+            (Ground::Locks(servers), true) => locks::inspect_one(url, &servers.name(self.key))?,
             _ => return Ok(None),
         };
         Ok(Some(Seen {
@@ -113,25 +113,27 @@ fn seen(at: Instant, server: &str, change: Change) -> Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::{ServerFault, StoreFacts};
     use crate::strategy;
 
     #[test]
     fn a_store_without_such_servers_is_refused_instead_of_replaced() {
-        for (scenario, store) in [
-            (Scenario::Failover, "zk"),
-            (Scenario::Failover, "sqlite"),
-            (Scenario::Failover, "redlock"),
-            (Scenario::RestartEmpty, "zk"),
-            (Scenario::RestartEmpty, "etcd"),
-            (Scenario::RestartEmpty, "postgres"),
-        ] {
+        let scenarios = [Scenario::Failover, Scenario::RestartEmpty];
+        let all = StoreFacts::all().flat_map(|facts| scenarios.map(|scenario| (scenario, facts)));
+        let is_available = |scenario: Scenario, facts| {
+            scenario.server_fault(facts) == Some(ServerFault::Available)
+        };
+        let mut refused = 0;
+        for (scenario, facts) in all.filter(|(scenario, facts)| !is_available(*scenario, facts)) {
             let mut trial = Trial::new(scenario, strategy::find("safe").unwrap(), 1);
-            trial.store = TrialStore::named(store).unwrap();
+            trial.store = TrialStore::private(facts.kind);
             let failure = start(&trial).err().unwrap();
             assert!(failure.definite, "{failure}");
-            let expected = format!("is not available on {}", trial.store.kind().title);
+            let expected = format!("is not available on {}", facts.kind.title);
             assert!(failure.message.ends_with(&expected), "{failure}");
+            refused += 1;
         }
+        assert_eq!(refused, 8);
     }
 
     #[test]

@@ -10,14 +10,14 @@ use crate::store::LockState;
 use crate::store::postgres::{Connection, Trouble, table_of};
 
 /// A connection to the lock records in a Postgres database.
-pub struct PostgresLatches(Connection);
+pub(crate) struct PostgresLatches(Connection);
 
 impl PostgresLatches {
     /// Connects to the database of an endpoint that has been prepared, `postgres://…#SCHEMA`.
     ///
     /// # Errors
     /// Returns an error if the server cannot be reached.
-    pub fn open(endpoint: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
         Ok(Self(Connection::open(endpoint)?))
     }
 }

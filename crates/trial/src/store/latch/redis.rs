@@ -14,14 +14,14 @@ const COMPARE_AND_DELETE: &str = "
     return 0";
 
 /// A connection to the lock records on a Redis server.
-pub struct RedisLatches(Connection);
+pub(crate) struct RedisLatches(Connection);
 
 impl RedisLatches {
     /// Connects to the server of an endpoint, `redis://…`.
     ///
     /// # Errors
     /// Returns an error if the server cannot be reached.
-    pub fn open(endpoint: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
         Ok(Self(Connection::open(endpoint)?))
     }
 

@@ -20,7 +20,7 @@ const TABLE: &str = "CREATE TABLE latch (
 
 /// A connection to the lock records in a SQLite file.
 #[derive(Debug)]
-pub struct SqliteLatches(Connection);
+pub(crate) struct SqliteLatches(Connection);
 
 /// Creates the table.
 pub(crate) fn create(path: &Path) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ impl SqliteLatches {
     ///
     /// # Errors
     /// Returns an error if SQLite fails.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         Ok(Self(connect(path)?))
     }
 

@@ -38,7 +38,7 @@ impl FencedStock {
                 server: redis::library(endpoint).await?,
                 endpoint: endpoint.clone(),
             },
-            Ground::Locks(apart) => Self::Sqlite(SqliteStock::open(&apart.data)?),
+            Ground::Locks(servers) => Self::Sqlite(SqliteStock::open(&servers.stock_file)?),
             #[cfg(feature = "postgres")]
             Ground::Postgres(endpoint) => Self::Postgres(Box::new(PostgresStock::open(endpoint)?)),
             #[cfg(not(feature = "postgres"))]

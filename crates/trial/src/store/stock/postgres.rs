@@ -10,14 +10,14 @@ use crate::protocol::Failure;
 use crate::store::postgres::{Connection, Trouble};
 
 /// A connection to the stock in a Postgres database.
-pub struct PostgresStock(Connection);
+pub(crate) struct PostgresStock(Connection);
 
 impl PostgresStock {
     /// Connects to the database of an endpoint that has been prepared, `postgres://…#SCHEMA`.
     ///
     /// # Errors
     /// Returns an error if the server cannot be reached.
-    pub fn open(endpoint: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
         Ok(Self(Connection::open(endpoint)?))
     }
 
@@ -44,7 +44,11 @@ impl PostgresStock {
     ///
     /// # Errors
     /// Returns an error if a later holder has accessed the stock, or if the server fails.
-    pub fn read_fenced(&mut self, product: &str, credential: Credential) -> Result<i64, Failure> {
+    pub(crate) fn read_fenced(
+        &mut self,
+        product: &str,
+        credential: Credential,
+    ) -> Result<i64, Failure> {
         let units = self.admitted(product, credential, |stock| stock.read(product));
         // The units are correct whether or not the server remembers the credential.
         units.map_err(Failure::definite)
@@ -54,7 +58,7 @@ impl PostgresStock {
     ///
     /// # Errors
     /// Returns an error if a later holder has accessed the stock, in which case nothing was written, or if the server fails.
-    pub fn write_fenced(
+    pub(crate) fn write_fenced(
         &mut self,
         product: &str,
         units: i64,

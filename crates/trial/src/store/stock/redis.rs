@@ -23,14 +23,14 @@ const CONSTRAINED: &str = "
     return redis.error_reply('BELOWZERO a stock is never below zero')";
 
 /// A connection to the stock on a Redis server.
-pub struct RedisStock(Connection);
+pub(crate) struct RedisStock(Connection);
 
 impl RedisStock {
     /// Connects to the server of an endpoint, `redis://…`.
     ///
     /// # Errors
     /// Returns an error if the server cannot be reached.
-    pub fn open(endpoint: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
         Ok(Self(Connection::open(endpoint)?))
     }
 

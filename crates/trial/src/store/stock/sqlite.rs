@@ -35,7 +35,7 @@ CREATE INDEX request_open ON request (product, ticket) WHERE before IS NULL;
 
 /// A connection to the stock in a SQLite file.
 #[derive(Debug)]
-pub struct SqliteStock(Connection);
+pub(crate) struct SqliteStock(Connection);
 
 /// Creates the file and its tables, with an empty stock.
 ///
@@ -66,7 +66,7 @@ impl SqliteStock {
     ///
     /// # Errors
     /// Returns an error if SQLite fails.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         Ok(Self(connect(path)?))
     }
 
@@ -74,7 +74,11 @@ impl SqliteStock {
     ///
     /// # Errors
     /// Returns an error if a later holder has accessed the stock, or if SQLite fails.
-    pub fn read_fenced(&mut self, product: &str, credential: Credential) -> Result<i64, Failure> {
+    pub(crate) fn read_fenced(
+        &mut self,
+        product: &str,
+        credential: Credential,
+    ) -> Result<i64, Failure> {
         let transaction = self.admitted(product, credential)?;
         let units = units(&transaction, product).map_err(Failure::definite)?;
         transaction.commit().map_err(Failure::definite)?;
@@ -85,7 +89,7 @@ impl SqliteStock {
     ///
     /// # Errors
     /// Returns an error if a later holder has accessed the stock, in which case nothing was written, or if SQLite fails.
-    pub fn write_fenced(
+    pub(crate) fn write_fenced(
         &mut self,
         product: &str,
         units: i64,

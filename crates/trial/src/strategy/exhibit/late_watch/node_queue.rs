@@ -9,7 +9,7 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 use crate::protocol::{Claims, ReleaseWord};
 use crate::store::Ground;
-use crate::store::locks::Apart;
+use crate::store::locks::LockServers;
 use crate::strategy::{Failure, Granted, Halt, Locking, Setup};
 
 /// The shortest session that the server grants by default.
@@ -24,7 +24,7 @@ const BASE: &str = "/fencepost";
 /// Queues with a session of its own.
 pub(super) struct NodeQueue {
     client: Client,
-    apart: Apart,
+    servers: LockServers,
     base: String,
     holds: HashMap<u64, String>,
     last_hold: u64,
@@ -32,10 +32,10 @@ pub(super) struct NodeQueue {
 
 impl NodeQueue {
     pub(super) async fn open(setup: &Setup) -> Result<Self, Failure> {
-        let Ground::Locks(apart) = &setup.ground else {
+        let Ground::Locks(servers) = &setup.ground else {
             return Err(Failure::definite("late-watch stands in line at ZooKeeper"));
         };
-        let address = Address::of(&apart.servers);
+        let address = Address::of(&servers.address);
         // Longer than the pauses during which a session must not end.
         let session = SHORTEST_SESSION.max(2 * setup.ttl);
         let mut connector = Client::connector().with_session_timeout(session);
@@ -45,7 +45,7 @@ impl NodeQueue {
         let client = connector.connect(address.hosts).await;
         Ok(Self {
             client: client.map_err(failed)?,
-            apart: apart.clone(),
+            servers: servers.clone(),
             base: address.base.to_owned(),
             holds: HashMap::new(),
             last_hold: 0,
@@ -54,7 +54,7 @@ impl NodeQueue {
 
     /// Returns the folder of a lock: the same as the library's, so that the lab sees it.
     fn folder(&self, key: &str) -> String {
-        format!("{}/{}", self.base, self.apart.name(key))
+        format!("{}/{}", self.base, self.servers.name(key))
     }
 
     /// Creates a node at the end of the line and returns its name.
