@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use fencepost::stores::KINDS;
 use fencepost::stores::kinds::ZOOKEEPER;
 use fencepost_rig::Interrupt;
 use fencepost_trial::processes::Stopped;
@@ -107,8 +108,8 @@ pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), CommandError> 
     if matches!(strategy.stores, Stores::All | Stores::KeepingStock) {
         return Ok(());
     }
-    let kinds = StoreFacts::all().filter(|facts| facts.can_fail());
-    let mut kinds: Vec<&str> = kinds.map(|facts| facts.kind.title).collect();
+    let kinds = KINDS.iter().filter(|kind| StoreFacts::of(kind).can_fail());
+    let mut kinds: Vec<&str> = kinds.map(|kind| kind.title).collect();
     let last = kinds.pop().unwrap_or_default();
     let what = format!(
         "{} cannot be tried where servers fail: it is not a lock of {} or {last}",

@@ -8,10 +8,12 @@ use fencepost_trial::strategy::{self, Stores, Strategy};
 use crate::exit;
 use crate::holds::TRIALS;
 
+mod addresses;
 mod doctor;
 mod serve;
 mod used;
 
+use addresses::with_servers;
 use doctor::{DOCTOR, DOCTOR_EXAMPLES};
 use serve::{SERVE, SERVE_EXAMPLES};
 use used::{EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES};
@@ -73,9 +75,9 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("trial") => (holds(TRIAL, &ttls()), TRIAL_EXAMPLES),
         Some("check") => (CHECK.to_owned(), CHECK_EXAMPLES),
         Some("run-all") => (RUN_ALL.to_owned() + EVERY_TRIAL, RUN_ALL_EXAMPLES),
-        Some("exec") => (EXEC.to_owned(), EXEC_EXAMPLES),
-        Some("locks") => (LOCKS.to_owned(), LOCKS_EXAMPLES),
-        Some("doctor") => (DOCTOR.to_owned(), DOCTOR_EXAMPLES),
+        Some("exec") => (with_servers(EXEC), EXEC_EXAMPLES),
+        Some("locks") => (with_servers(LOCKS), LOCKS_EXAMPLES),
+        Some("doctor") => (with_servers(DOCTOR), DOCTOR_EXAMPLES),
         Some("serve" | "http-server") => (SERVE.to_owned(), SERVE_EXAMPLES),
         None => (overview(), ""),
         Some(_) if first == "help" => (overview(), ""),

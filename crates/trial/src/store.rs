@@ -54,7 +54,7 @@ impl Ground {
     /// Parses a single endpoint: `sqlite:PATH`, `redis://…` or `postgres://…`.
     pub fn parse(endpoint: &str) -> Option<Self> {
         let address: StoreAddress = endpoint.parse().ok()?;
-        match StoreFacts::of(address.kind())?.data {
+        match StoreFacts::of(address.kind()).data {
             Data::File => Some(Self::Sqlite(PathBuf::from(address.rest()))),
             Data::Redis => Some(Self::Redis(endpoint.to_owned())),
             Data::Postgres => Some(Self::Postgres(endpoint.to_owned())),

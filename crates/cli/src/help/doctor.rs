@@ -4,11 +4,8 @@ pub(super) const DOCTOR: &str = "\
 Checks what endangers locks in a store: settings, replicas, rights, clock, latency. Changes nothing.
 Usage: fencepost doctor [OPTIONS]
 
-  --store STORE       redis://[USER:PASSWORD@]HOST[:PORT] · rediss://… · unix:/PATH
-                      redlock://HOST,HOST,HOST · postgres://USER@HOST/DATABASE[?table=NAME]
-                      etcd://HOST,HOST,HOST · zk://HOST,HOST,HOST      (--features full)
-                      sqlite: a file of this user · sqlite:PATH       [default: sqlite]
-                      FENCEPOST_STORE sets it for all commands
+  --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
+{servers}                      FENCEPOST_STORE sets it for all commands
   --slow TIME         a caution if the slowest 1 % of a server's answers take this long
                                                                       [default: 250ms]
   --json   -q, --quiet (leave out what is fine)   --color auto|always|never   --ascii

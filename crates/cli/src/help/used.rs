@@ -11,9 +11,7 @@ Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
   --grace TIME        from SIGTERM to SIGKILL after the lock is lost; less than half the TTL
                                                                       [default: 2s, at most TTL / 5]
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
-                      redis://[USER:PASSWORD@]HOST[:PORT][/DB] · rediss://… · unix:/PATH
-                      built with --features full: postgres://… · etcd://… · zk://… · redlock://A,B,C
-                      FENCEPOST_STORE sets it for all commands, and keeps passwords out of ps
+{servers}                      FENCEPOST_STORE sets it for all commands, and keeps passwords out of ps
   -q, --quiet         do not print who holds the lock while waiting
 The command has FENCEPOST_NAME and FENCEPOST_FENCE in its environment and receives the signals that
 exec receives. A resource that remembers the highest fence can refuse a stale command.
@@ -39,9 +37,7 @@ Usage: fencepost locks list [PATTERN] | show NAME | release NAME [OPTIONS]
   release NAME        asks first. The holder notices at its next renewal, and may still be working
   --yes               release without asking
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
-                      redis://[USER:PASSWORD@]HOST[:PORT][/DB] · rediss://… · unix:/PATH
-                      built with --features full: postgres://… · etcd://… · zk://… · redlock://A,B,C
-                      FENCEPOST_STORE sets it for all commands, and keeps passwords out of ps
+{servers}                      FENCEPOST_STORE sets it for all commands, and keeps passwords out of ps
   --json   -q, --quiet   --color auto|always|never   --ascii
 Exit codes
   0 done   1 nobody holds it, or not released   64 usage   69 store unreachable

@@ -1,4 +1,4 @@
-//! What the lab knows about each kind of store: one row per kind.
+//! What the lab knows about each kind of store: one row per kind, and one for kinds that the lab does not know more about.
 
 use fencepost::stores::StoreKind;
 use fencepost::stores::kinds::{ETCD, POSTGRES, POSTGRES_TABLE, REDIS, REDLOCK, SQLITE, ZOOKEEPER};
@@ -6,8 +6,6 @@ use fencepost::stores::kinds::{ETCD, POSTGRES, POSTGRES_TABLE, REDIS, REDLOCK, S
 /// What the lab knows about a kind of store.
 #[derive(Debug)]
 pub struct StoreFacts {
-    /// The kind.
-    pub kind: &'static StoreKind,
     /// Where a trial keeps its data there.
     pub(crate) data: Data,
     /// What titles say about the file, or about private servers.
@@ -62,93 +60,101 @@ const ANY_TTL: ShortestTtl = ShortestTtl {
 
 const NO_SERVER: ServerFault = ServerFault::Unavailable("a file has no server that could fail");
 
-/// The kinds of store on which the lab can try locks, in the order of the library's table.
-static FACTS: [StoreFacts; 6] = [
-    StoreFacts {
-        kind: &SQLITE,
-        data: Data::File,
-        private_gloss: "one machine",
-        shortest_ttl: ANY_TTL,
-        failover: NO_SERVER,
-        restart_empty: NO_SERVER,
-    },
-    StoreFacts {
-        kind: &REDIS,
-        data: Data::Redis,
-        private_gloss: "a private server",
-        shortest_ttl: ANY_TTL,
-        failover: ServerFault::Available,
-        restart_empty: ServerFault::Available,
-    },
-    StoreFacts {
-        kind: &REDLOCK,
-        data: Data::LocksOnly,
-        private_gloss: "three servers",
-        shortest_ttl: ANY_TTL,
-        failover: ServerFault::Unavailable("Redlock has no replica that could take over"),
-        restart_empty: ServerFault::Available,
-    },
-    StoreFacts {
-        kind: &POSTGRES,
-        data: Data::Postgres,
-        private_gloss: "a private server",
-        shortest_ttl: ANY_TTL,
-        failover: ServerFault::Unavailable("this trial is not available on Postgres yet"),
-        restart_empty: ServerFault::Unavailable("this trial is not available on Postgres yet"),
-    },
-    StoreFacts {
-        kind: &ETCD,
-        data: Data::LocksOnly,
-        private_gloss: "three servers",
-        shortest_ttl: ShortestTtl {
-            private_ms: 2_000,
-            yours_ms: 2_000,
-            reason: "leases of etcd have whole seconds, at least two",
+/// The row of a kind that the library has and that is not listed below: it keeps locks, and nothing more is known.
+static OTHER: StoreFacts = StoreFacts {
+    data: Data::LocksOnly,
+    private_gloss: "a private server",
+    shortest_ttl: ANY_TTL,
+    failover: NOT_YET,
+    restart_empty: NOT_YET,
+};
+
+const NOT_YET: ServerFault =
+    ServerFault::Unavailable("this trial is not available on this store yet");
+
+/// The rows. Both kinds of Postgres locks share one, because the lab creates its own tables there.
+static FACTS: [(&StoreKind, StoreFacts); 6] = [
+    (
+        &SQLITE,
+        StoreFacts {
+            data: Data::File,
+            private_gloss: "one machine",
+            shortest_ttl: ANY_TTL,
+            failover: NO_SERVER,
+            restart_empty: NO_SERVER,
         },
-        failover: ServerFault::Available,
-        restart_empty: ServerFault::Unavailable("etcd keeps its data: it does not restart empty"),
-    },
-    StoreFacts {
-        kind: &ZOOKEEPER,
-        data: Data::LocksOnly,
-        private_gloss: "a private server",
-        // Sessions last at least two ticks: 4 s, unless the server is configured differently, as private ones are.
-        shortest_ttl: ShortestTtl {
-            private_ms: 2_000,
-            yours_ms: 4_000,
-            reason: "the lock of a dead process is free when its session ends, not sooner",
+    ),
+    (
+        &REDIS,
+        StoreFacts {
+            data: Data::Redis,
+            private_gloss: "a private server",
+            shortest_ttl: ANY_TTL,
+            failover: ServerFault::Available,
+            restart_empty: ServerFault::Available,
         },
-        failover: ServerFault::Unavailable("this trial is not available on ZooKeeper yet"),
-        restart_empty: ServerFault::Unavailable(
-            "ZooKeeper keeps its data: it does not restart empty",
-        ),
-    },
+    ),
+    (
+        &REDLOCK,
+        StoreFacts {
+            data: Data::LocksOnly,
+            private_gloss: "three servers",
+            shortest_ttl: ANY_TTL,
+            failover: ServerFault::Unavailable("Redlock has no replica that could take over"),
+            restart_empty: ServerFault::Available,
+        },
+    ),
+    (
+        &POSTGRES,
+        StoreFacts {
+            data: Data::Postgres,
+            private_gloss: "a private server",
+            shortest_ttl: ANY_TTL,
+            failover: ServerFault::Unavailable("this trial is not available on Postgres yet"),
+            restart_empty: ServerFault::Unavailable("this trial is not available on Postgres yet"),
+        },
+    ),
+    (
+        &ETCD,
+        StoreFacts {
+            data: Data::LocksOnly,
+            private_gloss: "three servers",
+            shortest_ttl: ShortestTtl {
+                private_ms: 2_000,
+                yours_ms: 2_000,
+                reason: "leases of etcd have whole seconds, at least two",
+            },
+            failover: ServerFault::Available,
+            restart_empty: ServerFault::Unavailable(
+                "etcd keeps its data: it does not restart empty",
+            ),
+        },
+    ),
+    (
+        &ZOOKEEPER,
+        StoreFacts {
+            data: Data::LocksOnly,
+            private_gloss: "a private server",
+            // Sessions last at least two ticks: 4 s, unless the server is configured differently, as private ones are.
+            shortest_ttl: ShortestTtl {
+                private_ms: 2_000,
+                yours_ms: 4_000,
+                reason: "the lock of a dead process is free when its session ends, not sooner",
+            },
+            failover: ServerFault::Unavailable("this trial is not available on ZooKeeper yet"),
+            restart_empty: ServerFault::Unavailable(
+                "ZooKeeper keeps its data: it does not restart empty",
+            ),
+        },
+    ),
 ];
 
-/// Compares kinds, because each kind has one row.
-impl PartialEq for StoreFacts {
-    fn eq(&self, other: &Self) -> bool {
-        self.kind == other.kind
-    }
-}
-
-impl Eq for StoreFacts {}
-
 impl StoreFacts {
-    /// Returns the row of every kind.
-    pub fn all() -> impl Iterator<Item = &'static Self> {
-        FACTS.iter()
-    }
-
-    /// Returns the row of this kind; `None` if the lab cannot try locks there. Both kinds of Postgres locks have the same row,
-    /// because the lab creates its own tables there.
-    pub fn of(kind: &StoreKind) -> Option<&'static Self> {
-        let kind = if *kind == POSTGRES_TABLE {
-            &POSTGRES
-        } else {
-            kind
-        };
-        Self::all().find(|facts| facts.kind == kind)
+    /// Returns the row of this kind.
+    pub fn of(kind: &StoreKind) -> &'static Self {
+        let kind = kind_in_lab(kind);
+        let row = FACTS.iter().find(|(known, _)| *known == kind);
+        row.map_or(&OTHER, |(_, facts)| facts)
     }
 
     /// Returns whether it also keeps the stock. Otherwise the stock is in a file beside the lock servers.
@@ -162,29 +168,32 @@ impl StoreFacts {
     }
 }
 
+/// Returns the kind by which the lab knows this one: both kinds of Postgres locks count as `postgres`.
+pub(super) fn kind_in_lab(kind: &StoreKind) -> &StoreKind {
+    if *kind == POSTGRES_TABLE {
+        &POSTGRES
+    } else {
+        kind
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use fencepost::stores::KINDS;
 
     #[test]
-    fn every_kind_of_the_library_has_a_row() {
-        for kind in KINDS {
-            assert!(StoreFacts::of(kind).is_some(), "{}", kind.name);
-        }
-        assert_eq!(StoreFacts::of(&POSTGRES_TABLE), StoreFacts::of(&POSTGRES));
+    fn both_kinds_of_postgres_locks_share_a_row() {
+        let of = |kind| std::ptr::from_ref(StoreFacts::of(kind));
+        assert_eq!(of(&POSTGRES_TABLE), of(&POSTGRES));
+        assert_ne!(of(&POSTGRES), std::ptr::from_ref(&OTHER));
     }
 
     #[test]
     fn a_shortest_ttl_has_a_reason() {
-        for facts in StoreFacts::all() {
-            let ttl = facts.shortest_ttl;
-            assert_eq!(
-                ttl.yours_ms == 0,
-                ttl.reason.is_empty(),
-                "{}",
-                facts.kind.name
-            );
+        for kind in KINDS {
+            let ttl = StoreFacts::of(kind).shortest_ttl;
+            assert_eq!(ttl.yours_ms == 0, ttl.reason.is_empty(), "{}", kind.name);
             assert!(ttl.private_ms <= ttl.yours_ms);
         }
     }

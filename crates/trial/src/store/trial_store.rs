@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use fencepost::random::{Random, SystemRandom};
 use fencepost::stores::kinds::{REDIS, REDLOCK, SQLITE};
-use fencepost::stores::{RedlockAddress, StoreAddress, StoreKind, without_password};
+use fencepost::stores::{KINDS, RedlockAddress, StoreAddress, StoreKind, without_password};
 
-use super::kinds::{Data, StoreFacts};
+use super::kinds::{Data, StoreFacts, kind_in_lab};
 use super::locks::LockServers;
 use super::{Ground, redis};
 
 /// The store of a trial: a temporary file, private servers that the lab starts, or servers that the user runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialStore {
-    facts: &'static StoreFacts,
+    kind: &'static StoreKind,
     /// The name for `--store`: the kind for a file or for private servers, otherwise the address without a password.
     name: String,
     /// The address; the same as the name while private servers have not been started.
@@ -27,13 +27,13 @@ impl TrialStore {
     ///
     /// Histories name stores without passwords, so the name alone is not always enough to repeat a trial.
     pub fn named(text: &str) -> Option<Self> {
-        let facts = if text.contains("://") {
-            facts_of_address(text)?
+        let kind = if text.contains("://") {
+            kind_of_address(text)?
         } else {
-            facts_with_name(text)?
+            kind_with_name(text)?
         };
         Some(Self {
-            facts,
+            kind,
             name: without_password(text),
             address: text.to_owned(),
         })
@@ -45,13 +45,10 @@ impl TrialStore {
     }
 
     /// Returns private servers of this kind. They are not started yet; [`at`](Self::at) sets their address.
-    ///
-    /// # Panics
-    /// Panics if the lab cannot try locks on this kind of store.
-    pub fn private(kind: &StoreKind) -> Self {
+    pub fn private(kind: &'static StoreKind) -> Self {
         let name = private_name(kind);
         Self {
-            facts: StoreFacts::of(kind).expect("the lab knows the kind"),
+            kind: kind_in_lab(kind),
             name: name.to_owned(),
             address: name.to_owned(),
         }
@@ -66,17 +63,17 @@ impl TrialStore {
     /// Returns the kind of store. Both kinds of Postgres locks count as `postgres`, because the lab creates its own tables
     /// there.
     pub fn kind(&self) -> &'static StoreKind {
-        self.facts.kind
+        self.kind
     }
 
     /// Returns what the lab knows about this kind of store.
     pub fn facts(&self) -> &'static StoreFacts {
-        self.facts
+        StoreFacts::of(self.kind)
     }
 
     /// Returns whether it is of this kind.
     pub fn is(&self, kind: &StoreKind) -> bool {
-        self.facts.kind == kind
+        self.kind == kind
     }
 
     /// Returns whether it belongs to the lab: a file, or servers that the lab starts.
@@ -86,7 +83,7 @@ impl TrialStore {
 
     /// Returns whether it also keeps the stock. Otherwise the stock is in a file beside the lock servers.
     pub fn keeps_stock(&self) -> bool {
-        self.facts.keeps_stock()
+        self.facts().keeps_stock()
     }
 
     /// Returns the address, which may contain a password.
@@ -129,14 +126,14 @@ impl TrialStore {
         if !self.is_private() {
             return self.name.clone();
         }
-        format!("{} ({})", self.name, self.facts.private_gloss)
+        format!("{} ({})", self.name, self.facts().private_gloss)
     }
 
     /// Returns a separate ground for one trial: a file in `folder`, or its own key space or schema on the server.
     pub fn ground(&self, folder: &Path) -> Ground {
         let address = &self.address;
         let space = SystemRandom.next_u64();
-        match self.facts.data {
+        match self.facts().data {
             Data::File => Ground::Sqlite(folder.join("run.db")),
             Data::Redis => Ground::Redis(format!("{address}#fencepost-lab-{space:016x}")),
             Data::Postgres => Ground::Postgres(format!("{address}#fencepost_lab_{space:016x}")),
@@ -159,7 +156,7 @@ impl TrialStore {
 
     /// Returns the shortest TTL that can be judged here. The servers determine how soon the lock of a dead process is free.
     pub fn shortest_ttl_ms(&self) -> u64 {
-        let shortest = self.facts.shortest_ttl;
+        let shortest = self.facts().shortest_ttl;
         if self.is_private() {
             shortest.private_ms
         } else {
@@ -169,7 +166,7 @@ impl TrialStore {
 
     /// Returns why a shorter TTL cannot be judged here.
     pub fn why_no_shorter_ttl(&self) -> &'static str {
-        self.facts.shortest_ttl.reason
+        self.facts().shortest_ttl.reason
     }
 }
 
@@ -181,8 +178,8 @@ impl Default for TrialStore {
 
 /// Returns the kinds that keep only locks.
 pub fn lock_only_kinds() -> impl Iterator<Item = &'static StoreKind> {
-    let only_locks = StoreFacts::all().filter(|facts| !facts.keeps_stock());
-    only_locks.map(|facts| facts.kind)
+    let kinds = KINDS.iter().copied();
+    kinds.filter(|kind| !StoreFacts::of(kind).keeps_stock())
 }
 
 /// Returns the `--store` name of a file, or of private servers of this kind.
@@ -191,24 +188,25 @@ pub fn private_name(kind: &StoreKind) -> &'static str {
     scheme.split(':').next().unwrap_or_default()
 }
 
-fn facts_of_address(text: &str) -> Option<&'static StoreFacts> {
+fn kind_of_address(text: &str) -> Option<&'static StoreKind> {
     let address: StoreAddress = text.parse().ok()?;
-    let facts = StoreFacts::of(address.kind())?;
-    let is_reached = match facts.data {
+    let kind = kind_in_lab(address.kind());
+    let is_reached = match StoreFacts::of(kind).data {
         Data::File => false,
         // The lab's own connections to Redis support no other scheme.
         Data::Redis => text.starts_with("redis://"),
         Data::Postgres | Data::LocksOnly => true,
     };
-    is_reached.then_some(facts)
+    is_reached.then_some(kind)
 }
 
-fn facts_with_name(text: &str) -> Option<&'static StoreFacts> {
+fn kind_with_name(text: &str) -> Option<&'static StoreKind> {
     let (name, parameters) = split_parameters(text);
-    let facts = StoreFacts::all().find(|facts| private_name(facts.kind) == name)?;
+    let mut kinds = KINDS.iter().map(|kind| kind_in_lab(kind));
+    let kind = kinds.find(|kind| private_name(kind) == name)?;
     let is_understood =
-        parameters.is_empty() || *facts.kind == REDLOCK && private_redlock(parameters).is_some();
-    is_understood.then_some(facts)
+        parameters.is_empty() || *kind == REDLOCK && private_redlock(parameters).is_some();
+    is_understood.then_some(kind)
 }
 
 /// Splits before the question mark.

@@ -2,6 +2,7 @@
 
 mod late_release;
 mod lost_store;
+mod owner_check;
 mod sessions;
 mod suggestions;
 mod wakeup;
@@ -9,8 +10,7 @@ mod wakeup;
 use crate::history::{Fault, What};
 use crate::holds::Scenario;
 use crate::holds::by_hand::{HistoryBuilder, KEY, shown};
-use crate::holds::verdict::judge;
-use crate::protocol::{Claims, Outcome as Answered, ReleaseWord};
+use crate::protocol::{Outcome as Answered, ReleaseWord};
 use crate::verdict::{Outcome, Verdict};
 
 const RELEASED: ReleaseWord = ReleaseWord::Released;
@@ -126,31 +126,6 @@ fn edge(strategy: &'static str) -> HistoryBuilder {
         .reads("B", 2011.3, 1)
         .writes("B", 2011.9, 1, 1)
         .releases("B", 2012.1, 1, RELEASED)
-}
-
-#[test]
-fn only_a_lock_that_claims_to_check_its_owner_is_said_to_have_a_token() {
-    let tale = edge("safe")
-        .writes("A", 3009.4, 1, 1)
-        .releases("A", 3009.7, 1, LOST);
-    for (claims, why) in [
-        (Claims::OWNED, "A token guards the release"),
-        (Claims::PLAIN, "The lease ended, the work did not"),
-    ] {
-        let mut header = tale.header();
-        header.strategy = "my_lock".into();
-        header.holds.as_mut().unwrap().claims = claims;
-        let verdict = judge(&header, &tale.facts());
-        assert!(
-            verdict.why.as_ref().unwrap().starts_with(why),
-            "{verdict:?}"
-        );
-    }
-    // An older history does not say it; the list of strategies does.
-    let mut header = tale.header();
-    header.holds.as_mut().unwrap().claims = Claims::PLAIN;
-    let verdict = judge(&header, &tale.facts());
-    assert!(verdict.why.unwrap().starts_with("A token guards"));
 }
 
 #[test]
