@@ -21,6 +21,10 @@ type Check = fn(&[SourceFile]) -> Vec<Finding>;
 
 const CHECKS: &[(&str, Check)] = &[
     ("modules-form-layers", layers::modules_form_layers),
+    (
+        "architecture-shows-the-layers",
+        layers::architecture_shows_the_layers,
+    ),
     ("rust-files-are-short", leftovers::rust_files_are_short),
     ("no-test-is-forgotten", forgotten::no_test_is_forgotten),
     ("nothing-is-unfinished", leftovers::nothing_is_unfinished),

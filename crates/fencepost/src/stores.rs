@@ -19,6 +19,10 @@ pub mod postgres_table;
 pub mod redis;
 #[cfg(feature = "redlock")]
 pub mod redlock;
+// The lab also judges saved trials of stores that its build does not contain. It needs this parser without the store.
+#[cfg(any(feature = "redlock", feature = "unstable-hooks"))]
+#[path = "stores/redlock/address.rs"]
+mod redlock_address;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "zookeeper")]
@@ -27,3 +31,5 @@ pub mod zookeeper;
 pub use address::{StoreAddress, without_password};
 pub use kinds::{KINDS, Scheme, StoreKind};
 pub use open::{open, open_to_look};
+#[cfg(feature = "unstable-hooks")]
+pub use redlock_address::RedlockAddress;

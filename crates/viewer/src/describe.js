@@ -1,4 +1,7 @@
 // Describes a mark in words, for the tooltip, the live region and the table of events.
+//
+// The title of a single event is the narrator's phrase (words.js). A bar spans several events, and only this page has bars: their titles,
+// and the labels of the figures, are written here.
 
 import { count, duration, exactMoment, plural, signed } from './format.js';
 import { WORDS, told } from './words.js';

@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use fencepost::stores::KINDS;
 
 use super::chart;
 use super::figures::Figures;
@@ -18,22 +19,26 @@ pub(crate) struct StoresOptions {
     /// Locks in every store against its own limit and the lock that people use there: a table, target/bench/stores.json, .md and .svg
     #[arg(long, group = "of_stores")]
     pub(super) stores: bool,
-    /// Only these stores: sqlite, redis, redlock, postgres, postgres-table, etcd, zookeeper, versus (Redis against Postgres)
-    #[arg(long, value_name = "etcd,redis", requires = "stores")]
+    #[arg(long, value_name = "etcd,redis", requires = "stores", help = help_of_only())]
     only: Option<String>,
 }
 
-/// All stores, in the order of the table. Each store runs in its own process, so that a failure does not affect the others.
-const STORES: [&str; 8] = [
-    "sqlite",
-    "redis",
-    "redlock",
-    "postgres",
-    "postgres-table",
-    "etcd",
-    "zookeeper",
-    "versus",
-];
+/// Redis against Postgres, which is measured like a store.
+const VERSUS: &str = "versus";
+
+/// The names of everything that is measured, in the order of the tables. Each runs in its own process, so that a failure does not affect the
+/// others. What is measured at each is in the benchmark itself: `crates/fencepost/benches/stores/stage.rs`.
+fn names() -> Vec<String> {
+    let stores = KINDS.iter().map(|kind| kind.name.replace('_', "-"));
+    stores.chain([VERSUS.to_owned()]).collect()
+}
+
+fn help_of_only() -> String {
+    format!(
+        "Only these stores: {} (Redis against Postgres)",
+        names().join(", ")
+    )
+}
 
 /// Runs the benchmarks. Returns whether all stores could be measured.
 pub(super) fn run(options: &StoresOptions, shared: &RedisOptions) -> Result<bool> {
@@ -50,7 +55,7 @@ pub(super) fn run(options: &StoresOptions, shared: &RedisOptions) -> Result<bool
         let part = folder.join(format!("stores-{store}.json"));
         let mut command = benchmark("stores", shared.real_time)?;
         command.env("FENCEPOST_BENCH_JSON", &part);
-        command.env("FENCEPOST_BENCH_STORES", store);
+        command.env("FENCEPOST_BENCH_STORES", &store);
         if let Some(workloads) = &shared.workloads {
             command.env("FENCEPOST_BENCH", workloads);
         }
@@ -79,16 +84,14 @@ pub(super) fn run(options: &StoresOptions, shared: &RedisOptions) -> Result<bool
     Ok(failed.is_empty())
 }
 
-fn chosen(only: Option<&str>) -> Result<Vec<&'static str>> {
+fn chosen(only: Option<&str>) -> Result<Vec<String>> {
+    let names = names();
     let Some(only) = only else {
-        return Ok(STORES.to_vec());
+        return Ok(names);
     };
     let find = |name: &str| {
-        let known = STORES.iter().find(|store| **store == name);
-        let all = STORES.join(", ");
-        known
-            .copied()
-            .with_context(|| format!("no such store: {name}; there are {all}"))
+        let known = names.iter().find(|store| *store == name).cloned();
+        known.with_context(|| format!("no such store: {name}; there are {}", names.join(", ")))
     };
     only.split(',').map(find).collect()
 }
@@ -99,7 +102,11 @@ mod tests {
 
     #[test]
     fn stores_are_chosen_by_name() {
-        assert_eq!(chosen(None).unwrap().len(), STORES.len());
+        assert_eq!(chosen(None).unwrap().len(), KINDS.len() + 1);
+        assert_eq!(
+            chosen(Some("postgres-table,versus")).unwrap(),
+            ["postgres-table", "versus"]
+        );
         assert_eq!(chosen(Some("etcd,redis")).unwrap(), ["etcd", "redis"]);
         let error = chosen(Some("etcd,mysql")).unwrap_err().to_string();
         assert!(error.contains("mysql"), "{error}");

@@ -2,8 +2,11 @@
 
 mod graph;
 mod imports;
+mod page;
 
 use std::collections::BTreeSet;
+
+pub(super) use page::architecture_shows_the_layers;
 
 use self::graph::{Graph, cycles, layers};
 use self::imports::{Import, Source};

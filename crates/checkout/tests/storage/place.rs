@@ -65,7 +65,7 @@ pub(crate) fn late_fence(stage: &Stage) {
         assert_eq!(shop.product("a").await.stock, 5);
         let made = shop.place(&[("a", 1)], fenced(late)).await;
         assert!(matches!(made, Placed::Created(_)), "{made:?}");
-        // One late lock among several is enough.
+        // One stale lock among several is enough.
         shop.put_in("b", 5).await;
         let guarding = Guarding::Fenced(vec![early, credential(9)]);
         let refused = shop.place(&[("a", 1), ("b", 1)], guarding).await;

@@ -103,32 +103,12 @@ impl LockStore {
     /// Opens the store for locks of this TTL. Creates the file if it does not exist.
     pub(crate) async fn open_for(&self, ttl: Duration) -> Result<Arc<dyn Backend>, NotOpened> {
         match self {
-            // In ZooKeeper, locks end with the session, so the session must be as long as the TTL.
-            #[cfg(feature = "zookeeper")]
-            Self::Address(address) if *address.kind() == fencepost::stores::kinds::ZOOKEEPER => {
-                let builder = fencepost::stores::zookeeper::Zookeeper::builder(address.as_str());
-                let session = ttl.max(fencepost::DEFAULT_TTL);
-                match builder.session_timeout(session).open().await {
-                    Ok(store) => Ok(Arc::new(store)),
-                    Err(error) => Err(NotOpened::new(self, &error)),
-                }
-            }
-            _ => {
-                let _ = ttl;
-                self.open().await
-            }
-        }
-    }
-
-    /// Opens the store. Creates the file if it does not exist.
-    async fn open(&self) -> Result<Arc<dyn Backend>, NotOpened> {
-        match self {
             Self::Sqlite(path) => {
                 let file: Arc<dyn Backend> = self.open_or_make(path.as_deref()).await?;
                 Ok(file)
             }
             Self::Address(address) => {
-                let opened = address.open().await;
+                let opened = address.open_for(ttl.max(fencepost::DEFAULT_TTL)).await;
                 opened.map_err(|error| NotOpened::new(self, &error))
             }
         }
@@ -174,7 +154,7 @@ impl LockStore {
     pub(crate) async fn open_to_release(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
         match self {
             Self::Sqlite(path) if !self.exists(&self.path(path.as_deref())?)? => Ok(None),
-            Self::Sqlite(_) => self.open().await.map(Some),
+            Self::Sqlite(_) => self.open_for(fencepost::DEFAULT_TTL).await.map(Some),
             Self::Address(_) => self.open_to_look().await,
         }
     }

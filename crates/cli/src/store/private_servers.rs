@@ -68,7 +68,7 @@ static ALL: [PrivateServers; 5] = [
             let servers = servers.collect::<Result<Vec<Redis>, RedisError>>()?;
             let hosts = servers.iter().map(|server| server.address().to_string());
             let hosts = hosts.collect::<Vec<_>>().join(",");
-            grow_old(store.name());
+            grow_old(store);
             let address = format!("redlock://{hosts}{}", store.parameters());
             Ok(Started::at(address, servers))
         },

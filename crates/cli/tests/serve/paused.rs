@@ -49,7 +49,7 @@ fn an_instance_that_was_paused_never_sells_what_another_has_sold() {
     assert_eq!(
         refused_fences(&paused),
         "1",
-        "the database refused the late lock"
+        "the database refused the stale lock"
     );
     let last = other.product("last");
     assert_eq!([&last["stock"], &last["reserved"]], [0, 1]);

@@ -38,7 +38,7 @@ use tokio::runtime::{Builder, Runtime};
 use contests::Contests;
 use measure::Effort;
 use report::{Machine, Report};
-use stage::{STORES, Stage};
+use stage::{STORES, Stage, Store};
 
 /// The settings of one run.
 pub(crate) struct Bench {
@@ -68,9 +68,12 @@ fn main() {
         rows: Vec::new(),
         skipped: Vec::new(),
     };
-    let chosen = STORES
-        .iter()
-        .filter(|store| wanted("FENCEPOST_BENCH_STORES", store.name));
+    let is_chosen = |store: &&Store| wanted("FENCEPOST_BENCH_STORES", store.name);
+    let chosen: Vec<&Store> = STORES.iter().filter(is_chosen).collect();
+    assert!(
+        !chosen.is_empty(),
+        "no benchmark of this store: add it to STORES in stage.rs"
+    );
     for store in chosen {
         let Stage {
             mut parties,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::kinds::{KINDS, Opener, Scheme, StoreKind};
 use crate::backend::Backend;
@@ -60,6 +61,21 @@ impl StoreAddress {
     /// If the future is dropped, the connections that it has opened are closed.
     pub async fn open(&self) -> Result<Arc<dyn Backend>> {
         (self.opener()?.open)(&self.text).await
+    }
+
+    /// Opens the store for locks with this TTL, with the default settings otherwise.
+    ///
+    /// This differs from [`open`](Self::open) for ZooKeeper, where locks end with the session: the session timeout is the TTL. It is the
+    /// longest TTL that the store then grants, and the time for which a killed process blocks others.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`open`](Self::open). For ZooKeeper, it also returns [`ErrorKind::InvalidInput`] if a session cannot last
+    /// that long.
+    ///
+    /// # Cancel safety
+    /// The same as for [`open`](Self::open).
+    pub async fn open_for(&self, ttl: Duration) -> Result<Arc<dyn Backend>> {
+        (self.opener()?.open_for)(&self.text, ttl).await
     }
 
     /// Opens the store only to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).

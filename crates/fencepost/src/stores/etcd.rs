@@ -84,7 +84,7 @@ mod view;
 mod waiting;
 
 pub use builder::EtcdBuilder;
-/// The client crate whose conditions and operations [`Etcd::while_held`] and [`Etcd::write_while_held`] use.
+/// The client crate, for our own programs and tests.
 #[cfg(feature = "unstable-hooks")]
 pub use etcd_client as client;
 #[cfg(feature = "unstable-hooks")]

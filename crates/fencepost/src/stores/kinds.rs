@@ -1,6 +1,7 @@
 //! The table of stores, with one entry per store, including those that this build does not contain.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::clock::BoxFuture;
@@ -66,6 +67,8 @@ pub struct Scheme {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opener {
     pub(super) open: fn(&str) -> Opening<'_>,
+    /// Opens the store for locks with this TTL.
+    pub(super) open_for: fn(&str, Duration) -> Opening<'_>,
     /// Opens the store only to look at its locks.
     pub(super) look: fn(&str) -> Opening<'_>,
 }
@@ -87,10 +90,14 @@ macro_rules! opener {
     ($feature:literal, $open:expr) => {
         opener!($feature, $open, look $open)
     };
-    ($feature:literal, $open:expr, look $look:expr) => {{
+    ($feature:literal, $open:expr, look $look:expr) => {
+        opener!($feature, $open, for |address, _ttl| $open(address), look $look)
+    };
+    ($feature:literal, $open:expr, for $open_for:expr, look $look:expr) => {{
         #[cfg(feature = $feature)]
         let opener = Some(Opener {
             open: |address| Box::pin(async move { shared($open(address).await) }),
+            open_for: |address, ttl| Box::pin(async move { shared($open_for(address, ttl).await) }),
             look: |address| Box::pin(async move { shared($look(address).await) }),
         });
         #[cfg(not(feature = $feature))]
@@ -194,7 +201,12 @@ pub static ZOOKEEPER: StoreKind = StoreKind {
     form: "zk://HOST,HOST,HOST[/CHROOT]",
     schemes: &[scheme!("zk://", "zookeeper")],
     parameter: None,
-    opener: opener!("zookeeper", super::zookeeper::Zookeeper::open),
+    opener: opener!(
+        "zookeeper",
+        super::zookeeper::Zookeeper::open,
+        for super::zookeeper::open_for,
+        look super::zookeeper::Zookeeper::open
+    ),
 };
 
 const POSTGRES_SCHEMES: &[Scheme] = &[

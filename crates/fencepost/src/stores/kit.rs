@@ -21,5 +21,5 @@ pub(crate) mod outage;
     feature = "zookeeper"
 ))]
 pub(crate) mod percent;
-#[cfg(any(feature = "redis", feature = "postgres"))]
+#[cfg(any(feature = "redis", feature = "postgres", feature = "unstable-hooks"))]
 pub(crate) mod times;

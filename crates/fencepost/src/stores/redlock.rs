@@ -85,7 +85,6 @@ use crate::clock::BoxFuture;
 use crate::error::Result;
 
 mod acquire;
-mod address;
 mod asking;
 mod builder;
 mod debts;
@@ -128,7 +127,7 @@ impl Redlock {
     /// Connects with the default settings.
     ///
     /// The address is `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s&keep_fences=24h]`. The options are
-    /// [`restart_delay`](RedlockBuilder::restart_delay) and [`keep_fences`](RedlockBuilder::keep_fences), in `ms`, `s`, `h` or `d`.
+    /// [`restart_delay`](RedlockBuilder::restart_delay) and [`keep_fences`](RedlockBuilder::keep_fences), in `ms`, `s`, `m`, `h` or `d`.
     ///
     /// # Errors
     /// Returns the same errors as [`RedlockBuilder::open`].

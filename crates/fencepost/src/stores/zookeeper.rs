@@ -52,6 +52,7 @@
 //! - *Curator and kazoo together* do not see each other, with or without this library.
 
 use std::fmt;
+use std::time::Duration;
 
 use zookeeper_client::Connector;
 
@@ -162,6 +163,12 @@ impl Zookeeper {
     pub fn address(&self) -> &str {
         &self.address
     }
+}
+
+/// Connects for locks with this TTL. They end with the session, so it has to last as long.
+pub(super) async fn open_for(address: &str, ttl: Duration) -> Result<Zookeeper> {
+    let builder = Zookeeper::builder(address).session_timeout(ttl);
+    builder.open().await
 }
 
 impl fmt::Debug for Zookeeper {

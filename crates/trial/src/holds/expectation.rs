@@ -3,7 +3,6 @@
 //! The table is a hypothesis, not a rule: the trial decides, and `run-all` reports a deviation as a surprise.
 
 use super::{Scenario, Trial};
-use crate::store::locks;
 use crate::verdict::Outcome;
 
 /// The expected verdicts for each lock, in the order of [`Scenario::ALL`], for scenarios in which the store itself does not
@@ -53,7 +52,7 @@ pub fn expected(trial: &Trial) -> Option<Outcome> {
         // A restarted server does not vote during its restart delay. If the delay covers the TTL, the server cannot grant a
         // lock that it has forgotten.
         Scenario::RestartEmpty => {
-            let delay = locks::restart_delay(trial.store.name());
+            let delay = trial.store.restart_delay();
             delay.is_some_and(|delay| delay.as_millis() >= u128::from(trial.ttl_ms))
         }
         _ => false,

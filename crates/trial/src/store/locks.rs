@@ -7,13 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::Backend;
-use fencepost::stores;
-use fencepost::{BoxFuture, ErrorKind, LockName};
+use fencepost::stores::{RedlockAddress, StoreAddress};
+use fencepost::{Backend, ErrorKind, LockName};
 
-use super::Look;
 use super::reach::NotReached;
 use super::redis::{Connection, Trouble};
+use super::{Look, TrialStore};
 use crate::protocol::Failure;
 
 /// How long the servers may take to answer the lab's question about a lock.
@@ -69,25 +68,12 @@ impl Apart {
     /// Removes records that would otherwise stay. Most locks disappear with their leases and sessions.
     pub(super) fn clear(&self) -> Result<(), Failure> {
         let (url, space) = self.split();
-        for server in redis_servers(url) {
+        let servers = RedlockAddress::read(url).map(|address| address.servers);
+        for server in servers.unwrap_or_default() {
             Connection::open(&format!("{server}#{space}"))?.clear()?;
         }
         Ok(())
     }
-}
-
-/// Returns the addresses of the individual Redlock servers; empty for other stores.
-pub(crate) fn redis_servers(url: &str) -> Vec<String> {
-    let Some(all) = url.strip_prefix("redlock://") else {
-        return Vec::new();
-    };
-    let all = all.split_once('?').map_or(all, |(all, _)| all);
-    let (servers, database) = match all.rsplit_once('/') {
-        Some((servers, database)) => (servers, format!("/{database}")),
-        None => (all, String::new()),
-    };
-    let one = |server| format!("redis://{server}{database}");
-    servers.split(',').map(one).collect()
 }
 
 /// Inspects a key on a single Redis server.
@@ -101,20 +87,9 @@ pub(crate) fn look_at_one(server: &str, key: &str) -> Result<Look, Failure> {
     })
 }
 
-/// Returns how long a restarted server does not vote, if a Redlock name or address specifies it.
-pub fn restart_delay(text: &str) -> Option<Duration> {
-    let (_, delay) = text.split_once("?restart_delay=")?;
-    let (number, unit_ms) = match delay.strip_suffix("ms") {
-        Some(number) => (number, 1),
-        None => (delay.strip_suffix('s')?, 1_000),
-    };
-    let number: u32 = number.parse().ok()?;
-    Some(Duration::from_millis(u64::from(number) * unit_ms))
-}
-
 /// Waits until servers that have just been started vote, if this store delays that.
-pub fn grow_old(store: &str) {
-    if let Some(delay) = restart_delay(store) {
+pub fn grow_old(store: &TrialStore) {
+    if let Some(delay) = store.restart_delay() {
         // The servers count whole seconds, vote once the count exceeds the delay, and update the count ten times a second.
         std::thread::sleep(delay + Duration::from_millis(2_100));
     }
@@ -142,19 +117,8 @@ pub(super) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
     reached.unwrap_or(Err(NotReached::Silent(said)))
 }
 
-fn open(url: &str, ttl: Duration) -> BoxFuture<'_, fencepost::Result<Arc<dyn Backend>>> {
-    #[cfg(feature = "zookeeper")]
-    if url.starts_with("zk://") {
-        use fencepost::stores::zookeeper::Zookeeper;
-        return Box::pin(async move {
-            // This is how long a killed process keeps its lock, and the longest possible TTL.
-            let session = Zookeeper::builder(url).session_timeout(ttl);
-            let backend: Arc<dyn Backend> = Arc::new(session.open().await?);
-            Ok(backend)
-        });
-    }
-    let _ = ttl;
-    Box::pin(stores::open(url))
+async fn open(url: &str, ttl: Duration) -> fencepost::Result<Arc<dyn Backend>> {
+    url.parse::<StoreAddress>()?.open_for(ttl).await
 }
 
 /// Runs the future on this thread. Returns `None` if it takes longer than `longest`.
@@ -164,30 +128,4 @@ fn wait_for<T>(longest: Duration, work: impl Future<Output = T>) -> Result<Optio
         .build()
         .map_err(Failure::definite)?;
     Ok(runtime.block_on(async { tokio::time::timeout(longest, work).await.ok() }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_delay_is_part_of_a_name() {
-        for (text, delay_ms) in [
-            ("redlock?restart_delay=3s", Some(3_000)),
-            ("redlock://a,b,c/2?restart_delay=500ms", Some(500)),
-            ("redlock?restart_delay=3", None),
-            ("redlock", None),
-        ] {
-            assert_eq!(restart_delay(text), delay_ms.map(Duration::from_millis));
-        }
-    }
-
-    #[test]
-    fn the_servers_of_redlock_are_known_one_by_one() {
-        assert_eq!(
-            redis_servers("redlock://u:p@a:1,b/3?restart_delay=3s"),
-            ["redis://u:p@a:1/3", "redis://b/3"]
-        );
-        assert_eq!(redis_servers("etcd://a,b"), [] as [&str; 0]);
-    }
 }

@@ -1,12 +1,13 @@
 //! The store of a trial, as `--store` and histories name it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use fencepost::random::{Random, SystemRandom};
 use fencepost::stores::kinds::{ETCD, POSTGRES, POSTGRES_TABLE, REDIS, REDLOCK, SQLITE, ZOOKEEPER};
-use fencepost::stores::{KINDS, StoreAddress, StoreKind, without_password};
+use fencepost::stores::{KINDS, RedlockAddress, StoreAddress, StoreKind, without_password};
 
-use super::locks::{Apart, restart_delay};
+use super::locks::Apart;
 use super::{Ground, redis};
 
 /// The store of a trial: a temporary file, private servers that the lab starts, or servers that the user runs.
@@ -91,8 +92,17 @@ impl TrialStore {
 
     /// Returns the parameters of private servers, such as `?restart_delay=30s`; empty if there are none.
     pub fn parameters(&self) -> &str {
-        let at = self.name.find('?').unwrap_or(self.name.len());
-        &self.name[at..]
+        split_parameters(&self.name).1
+    }
+
+    /// Returns how long a restarted server of Redlock does not vote, if the name or address says so.
+    pub fn restart_delay(&self) -> Option<Duration> {
+        let address = if self.is_private() {
+            private_redlock(self.parameters())
+        } else {
+            RedlockAddress::read(&self.name)
+        };
+        address.filter(|_| self.is(&REDLOCK))?.restart_delay
     }
 
     /// Returns the name, quoted for a shell if necessary.
@@ -199,12 +209,22 @@ fn kind_of_address(text: &str) -> Option<&'static StoreKind> {
 }
 
 fn kind_with_name(text: &str) -> Option<&'static StoreKind> {
-    let (name, parameters) = text.split_at(text.find('?').unwrap_or(text.len()));
+    let (name, parameters) = split_parameters(text);
     let mut kinds = KINDS.iter().copied();
     let kind = kinds.find(|kind| **kind != POSTGRES_TABLE && private_name(kind) == name)?;
     let is_understood =
-        parameters.is_empty() || *kind == REDLOCK && restart_delay(parameters).is_some();
+        parameters.is_empty() || *kind == REDLOCK && private_redlock(parameters).is_some();
     is_understood.then_some(kind)
+}
+
+/// Splits before the question mark.
+fn split_parameters(name: &str) -> (&str, &str) {
+    name.split_at(name.find('?').unwrap_or(name.len()))
+}
+
+/// Lets the library read the parameters of private servers, which have no address yet. `None` if they are invalid.
+fn private_redlock(parameters: &str) -> Option<RedlockAddress> {
+    RedlockAddress::read(&format!("redlock://private{parameters}"))
 }
 
 #[cfg(test)]
@@ -221,6 +241,9 @@ mod tests {
             "Redis",
             "etcd?x=1",
             "redlock?restart_delay=soon",
+            "redlock?restart_delay=3",
+            "redlock?restart_delay=3s&restart_delay=3s",
+            "redlock?delay=3s",
             "sqlite:/tmp/x",
             "rediss://cache",
         ] {
@@ -247,6 +270,24 @@ mod tests {
             let store = TrialStore::named(name).unwrap();
             assert_eq!(store.name(), name);
             assert_eq!(store.kind(), kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_redlock_are_those_of_the_library() {
+        for (parameters, delay_ms) in [
+            ("?restart_delay=1m", Some(60_000)),
+            ("?restart_delay=500ms&keep_fences=24h", Some(500)),
+            ("?keep_fences=24h&restart_delay=3s", Some(3_000)),
+            ("?keep_fences=7d", None),
+            ("", None),
+        ] {
+            for servers in ["redlock", "redlock://u:p@a:1,b,c/2"] {
+                let name = format!("{servers}{parameters}");
+                let store = TrialStore::named(&name).expect(&name);
+                let delay = store.restart_delay();
+                assert_eq!(delay, delay_ms.map(Duration::from_millis), "{name}");
+            }
         }
     }
 

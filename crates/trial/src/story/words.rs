@@ -1,7 +1,10 @@
 //! Exports the phrases for the viewer, with `{…}` placeholders.
 //!
 //! The scripts of the report page and of the live page read them from the viewer's `words.js`. That file is a copy of what
-//! [`words`] returns. A test compares the two, so the viewer uses the same words as the terminal.
+//! [`words`] returns. A test compares the two, so the viewer uses the same words for an event as the terminal.
+//!
+//! The viewer also draws bars: a hold, a wait, a purchase, a lease. Each spans several events, and the terminal has no counterpart.
+//! Their titles and labels are the viewer's own, in `describe.js`.
 
 use serde_json::{Map, Value, json};
 

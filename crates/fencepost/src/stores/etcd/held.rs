@@ -18,7 +18,8 @@ impl Etcd {
     /// process holds the lock again. Tasks that hand the lock to each other under one lease share the key: a task that has released the
     /// lock must not write.
     ///
-    /// The guard must come from a locker on this store.
+    /// The guard must come from a locker on this store. [`Compare`] is a type of the crate `etcd-client`: depend on version 0.21 of it, the
+    /// version that this crate uses.
     ///
     /// ```no_run
     /// # async fn example(store: std::sync::Arc<fencepost::stores::etcd::Etcd>) -> Result<(), Box<dyn std::error::Error>> {
@@ -39,7 +40,8 @@ impl Etcd {
         is_held(keys.own, guard.fence().epoch().cast_signed())
     }
 
-    /// Executes `operations` in one transaction, all or none, if the lock of `guard` is still held; see [`while_held`](Self::while_held).
+    /// Executes `operations` in one transaction, all or none, if the lock of `guard` is still held; see [`while_held`](Self::while_held),
+    /// also for the version of `etcd-client` that [`TxnOp`] comes from.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the lock is not held any more; nothing was written then. Otherwise returns

@@ -1,39 +1,31 @@
 //! Parses `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=TIME&keep_fences=TIME]`, one address for several servers.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::stores::kit::times;
 
-/// The expected form, for errors about invalid addresses.
-pub(super) const EXPECTED: &str = "expected redlock://[USER:PASSWORD@]HOST[:PORT],… with at least three servers and, \
-     for all of them, [/DATABASE]; [?restart_delay=30s&keep_fences=24h] may follow; a comma in a password is written %2C";
-
-/// The smallest number of servers: a majority of fewer does not survive the loss of one.
-pub(super) const FEWEST: usize = 3;
-
-/// The content of an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Address {
-    /// The addresses of the single servers, in the form of [`Redis`](crate::stores::redis::Redis).
-    pub(super) servers: Vec<String>,
-    pub(super) options: Options,
+/// The servers and parameters of a Redlock address.
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
+#[cfg_attr(not(feature = "unstable-hooks"), allow(unreachable_pub))]
+#[non_exhaustive]
+pub struct RedlockAddress {
+    /// The addresses of the single servers, in the form of `Redis::open`. They may contain passwords.
+    pub servers: Vec<String>,
+    /// How long a restarted server does not vote, if the address says so.
+    pub restart_delay: Option<Duration>,
+    /// How long a server keeps the counter of a name, if the address says so.
+    pub keep_fences: Option<Duration>,
 }
 
-/// The parameters after the question mark.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Options {
-    pub(super) restart_delay: Option<Duration>,
-    pub(super) keep_fences: Option<Duration>,
-}
-
-impl Address {
-    /// Returns `None` if the text is not a Redlock address.
-    pub(super) fn read(text: &str) -> Option<Self> {
+#[cfg_attr(not(feature = "unstable-hooks"), allow(unreachable_pub))]
+impl RedlockAddress {
+    /// Returns `None` if the text is not a Redlock address. Does not check whether there are enough servers, nor the address of each.
+    pub fn read(text: &str) -> Option<Self> {
         let all = text.strip_prefix("redlock://")?;
-        let (all, options) = match all.rsplit_once('?') {
-            Some((all, options)) => (all, Options::read(options)?),
-            None => (all, Options::default()),
+        let (all, parameters) = match all.rsplit_once('?') {
+            Some((all, parameters)) => (all, Some(parameters)),
+            None => (all, None),
         };
         let (servers, database) = match all.rsplit_once('/') {
             Some((servers, database)) => (servers, database),
@@ -48,35 +40,32 @@ impl Address {
             "" => format!("redis://{server}"),
             number => format!("redis://{server}/{number}"),
         };
-        Some(Self {
+        let address = Self {
             servers: servers.iter().map(one).collect(),
-            options,
-        })
+            restart_delay: None,
+            keep_fences: None,
+        };
+        match parameters {
+            Some(parameters) => address.with(parameters),
+            None => Some(address),
+        }
     }
-}
 
-impl Options {
-    fn read(text: &str) -> Option<Self> {
-        let mut options = Self::default();
-        for option in text.split('&') {
-            let (name, value) = option.split_once('=')?;
+    /// Reads the parameters after the question mark.
+    fn with(mut self, parameters: &str) -> Option<Self> {
+        for parameter in parameters.split('&') {
+            let (name, value) = parameter.split_once('=')?;
             let chosen = match name {
-                "restart_delay" => &mut options.restart_delay,
-                "keep_fences" => &mut options.keep_fences,
+                "restart_delay" => &mut self.restart_delay,
+                "keep_fences" => &mut self.keep_fences,
                 _ => return None,
             };
             if chosen.replace(times::parse(value)?).is_some() {
                 return None;
             }
         }
-        Some(options)
+        Some(self)
     }
-}
-
-/// Returns the first address that occurs twice: its server would vote twice.
-pub(super) fn repeated<'a>(shown: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = BTreeSet::new();
-    shown.into_iter().find(|address| !seen.insert(*address))
 }
 
 #[cfg(test)]
@@ -85,7 +74,7 @@ mod tests {
 
     #[test]
     fn every_server_has_its_own_user() {
-        let address = Address::read("redlock://a:1,bob:p%2Cw@b:2,[::1]:3/4").unwrap();
+        let address = RedlockAddress::read("redlock://a:1,bob:p%2Cw@b:2,[::1]:3/4").unwrap();
         assert_eq!(
             address.servers,
             [
@@ -94,7 +83,7 @@ mod tests {
                 "redis://[::1]:3/4"
             ]
         );
-        assert_eq!(address.options, Options::default());
+        assert_eq!((address.restart_delay, address.keep_fences), (None, None));
         for wrong in [
             "redis://a,b,c",
             "redlock://a,,c",
@@ -106,7 +95,7 @@ mod tests {
             "redlock://a,b,c?keep_fences=1h&keep_fences=2h",
             "redlock://a,b,c?keep_fences=1h&",
         ] {
-            assert_eq!(Address::read(wrong), None, "{wrong}");
+            assert_eq!(RedlockAddress::read(wrong), None, "{wrong}");
         }
     }
 
@@ -114,8 +103,8 @@ mod tests {
     fn servers_that_forget_are_given_time() {
         for (text, delay) in [("30s", 30_000), ("500ms", 500)] {
             let text = format!("redlock://a,b,c/2?restart_delay={text}");
-            let address = Address::read(&text).unwrap();
-            let chosen = address.options.restart_delay;
+            let address = RedlockAddress::read(&text).unwrap();
+            let chosen = address.restart_delay;
             assert_eq!(chosen, Some(Duration::from_millis(delay)));
             assert_eq!(address.servers[2], "redis://c/2");
         }
@@ -124,14 +113,8 @@ mod tests {
     #[test]
     fn options_come_together() {
         let text = "redlock://a,b,c?keep_fences=24h&restart_delay=1s";
-        let options = Address::read(text).unwrap().options;
+        let options = RedlockAddress::read(text).unwrap();
         assert_eq!(options.keep_fences, Some(Duration::from_secs(24 * 3600)));
         assert_eq!(options.restart_delay, Some(Duration::from_secs(1)));
-    }
-
-    #[test]
-    fn who_would_vote_twice_is_found() {
-        assert_eq!(repeated(["a", "b", "a"]), Some("a"));
-        assert_eq!(repeated(["a", "b"]), None);
     }
 }

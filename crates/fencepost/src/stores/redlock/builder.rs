@@ -1,5 +1,6 @@
 //! [`RedlockBuilder`]: holds the settings, and opens the store by addresses or with the user's own clients.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,6 @@ use redis::Client;
 
 #[cfg(feature = "blocking")]
 use super::STORE;
-use super::address::{self, Address};
 use super::hub::{Hub, Settings};
 use super::server::Server;
 use super::{Redlock, failure};
@@ -18,6 +18,14 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::stores::kit::blocking;
 use crate::stores::redis::hub::Hub as RedisHub;
 use crate::stores::redis::{Redis, RedisBuilder};
+use crate::stores::redlock_address::RedlockAddress;
+
+/// The expected form, for errors about invalid addresses.
+const EXPECTED: &str = "expected redlock://[USER:PASSWORD@]HOST[:PORT],… with at least three servers and, \
+     for all of them, [/DATABASE]; [?restart_delay=30s&keep_fences=24h] may follow; a comma in a password is written %2C";
+
+/// The smallest number of servers: a majority of fewer does not survive the loss of one.
+const FEWEST: usize = 3;
 
 /// The default of [`RedlockBuilder::keep_fences`].
 const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
@@ -45,14 +53,14 @@ pub(super) enum Servers {
 
 impl RedlockBuilder {
     pub(super) fn at(address: &str) -> Self {
-        let Some(Address { servers, options }) = Address::read(address) else {
+        let Some(address) = RedlockAddress::read(address) else {
             return Self::new(Servers::Invalid);
         };
-        let mut builder = Self::new(Servers::Addresses(servers));
-        if let Some(delay) = options.restart_delay {
+        let mut builder = Self::new(Servers::Addresses(address.servers));
+        if let Some(delay) = address.restart_delay {
             builder.settings.restart_delay = delay;
         }
-        if let Some(time) = options.keep_fences {
+        if let Some(time) = address.keep_fences {
             builder.settings.keep_fences = time;
         }
         builder
@@ -159,11 +167,11 @@ impl RedlockBuilder {
 
     fn prepare(&self) -> Result<Vec<Arc<Server>>> {
         let servers = self.each()?;
-        if servers.len() < address::FEWEST {
+        if servers.len() < FEWEST {
             let count = servers.len();
             let message = format!(
                 "{count} servers are too few: a majority of them does not outlive the loss of one; {}",
-                address::EXPECTED
+                EXPECTED
             );
             return Err(failure::invalid(message));
         }
@@ -178,7 +186,7 @@ impl RedlockBuilder {
         };
         let prepared = servers.into_iter().map(prepare);
         let prepared = prepared.collect::<Result<Vec<_>>>()?;
-        if let Some(twice) = address::repeated(prepared.iter().map(|(shown, _)| shown.as_str())) {
+        if let Some(twice) = repeated(prepared.iter().map(|(shown, _)| shown.as_str())) {
             return Err(failure::invalid(format!("{twice} would vote twice")));
         }
         let server = |(shown, hub): (String, Arc<RedisHub>)| {
@@ -189,7 +197,7 @@ impl RedlockBuilder {
 }
 
 pub(super) fn not_an_address() -> Error {
-    failure::invalid(format!("not an address of Redlock; {}", address::EXPECTED))
+    failure::invalid(format!("not an address of Redlock; {}", EXPECTED))
 }
 
 /// Connects to all servers. A majority must answer, and every server that answers must be usable and distinct.
@@ -222,11 +230,28 @@ async fn check(hub: &Hub) -> Result<()> {
     }
 }
 
+/// Returns the first address that occurs twice: its server would vote twice.
+fn repeated<'a>(shown: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = BTreeSet::new();
+    shown.into_iter().find(|address| !seen.insert(*address))
+}
+
 impl fmt::Debug for RedlockBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The addresses may contain passwords.
         f.debug_struct("RedlockBuilder")
             .field("settings", &self.settings)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_would_vote_twice_is_found() {
+        assert_eq!(repeated(["a", "b", "a"]), Some("a"));
+        assert_eq!(repeated(["a", "b"]), None);
     }
 }

@@ -12,7 +12,6 @@ use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::protocol::Action;
 use crate::store::TrialStore;
-use crate::store::locks;
 use crate::text::numbers::ms;
 use crate::verdict::{Next, Outcome, Verdict};
 
@@ -152,7 +151,7 @@ fn why(court: &Court<'_>) -> Option<&'static str> {
 fn with_delay(court: &Court<'_>) -> Option<Next> {
     let trial = court.trial.as_ref()?;
     let is_redlock = trial.store.is(&REDLOCK);
-    if !is_redlock || locks::restart_delay(trial.store.name()).is_some() {
+    if !is_redlock || trial.store.restart_delay().is_some() {
         return None;
     }
     let store = format!("redlock?restart_delay={}ms", trial.ttl_ms);
@@ -239,7 +238,8 @@ fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hol
         return court.unanswered();
     };
     let waited = other.asked < release && other.granted > release;
-    if let Some(delay) = locks::restart_delay(&court.header.store)
+    let store = TrialStore::named(&court.header.store);
+    if let Some(delay) = store.and_then(|store| store.restart_delay())
         && waited
         && other.asked >= failure.again
     {

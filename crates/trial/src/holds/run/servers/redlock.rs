@@ -30,7 +30,7 @@ impl Three {
         let servers: Vec<Redis> = servers.into_iter().collect::<Result<_, _>>()?;
         let road = |server: &Redis| Proxy::start(server.address()).map_err(Failure::definite);
         let roads = servers.iter().map(road).collect::<Result<_, _>>()?;
-        locks::grow_old(store.name());
+        locks::grow_old(store);
         Ok(Self {
             roads,
             servers,
