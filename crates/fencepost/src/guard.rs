@@ -1,4 +1,4 @@
-//! [`Guard`]: the proof that a lock is held, which knows when it stops being one.
+//! [`Guard`]: a held lock with its fence, its validity, and a signal when it is lost.
 
 use std::fmt;
 use std::future::Future;

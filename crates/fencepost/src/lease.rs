@@ -22,7 +22,7 @@ pub(crate) fn margin(lease: Duration) -> Duration {
 }
 
 /// How long holders work under a waiter's short lease before the keeper asks for the full one.
-const CLAIMED_FOR: Duration = Duration::from_millis(20);
+const SHORT_LEASE_GRACE: Duration = Duration::from_millis(20);
 
 /// Why a lock was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,7 +126,7 @@ impl Lease {
             // The store granted this lease while its owner waited, and kept it short in case the owner was dead. Most holds end before it
             // pays to ask for the full length.
             let half = lease.valid_until().back(grant.lease / 2);
-            let renew_at = half.min(now + CLAIMED_FOR);
+            let renew_at = half.min(now + SHORT_LEASE_GRACE);
             lease.renew_at.store(renew_at.as_nanos(), Ordering::Release);
         }
         lease

@@ -181,11 +181,11 @@ impl<W> Line<W> {
         &mut self,
         manner: Manner,
         ticket: Ticket,
-        mint: impl FnOnce() -> Claim,
+        new_claim: impl FnOnce() -> Claim,
         seat: impl FnOnce() -> W,
     ) -> Joined {
         match (&self.stage, manner) {
-            (Stage::Idle, _) => Joined::Drive(self.ask(mint(), manner)),
+            (Stage::Idle, _) => Joined::Drive(self.ask(new_claim(), manner)),
             (Stage::Held(_), Manner::Try) => Joined::Busy,
             // Another attempt is in progress, not a waiter, and its answer decides for this task too.
             (Stage::Asking(asking), Manner::Try)
@@ -249,7 +249,7 @@ impl<W> Line<W> {
         owner: OwnerId,
         now: Moment,
         bound: &HandOver,
-        mint: impl FnOnce() -> Claim,
+        new_claim: impl FnOnce() -> Claim,
     ) -> Done<W> {
         let Stage::Held(held) = &mut self.stage else {
             return Done::NotHeld;
@@ -265,7 +265,7 @@ impl<W> Line<W> {
         }
         self.stage = Stage::Idle;
         Done::Release {
-            next: self.front_asks(mint),
+            next: self.front_asks(new_claim),
         }
     }
 
@@ -273,12 +273,12 @@ impl<W> Line<W> {
     pub(crate) fn lost(
         &mut self,
         owner: OwnerId,
-        mint: impl FnOnce() -> Claim,
+        new_claim: impl FnOnce() -> Claim,
     ) -> Option<(W, Drive)> {
         match &self.stage {
             Stage::Held(held) if held.lease.claim.owner == owner => {
                 self.stage = Stage::Idle;
-                self.front_asks(mint)
+                self.front_asks(new_claim)
             }
             _ => None,
         }
@@ -345,9 +345,9 @@ impl<W> Line<W> {
         drive
     }
 
-    fn front_asks(&mut self, mint: impl FnOnce() -> Claim) -> Option<(W, Drive)> {
+    fn front_asks(&mut self, new_claim: impl FnOnce() -> Claim) -> Option<(W, Drive)> {
         let (manner, seat) = self.waiting.pop_first()?;
-        Some((seat, self.ask(mint(), manner)))
+        Some((seat, self.ask(new_claim(), manner)))
     }
 
     /// Lets the task at the front of the line take over the request of `owner`. Without such a task, the request ends.

@@ -31,7 +31,7 @@ pub use authority::{Authority, Signed};
 pub use child::Child;
 pub use dispositions::with_default_signals;
 pub use etcd::{Etcd, EtcdBuilder, EtcdCluster};
-pub use feed::{Ears, Feed, Heard, Said, Silence, feed};
+pub use feed::{Feed, FeedItem, FeedSender, Output, Silence, feed};
 pub use folder::{TempDir, folder};
 pub use halt::stop_self;
 pub use interrupt::Interrupt;

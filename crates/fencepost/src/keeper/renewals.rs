@@ -59,7 +59,7 @@ impl Renewals {
     }
 
     /// Returns when a waiting lease will be urgent.
-    pub(super) fn hurry_at(&self, engine: &Engine) -> Option<Moment> {
+    pub(super) fn urgent_at(&self, engine: &Engine) -> Option<Moment> {
         let ((ends_at, _), _) = self.due.first_key_value()?;
         Some(ends_at.back(engine.settings.ttl / 2))
     }
@@ -76,8 +76,8 @@ impl Renewals {
     }
 
     fn may_start(&self, engine: &Engine, now: Moment) -> bool {
-        match self.hurry_at(engine) {
-            Some(hurry_at) => self.calls.len() < CALLS_AT_ONCE || hurry_at <= now,
+        match self.urgent_at(engine) {
+            Some(urgent_at) => self.calls.len() < CALLS_AT_ONCE || urgent_at <= now,
             None => false,
         }
     }
@@ -132,7 +132,7 @@ async fn ask(
 }
 
 /// Applies the answers of a call to its leases. Returns those that continue.
-pub(super) fn note(engine: &Arc<Engine>, answered: Answered) -> Vec<Renewing> {
+pub(super) fn apply_answers(engine: &Arc<Engine>, answered: Answered) -> Vec<Renewing> {
     let now = engine.clock.now();
     let asked_at = answered.asked_at;
     let mut leases = answered.leases;
@@ -140,12 +140,13 @@ pub(super) fn note(engine: &Arc<Engine>, answered: Answered) -> Vec<Renewing> {
     leases.retain(|renewing| {
         let answer = answers.next();
         let answer = answer.unwrap_or_else(|| Err(engine.unanswered(Operation::Renew)));
-        goes_on(engine, &renewing.lease, answer, asked_at, now)
+        apply_answer(engine, &renewing.lease, answer, asked_at, now)
     });
     leases
 }
 
-fn goes_on(
+/// Applies one answer to its lease. Returns whether the lease continues.
+fn apply_answer(
     engine: &Arc<Engine>,
     lease: &Arc<Lease>,
     answer: Result<Renewal>,

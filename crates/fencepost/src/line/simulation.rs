@@ -165,7 +165,7 @@ impl World {
         let ticket = self.tasks.len() as Ticket;
         let random = &self.random;
         let number = self.tasks.len();
-        let joined = self.lines[process].join(manner, ticket, || mint(random), || number);
+        let joined = self.lines[process].join(manner, ticket, || new_claim(random), || number);
         let state = match joined {
             Joined::Drive(_) | Joined::Queued => State::InLine,
             Joined::Busy => State::Gone,
@@ -302,7 +302,7 @@ impl World {
         let random = &self.random;
         let was_lost = lease.lost_at(self.now).is_some();
         let is_within_bounds = self.is_within_bounds(process, &lease);
-        let done = self.lines[process].done(owner, self.now, &self.bounds, || mint(random));
+        let done = self.lines[process].done(owner, self.now, &self.bounds, || new_claim(random));
         match done {
             Done::HandOver { to, seq } => {
                 assert!(!was_lost, "a lost lease is not handed over");
@@ -363,7 +363,7 @@ impl World {
             };
             if lease.lost_at(self.now).is_some() {
                 let random = &self.random;
-                let next = self.lines[process].lost(lease.claim.owner, || mint(random));
+                let next = self.lines[process].lost(lease.claim.owner, || new_claim(random));
                 self.let_ask(next);
             }
         }
@@ -431,7 +431,7 @@ impl World {
     }
 }
 
-fn mint(random: &SeededRandom) -> Claim {
+fn new_claim(random: &SeededRandom) -> Claim {
     Claim {
         name: LockName::new("simulated").expect("a valid name"),
         owner: OwnerId::random(random),

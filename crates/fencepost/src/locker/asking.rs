@@ -10,7 +10,7 @@ use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::line::Manner;
 
 /// How many grants in a row may arrive after they have already ended before the locker gives up.
-const STALE_GRANTS: u32 = 3;
+const MAX_STALE_GRANTS: u32 = 3;
 
 impl Locker {
     /// Asks the store on behalf of this task and everybody behind it. The future is boxed, so that tasks that only wait in line do not
@@ -52,7 +52,7 @@ impl Locker {
                     return duty.granted(grant, now).map(Some);
                 }
                 // The process was stopped or slow between request and answer. If asked again, the store extends the same lease.
-                Ok(Answer::Granted(_)) if stale < STALE_GRANTS => {
+                Ok(Answer::Granted(_)) if stale < MAX_STALE_GRANTS => {
                     duty.drive().wait.leave_something();
                     stale += 1;
                 }

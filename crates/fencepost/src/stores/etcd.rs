@@ -177,7 +177,7 @@ impl Etcd {
     }
 
     /// Sends a harmless request that needs the majority.
-    async fn is_there(&self) -> Result<()> {
+    async fn check_reachable(&self) -> Result<()> {
         let root = &keys::line_of(&self.hub.prefix, "");
         let asked = self
             .hub

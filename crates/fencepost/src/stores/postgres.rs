@@ -186,7 +186,7 @@ impl Postgres {
         PostgresBuilder::new(Server::Config(Box::new(config)))
     }
 
-    fn may_lock(&self) -> Result<()> {
+    fn check_may_lock(&self) -> Result<()> {
         if !self.hub.settings.looks_only {
             return Ok(());
         }
@@ -258,14 +258,14 @@ impl Backend for Postgres {
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
         Box::pin(async move {
-            self.may_lock()?;
+            self.check_may_lock()?;
             requests::try_acquire(&self.hub, claim).await
         })
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(async move {
-            self.may_lock()?;
+            self.check_may_lock()?;
             requests::acquire(&self.hub, claim, wait).await
         })
     }

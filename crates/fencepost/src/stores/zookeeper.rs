@@ -199,7 +199,7 @@ impl Backend for Zookeeper {
 
     /// A renewal is one transaction.
     fn renewed_at_once(&self) -> usize {
-        requests::AT_ONCE
+        requests::RENEWED_AT_ONCE
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {

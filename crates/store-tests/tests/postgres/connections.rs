@@ -74,7 +74,7 @@ pub(crate) fn crossed_names_are_no_deadlock() {
         }
         let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
         assert_eq!(eyes.number(deadlocks).await, 0);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn beyond_the_bound_locks_share() {
             };
             assert_eq!(released, expected, "{at}");
         }
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

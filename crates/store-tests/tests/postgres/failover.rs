@@ -125,7 +125,7 @@ pub(crate) fn a_cancelled_confirmation_is_none() {
         let asked = Instant::now();
         soon("the loss", held.lost()).await;
         println!("failover: lost {:?} after the cancel", asked.elapsed());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn restarted() {
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.fence() > held.fence());
         assert!(guard.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn terminated() {
         let lost = soon("the loss", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Gone);
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn cancelled_by_hand() {
         assert!(held.release().await.is_released());
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -211,6 +211,6 @@ pub(crate) fn stopped_while_waiting() {
         assert!(held.release().await.is_released());
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }

@@ -154,7 +154,7 @@ pub(crate) fn an_older_table_of_transactions() {
             .await;
         let other = Eyes::open(&server.0.url()).await;
         other.text("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'fencepost%'").await;
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
         refused("shop.fencepost_tx").await;
         refused("ALTER TABLE shop.fencepost_tx RENAME COLUMN epoch TO fence").await;
     });

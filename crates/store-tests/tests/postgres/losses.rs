@@ -37,7 +37,7 @@ pub(crate) fn terminated() {
         assert!(other.release().await.is_released());
         let again = soon("the lock", locker.acquire(NAME)).await.unwrap();
         assert!(again.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn one_session_is_stuck() {
         }
         send_signal("-CONT", stuck[0].0);
         drop(stuck);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn an_older_program_is_refused() {
         let error = asked.expect_err("a refusal");
         assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
         drop(older);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
         works(&*store).await;
     });
 }

@@ -50,8 +50,8 @@ fn outlives_another_loss(mut servers: Servers) {
         assert!(!guard.is_lost(), "a majority extends it");
         assert!(guard.release().await.is_released());
         mine.shutdown().await;
-        servers.is_clean(1).await;
-        servers.is_clean(2).await;
+        servers.wait_until_clean(1).await;
+        servers.wait_until_clean(2).await;
     });
 }
 

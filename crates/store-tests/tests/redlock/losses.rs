@@ -53,7 +53,7 @@ pub(crate) fn a_majority_flushed() {
         drop(guard);
         locker.shutdown().await;
         for at in 0..2 {
-            servers.is_clean(at).await;
+            servers.wait_until_clean(at).await;
         }
     });
 }
@@ -75,7 +75,7 @@ pub(crate) fn a_majority_restarted_empty() {
         drop(guard);
         locker.shutdown().await;
         for at in 0..2 {
-            servers.is_clean(at).await;
+            servers.wait_until_clean(at).await;
         }
     });
 }

@@ -135,11 +135,11 @@ impl Servers {
     /// Waits until nothing is left on any server but counters with an expiry.
     pub(crate) async fn are_clean(&self) {
         for at in 0..3 {
-            self.is_clean(at).await;
+            self.wait_until_clean(at).await;
         }
     }
 
-    pub(crate) async fn is_clean(&self, at: usize) {
+    pub(crate) async fn wait_until_clean(&self, at: usize) {
         let mut plain = self.plain(at);
         let left = async || plain.left_besides("}:quorum:");
         until_nothing_is_left(SOON, left).await;

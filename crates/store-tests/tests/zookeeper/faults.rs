@@ -109,7 +109,7 @@ pub(crate) fn a_ttl_beyond_the_session() {
         );
         assert!(!guard.is_lost());
         assert!(guard.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn deleted_while_held() {
         assert_eq!(lost.reason(), LostReason::Gone);
         assert!(!guard.release().await.is_released());
         assert!(next.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -202,7 +202,7 @@ pub(crate) fn deleted_while_waiting() {
         eyes.0.delete(&path, None).await.unwrap();
         assert!(held.release().await.is_released());
         assert!(soon("the waiter", waiting).await.unwrap().is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

@@ -108,7 +108,7 @@ impl EtcdBuilder {
             address: address.shown(),
             hub: Arc::new(hub),
         };
-        store.is_there().await?;
+        store.check_reachable().await?;
         Ok(store)
     }
 

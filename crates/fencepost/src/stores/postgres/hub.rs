@@ -9,10 +9,10 @@ use super::address::Address;
 use super::book::{Book, Number, Pick};
 use super::failure;
 use super::fence::Source;
-use super::published::{Said, comment, program};
+use super::published::{PublishedLock, comment, program};
 use super::session::{STORE_PROGRAM, Session};
 use super::statements::{self, Granting, Lasting};
-use super::waiting::{Deed, Flight, Seat, keeping, leaving, trying, waiting};
+use super::waiting::{Flight, LastRequest, Seat, keeping, leaving, trying, waiting};
 use crate::backend::LossBell;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -125,7 +125,7 @@ impl Hub {
                 Found::Nothing => return Ok(Placed::Nowhere),
             };
             match self.ready(&reserved.session).await {
-                Ok(()) => return Ok(self.sit(claim, key, reserved)),
+                Ok(()) => return Ok(self.send_try(claim, key, reserved)),
                 Err(error) if reserved.is_reused && failure::was_ended(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -164,7 +164,7 @@ impl Hub {
         }
     }
 
-    fn sit(&self, claim: &Claim, key: i64, reserved: Reserved<'_>) -> Placed {
+    fn send_try(&self, claim: &Claim, key: i64, reserved: Reserved<'_>) -> Placed {
         let mut state = self.state();
         if let Some(seat) = state.seats.get(&claim.owner).cloned() {
             drop(state);
@@ -178,14 +178,20 @@ impl Hub {
             program: &self.program,
             source: self.settings.source,
         };
-        let others = upkeep.seats.iter().map(|seat| seat.said());
-        let comment = comment(std::iter::once(Said::of(claim, None)).chain(others));
+        let others = upkeep.seats.iter().map(|seat| seat.published());
+        let comment = comment(std::iter::once(PublishedLock::of(claim, None)).chain(others));
         let statement = comment + &statements::try_lock(key, &granting, &upkeep.lasting);
-        let lift = session.is_to_lift().then(|| self.settings.source.lift());
+        let lift = session.take_lift_due().then(|| self.settings.source.lift());
         let answer = trying(session.clone(), key, lift.flatten(), statement);
         upkeep.sent(&answer);
-        let deed = Deed::Try(answer);
-        let seat = Arc::new(Seat::new(claim, key, (number, session), is_reused, deed));
+        let last_request = LastRequest::Try(answer);
+        let seat = Arc::new(Seat::new(
+            claim,
+            key,
+            (number, session),
+            is_reused,
+            last_request,
+        ));
         state.seats.insert(claim.owner, seat.clone());
         Placed::Asking(seat)
     }
@@ -193,7 +199,7 @@ impl Hub {
     /// Makes a seat that was refused the lock wait for it. Returns `false` if its session must not wait.
     pub(super) fn wait(&self, seat: &Seat) -> bool {
         // Locks of the same session that are over must not keep it from waiting.
-        if !self.tidied().book.may_wait(seat.number) {
+        if !self.tidied().book.begin_waiting(seat.number) {
             return false;
         }
         let granting = Granting {
@@ -202,16 +208,16 @@ impl Hub {
             program: &self.program,
             source: self.settings.source,
         };
-        let comment = comment(std::iter::once(seat.said()));
+        let comment = comment(std::iter::once(seat.published()));
         let wait = comment.clone() + &statements::wait(seat.key, self.settings.requeue_after);
         let fence = comment + &statements::fence(&granting);
-        seat.does(waiting(seat.session.clone(), seat.key, wait, fence));
+        seat.set_last_request(waiting(seat.session.clone(), seat.key, wait, fence));
         true
     }
 
     /// Records that the wait is over, with or without success.
-    pub(super) fn waits_no_more(&self, seat: &Seat) {
-        self.state().book.waits_no_more(seat.number);
+    pub(super) fn end_waiting(&self, seat: &Seat) {
+        self.state().book.end_waiting(seat.number);
     }
 
     /// Releases what a seat has. A seat that was forgotten has nothing.
@@ -226,7 +232,7 @@ impl Hub {
             upkeep.comment() + &statements::unlock(seat.key, &upkeep.lasting, spare_program);
         let answer = leaving(seat.session.clone(), statement);
         upkeep.sent(&answer);
-        seat.does(Deed::Leave(answer));
+        seat.set_last_request(LastRequest::Leave(answer));
     }
 
     /// Forgets the seat, because its owner has nothing at the server any more.

@@ -152,7 +152,7 @@ impl Ears {
             return;
         };
         if let (Some(hub), Ok(owner)) = (self.0.upgrade(), owner.parse()) {
-            hub.line.is_free(row, owner);
+            hub.line.notify_free(row, owner);
         }
     }
 }
@@ -189,9 +189,9 @@ mod tests {
     #[test]
     fn who_waits_recognizes_what_another_operation_has_met() {
         let met = failure::standby();
-        assert!(failure::is_passing(&met));
+        assert!(failure::is_transient(&met));
         let told = during(Operation::Acquire, met);
         assert_eq!(told.operation(), Operation::Acquire);
-        assert!(failure::is_passing(&told), "{told:?}");
+        assert!(failure::is_transient(&told), "{told:?}");
     }
 }

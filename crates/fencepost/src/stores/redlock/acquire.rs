@@ -55,7 +55,7 @@ impl Hub {
             return Err(failure::ours(&redis_failure::reserved()));
         }
         let asked_at = BootClock.now();
-        let until = asked_at + self.patience(claim.ttl);
+        let until = asked_at + self.answer_timeout(claim.ttl);
         let attempt = Attempt {
             claim: claim.clone(),
             stamp: self.next_stamp(),

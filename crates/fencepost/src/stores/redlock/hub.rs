@@ -82,7 +82,7 @@ impl Hub {
 
     /// Returns how long a server may take to answer a request about a lease of this length, so that a silent server does not use up the
     /// lease's validity.
-    pub(super) fn patience(&self, ttl: Duration) -> Duration {
+    pub(super) fn answer_timeout(&self, ttl: Duration) -> Duration {
         self.settings.node_timeout.min(ttl / 2)
     }
 
@@ -125,7 +125,7 @@ impl Hub {
                 Ok(freed)
             });
         }
-        let until = BootClock.now() + self.patience(claim.ttl);
+        let until = BootClock.now() + self.answer_timeout(claim.ttl);
         loop {
             let is_enough = released.answered >= self.majority();
             let Some((at, answer)) = asking.next(until, is_enough).await else {

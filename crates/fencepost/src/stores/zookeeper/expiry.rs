@@ -35,11 +35,11 @@ pub(super) async fn attend(session: Arc<Session>) {
         let now = BootClock.now();
         let due = session.owners().into_iter();
         ending.extend(
-            due.filter(|owner| owner.end_by(now))
+            due.filter(|owner| owner.begin_removal_if_due(now))
                 .map(|owner| end(session, owner)),
         );
         let unwatched = session.owners().into_iter();
-        let unwatched = unwatched.filter(|owner| owner.is_to_be_watched(now));
+        let unwatched = unwatched.filter(|owner| owner.take_watch_due(now));
         watching.extend(unwatched.map(|owner| loss_watch::keep(session, owner)));
         if session.folders.idle_at() <= now {
             folders::tidy(session, now).await;
@@ -72,7 +72,7 @@ fn next_look(session: &Session) -> Moment {
 /// Removes the node of an owner, however long that takes. If the session ends first, the server removes the node.
 async fn end(session: &Session, owner: Arc<Owner>) {
     if owner.known() != Known::Nothing {
-        tracing::debug!(folder = owner.folder, owner = %owner.id, "nobody renews this, or comes back for it");
+        tracing::debug!(folder = owner.folder, owner = %owner.id, "removing a node that nobody renews");
         let mut pause = FIRST_PAUSE;
         while let Err(error) = remove_all(session, &owner).await {
             if session.is_down() {

@@ -16,7 +16,7 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 
 /// How many leases one transaction renews.
-pub(super) const AT_ONCE: usize = 100;
+pub(super) const RENEWED_AT_ONCE: usize = 100;
 /// The pauses of a waiter while no server can be reached.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ async fn is_wanted(request: &Request) -> Result<bool> {
     loop {
         match request.session.line(&request.owner.folder).await {
             Ok(line) => return Ok(line.iter().any(|one| !one.is_of(request.owner.id))),
-            Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
         }
     }
 }
@@ -74,10 +74,10 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
         };
         let now = BootClock.now();
         let since = *out_since.get_or_insert(now);
-        if !failure::is_passing(&error) || now.since(since) >= hub.settings.outage {
+        if !failure::is_transient(&error) || now.since(since) >= hub.settings.outage {
             return Err(error);
         }
-        tracing::debug!(%error, "waiting on");
+        tracing::debug!(%error, "no answer from ZooKeeper; the wait continues");
         BootClock.sleep_until(now + pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
@@ -98,7 +98,7 @@ async fn wait_in_line(request: &Request, claim: &Claim, wait: &Wait) -> Result<G
                 match request.session.client.get_and_watch_data(&path).await {
                     Ok((_, _, watcher)) => request.session.changed(watcher).await,
                     Err(Cause::NoNode) => {}
-                    Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
+                    Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
                 }
             }
         }
@@ -155,7 +155,7 @@ async fn confirm(
                 request.owner.set_known(Known::Nothing);
                 return Ok(None);
             }
-            Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
         }
     }
 }
@@ -165,7 +165,7 @@ async fn withdraw(request: &Request) -> Result<()> {
     loop {
         match remove_all(&request.session, &request.owner).await {
             Ok(_) => break,
-            Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
         }
     }
     request.vacate();
@@ -197,7 +197,7 @@ pub(super) async fn remove_all(
 }
 
 /// Returns an error unless the answer was lost and the session lives: the next request then waits for the connection.
-pub(super) fn go_on(session: &Session, operation: Operation, cause: Cause) -> Result<()> {
+pub(super) fn retry_or_fail(session: &Session, operation: Operation, cause: Cause) -> Result<()> {
     if failure::is_lost_answer(&cause) && !session.is_down() {
         Ok(())
     } else {
@@ -208,7 +208,7 @@ pub(super) fn go_on(session: &Session, operation: Operation, cause: Cause) -> Re
 /// Renews leases. Only the session that holds a lock can renew it.
 pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let mut answers = Vec::with_capacity(claims.len());
-    for batch in claims.chunks(AT_ONCE) {
+    for batch in claims.chunks(RENEWED_AT_ONCE) {
         answers.extend(renew_batch(hub, batch).await);
     }
     answers
@@ -245,7 +245,7 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
                 session.forget(&gone.owner);
             }
             Err(error) => {
-                if let Err(error) = go_on(&session, Operation::Renew, error.into()) {
+                if let Err(error) = retry_or_fail(&session, Operation::Renew, error.into()) {
                     for Held { at, .. } in held.drain(..) {
                         answers[at] = Err(error.clone());
                     }
@@ -321,7 +321,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
             Err(cause) if session.is_down() => {
                 tracing::debug!(%cause, "releasing in a new session");
             }
-            Err(cause) => go_on(&session, Operation::Release, cause)?,
+            Err(cause) => retry_or_fail(&session, Operation::Release, cause)?,
         }
     }
 }

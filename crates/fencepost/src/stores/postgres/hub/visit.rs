@@ -100,7 +100,7 @@ impl<'a> Visit<'a> {
             let statement = if seats.is_empty() {
                 statements::spare(self.hub.settings.spare, statement)
             } else {
-                comment(seats.iter().map(|seat| seat.said())) + statement
+                comment(seats.iter().map(|seat| seat.published())) + statement
             };
             looking(self.session.clone(), operation, statement)
         };
