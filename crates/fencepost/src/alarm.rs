@@ -125,7 +125,7 @@ impl Alarm {
             return look(&Doubts::default());
         }
         let mut doubts = lock(&self.doubts);
-        doubts.forget_before(self.clock.now().back(age));
+        doubts.forget_before(self.clock.now().saturating_sub(age));
         if doubts.is_empty() {
             self.has_doubts.store(false, Ordering::SeqCst);
         }

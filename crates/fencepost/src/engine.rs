@@ -136,7 +136,7 @@ impl Engine {
         Self {
             reaper: Reaper::new(clock.clone(), settings.store_timeout),
             clock,
-            telemetry: Telemetry::new(backend.store()),
+            telemetry: Telemetry::new(backend.store_name()),
             random,
             settings,
             alarm,
@@ -323,7 +323,7 @@ impl Engine {
         operation: Operation,
         message: &'static str,
     ) -> Error {
-        Error::new(kind, self.backend.store(), operation, message)
+        Error::new(kind, self.backend.store_name(), operation, message)
     }
 
     pub(crate) fn hold(self: &Arc<Self>, lease: Arc<Lease>, seq: u16, now: Moment) -> Arc<Hold> {
@@ -334,7 +334,7 @@ impl Engine {
     }
 
     fn is_hand_over_off(&self) -> bool {
-        self.settings.hand_over.turns == 0
+        self.settings.hand_over.max_turns == 0
     }
 
     fn key(&self, claim: &Claim) -> LineKey {

@@ -42,9 +42,9 @@ pub(crate) enum Manner {
 #[non_exhaustive]
 pub struct HandOver {
     /// The maximum number of hand-overs under one lease. The default is 64. With zero, the store sees every hold.
-    pub turns: u16,
+    pub max_turns: u16,
     /// There is no hand-over after the lease has been held for this long. The default is 50 ms.
-    pub time: Duration,
+    pub max_time: Duration,
     /// There is no hand-over if less than this percentage of the lease is still valid, because the next holder needs time to work. The
     /// default is 50.
     ///
@@ -56,8 +56,8 @@ pub struct HandOver {
 impl Default for HandOver {
     fn default() -> Self {
         Self {
-            turns: 64,
-            time: Duration::from_millis(50),
+            max_turns: 64,
+            max_time: Duration::from_millis(50),
             min_valid_percent: 50,
         }
     }
@@ -71,15 +71,15 @@ impl HandOver {
 
     /// Allows at most `turns` hand-overs under one lease.
     #[must_use]
-    pub fn turns(mut self, turns: u16) -> Self {
-        self.turns = turns;
+    pub fn max_turns(mut self, turns: u16) -> Self {
+        self.max_turns = turns;
         self
     }
 
     /// Ends hand-over after the lease has been held for `time`.
     #[must_use]
-    pub fn time(mut self, time: Duration) -> Self {
-        self.time = time;
+    pub fn max_time(mut self, time: Duration) -> Self {
+        self.max_time = time;
         self
     }
 
@@ -92,8 +92,8 @@ impl HandOver {
 
     fn allows(&self, held: &Held, now: Moment) -> bool {
         let least = held.lease.length() * u32::from(self.min_valid_percent) / 100;
-        held.seq < self.turns
-            && now.since(held.since) < self.time
+        held.seq < self.max_turns
+            && now.since(held.since) < self.max_time
             && held.lease.left(now) >= least.max(Duration::from_nanos(1))
     }
 }

@@ -244,7 +244,7 @@ impl Locker {
         manner: Manner,
         until: Moment,
     ) -> Result<Option<Guard>> {
-        let span = tracing::debug_span!("acquire", store = self.engine.backend.store(), %name);
+        let span = tracing::debug_span!("acquire", store = self.engine.backend.store_name(), %name);
         let telemetry = &self.engine.telemetry;
         let asked_at = telemetry.has_recorder.then(|| self.engine.clock.now());
         let result = self.take(name, manner, until).instrument(span).await;
@@ -305,7 +305,7 @@ impl Locker {
 impl fmt::Debug for Locker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locker")
-            .field("store", &self.engine.backend.store())
+            .field("store", &self.engine.backend.store_name())
             .field("settings", &self.engine.settings)
             .finish_non_exhaustive()
     }

@@ -26,4 +26,4 @@ pub mod zookeeper;
 
 pub use address::{StoreAddress, without_password};
 pub use kinds::{KINDS, Scheme, StoreKind};
-pub use open::{open, open_to_look};
+pub use open::{open, open_read_only};

@@ -67,7 +67,7 @@ async fn postgres() -> Stage {
     let connect = async || {
         // Trials that count tasks wait until unused connections are closed.
         let builder = Postgres::builder(database.url())
-            .keep_spare(Duration::from_secs(1))
+            .idle_timeout(Duration::from_secs(1))
             // On a busy machine, a trial of the order may take long.
             .requeue_after(Duration::MAX)
             .connect_timeout(Duration::from_secs(20));

@@ -57,7 +57,7 @@ impl Ground {
         } else if *kind == POSTGRES || *kind == POSTGRES_TABLE {
             Some(Self::Postgres(endpoint.to_owned()))
         } else if *kind == SQLITE {
-            Some(Self::Sqlite(PathBuf::from(address.rest())))
+            Some(Self::Sqlite(PathBuf::from(address.without_scheme())))
         } else {
             None
         }

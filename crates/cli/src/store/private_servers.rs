@@ -140,7 +140,7 @@ impl PrivateServers {
             .effect(NO_EFFECT)
             .try_this(format_args!(
                 "{} · --store {} for your own",
-                self.install, self.kind.form
+                self.install, self.kind.address_form
             ))
     }
 }

@@ -1,6 +1,6 @@
 //! The renewals that are due or in progress.
 //!
-//! Leases are renewed in calls of at most [`Backend::renewed_at_once`] claims, with many calls at the same time. Each call has its own
+//! Leases are renewed in calls of at most [`Backend::renew_batch_size`] claims, with many calls at the same time. Each call has its own
 //! answer, deadline and time of sending, so a call that gets stuck delays only its own leases. The lease that ends first goes first.
 //! [`CALLS_AT_ONCE`] limits the load of one locker on a store. A lease with less than half a TTL left is exempt from that limit: a lock
 //! that was granted for a short time at first must not wait, and neither must one that is behind calls without an answer.
@@ -61,7 +61,7 @@ impl Renewals {
     /// Returns when a waiting lease will be urgent.
     pub(super) fn urgent_at(&self, engine: &Engine) -> Option<Moment> {
         let ((ends_at, _), _) = self.due.first_key_value()?;
-        Some(ends_at.back(engine.settings.ttl / 2))
+        Some(ends_at.saturating_sub(engine.settings.ttl / 2))
     }
 
     /// Returns the next call that completes. Waits for ever while no call is in progress.
@@ -84,7 +84,7 @@ impl Renewals {
 
     /// Removes and returns as many leases as one call carries, without those that were released or lost while they waited.
     fn take_most_urgent(&mut self, engine: &Engine) -> Vec<Renewing> {
-        let most = engine.backend.renewed_at_once().max(1);
+        let most = engine.backend.renew_batch_size().max(1);
         let mut leases = Vec::with_capacity(most.min(self.due.len()));
         while leases.len() < most
             && let Some((_, renewing)) = self.due.pop_first()

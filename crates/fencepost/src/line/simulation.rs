@@ -77,8 +77,8 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn bounds() -> impl Strategy<Value = HandOver> {
     (0u16..5, 0u64..200, 0u8..100).prop_map(|(turns, ms, percent)| {
-        let bounds = HandOver::new().turns(turns).min_valid_percent(percent);
-        bounds.time(Duration::from_millis(ms))
+        let bounds = HandOver::new().max_turns(turns).min_valid_percent(percent);
+        bounds.max_time(Duration::from_millis(ms))
     })
 }
 
@@ -306,7 +306,7 @@ impl World {
         match done {
             Done::HandOver { to, seq } => {
                 assert!(!was_lost, "a lost lease is not handed over");
-                assert!(seq <= self.bounds.turns, "more turns than allowed");
+                assert!(seq <= self.bounds.max_turns, "more turns than allowed");
                 assert!(is_within_bounds, "beyond the bounds");
                 self.hold(to, lease, seq);
             }
@@ -332,8 +332,8 @@ impl World {
         let whole = if lease.is_cut_short() { SHORT } else { TTL };
         let least = whole * u32::from(self.bounds.min_valid_percent) / 100;
         let left = lease.left(self.now);
-        held.seq < self.bounds.turns
-            && self.now.since(held.since) < self.bounds.time
+        held.seq < self.bounds.max_turns
+            && self.now.since(held.since) < self.bounds.max_time
             && !left.is_zero()
             && left >= least
     }

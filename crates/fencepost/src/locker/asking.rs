@@ -59,7 +59,7 @@ impl Locker {
                 Ok(Answer::Granted(_)) => {
                     let message =
                         "every grant arrived after its own end: the store is slower than the TTL";
-                    let store = engine.backend.store();
+                    let store = engine.backend.store_name();
                     let error = Error::new(ErrorKind::Timeout, store, Operation::Acquire, message)
                         .with_effect(Effect::Maybe);
                     return Err(duty.failed(error));

@@ -203,7 +203,7 @@ impl fmt::Debug for Etcd {
 }
 
 impl Backend for Etcd {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -228,7 +228,7 @@ impl Backend for Etcd {
     }
 
     /// Every lease needs its own requests.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         1
     }
 

@@ -124,7 +124,7 @@ impl Default for Memory {
 }
 
 impl Backend for Memory {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         "memory"
     }
 
@@ -182,7 +182,7 @@ impl Backend for Memory {
     }
 
     /// All leases are renewed in one pass under the mutex.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         1024
     }
 

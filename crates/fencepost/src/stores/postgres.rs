@@ -18,7 +18,7 @@
 //! the same advisory lock by other means, for example in `psql`, and our locks exclude each other. No table is needed, only the two
 //! sequences from which fences are drawn (see *The fence*).
 //!
-//! **Sessions.** Each name that is held or waited for has its own connection, outside any pool, up to [8](PostgresBuilder::connections).
+//! **Sessions.** Each name that is held or waited for has its own connection, outside any pool, up to [8](PostgresBuilder::max_connections).
 //! Further names share sessions. Their locks are then polled instead of waited for, because a statement that waits would block the other
 //! owners of the session or deadlock with them. Tasks of one process that want the same name need only two connections, however many tasks
 //! there are, because the [`Locker`](crate::Locker) lets only one of them ask.
@@ -74,7 +74,7 @@
 //! - *A standby* has its own advisory locks and cannot draw fences: [`ErrorKind::Unusable`].
 //! - *Somebody ends our session* (`pg_terminate_backend`): the lock is lost, and the holder is told at once.
 //! - *A standby is about to be promoted while somebody waits*: until then it counts as a server that [cannot be
-//!   reached](PostgresBuilder::outage).
+//!   reached](PostgresBuilder::max_outage).
 //! - *`statement_timeout`, `lock_timeout`* and similar settings of a role or database do not apply: our sessions set their own.
 //! - *Locks that share a session* end together with it: a stopped process keeps all of them for the longest of their TTLs.
 
@@ -128,7 +128,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// What this store promises. Waiters are served in order within the limit of [connections](PostgresBuilder::connections), and until
+    /// What this store promises. Waiters are served in order within the limit of [connections](PostgresBuilder::max_connections), and until
     /// they have waited for [10 s](PostgresBuilder::requeue_after); then they go to the end of the line.
     pub const CAPABILITIES: Capabilities = Capabilities {
         fifo: true,
@@ -230,7 +230,7 @@ pub(super) async fn open_address(address: &str) -> Result<Postgres> {
 /// Opens the database that an address names, only to look at its locks.
 pub(super) async fn look_at_address(address: &str) -> Result<Postgres> {
     without_table(address)?;
-    Postgres::builder(address).open_to_look().await
+    Postgres::builder(address).open_read_only().await
 }
 
 fn without_table(address: &str) -> Result<()> {
@@ -248,7 +248,7 @@ fn without_table(address: &str) -> Result<()> {
 }
 
 impl Backend for Postgres {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -275,7 +275,7 @@ impl Backend for Postgres {
     }
 
     /// Leases belong to sessions, and a session that is stuck must not delay the others. Renewals of one session share statements.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         1
     }
 

@@ -186,7 +186,7 @@ impl fmt::Debug for Redis {
 }
 
 impl Backend for Redis {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -207,7 +207,7 @@ impl Backend for Redis {
     }
 
     /// All claims are renewed with one command.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         requests::RENEWED_AT_ONCE
     }
 

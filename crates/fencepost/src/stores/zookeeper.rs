@@ -173,7 +173,7 @@ impl fmt::Debug for Zookeeper {
 }
 
 impl Backend for Zookeeper {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -198,7 +198,7 @@ impl Backend for Zookeeper {
     }
 
     /// A renewal is one transaction.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         requests::RENEWED_AT_ONCE
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, word: &str) {
 pub(crate) fn absent() {
     run(async {
         let mut server = fencepost_rig::Etcd::start().unwrap();
-        let store = Etcd::builder(&server.url()).outage(Duration::from_millis(300));
+        let store = Etcd::builder(&server.url()).max_outage(Duration::from_millis(300));
         let store = Arc::new(store.open().await.unwrap());
         let locker = locker(&store, Duration::from_secs(2));
         let held = locker.acquire("held").await.unwrap();

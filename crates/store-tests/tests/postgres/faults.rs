@@ -18,7 +18,7 @@ fn wait(locker: &Locker) -> JoinHandle<fencepost::Result<Guard>> {
 pub(crate) fn absent() {
     run(async {
         let mut server = Server::start();
-        let store = Postgres::builder(&server.0.url()).outage(Duration::from_millis(500));
+        let store = Postgres::builder(&server.0.url()).max_outage(Duration::from_millis(500));
         let store = std::sync::Arc::new(store.open().await.unwrap());
         let locker = locker(&store, Duration::from_secs(2));
         let eyes = server.eyes().await;
@@ -143,7 +143,7 @@ pub(crate) fn terminated_twice() {
     run(async {
         let server = Server::start();
         let outage = Duration::from_millis(300);
-        let store = Postgres::builder(&server.0.url()).outage(outage);
+        let store = Postgres::builder(&server.0.url()).max_outage(outage);
         let other = locker(&std::sync::Arc::new(store.open().await.unwrap()), LONG);
         let eyes = server.eyes().await;
         let held = locker(&server.store().await, LONG)

@@ -167,7 +167,7 @@ pub(crate) fn a_locked_row_is_no_outage() {
     run(async {
         let server = Server::start().await;
         let outage = Duration::from_millis(300);
-        let store = patient(&server.0.url()).outage(outage).open().await;
+        let store = patient(&server.0.url()).max_outage(outage).open().await;
         let waiter = locker(&Arc::new(store.unwrap()), LONG);
         let guard = waiter.acquire(NAME).await.unwrap();
         assert!(guard.release().await.is_released());

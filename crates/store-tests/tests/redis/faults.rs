@@ -31,7 +31,7 @@ pub(crate) fn impatient(store: &std::sync::Arc<Redis>, ttl: Duration) -> Locker 
 pub(crate) fn absent() {
     run(async {
         let mut server = Server::start();
-        let store = Redis::builder(&server.0.url()).outage(Duration::from_millis(300));
+        let store = Redis::builder(&server.0.url()).max_outage(Duration::from_millis(300));
         let store = std::sync::Arc::new(store.open().await.unwrap());
         let locker = impatient(&store, Duration::from_secs(1));
         let held = locker.acquire("held").await.unwrap();

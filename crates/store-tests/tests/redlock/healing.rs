@@ -174,7 +174,7 @@ pub(crate) fn not_on_a_young_server() {
         let mut servers = Servers::start();
         let delay = Duration::from_secs(4);
         let store = Redlock::builder(&servers.address()).restart_delay(delay);
-        let store = store.node_timeout(Duration::from_secs(5));
+        let store = store.server_timeout(Duration::from_secs(5));
         let store = Arc::new(store.open().await.unwrap());
         let claim = claim(LONG);
         let granted = async {

@@ -170,7 +170,7 @@ fn address_of(servers: [SocketAddr; 3]) -> String {
 
 /// Opens a store whose timeouts suit a busy machine.
 async fn open_patient(address: &str) -> Arc<Redlock> {
-    let builder = Redlock::builder(address).node_timeout(Duration::from_secs(5));
+    let builder = Redlock::builder(address).server_timeout(Duration::from_secs(5));
     Arc::new(builder.open().await.unwrap())
 }
 

@@ -12,7 +12,7 @@ use crate::random::SeededRandom;
 
 #[test]
 fn a_lease_that_ends_in_line_is_not_handed_over() {
-    let mut world = World::new(HandOver::new().time(TTL * 10).min_valid_percent(0));
+    let mut world = World::new(HandOver::new().max_time(TTL * 10).min_valid_percent(0));
     world.happen(Event::Arrive {
         process: 0,
         manner: Manner::Wait,
@@ -47,7 +47,7 @@ fn the_first_reason_of_a_loss_stays() {
 #[test]
 fn a_short_lease_is_handed_on_while_half_of_it_is_left() {
     let now = Moment::ZERO + TTL;
-    let bounds = HandOver::new().time(TTL);
+    let bounds = HandOver::new().max_time(TTL);
     let finish_after = |granted, passed: Duration, renewed: Option<Duration>| {
         let random = SeededRandom::new(1);
         let mut line: Line<usize> = Line::default();

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,
-    pub(super) outage: Duration,
+    pub(super) max_outage: Duration,
 }
 
 pub(super) struct Hub {

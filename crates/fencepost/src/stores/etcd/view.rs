@@ -66,7 +66,7 @@ fn holder(kv: &KeyValue, ttl_left: Option<Duration>) -> Holder {
             ttl_left,
         };
     };
-    let since = (!value.had_to_wait).then(|| BootClock.now().back(age(&value)));
+    let since = (!value.had_to_wait).then(|| BootClock.now().saturating_sub(age(&value)));
     Holder {
         owner: Some(value.owner),
         label: value.label.into(),

@@ -30,9 +30,9 @@ use upkeep::Upkeep;
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,
-    pub(super) connections: usize,
-    pub(super) spare: Duration,
-    pub(super) outage: Duration,
+    pub(super) max_connections: usize,
+    pub(super) idle_timeout: Duration,
+    pub(super) max_outage: Duration,
     pub(super) requeue_after: Duration,
     pub(super) source: Source,
     /// Whether the store only looks at locks, so that fences need not be checked.
@@ -73,7 +73,7 @@ impl Hub {
         let program =
             program(address.application_name().unwrap_or(STORE_PROGRAM)) + settings.source.mark();
         let address = address.with_application_name(&program);
-        let book = Book::new(settings.connections);
+        let book = Book::new(settings.max_connections);
         Self {
             address,
             settings,
@@ -93,7 +93,7 @@ impl Hub {
     pub(super) async fn open(&self, operation: Operation) -> Result<Arc<Session>> {
         let Settings {
             connect_timeout,
-            spare,
+            idle_timeout,
             source,
             ..
         } = self.settings;
@@ -103,7 +103,7 @@ impl Hub {
                 shared.forget_closed();
             }
         };
-        let times = (connect_timeout, spare);
+        let times = (connect_timeout, idle_timeout);
         Session::open(operation, &self.address, times, source, ended).await
     }
 
@@ -171,7 +171,7 @@ impl Hub {
             return Placed::Already(seat);
         }
         let (number, session, is_reused) = reserved.taken();
-        let upkeep = Upkeep::of(&mut state, number, self.settings.spare, None);
+        let upkeep = Upkeep::of(&mut state, number, self.settings.idle_timeout, None);
         let granting = Granting {
             owner: claim.owner,
             session_ttl: claim.ttl.max(upkeep.lasting.needed),
@@ -226,7 +226,12 @@ impl Hub {
         if !state.has(seat) {
             return;
         }
-        let upkeep = Upkeep::of(&mut state, seat.number, self.settings.spare, Some(seat));
+        let upkeep = Upkeep::of(
+            &mut state,
+            seat.number,
+            self.settings.idle_timeout,
+            Some(seat),
+        );
         let spare_program = upkeep.seats.is_empty().then_some(self.program.as_str());
         let statement =
             upkeep.comment() + &statements::unlock(seat.key, &upkeep.lasting, spare_program);
@@ -251,12 +256,19 @@ impl Hub {
 
     /// Makes the session last as long as its leases, whatever else it is used for.
     fn set_end(&self, state: &mut State, number: Number, session: &Arc<Session>) {
-        let _sent = state.send(number, session, self.settings.spare, statements::keep);
+        let _sent = state.send(
+            number,
+            session,
+            self.settings.idle_timeout,
+            statements::keep,
+        );
     }
 
     /// Returns the time after which a spare session must have been used, so that the server is not about to end it.
     fn fresh_since(&self) -> Moment {
-        BootClock.now().back(self.settings.spare.mul_f64(0.8))
+        BootClock
+            .now()
+            .saturating_sub(self.settings.idle_timeout.mul_f64(0.8))
     }
 
     /// Returns the sessions and seats, after removing those that are over.

@@ -70,7 +70,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
                 polls = polls.saturating_add(1);
             }
             Err(error) if wait.was_heard() && failure::is_transient(&error) => {
-                outage.sit_out(hub.settings.outage, error).await?;
+                outage.sit_out(hub.settings.max_outage, error).await?;
             }
             Err(error) => return Err(error),
         }

@@ -47,7 +47,7 @@ impl Session {
     pub(super) async fn open(
         operation: Operation,
         address: &Address,
-        (connect_timeout, spare): (Duration, Duration),
+        (connect_timeout, idle_timeout): (Duration, Duration),
         source: Source,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>> {
@@ -75,7 +75,7 @@ impl Session {
                 hear,
             );
             let connection = connecting.await?;
-            let pid = prepare(operation, &connection, spare.max(NEW)).await?;
+            let pid = prepare(operation, &connection, idle_timeout.max(NEW)).await?;
             Ok(Arc::new(Self {
                 connection,
                 is_over,

@@ -101,7 +101,7 @@ impl SessionRow {
             owner: Some(published.owner),
             label: published.label.clone(),
             epoch: epoch.or(newest.map(|(epoch, _)| epoch)),
-            since: Some(self.seen_at.back(held)),
+            since: Some(self.seen_at.saturating_sub(held)),
             ttl_left: Some(published.ttl.saturating_sub(idle)),
             ttl: Some(published.ttl),
         }

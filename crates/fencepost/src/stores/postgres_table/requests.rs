@@ -91,7 +91,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                 outage.pause().await;
             }
             Err(error) if wait.was_heard() && failure::is_transient(&error) => {
-                outage.sit_out(hub.settings.outage, error).await?;
+                outage.sit_out(hub.settings.max_outage, error).await?;
             }
             // An owner that has been in line may still be there, whatever happened to the last request.
             Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),

@@ -45,7 +45,7 @@ impl RedisBuilder {
             server,
             settings: Settings {
                 connect_timeout: Duration::from_secs(3),
-                outage: Duration::from_secs(30),
+                max_outage: Duration::from_secs(30),
                 gap: None,
                 keep_fences: KEEP_FENCES,
             },
@@ -65,8 +65,8 @@ impl RedisBuilder {
     ///
     /// When the server is back, waiters have their old places, if the server remembers them.
     #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
+    pub fn max_outage(mut self, longest: Duration) -> Self {
+        self.settings.max_outage = longest;
         self
     }
 

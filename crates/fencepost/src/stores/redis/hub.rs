@@ -27,7 +27,7 @@ use crate::random::{Random, SystemRandom};
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
-    pub(crate) outage: Duration,
+    pub(crate) max_outage: Duration,
     pub(crate) gap: Option<Gap>,
     /// How long the server keeps a name's last epoch after its last use.
     pub(crate) keep_fences: Duration,

@@ -63,8 +63,8 @@ impl RedlockBuilder {
             servers,
             connect_timeout: Duration::from_secs(3),
             settings: Settings {
-                node_timeout: Duration::from_millis(500),
-                outage: Duration::from_secs(30),
+                server_timeout: Duration::from_millis(500),
+                max_outage: Duration::from_secs(30),
                 restart_delay: Duration::ZERO,
                 keep_fences: KEEP_FENCES,
             },
@@ -81,15 +81,15 @@ impl RedlockBuilder {
     /// Sets how long a single server may take to answer before it counts as silent; at most half the TTL of the lock in question. The
     /// default is 0.5 s.
     #[must_use]
-    pub fn node_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.node_timeout = timeout;
+    pub fn server_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.server_timeout = timeout;
         self
     }
 
     /// Sets how long waiters tolerate a majority that cannot be reached before they get an error. The default is 30 s.
     #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
+    pub fn max_outage(mut self, longest: Duration) -> Self {
+        self.settings.max_outage = longest;
         self
     }
 

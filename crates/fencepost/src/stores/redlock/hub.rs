@@ -22,8 +22,8 @@ use crate::stores::redis::requests::wall_clock_millis;
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     /// How long one server may take to answer, unless the TTL is short.
-    pub(super) node_timeout: Duration,
-    pub(super) outage: Duration,
+    pub(super) server_timeout: Duration,
+    pub(super) max_outage: Duration,
     pub(super) restart_delay: Duration,
     /// How long a counter is kept after its last use.
     pub(super) keep_fences: Duration,
@@ -83,7 +83,7 @@ impl Hub {
     /// Returns how long a server may take to answer a request about a lease of this length, so that a silent server does not use up the
     /// lease's validity.
     pub(super) fn answer_timeout(&self, ttl: Duration) -> Duration {
-        self.settings.node_timeout.min(ttl / 2)
+        self.settings.server_timeout.min(ttl / 2)
     }
 
     pub(super) fn failures(&self, operation: Operation) -> Failures {

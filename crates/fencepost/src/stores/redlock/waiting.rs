@@ -54,7 +54,7 @@ impl Hub {
                     BootClock.sleep_until(BootClock.now() + pause).await;
                 }
                 Err(error) if wait.was_heard() && is_transient(&error) => {
-                    outage.sit_out(self.settings.outage, error).await?;
+                    outage.sit_out(self.settings.max_outage, error).await?;
                 }
                 Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
                 Err(error) => return Err(error),

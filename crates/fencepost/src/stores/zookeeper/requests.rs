@@ -74,7 +74,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
         };
         let now = BootClock.now();
         let since = *out_since.get_or_insert(now);
-        if !failure::is_transient(&error) || now.since(since) >= hub.settings.outage {
+        if !failure::is_transient(&error) || now.since(since) >= hub.settings.max_outage {
             return Err(error);
         }
         tracing::debug!(%error, "no answer from ZooKeeper; the wait continues");

@@ -157,7 +157,7 @@ fn holder(seen: &Seen) -> Holder {
             owner: Some(note.owner),
             label: note.label.into(),
             epoch: u64::try_from(stat.czxid).ok(),
-            since: Some(BootClock.now().back(ago(note.since_ms))),
+            since: Some(BootClock.now().saturating_sub(ago(note.since_ms))),
             // Only the server knows when it last heard of the holder, and it does not report that.
             ttl_left: Some(note.ttl),
             ttl: Some(note.ttl),

@@ -45,12 +45,12 @@ impl Hub {
         let under_way = renewals.under_way.take();
         let under_way = under_way.filter(|flight| flight.clone().now_or_never().is_none());
         let Some(under_way) = under_way else {
-            return Some(state.renew(seat.number, &seat.session, self.settings.spare));
+            return Some(state.renew(seat.number, &seat.session, self.settings.idle_timeout));
         };
         renewals.under_way = Some(under_way.clone());
         let shared = Arc::downgrade(&self.shared);
         let at = (seat.number, seat.session.clone());
-        let next = following(under_way, shared, at, self.settings.spare);
+        let next = following(under_way, shared, at, self.settings.idle_timeout);
         renewals.next = Some(next.clone());
         Some(next)
     }
