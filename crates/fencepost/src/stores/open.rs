@@ -14,8 +14,8 @@ use crate::error::Result;
 /// | `redis://…`, `rediss://…`, `unix:/PATH` | a Redis server |
 /// | `postgres://…` | advisory locks of Postgres |
 /// | `postgres://…?table=NAME` | leases in a Postgres table with ShedLock's layout; `&create=true` creates it if it does not exist |
-/// | `etcd://HOST,HOST,HOST`, `etcds://…` | an etcd cluster |
-/// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
+/// | `etcd://HOST,HOST,HOST[/PREFIX]`, `etcds://…` | an etcd cluster |
+/// | `zk://HOST,HOST,HOST[/BASE]` | a ZooKeeper ensemble |
 /// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
 ///
 /// Each store needs the feature of its name.
