@@ -144,7 +144,7 @@ impl Etcd {
     }
 
     /// Returns the settings for connecting to `endpoints` with your own options, both as in [`etcd_client::Client::connect`]. List all
-    /// servers of the cluster.
+    /// servers of the cluster. The options are of the crate `etcd-client`, version 0.21.
     ///
     /// The store opens its own connections, to one server at a time, and always with
     /// [`with_require_leader`](ConnectOptions::with_require_leader). [The builder](EtcdBuilder::connect_timeout) limits how long connecting

@@ -166,6 +166,7 @@ impl Postgres {
     }
 
     /// Returns the settings for connecting with your own configuration: its hosts, user, database and parameters.
+    /// The configuration is of the crate `tokio-postgres`, version 0.7.
     ///
     /// With `SslMode::Require`, the store connects with TLS (feature `postgres-tls`), checks the server's certificate, and trusts the
     /// authorities that the builder names. With any other mode, including `Prefer`, the default of [`tokio_postgres::Config`], it connects

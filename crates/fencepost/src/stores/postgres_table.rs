@@ -137,7 +137,7 @@ impl PostgresTable {
     }
 
     /// Returns the settings for connecting with your own configuration; see
-    /// [`Postgres::builder_from`](super::postgres::Postgres::builder_from).
+    /// [`Postgres::builder_from`](super::postgres::Postgres::builder_from). The configuration is of the crate `tokio-postgres`, version 0.7.
     ///
     /// ```no_run
     /// # async fn example() -> fencepost::Result<()> {

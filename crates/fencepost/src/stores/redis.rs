@@ -154,6 +154,7 @@ impl Redis {
     }
 
     /// Returns the settings for connecting with your own client: to its server and database, as its user, with its TLS settings.
+    /// The client is of the crate `redis`, version 1.
     ///
     /// The store opens its own connection, always with RESP3. You cannot pass in a live connection, such as a `ConnectionManager`: the
     /// store must know when a connection is new, because the first request on it makes sure that fences grow.

@@ -161,7 +161,7 @@ impl Redlock {
     }
 
     /// Returns the settings for connecting with your own clients, one per server; see
-    /// [`Redis::builder_from`](super::redis::Redis::builder_from).
+    /// [`Redis::builder_from`](super::redis::Redis::builder_from). The clients are of the crate `redis`, version 1.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

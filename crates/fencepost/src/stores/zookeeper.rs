@@ -133,7 +133,7 @@ impl Zookeeper {
     }
 
     /// Returns the settings for connecting to `servers`, `HOST[:PORT][,HOST[:PORT]…][/BASE]`, with your own connector: its authentication,
-    /// TLS and SASL.
+    /// TLS and SASL. The connector is of the crate `zookeeper-client`, version 0.11.
     ///
     /// The store creates its own sessions. The session timeout is [the builder's](ZookeeperBuilder::session_timeout), and everybody can
     /// access the nodes unless [`creator_only`](ZookeeperBuilder::creator_only) is set. [`open`](ZookeeperBuilder::open) refuses a
