@@ -11,7 +11,7 @@ use super::hub::{Hub, OnDuty, stamp};
 use super::keys::line_of;
 use super::scripts::{Answer, BEAT, millis};
 use super::session::{SILENCE, Session};
-use super::waiting::{Entry, POLL, Seat};
+use super::waiting::{CLAIM_LEASE, Entry, POLL, Seat};
 use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
@@ -89,7 +89,7 @@ async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
 /// Returns the waiter if its heartbeat is due now or soon; a heartbeat that is due soon is sent together with the others.
 fn due(seat: Arc<Seat>, now: Moment) -> Option<Due> {
     let at = seat.beat_at()?;
-    let soon = seat.claim.ttl.min(Duration::from_millis(600)) / 16;
+    let soon = seat.claim.ttl.min(CLAIM_LEASE) / 16;
     if at > now + soon {
         return None;
     }

@@ -12,7 +12,7 @@ use crate::lease::margin;
 use crate::mutex::lock;
 
 /// The lease that a waiter gets when its turn comes. It is short because the waiter may be dead; a live waiter renews it to the full TTL.
-const CLAIM_LEASE: Duration = Duration::from_millis(600);
+pub(super) const CLAIM_LEASE: Duration = Duration::from_millis(600);
 /// How many round trips the short lease must cover, so that a waiter can learn of its grant and answer.
 const CLAIM_ROUND_TRIPS: u32 = 8;
 /// How often a waiter asks if the server cannot send it grants, or cannot announce the release of a plain client.
