@@ -308,7 +308,8 @@ pub(crate) fn kept_as_long_as_told() {
         for (builder, kept) in [
             (Redis::builder(&url), hours(24)),
             (Redis::builder(&url).keep_fences(hours(2)), hours(2)),
-            (Redis::builder(&by_address).keep_fences(hours(2)), hours(3)),
+            (Redis::builder(&by_address), hours(3)),
+            (Redis::builder(&by_address).keep_fences(hours(2)), hours(2)),
         ] {
             let store = Arc::new(builder.open().await.unwrap());
             once(&locker(&store, LONG)).await;

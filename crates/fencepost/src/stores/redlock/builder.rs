@@ -100,6 +100,8 @@ impl RedlockBuilder {
     /// a restart. After a start of *all* servers, no lock can be acquired for that long plus up to 2 s, because servers count their age in
     /// whole seconds. They count it by the time of day: a server whose clock is set forward after its start seems older than it is. Clients
     /// of other libraries do not know this setting. The user needs permission to call `INFO`.
+    ///
+    /// Takes precedence over `restart_delay` in the address (`?restart_delay=30s`).
     #[must_use]
     pub fn restart_delay(mut self, longest_ttl: Duration) -> Self {
         self.settings.restart_delay = longest_ttl;
@@ -111,6 +113,8 @@ impl RedlockBuilder {
     ///
     /// A counter that is gone starts at the server's time. That is past all earlier epochs unless the clock was set back by more than this
     /// since the name was last used.
+    ///
+    /// Takes precedence over `keep_fences` in the address (`?keep_fences=24h`).
     #[must_use]
     pub fn keep_fences(mut self, time: Duration) -> Self {
         self.settings.keep_fences = time;
