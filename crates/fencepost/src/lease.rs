@@ -21,6 +21,13 @@ pub(crate) fn margin(lease: Duration) -> Duration {
     lease / 100 + Duration::from_millis(2)
 }
 
+impl Grant {
+    /// Returns until when the owner may believe in this grant.
+    pub(crate) fn valid_until(&self) -> Moment {
+        believed_end(self.asked_at, self.lease)
+    }
+}
+
 /// How long holders work under a waiter's short lease before the keeper asks for the full one.
 const SHORT_LEASE_GRACE: Duration = Duration::from_millis(20);
 

@@ -48,7 +48,7 @@ impl Locker {
                 Ok(Answer::Granted(grant)) if self.is_cut_short(&grant) => {
                     duty.drive().wait.leave_something();
                 }
-                Ok(Answer::Granted(grant)) if grant_is_fresh(&grant, now) => {
+                Ok(Answer::Granted(grant)) if now < grant.valid_until() => {
                     return duty.granted(grant, now).map(Some);
                 }
                 // The process was stopped or slow between request and answer. If asked again, the store extends the same lease.
@@ -121,11 +121,4 @@ enum Answer {
     NotInTime,
     /// This task ran out of time before the store answered. The store may still answer the tasks behind it.
     Unheard,
-}
-
-fn grant_is_fresh(grant: &Grant, now: Moment) -> bool {
-    now < grant.asked_at
-        + grant
-            .lease
-            .saturating_sub(crate::lease::margin(grant.lease))
 }

@@ -79,7 +79,6 @@ mod schema;
 mod session;
 mod view;
 mod waiting;
-mod window;
 mod worker;
 
 pub use builder::SqliteBuilder;

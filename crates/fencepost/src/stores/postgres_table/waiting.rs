@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::keys::{holder_of, label_of, row_of};
-use super::statements::{FIRST, NEXT};
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::mutex::lock;
+use crate::stores::kit::claim_window;
 
 /// How often the first waiter of this process checks in any case, because a notification may be lost.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
@@ -176,7 +176,7 @@ impl Seat {
 
     fn after_those_before(&self) {
         let ahead = lock(&self.state).ahead;
-        let pause = FIRST + NEXT * ahead.saturating_sub(1) + ROUNDING;
+        let pause = claim_window::length(ahead) + ROUNDING;
         self.due_by(BootClock.now() + pause.min(LOOK));
     }
 

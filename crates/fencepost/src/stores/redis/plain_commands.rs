@@ -6,11 +6,11 @@ use redis::Value;
 
 use super::failure;
 use super::keys::{fence_of, line_of};
-use super::requests::wall_clock_millis;
 use super::scripts::{Answer, LAYOUT, millis};
 use super::session::Session;
 use crate::claim::Claim;
 use crate::error::{Operation, Result};
+use crate::stores::kit::wall_clock::unix_millis;
 
 /// The result of the plain commands.
 pub(super) enum PlainAttempt {
@@ -32,7 +32,7 @@ pub(super) async fn try_plain_commands(
 ) -> Result<PlainAttempt> {
     let name = claim.name.as_str();
     let ttl = millis(claim.ttl);
-    let (owner, since, label) = (claim.owner, wall_clock_millis(), &claim.label);
+    let (owner, since, label) = (claim.owner, unix_millis(), &claim.label);
     let mut commands = redis::Pipeline::with_capacity(3);
     let set = commands.cmd("SET").arg(name);
     set.arg(format!("{owner} ~{epoch} {ttl} {since} {label}"));

@@ -1,7 +1,6 @@
 //! The lock requests to Redis (try, wait, renew, release), and the meaning of their answers.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::future::join_all;
 use redis::Value;
@@ -13,12 +12,13 @@ use super::keys::{fence_of, is_reserved, line_of};
 use super::plain_commands::{PlainAttempt, try_plain_commands};
 use super::scripts::{ACQUIRE, Answer, RELEASE, RENEW, millis};
 use super::session::{SILENCE, Session};
-use super::waiting::{News, POLL, Seat, Times, is_fresh};
+use super::waiting::{News, POLL, Seat, Times};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
 use crate::stores::kit::outage::Outage;
+use crate::stores::kit::wall_clock::unix_millis;
 
 /// How many leases one renewal command carries. This keeps the server's longest pause well below a millisecond.
 pub(crate) const RENEWED_AT_ONCE: usize = 64;
@@ -89,7 +89,7 @@ async fn request(
         .arg(line_of(name.as_str()))
         .arg(fence_of(name.as_str()));
     call.arg(owner.to_string()).arg(ttl);
-    call.arg(format!("{ttl} {} {label}", wall_clock_millis()));
+    call.arg(format!("{ttl} {} {label}", unix_millis()));
     call.arg(u8::from(plan.lift || every > 0) + 2 * u8::from(plan.has_it));
     let LinePosition {
         times,
@@ -119,12 +119,6 @@ async fn request(
         _ => names.record_contention(name),
     }
     Ok(answer)
-}
-
-/// Returns the current wall time, which tells people since when a lock is held. Nothing depends on it.
-pub(crate) fn wall_clock_millis() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, millis)
 }
 
 fn granted(answer: &Value, claim: &Claim, asked_at: Moment) -> Result<Option<Grant>> {
@@ -243,7 +237,7 @@ async fn good_grant(hub: &Hub, seat: &Seat) -> Grant {
 /// Returns whether a grant is still valid and its epoch is larger than those we know. If not, asking again yields a better one.
 fn is_good(hub: &Hub, seat: &Seat, grant: &Grant) -> bool {
     let is_behind = hub.names.is_behind(&seat.claim.name, grant.epoch);
-    !is_behind && is_fresh(grant, BootClock.now())
+    !is_behind && BootClock.now() < grant.valid_until()
 }
 
 /// Marks a seat as attended while a future waits on it.

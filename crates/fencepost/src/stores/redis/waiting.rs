@@ -8,7 +8,6 @@ use tokio::sync::Notify;
 use super::session::Session;
 use crate::claim::{Claim, Grant};
 use crate::clock::Moment;
-use crate::lease::margin;
 use crate::mutex::lock;
 
 /// The lease that a waiter gets when its turn comes. It is short because the waiter may be dead; a live waiter renews it to the full TTL.
@@ -223,9 +222,4 @@ impl Seat {
             self.told.notified().await;
         }
     }
-}
-
-/// Returns whether a waiter may still believe in this grant.
-pub(super) fn is_fresh(grant: &Grant, now: Moment) -> bool {
-    now < grant.asked_at + grant.lease.saturating_sub(margin(grant.lease))
 }

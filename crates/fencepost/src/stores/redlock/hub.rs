@@ -16,7 +16,7 @@ use crate::backend::LossBell;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Effect, Operation};
-use crate::stores::redis::requests::wall_clock_millis;
+use crate::stores::kit::wall_clock::unix_millis;
 
 /// The settings of the builder.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ impl Hub {
 
     /// Returns the wall time in milliseconds, but always later than all stamps before.
     pub(super) fn next_stamp(&self) -> u64 {
-        let now = wall_clock_millis();
+        let now = unix_millis();
         let next = |last: u64| Some(now.max(last + 1));
         let order = Ordering::Relaxed;
         match self.stamp.fetch_update(order, order, next) {

@@ -7,13 +7,14 @@ use zookeeper_client::{Error as Cause, Stat};
 
 use super::hub::Hub;
 use super::keys::{Contender, name_of, owner_of};
-use super::note::{Note, foreign_label, unix_ms};
+use super::note::{Note, foreign_label};
 use super::requests::retry_or_fail;
 use super::session::Session;
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
+use crate::stores::kit::wall_clock::unix_millis;
 
 /// How many requests are in progress at the same time.
 const READ_AT_ONCE: usize = 128;
@@ -187,5 +188,5 @@ fn waiter(seen: &Seen) -> Waiter {
 
 /// Returns how long ago that was by this machine's clock, or zero if this clock is behind the writer's clock.
 fn ago(unix: u64) -> Duration {
-    Duration::from_millis(unix_ms().saturating_sub(unix))
+    Duration::from_millis(unix_millis().saturating_sub(unix))
 }
