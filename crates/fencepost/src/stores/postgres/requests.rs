@@ -72,6 +72,8 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
             Err(error) if wait.was_heard() && failure::is_transient(&error) => {
                 outage.sit_out(hub.settings.max_outage, error).await?;
             }
+            // An owner that has been in line may still be there, until the server notices that its session was closed.
+            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => return Err(error),
         }
     }

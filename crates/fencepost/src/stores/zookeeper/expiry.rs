@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use std::time::Duration;
-
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
@@ -18,10 +16,7 @@ use super::requests::remove_all;
 use super::session::Session;
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
-
-/// The pause before a failed request is repeated; it doubles each time, up to one second.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+use crate::stores::kit::outage::Outage;
 
 /// Runs until the session is over or nobody uses it.
 pub(super) async fn attend(session: Arc<Session>) {
@@ -73,14 +68,13 @@ fn next_look(session: &Session) -> Moment {
 async fn end(session: &Session, owner: Arc<Owner>) {
     if owner.known() != Known::Nothing {
         tracing::debug!(folder = owner.folder, owner = %owner.id, "removing a node that nobody renews");
-        let mut pause = FIRST_PAUSE;
+        let mut outage = Outage::default();
         while let Err(error) = remove_all(session, &owner).await {
             if session.is_down() {
                 break;
             }
             tracing::debug!(%error, "not removed yet");
-            BootClock.sleep_until(BootClock.now() + pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            outage.pause().await;
         }
     }
     session.forget(&owner);

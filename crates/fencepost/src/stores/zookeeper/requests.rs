@@ -1,5 +1,6 @@
 //! The lock requests to ZooKeeper: try, wait, renew, release.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_client::{Error as Cause, MultiWriteError};
@@ -13,13 +14,11 @@ use super::session::{Request, Session};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
-use crate::error::{Operation, Result};
+use crate::error::{Effect, Operation, Result};
+use crate::stores::kit::outage::Outage;
 
 /// How many leases one transaction renews.
 pub(super) const RENEWED_AT_ONCE: usize = 100;
-/// The pauses of a waiter while no server can be reached.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Tries once to acquire the lock.
 pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant>> {
@@ -58,29 +57,30 @@ async fn is_wanted(request: &Request) -> Result<bool> {
 
 /// Waits in line, in a new session if the old one ends, until no server could be reached for too long.
 pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Grant> {
-    let mut out_since: Option<Moment> = None;
-    let mut pause = FIRST_PAUSE;
+    let mut outage = Outage::default();
     loop {
-        let error = match hub.session(Operation::Acquire).await {
+        let waited = match hub.session(Operation::Acquire).await {
             Ok(session) => {
-                (out_since, pause) = (None, FIRST_PAUSE);
-                session.check_ttl(Operation::Acquire, claim.ttl)?;
-                match wait_in_line(&session.begin(claim).await, claim, wait).await {
-                    Ok(grant) => return Ok(grant),
-                    Err(error) => error,
-                }
+                outage = Outage::default();
+                wait_in_session(&session, claim, wait).await
             }
-            Err(error) => error,
+            Err(error) => Err(error),
         };
-        let now = BootClock.now();
-        let since = *out_since.get_or_insert(now);
-        if !failure::is_transient(&error) || now.since(since) >= hub.settings.max_outage {
-            return Err(error);
+        match waited {
+            Ok(grant) => return Ok(grant),
+            Err(error) if failure::is_transient(&error) => {
+                outage.sit_out(hub.settings.max_outage, error).await?;
+            }
+            // The node of an owner that has been in line may still be there, whatever happened to the last request.
+            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) => return Err(error),
         }
-        tracing::debug!(%error, "no answer from ZooKeeper; the wait continues");
-        BootClock.sleep_until(now + pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+async fn wait_in_session(session: &Arc<Session>, claim: &Claim, wait: &Wait) -> Result<Grant> {
+    session.check_ttl(Operation::Acquire, claim.ttl)?;
+    wait_in_line(&session.begin(claim).await, claim, wait).await
 }
 
 async fn wait_in_line(request: &Request, claim: &Claim, wait: &Wait) -> Result<Grant> {
