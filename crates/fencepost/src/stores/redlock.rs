@@ -84,6 +84,8 @@ use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::Result;
 
+// Redlock is a majority of Redis servers, so it uses what the Redis store has for one server: connections, scripts, keys, failures
+// and the look at one server. A change of these modules concerns both stores.
 mod acquire;
 mod address;
 mod asking;
