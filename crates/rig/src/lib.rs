@@ -40,7 +40,7 @@ pub use nix::sys::signal::Signal;
 pub use pooler::Pooler;
 pub use postgres::{Postgres, PostgresTemplate};
 pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
-pub use redis::{Redis, RedisBuilder, RedisError};
+pub use redis::{Redis, RedisBuilder};
 pub use server::{ServerError, free_port};
 pub use soak::is_soak;
 pub use zookeeper::{Zookeeper, ZookeeperEnsemble};

@@ -15,12 +15,14 @@ use crate::child::Child;
 use crate::feed::{Feed, Output, feed};
 use crate::folder::{TempDir, folder};
 use crate::resp::{Connection, Value};
-use crate::server::free_port;
+use crate::server::{START_TIMEOUT, ServerError, free_port};
 
 /// The server programs that can be used; the first one found is.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
-/// How long a server may take to answer after its start.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+const NOT_INSTALLED: ServerError = ServerError::NotInstalled {
+    what: "redis-server or valkey-server",
+    install: Redis::INSTALL,
+};
 /// How long to wait for one answer before checking whether the server still runs.
 const ANSWER: Duration = Duration::from_millis(500);
 /// How long a server may take to notice that its port is taken.
@@ -73,8 +75,8 @@ impl RedisBuilder {
     ///
     /// # Errors
     /// Returns the same errors as [`Redis::start`].
-    pub fn start(&self) -> Result<Redis, RedisError> {
-        Redis::start_with(&find().ok_or(RedisError::NotInstalled)?, self)
+    pub fn start(&self) -> Result<Redis, ServerError> {
+        Redis::start_with(&find().ok_or(NOT_INSTALLED)?, self)
     }
 
     fn spawn(&self, program: &Path, port: u16, folder: &Path) -> io::Result<(Child, Feed)> {
@@ -97,72 +99,24 @@ impl RedisBuilder {
     }
 }
 
-/// Why a private server could not be started.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RedisError {
-    /// No program for it was found.
-    NotInstalled,
-    /// The server ended, or did not answer in time.
-    NotRunning {
-        /// Which program.
-        program: PathBuf,
-        /// What happened.
-        what: String,
-        /// The last lines it wrote.
-        last_words: Vec<String>,
-    },
-    /// The program answers, but not like Redis.
-    NotRedis {
-        /// Which program.
-        program: PathBuf,
-        /// What it answered.
-        what: String,
-    },
-    /// The system refused a folder or a port.
-    System(io::Error),
-}
-
-impl RedisError {
-    /// How to install a server.
-    pub const INSTALL: &str = "apt-get install redis-server · brew install redis";
-}
-
-impl std::fmt::Display for RedisError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotInstalled => write!(f, "no {} in PATH", PROGRAMS.join(" or ")),
-            Self::NotRunning { program, what, .. } | Self::NotRedis { program, what } => {
-                write!(f, "{}: {what}", program.display())
-            }
-            Self::System(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RedisError {}
-
-impl From<io::Error> for RedisError {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
-
 /// One attempt on one port.
 enum Attempt {
-    Failed(RedisError),
-    PortTaken(RedisError),
+    Failed(ServerError),
+    PortTaken(ServerError),
 }
 
 impl Redis {
+    /// How to install a server.
+    pub const INSTALL: &str = "apt-get install redis-server · brew install redis";
+
     /// Starts a server and waits until it answers.
     ///
     /// Call this from a thread that lives as long as the server is needed, because the server dies with that thread.
     ///
     /// # Errors
-    /// Returns a [`RedisError`] that says why the server could not be started; nothing is left behind then.
-    pub fn start() -> Result<Self, RedisError> {
-        Self::start_program(&find().ok_or(RedisError::NotInstalled)?)
+    /// Returns a [`ServerError`] that says why the server could not be started; nothing is left behind then.
+    pub fn start() -> Result<Self, ServerError> {
+        Self::start_program(&find().ok_or(NOT_INSTALLED)?)
     }
 
     /// Returns whether the server is installed.
@@ -174,7 +128,7 @@ impl Redis {
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).
-    pub fn start_program(program: &Path) -> Result<Self, RedisError> {
+    pub fn start_program(program: &Path) -> Result<Self, ServerError> {
         Self::start_with(program, &RedisBuilder::default())
     }
 
@@ -183,7 +137,7 @@ impl Redis {
         RedisBuilder::default()
     }
 
-    fn start_with(program: &Path, how: &RedisBuilder) -> Result<Self, RedisError> {
+    fn start_with(program: &Path, how: &RedisBuilder) -> Result<Self, ServerError> {
         let mut left = PORT_ATTEMPTS;
         loop {
             left -= 1;
@@ -242,7 +196,7 @@ impl Redis {
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).
-    pub fn wait_until_ready(&mut self) -> Result<(), RedisError> {
+    pub fn wait_until_ready(&mut self) -> Result<(), ServerError> {
         self.version = match self.wait_for_version() {
             Ok(version) => version,
             Err(Attempt::Failed(error) | Attempt::PortTaken(error)) => return Err(error),
@@ -254,7 +208,7 @@ impl Redis {
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).
-    pub fn restart(&mut self) -> Result<(), RedisError> {
+    pub fn restart(&mut self) -> Result<(), ServerError> {
         self.respawn(&[])?;
         self.wait_until_ready()
     }
@@ -289,11 +243,14 @@ impl Redis {
                         return Err(self.not_running(&format!("ended with {status}")));
                     }
                     let program = program.to_owned();
-                    return Err(Attempt::Failed(RedisError::NotRedis { program, what }));
+                    return Err(Attempt::Failed(ServerError::NotTheServer { program, what }));
                 }
                 Err(Identity::OtherProcess(what)) => {
                     let program = program.to_owned();
-                    return Err(Attempt::PortTaken(RedisError::NotRedis { program, what }));
+                    return Err(Attempt::PortTaken(ServerError::NotTheServer {
+                        program,
+                        what,
+                    }));
                 }
             }
         }
@@ -350,7 +307,7 @@ impl Redis {
         let taken = last_words
             .iter()
             .any(|line| line.contains("Address already in use"));
-        let error = RedisError::NotRunning {
+        let error = ServerError::NotRunning {
             program: self.program.clone(),
             what: what.to_owned(),
             last_words,

@@ -30,6 +30,13 @@ pub enum ServerError {
         /// The last lines it wrote.
         last_words: Vec<String>,
     },
+    /// The program answers, but not like the server that it should be.
+    NotTheServer {
+        /// Which program.
+        program: PathBuf,
+        /// What it answered.
+        what: String,
+    },
     /// The system refused a folder or a port.
     System(io::Error),
 }
@@ -52,6 +59,7 @@ impl std::fmt::Display for ServerError {
                     write!(f, "; it said: {}", last_words.join(" / "))
                 }
             }
+            Self::NotTheServer { program, what } => write!(f, "{}: {what}", program.display()),
             Self::System(error) => error.fmt(f),
         }
     }

@@ -218,14 +218,14 @@ pub(crate) mod tests {
     use std::path::Path;
 
     use super::*;
-    use fencepost_rig::{Redis, RedisError};
+    use fencepost_rig::{Redis, ServerError};
 
     /// Starts a private server. If none is installed, says so and returns `None`.
     pub(crate) fn redis() -> Option<Redis> {
         match Redis::start() {
             Ok(server) => Some(server),
-            Err(RedisError::NotInstalled) => {
-                println!("skipped: no redis-server ({})", RedisError::INSTALL);
+            Err(ServerError::NotInstalled { .. }) => {
+                println!("skipped: no redis-server ({})", Redis::INSTALL);
                 None
             }
             Err(error) => panic!("{error}"),

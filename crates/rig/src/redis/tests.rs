@@ -148,7 +148,7 @@ fn a_taken_port_is_noticed_whoever_has_it() {
 #[test]
 fn a_program_that_only_has_the_name_is_found_out() {
     let (_folder, file) = program("echo 'bad config' >&2; exit 3");
-    let Err(RedisError::NotRunning {
+    let Err(ServerError::NotRunning {
         what, last_words, ..
     }) = Redis::start_program(&file)
     else {
@@ -159,7 +159,7 @@ fn a_program_that_only_has_the_name_is_found_out() {
 
     let http = "exec python3 -c 'import http.server, sys; http.server.test(port=int(sys.argv[2]), bind=\"127.0.0.1\")' \"$@\"";
     let (_folder, file) = program(http);
-    let Err(RedisError::NotRedis { what, .. }) = Redis::start_program(&file) else {
+    let Err(ServerError::NotTheServer { what, .. }) = Redis::start_program(&file) else {
         panic!("started")
     };
     assert!(what.contains("not the answer of a Redis server"), "{what}");
