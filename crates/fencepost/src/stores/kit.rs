@@ -1,4 +1,4 @@
-//! Code that several stores share: opening from blocking code, certificates, outages, the claim window, the wall clock, and parts of
+//! Code that several stores share: opening from blocking code, certificates, connecting, outages, the claim window, the wall clock, and parts of
 //! addresses.
 
 #[cfg(all(
@@ -14,6 +14,8 @@ pub(crate) mod blocking;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
 pub(crate) mod certificates;
 pub(crate) mod claim_window;
+#[cfg(any(feature = "redis", feature = "postgres"))]
+pub(crate) mod connecting;
 #[cfg(any(
     feature = "redis",
     feature = "postgres",
