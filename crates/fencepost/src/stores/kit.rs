@@ -13,6 +13,7 @@
 pub(crate) mod blocking;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
 pub(crate) mod certificates;
+#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
 pub(crate) mod claim_window;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod connecting;
