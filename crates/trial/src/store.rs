@@ -57,7 +57,7 @@ impl Ground {
         } else if *kind == POSTGRES || *kind == POSTGRES_TABLE {
             Some(Self::Postgres(endpoint.to_owned()))
         } else if *kind == SQLITE {
-            Some(Self::Sqlite(PathBuf::from(address.rest())))
+            Some(Self::Sqlite(PathBuf::from(address.without_scheme())))
         } else {
             None
         }
@@ -218,14 +218,14 @@ pub(crate) mod tests {
     use std::path::Path;
 
     use super::*;
-    use fencepost_rig::{Redis, RedisError};
+    use fencepost_rig::{Redis, ServerError};
 
     /// Starts a private server. If none is installed, says so and returns `None`.
     pub(crate) fn redis() -> Option<Redis> {
         match Redis::start() {
             Ok(server) => Some(server),
-            Err(RedisError::NotInstalled) => {
-                println!("skipped: no redis-server ({})", RedisError::INSTALL);
+            Err(ServerError::NotInstalled { .. }) => {
+                println!("skipped: no redis-server ({})", Redis::INSTALL);
                 None
             }
             Err(error) => panic!("{error}"),

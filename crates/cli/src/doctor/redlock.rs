@@ -42,7 +42,7 @@ pub(super) fn examine(
         let fault = silent
             .into_iter()
             .next()
-            .map(|(_, gone)| gone.fault(&place, REDLOCK.form));
+            .map(|(_, gone)| gone.fault(&place, REDLOCK.address_form));
         return Err(fault.unwrap_or_else(|| Fault::new(crate::exit::USAGE, "no servers").at(place)));
     }
     let readings = Readings {

@@ -44,8 +44,8 @@ pub(crate) fn lost() {
         assert!(third.fence() > fence);
         drop(third);
         mine.shutdown().await;
-        servers.is_clean(1).await;
-        servers.is_clean(2).await;
+        servers.wait_until_clean(1).await;
+        servers.wait_until_clean(2).await;
     });
 }
 

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failure::{Failure, Result};
 use super::session::{Database, Settings};
-use super::view::Sights;
+use super::view::TableFeatures;
 use crate::clock::Moment;
 use crate::fence::Fence;
 
@@ -91,12 +91,12 @@ impl Database {
     }
 
     /// Returns which tables and columns exist, without changing anything.
-    pub(super) fn sights(&self, settings: &Settings) -> Result<Sights> {
+    pub(super) fn table_features(&self, settings: &Settings) -> Result<TableFeatures> {
         match self.version()? {
-            None => Ok(Sights::NONE),
+            None => Ok(TableFeatures::NONE),
             Some(VERSION | COARSER_VERSION) => {
                 let [(locks, ttl), (line, joined)] = LATER_COLUMNS;
-                Ok(Sights {
+                Ok(TableFeatures {
                     has_tables: true,
                     has_ttl: self.has_column(locks, ttl)?,
                     has_joined: self.has_column(line, joined)?,
