@@ -33,5 +33,5 @@ pub(crate) mod outage;
 pub(crate) mod percent;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "unstable-hooks"))]
 pub(crate) mod times;
-#[cfg(any(feature = "redis", feature = "zookeeper"))]
+#[cfg(any(feature = "redis", feature = "zookeeper", feature = "sqlite"))]
 pub(crate) mod wall_clock;
