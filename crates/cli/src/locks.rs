@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: Locks) -> Result<ExitCode, CommandError> {
     })?;
     runtime.block_on(async {
         let opened = match what {
-            What::List { .. } | What::Show { .. } => common.store.open_to_look().await,
+            What::List { .. } | What::Show { .. } => common.store.open_read_only().await,
             What::Release { .. } => common.store.open_to_release().await,
         };
         let backend = opened.map_err(|error| error.command_error())?;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use fencepost_rig::{Interrupt, Postgres, Redis, RedisError};
+use fencepost_rig::{Interrupt, Postgres, Redis};
 use fencepost_trial::matrix::{Cell, Run, cells};
 use fencepost_trial::report::html;
 use fencepost_trial::report::json::matrix;
@@ -141,7 +141,7 @@ fn elsewhere(store: &TrialStore) -> Vec<(&'static str, String)> {
     } else {
         format!(
             "skipped: no redis-server ({}), then run-all --store redis",
-            RedisError::INSTALL
+            Redis::INSTALL
         )
     };
     let mut ways = vec![("redis", redis)];

@@ -44,7 +44,7 @@ impl TrialFlags {
                     .effect("none: no process was started")
                     .try_this(format_args!(
                         "--lock={lock}      or --lock={lock} --store {} for your own",
-                        kind.form
+                        kind.address_form
                     )))
             }
         }

@@ -102,7 +102,7 @@ fn failure(operation: Operation, error: io::Error) -> Error {
 }
 
 impl Backend for Folder {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 

@@ -13,7 +13,7 @@ use crate::lease::Lease;
 use crate::mutex::lock;
 
 /// If there are doubts about more single leases than this, all leases are in doubt.
-const MANY: usize = 4096;
+const MAX_SINGLE_DOUBTS: usize = 4096;
 
 /// The alarm of one locker. Its keeper sleeps until the alarm goes off.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Alarm {
                 .about
                 .extend(owners.iter().map(|owner| (*owner, now)));
             // A locker that is not in use has no keeper that would clear the doubts.
-            if doubts.about.len() > MANY {
+            if doubts.about.len() > MAX_SINGLE_DOUBTS {
                 doubts.about.clear();
                 doubts.about_all = Some(now);
             }
@@ -125,7 +125,7 @@ impl Alarm {
             return look(&Doubts::default());
         }
         let mut doubts = lock(&self.doubts);
-        doubts.forget_before(self.clock.now().back(age));
+        doubts.forget_before(self.clock.now().saturating_sub(age));
         if doubts.is_empty() {
             self.has_doubts.store(false, Ordering::SeqCst);
         }
@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn doubts_do_not_pile_up_where_no_keeper_forgets_them() {
         let alarm = Alarm::new(Arc::new(BootClock));
-        for _ in 0..3 * MANY {
+        for _ in 0..3 * MAX_SINGLE_DOUBTS {
             alarm.doubt_some(&[OwnerId::random(&SystemRandom)]);
         }
         let doubts = lock(&alarm.doubts);
-        assert!(doubts.about.len() <= MANY);
+        assert!(doubts.about.len() <= MAX_SINGLE_DOUBTS);
         assert!(doubts.about_all.is_some(), "none of them is forgotten");
     }
 }

@@ -35,7 +35,7 @@ pub use pattern::name_matches;
 /// claim, or ask again with it. A later request of an owner takes effect after its earlier ones, even if their futures were dropped.
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns a short name for errors, spans and metrics, such as `"sqlite"`.
-    fn store(&self) -> &'static str;
+    fn store_name(&self) -> &'static str;
 
     /// Returns what this store promises beyond exclusion. The conformance suite selects its trials by it.
     fn capabilities(&self) -> Capabilities;
@@ -81,13 +81,13 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Extends each lease so that it lasts at least the TTL of its claim from now on. Never shortens a lease, and never revives one that
     /// has ended. Returns the answers in the order of the claims.
     ///
-    /// A locker makes many of these calls at the same time, each with at most [`renewed_at_once`](Self::renewed_at_once) claims and never
+    /// A locker makes many of these calls at the same time, each with at most [`renew_batch_size`](Self::renew_batch_size) claims and never
     /// with the same owner twice. An extension counts from the moment of its own call.
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>>;
 
     /// Returns how many claims one call of [`renew`](Self::renew) should carry: as many as fit in one request to the store. The claims of
     /// one call wait for each other's answers, so return 1 if each claim needs its own request or connection.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         64
     }
 

@@ -40,7 +40,7 @@ impl Moment {
 
     /// Returns this moment moved back by `by`, at most to the clock's zero.
     #[must_use]
-    pub fn back(self, by: Duration) -> Self {
+    pub fn saturating_sub(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(by)))
     }
 }
@@ -123,7 +123,7 @@ mod tests {
     fn moments_do_not_overflow() {
         assert_eq!(Moment::FAR + Duration::MAX, Moment::FAR);
         assert_eq!(Moment::ZERO.since(Moment::FAR), Duration::ZERO);
-        assert_eq!(Moment::ZERO.back(Duration::MAX), Moment::ZERO);
+        assert_eq!(Moment::ZERO.saturating_sub(Duration::MAX), Moment::ZERO);
     }
 
     #[tokio::test]

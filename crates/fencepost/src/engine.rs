@@ -61,14 +61,15 @@ pub(crate) type Seat = oneshot::Sender<Turn>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LineKey {
     name: LockName,
-    alone: Option<OwnerId>,
+    /// The owner of the claim, without hand-over.
+    owner: Option<OwnerId>,
 }
 
 impl Hash for LineKey {
     /// Hashes without the separators of fields and variants: in one locker, either all keys have an owner or none has.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         hasher.write(self.name.as_str().as_bytes());
-        if let Some(owner) = self.alone {
+        if let Some(owner) = self.owner {
             owner.hash(hasher);
         }
     }
@@ -97,8 +98,8 @@ pub(crate) struct Engine {
     closed: AtomicBool,
     closing: Notify,
     /// Whether the housekeeping task is running. Becomes false again when its runtime drops the task.
-    pub(crate) on_duty: Arc<AtomicBool>,
-    pub(crate) hiring: Mutex<()>,
+    pub(crate) is_running: Arc<AtomicBool>,
+    pub(crate) starting: Mutex<()>,
 }
 
 /// The result of joining a line.
@@ -135,15 +136,15 @@ impl Engine {
         Self {
             reaper: Reaper::new(clock.clone(), settings.store_timeout),
             clock,
-            telemetry: Telemetry::new(backend.store()),
+            telemetry: Telemetry::new(backend.store_name()),
             random,
             settings,
             alarm,
             lines: Mutex::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
-            on_duty: Arc::default(),
-            hiring: Mutex::default(),
+            is_running: Arc::default(),
+            starting: Mutex::default(),
             backend,
         }
     }
@@ -156,13 +157,13 @@ impl Engine {
             receiver = Some(turn);
             seat
         };
-        let (key, claim) = if self.stands_alone() {
-            let claim = self.mint(&name);
+        let (key, claim) = if self.is_hand_over_off() {
+            let claim = self.new_claim(&name);
             (self.key(&claim), Some(claim))
         } else {
-            (LineKey { name, alone: None }, None)
+            (LineKey { name, owner: None }, None)
         };
-        let mint = || claim.unwrap_or_else(|| self.mint(&key.name));
+        let new_claim = || claim.unwrap_or_else(|| self.new_claim(&key.name));
         let (ticket, joined) = {
             let mut lines = lock(&self.lines);
             if lines.closed {
@@ -174,7 +175,7 @@ impl Engine {
                 Some(line) => line,
                 None => lines.by_key.entry(key.clone()).or_default(),
             };
-            (ticket, line.join(manner, ticket, mint, seat))
+            (ticket, line.join(manner, ticket, new_claim, seat))
         };
         match joined {
             Joined::Drive(drive) => Entry::Drive(Duty::new(self.clone(), drive)),
@@ -191,7 +192,7 @@ impl Engine {
         let bound = &self.settings.hand_over;
         let name = &lease.claim.name;
         let done = self.with_line(&lease.claim, |line| {
-            line.done(lease.claim.owner, now, bound, || self.mint(name))
+            line.done(lease.claim.owner, now, bound, || self.new_claim(name))
         });
         match done {
             Some(Done::HandOver { to, seq }) => {
@@ -217,7 +218,7 @@ impl Engine {
             if held {
                 self.telemetry.lost(reason);
             }
-            line.lost(lease.claim.owner, || self.mint(name))
+            line.lost(lease.claim.owner, || self.new_claim(name))
         });
         self.deliver_drive(next.flatten());
     }
@@ -281,7 +282,7 @@ impl Engine {
     }
 
     /// Ends the keeper. The reaper stays until the last guard is gone, because a grant may be on its way.
-    pub(crate) fn dismiss(&self) {
+    pub(crate) fn stop_keeper(&self) {
         self.alarm.ring();
     }
 
@@ -322,7 +323,7 @@ impl Engine {
         operation: Operation,
         message: &'static str,
     ) -> Error {
-        Error::new(kind, self.backend.store(), operation, message)
+        Error::new(kind, self.backend.store_name(), operation, message)
     }
 
     pub(crate) fn hold(self: &Arc<Self>, lease: Arc<Lease>, seq: u16, now: Moment) -> Arc<Hold> {
@@ -332,18 +333,18 @@ impl Engine {
         Hold::new(self.clone(), lease, fence, now)
     }
 
-    fn stands_alone(&self) -> bool {
-        self.settings.hand_over.turns == 0
+    fn is_hand_over_off(&self) -> bool {
+        self.settings.hand_over.max_turns == 0
     }
 
     fn key(&self, claim: &Claim) -> LineKey {
         LineKey {
             name: claim.name.clone(),
-            alone: self.stands_alone().then_some(claim.owner),
+            owner: self.is_hand_over_off().then_some(claim.owner),
         }
     }
 
-    fn mint(&self, name: &LockName) -> Claim {
+    fn new_claim(&self, name: &LockName) -> Claim {
         Claim {
             name: name.clone(),
             owner: OwnerId::random(&*self.random),
@@ -390,7 +391,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Let the keeper notice that there is nothing left to keep; the queue closes by itself.
+        // Wakes the keeper, which then finds the engine gone and ends. The reaper closes its own queue.
         self.alarm.ring();
     }
 }

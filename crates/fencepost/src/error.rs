@@ -130,7 +130,7 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the store, as [`Backend::store`](crate::Backend::store) names it, or `"input"` for arguments that never reached a store.
+    /// Returns the store, as [`Backend::store_name`](crate::Backend::store_name) names it, or `"input"` for arguments that never reached a store.
     pub fn store(&self) -> &'static str {
         self.0.store
     }

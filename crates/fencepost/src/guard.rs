@@ -1,4 +1,4 @@
-//! [`Guard`]: the proof that a lock is held, which knows when it stops being one.
+//! [`Guard`]: a held lock with its fence, its validity, and a signal when it is lost.
 
 use std::fmt;
 use std::future::Future;
@@ -171,13 +171,13 @@ impl Guard {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
     /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
     /// let guard = locker.acquire("nightly-report").await?;
-    /// if let Some((failures, error)) = guard.renewal_trouble() {
+    /// if let Some((failures, error)) = guard.failing_renewals() {
     ///     println!("{failures} renewals failed, {:?} left: {error}", guard.valid_for());
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn renewal_trouble(&self) -> Option<(u32, Error)> {
-        self.hold.lease.trouble()
+    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
+        self.hold.lease.failing_renewals()
     }
 
     /// Completes when the lock is lost, with the reason.
@@ -288,7 +288,7 @@ impl Guard {
     }
 
     fn lost_error(&self) -> Error {
-        let store = self.hold.engine.backend.store();
+        let store = self.hold.engine.backend.store_name();
         Error::new(ErrorKind::Lost, store, Operation::Renew, "the lock is lost")
     }
 

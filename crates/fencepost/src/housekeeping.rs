@@ -16,11 +16,11 @@ pub(crate) fn ready(engine: &Arc<Engine>) -> Result<()> {
     if engine.is_closed() {
         return Err(engine.closed_error());
     }
-    hire(engine)
+    ensure_running(engine)
 }
 
 /// Starts the background task if it is not running.
-pub(crate) fn hire(engine: &Arc<Engine>) -> Result<()> {
+pub(crate) fn ensure_running(engine: &Arc<Engine>) -> Result<()> {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return Err(engine.error(
             ErrorKind::WrongContext,
@@ -28,21 +28,21 @@ pub(crate) fn hire(engine: &Arc<Engine>) -> Result<()> {
             "called outside a Tokio runtime; use fencepost::blocking there",
         ));
     };
-    if engine.on_duty.load(Ordering::Acquire) {
+    if engine.is_running.load(Ordering::Acquire) {
         return Ok(());
     }
     // Other callers wait here until the reaper can be reached.
-    let _hiring = lock(&engine.hiring);
-    if !engine.on_duty.load(Ordering::Acquire) {
-        let errands = engine.reaper.open();
+    let _starting = lock(&engine.starting);
+    if !engine.is_running.load(Ordering::Acquire) {
+        let reader = engine.reaper.new_queue();
         let keeping = keeper::keep(Arc::downgrade(engine), engine.alarm.clone());
         let timeout = engine.settings.store_timeout;
-        let reaping = reaper::reap(errands, engine.backend.clone(), timeout);
-        let off_duty = OffDuty(engine.on_duty.clone());
+        let reaping = reaper::reap(reader, engine.backend.clone(), timeout);
+        let clear_on_drop = ClearOnDrop(engine.is_running.clone());
         // Set the flag before the task exists: a runtime that is shutting down drops the task inside `spawn`, which clears the flag.
-        engine.on_duty.store(true, Ordering::Release);
+        engine.is_running.store(true, Ordering::Release);
         runtime.spawn(async move {
-            let _off_duty = off_duty;
+            let _clear_on_drop = clear_on_drop;
             tokio::join!(keeping, reaping);
         });
     }
@@ -50,9 +50,9 @@ pub(crate) fn hire(engine: &Arc<Engine>) -> Result<()> {
 }
 
 /// Clears the flag when the background task ends, including when its runtime shuts down.
-struct OffDuty(Arc<AtomicBool>);
+struct ClearOnDrop(Arc<AtomicBool>);
 
-impl Drop for OffDuty {
+impl Drop for ClearOnDrop {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }

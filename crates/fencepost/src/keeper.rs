@@ -14,7 +14,7 @@ use crate::lease::{Lease, LostReason, Renewing};
 
 mod renewals;
 
-use renewals::{Renewals, longest_call, note};
+use renewals::{Renewals, apply_answers, longest_call};
 
 /// How often a doubt may cause a renewal of the same lease at most.
 const DOUBT_PAUSE: Duration = Duration::from_millis(100);
@@ -67,7 +67,7 @@ async fn until_next_look(
         let Some(held) = engine.upgrade() else {
             return;
         };
-        let until = renewals.hurry_at(&held).map_or(next, |at| next.min(at));
+        let until = renewals.urgent_at(&held).map_or(next, |at| next.min(at));
         let clock = held.clock.clone();
         drop(held);
         let answered = tokio::select! {
@@ -79,15 +79,15 @@ async fn until_next_look(
         let Some(held) = engine.upgrade() else {
             return;
         };
-        let kept = note(&held, answered);
+        let kept = apply_answers(&held, answered);
         renewals.start(&held);
-        next = next.min(next_of(&held, alarm, &kept));
+        next = next.min(next_look_of(&held, alarm, &kept));
         alarm.set(next);
     }
 }
 
 /// Returns when the first of these leases has to be looked at, after its renewal.
-fn next_of(engine: &Engine, alarm: &Alarm, renewed: &[Renewing]) -> Moment {
+fn next_look_of(engine: &Engine, alarm: &Alarm, renewed: &[Renewing]) -> Moment {
     let age = age_of_doubts(engine);
     let first = alarm.with_doubts(age, |doubts| {
         let leases = renewed.iter().map(|renewing| &renewing.lease);
@@ -123,14 +123,12 @@ fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
             continue;
         }
         let renew_at = renew_at(&lease, doubts);
-        let is_due = renew_at <= now || lease.renew_at() <= renewed_along(&lease, now);
+        let is_due = renew_at <= now || lease.renew_at() <= batch_due_by(&lease, now);
         if settings.keep_alive && is_due && !lease.is_being_renewed() {
             look.next = look.next.min(lease.valid_until());
             look.due.push(Renewing::new(lease));
         } else {
-            look.next = look
-                .next
-                .min(unless_being_renewed(engine, &lease, renew_at));
+            look.next = look.next.min(next_look_at(engine, &lease, renew_at));
         }
     }
     look
@@ -153,7 +151,7 @@ fn renew_at(lease: &Lease, doubts: &Doubts) -> Moment {
 
 /// Returns by when a lease must be due to be renewed together with the current batch. A lease that is due soon joins the batch, but one
 /// whose renewal just failed, or that was just granted for a short time, waits for its own time.
-fn renewed_along(lease: &Lease, now: Moment) -> Moment {
+fn batch_due_by(lease: &Lease, now: Moment) -> Moment {
     if lease.is_failing() || lease.is_cut_short() {
         now
     } else {
@@ -170,7 +168,7 @@ fn look_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
 }
 
 /// Returns when to look at a lease. While it is being renewed, only its end matters.
-fn unless_being_renewed(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
+fn next_look_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
     if lease.is_being_renewed() {
         lease.valid_until()
     } else {
@@ -182,6 +180,6 @@ fn earliest(engine: &Engine) -> Option<Moment> {
     let leases = engine.leases();
     let moments = leases
         .iter()
-        .map(|lease| unless_being_renewed(engine, lease, lease.renew_at()));
+        .map(|lease| next_look_at(engine, lease, lease.renew_at()));
     moments.min()
 }

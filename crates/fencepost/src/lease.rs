@@ -21,8 +21,15 @@ pub(crate) fn margin(lease: Duration) -> Duration {
     lease / 100 + Duration::from_millis(2)
 }
 
+impl Grant {
+    /// Returns until when the owner may believe in this grant.
+    pub(crate) fn valid_until(&self) -> Moment {
+        believed_end(self.asked_at, self.lease)
+    }
+}
+
 /// How long holders work under a waiter's short lease before the keeper asks for the full one.
-const CLAIMED_FOR: Duration = Duration::from_millis(20);
+const SHORT_LEASE_GRACE: Duration = Duration::from_millis(20);
 
 /// Why a lock was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,8 +132,8 @@ impl Lease {
         if lease.is_cut_short() {
             // The store granted this lease while its owner waited, and kept it short in case the owner was dead. Most holds end before it
             // pays to ask for the full length.
-            let half = lease.valid_until().back(grant.lease / 2);
-            let renew_at = half.min(now + CLAIMED_FOR);
+            let half = lease.valid_until().saturating_sub(grant.lease / 2);
+            let renew_at = half.min(now + SHORT_LEASE_GRACE);
             lease.renew_at.store(renew_at.as_nanos(), Ordering::Release);
         }
         lease
@@ -210,7 +217,7 @@ impl Lease {
     }
 
     /// Returns how many renewals in a row have failed, and the error of the last one.
-    pub(crate) fn trouble(&self) -> Option<(u32, Error)> {
+    pub(crate) fn failing_renewals(&self) -> Option<(u32, Error)> {
         let error = lock(&self.last_error).clone()?;
         Some((self.failed_renewals.load(Ordering::Relaxed), error))
     }
@@ -234,7 +241,7 @@ impl Lease {
     fn believe(&self, asked_at: Moment, lease: Duration) {
         let end = believed_end(asked_at, lease).as_nanos();
         let end = end.max(self.valid_until.fetch_max(end, Ordering::AcqRel));
-        let renew_at = Moment::from_nanos(end).back(self.claim.ttl * 2 / 3);
+        let renew_at = Moment::from_nanos(end).saturating_sub(self.claim.ttl * 2 / 3);
         self.renew_at.store(renew_at.as_nanos(), Ordering::Release);
     }
 

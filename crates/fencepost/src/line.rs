@@ -42,9 +42,9 @@ pub(crate) enum Manner {
 #[non_exhaustive]
 pub struct HandOver {
     /// The maximum number of hand-overs under one lease. The default is 64. With zero, the store sees every hold.
-    pub turns: u16,
+    pub max_turns: u16,
     /// There is no hand-over after the lease has been held for this long. The default is 50 ms.
-    pub time: Duration,
+    pub max_time: Duration,
     /// There is no hand-over if less than this percentage of the lease is still valid, because the next holder needs time to work. The
     /// default is 50.
     ///
@@ -56,8 +56,8 @@ pub struct HandOver {
 impl Default for HandOver {
     fn default() -> Self {
         Self {
-            turns: 64,
-            time: Duration::from_millis(50),
+            max_turns: 64,
+            max_time: Duration::from_millis(50),
             min_valid_percent: 50,
         }
     }
@@ -71,15 +71,15 @@ impl HandOver {
 
     /// Allows at most `turns` hand-overs under one lease.
     #[must_use]
-    pub fn turns(mut self, turns: u16) -> Self {
-        self.turns = turns;
+    pub fn max_turns(mut self, turns: u16) -> Self {
+        self.max_turns = turns;
         self
     }
 
     /// Ends hand-over after the lease has been held for `time`.
     #[must_use]
-    pub fn time(mut self, time: Duration) -> Self {
-        self.time = time;
+    pub fn max_time(mut self, time: Duration) -> Self {
+        self.max_time = time;
         self
     }
 
@@ -92,8 +92,8 @@ impl HandOver {
 
     fn allows(&self, held: &Held, now: Moment) -> bool {
         let least = held.lease.length() * u32::from(self.min_valid_percent) / 100;
-        held.seq < self.turns
-            && now.since(held.since) < self.time
+        held.seq < self.max_turns
+            && now.since(held.since) < self.max_time
             && held.lease.left(now) >= least.max(Duration::from_nanos(1))
     }
 }
@@ -181,11 +181,11 @@ impl<W> Line<W> {
         &mut self,
         manner: Manner,
         ticket: Ticket,
-        mint: impl FnOnce() -> Claim,
+        new_claim: impl FnOnce() -> Claim,
         seat: impl FnOnce() -> W,
     ) -> Joined {
         match (&self.stage, manner) {
-            (Stage::Idle, _) => Joined::Drive(self.ask(mint(), manner)),
+            (Stage::Idle, _) => Joined::Drive(self.ask(new_claim(), manner)),
             (Stage::Held(_), Manner::Try) => Joined::Busy,
             // Another attempt is in progress, not a waiter, and its answer decides for this task too.
             (Stage::Asking(asking), Manner::Try)
@@ -249,7 +249,7 @@ impl<W> Line<W> {
         owner: OwnerId,
         now: Moment,
         bound: &HandOver,
-        mint: impl FnOnce() -> Claim,
+        new_claim: impl FnOnce() -> Claim,
     ) -> Done<W> {
         let Stage::Held(held) = &mut self.stage else {
             return Done::NotHeld;
@@ -265,7 +265,7 @@ impl<W> Line<W> {
         }
         self.stage = Stage::Idle;
         Done::Release {
-            next: self.front_asks(mint),
+            next: self.front_asks(new_claim),
         }
     }
 
@@ -273,12 +273,12 @@ impl<W> Line<W> {
     pub(crate) fn lost(
         &mut self,
         owner: OwnerId,
-        mint: impl FnOnce() -> Claim,
+        new_claim: impl FnOnce() -> Claim,
     ) -> Option<(W, Drive)> {
         match &self.stage {
             Stage::Held(held) if held.lease.claim.owner == owner => {
                 self.stage = Stage::Idle;
-                self.front_asks(mint)
+                self.front_asks(new_claim)
             }
             _ => None,
         }
@@ -345,9 +345,9 @@ impl<W> Line<W> {
         drive
     }
 
-    fn front_asks(&mut self, mint: impl FnOnce() -> Claim) -> Option<(W, Drive)> {
+    fn front_asks(&mut self, new_claim: impl FnOnce() -> Claim) -> Option<(W, Drive)> {
         let (manner, seat) = self.waiting.pop_first()?;
-        Some((seat, self.ask(mint(), manner)))
+        Some((seat, self.ask(new_claim(), manner)))
     }
 
     /// Lets the task at the front of the line take over the request of `owner`. Without such a task, the request ends.

@@ -221,7 +221,7 @@ impl Locker {
     /// them.
     pub async fn shutdown(&self) {
         // Without a runtime nothing can be released; the leases then end after their TTL.
-        let _no_runtime = housekeeping::hire(&self.engine);
+        let _no_runtime = housekeeping::ensure_running(&self.engine);
         self.engine.close();
         let clock = &*self.engine.clock;
         let until = clock.now() + self.engine.settings.store_timeout * 2;
@@ -231,7 +231,7 @@ impl Locker {
         {
             tracing::warn!("shut down before the store had confirmed every release");
         }
-        self.engine.dismiss();
+        self.engine.stop_keeper();
     }
 
     pub(crate) fn unanswered(&self) -> Error {
@@ -244,9 +244,9 @@ impl Locker {
         manner: Manner,
         until: Moment,
     ) -> Result<Option<Guard>> {
-        let span = tracing::debug_span!("acquire", store = self.engine.backend.store(), %name);
+        let span = tracing::debug_span!("acquire", store = self.engine.backend.store_name(), %name);
         let telemetry = &self.engine.telemetry;
-        let asked_at = telemetry.is_heard.then(|| self.engine.clock.now());
+        let asked_at = telemetry.has_recorder.then(|| self.engine.clock.now());
         let result = self.take(name, manner, until).instrument(span).await;
         match &result {
             Ok(Some(guard)) => telemetry.granted(asked_at.map(|at| guard.since().since(at))),
@@ -305,7 +305,7 @@ impl Locker {
 impl fmt::Debug for Locker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locker")
-            .field("store", &self.engine.backend.store())
+            .field("store", &self.engine.backend.store_name())
             .field("settings", &self.engine.settings)
             .finish_non_exhaustive()
     }

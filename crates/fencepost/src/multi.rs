@@ -176,7 +176,7 @@ impl Locker {
         let name = held.guards.iter().find(|guard| guard.is_lost());
         let name = name.map_or_else(String::new, |guard| format!(" {}", guard.name()));
         let message = format!("the lock{name} was lost while another of several was waited for");
-        let store = self.backend().store();
+        let store = self.backend().store_name();
         Error::new(ErrorKind::Lost, store, Operation::Acquire, message).with_source(lost)
     }
 }

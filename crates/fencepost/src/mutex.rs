@@ -1,4 +1,4 @@
-//! Locking a mutex of this crate.
+//! [`lock`]: locks a mutex and ignores poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -100,7 +100,7 @@ const IS_OLD: &str = "EXISTS (SELECT 1 FROM pg_catalog.pg_attribute
     WHERE attrelid = to_regclass('fencepost_tx') AND attname = 'epoch' AND NOT attisdropped)";
 
 /// The shortest `lock_timeout` of Postgres.
-const AT_ONCE: Duration = Duration::from_millis(1);
+const IMMEDIATE: Duration = Duration::from_millis(1);
 
 /// A lock that belongs to your own transaction. See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -229,7 +229,7 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     /// # Cancel safety
     /// The same as for [`acquire`](Self::acquire).
     pub async fn try_acquire(&self, transaction: &Transaction<'_>) -> Result<Option<PgTxHeld>> {
-        self.acquire_within(transaction, AT_ONCE).await
+        self.acquire_within(transaction, IMMEDIATE).await
     }
 
     /// Waits for the lock, for at most `timeout` (in whole milliseconds, at least one) per transaction that is ahead in the server's own
@@ -245,7 +245,7 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
         transaction: &Transaction<'_>,
         timeout: Duration,
     ) -> Result<Option<PgTxHeld>> {
-        let limit = timeout.max(AT_ONCE).as_millis().min(i32::MAX as u128);
+        let limit = timeout.max(IMMEDIATE).as_millis().min(i32::MAX as u128);
         let begin = format!(
             "SAVEPOINT fencepost_lock; SELECT current_setting('lock_timeout'); SET LOCAL lock_timeout = {limit}"
         );

@@ -1,7 +1,7 @@
 //! A queue whose items can also leave from the middle.
 //!
 //! An item that leaves is dropped at once. Its place stays as a gap, which is removed when it reaches an end of the queue or when half of
-//! the queue is gaps. All operations take constant time, except that finding the item that leaves takes `log n`.
+//! the queue is gaps. All operations take amortised constant time, except that finding the item that leaves takes `log n`.
 
 use std::collections::VecDeque;
 

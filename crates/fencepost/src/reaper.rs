@@ -24,7 +24,7 @@ pub(crate) use backlog::Reader;
 use backlog::{Backlog, Errand, Kind};
 
 /// The maximum number of releases in progress.
-const AT_ONCE: usize = 256;
+const MAX_CONCURRENT_RELEASES: usize = 256;
 
 /// Accepts errands (claims to release) from anywhere, including `Drop`.
 #[derive(Debug)]
@@ -32,22 +32,22 @@ pub(crate) struct Reaper {
     clock: Arc<dyn Clock>,
     store_timeout: Duration,
     backlog: Mutex<Option<Arc<Backlog>>>,
-    open: Arc<Open>,
+    open: Arc<OpenErrands>,
 }
 
 /// The number of errands that are not done yet.
 #[derive(Debug, Default)]
-pub(crate) struct Open {
+pub(crate) struct OpenErrands {
     count: Mutex<usize>,
-    none: Notify,
+    all_done: Notify,
 }
 
 /// Counts one errand until it is done, or until nobody is left to do it.
 #[derive(Debug)]
-struct Count(Arc<Open>);
+struct Count(Arc<OpenErrands>);
 
 impl Count {
-    fn new(open: &Arc<Open>) -> Self {
+    fn new(open: &Arc<OpenErrands>) -> Self {
         *lock(&open.count) += 1;
         Self(open.clone())
     }
@@ -58,7 +58,7 @@ impl Drop for Count {
         let mut count = lock(&self.0.count);
         *count -= 1;
         if *count == 0 {
-            self.0.none.notify_waiters();
+            self.0.all_done.notify_waiters();
         }
     }
 }
@@ -74,7 +74,7 @@ impl Reaper {
     }
 
     /// Creates a new queue, and returns its reader for the new housekeeping task.
-    pub(crate) fn open(&self) -> Reader {
+    pub(crate) fn new_queue(&self) -> Reader {
         let backlog = Arc::<Backlog>::default();
         *lock(&self.backlog) = Some(backlog.clone());
         Reader(backlog)
@@ -124,30 +124,30 @@ impl Drop for Reaper {
 
 /// The errands that are not done yet.
 #[derive(Debug)]
-pub(crate) struct Errands(Arc<Open>);
+pub(crate) struct Errands(Arc<OpenErrands>);
 
 impl Errands {
     /// Completes when nothing is left to release.
     pub(crate) async fn done(&self) {
         loop {
-            let none = self.0.none.notified();
-            tokio::pin!(none);
-            none.as_mut().enable();
+            let all_done = self.0.all_done.notified();
+            tokio::pin!(all_done);
+            all_done.as_mut().enable();
             if *lock(&self.0.count) == 0 {
                 return;
             }
-            none.await;
+            all_done.await;
         }
     }
 }
 
 /// Processes the queue until its writers are gone, and then finishes what is in progress.
-pub(crate) async fn reap(errands: Reader, backend: Arc<dyn Backend>, store_timeout: Duration) {
+pub(crate) async fn reap(reader: Reader, backend: Arc<dyn Backend>, store_timeout: Duration) {
     let clock = backend.clock();
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {
-            errand = errands.next(|| clock.now()), if under_way.len() < AT_ONCE => match errand {
+            errand = reader.next(|| clock.now()), if under_way.len() < MAX_CONCURRENT_RELEASES => match errand {
                 Some(errand) => under_way.push(run(errand, &*backend, &*clock, store_timeout)),
                 None => break,
             },

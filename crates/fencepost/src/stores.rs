@@ -30,6 +30,6 @@ pub mod zookeeper;
 
 pub use address::{StoreAddress, without_password};
 pub use kinds::{KINDS, Scheme, StoreKind};
-pub use open::{open, open_to_look};
+pub use open::{open, open_read_only};
 #[cfg(feature = "unstable-hooks")]
 pub use redlock_address::RedlockAddress;

@@ -40,7 +40,7 @@ pub(crate) struct Telemetry {
     lost_gone: Counter,
     lost_shutdown: Counter,
     /// Whether there is a recorder. Without one, times need not be measured.
-    pub(crate) is_heard: bool,
+    pub(crate) has_recorder: bool,
 }
 
 impl Telemetry {
@@ -52,7 +52,7 @@ impl Telemetry {
         let lost = |reason| counter!("fencepost_lost_total", "store" => store, "reason" => reason);
         let wait = histogram!("fencepost_acquire_wait_seconds", "store" => store);
         Self {
-            is_heard: is_heard(&wait),
+            has_recorder: has_recorder(&wait),
             wait,
             hold: histogram!("fencepost_hold_seconds", "store" => store),
             margin: histogram!("fencepost_renewal_margin_seconds", "store" => store),
@@ -70,7 +70,7 @@ impl Telemetry {
         }
     }
 
-    /// `waited` is `None` if there is no [recorder](Self::is_heard).
+    /// `waited` is `None` if there is no [recorder](Self::has_recorder).
     pub(crate) fn granted(&self, waited: Option<Duration>) {
         self.granted.increment(1);
         if let Some(waited) = waited {
@@ -121,7 +121,7 @@ impl Telemetry {
 }
 
 /// Returns whether there is a recorder. A handle without one does not look at its argument, not even to record it zero times.
-fn is_heard(histogram: &Histogram) -> bool {
+fn has_recorder(histogram: &Histogram) -> bool {
     struct Probe<'a>(&'a mut bool);
     impl IntoF64 for Probe<'_> {
         fn into_f64(self) -> f64 {

@@ -217,7 +217,7 @@ impl FlakyStore {
     ) -> Result<T> {
         let error = Error::new(
             ErrorKind::Unavailable,
-            self.store(),
+            self.store_name(),
             operation,
             "told to fail",
         );
@@ -238,8 +238,8 @@ impl FlakyStore {
 }
 
 impl Backend for FlakyStore {
-    fn store(&self) -> &'static str {
-        self.inner.store()
+    fn store_name(&self) -> &'static str {
+        self.inner.store_name()
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -280,8 +280,8 @@ impl Backend for FlakyStore {
         Box::pin(self.meddle(Operation::Inspect, self.inner.list(pattern)))
     }
 
-    fn renewed_at_once(&self) -> usize {
-        self.inner.renewed_at_once()
+    fn renew_batch_size(&self) -> usize {
+        self.inner.renew_batch_size()
     }
 
     fn loss_bell(&self) -> Option<&LossBell> {

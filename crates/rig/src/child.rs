@@ -15,7 +15,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid, setsid};
 use serde::Serialize;
 
-use crate::feed::{Ears, read_line};
+use crate::feed::{FeedSender, read_line};
 
 /// The stack size of the reading threads, which only split lines.
 const READER_STACK_BYTES: usize = 256 * 1024;
@@ -45,14 +45,14 @@ impl Child {
     ///
     /// # Errors
     /// Returns the system's error if the program cannot be started.
-    pub fn spawn(mut command: Command, id: usize, ears: &Ears) -> io::Result<Self> {
+    pub fn spawn(mut command: Command, id: usize, ears: &FeedSender) -> io::Result<Self> {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let parent = getpid();
         // SAFETY: between fork and exec only async-signal-safe calls are made: setsid, prctl, getppid.
-        unsafe { command.pre_exec(move || leave_home(parent)) };
+        unsafe { command.pre_exec(move || enter_own_session(parent)) };
         let mut process = command.spawn()?;
         let group = Pid::from_raw(process.id().cast_signed());
         let stdin = process.stdin.take();
@@ -82,7 +82,7 @@ impl Child {
         Ok(child)
     }
 
-    /// The process id, which is also the id of its group.
+    /// Returns the process id, which is also the id of its group.
     pub fn pid(&self) -> i32 {
         self.group.as_raw()
     }
@@ -121,7 +121,7 @@ impl Child {
     /// Returns `false` if they were not stopped in time or the process has ended.
     pub fn wait_stopped(&self, within: Duration) -> bool {
         let look = || {
-            if stands_still(self.group) {
+            if is_stopped(self.group) {
                 Some(true)
             } else {
                 has_ended(self.group).then_some(false)
@@ -130,7 +130,7 @@ impl Child {
         poll(within, look) == Some(true)
     }
 
-    /// How the process ended; `None` while it runs. Kills what it left behind in its group.
+    /// Returns how the process ended, or `None` while it runs. Kills what it left behind in its group.
     pub fn status(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() && self.has_ended() {
             self.end_group();
@@ -143,7 +143,7 @@ impl Child {
         poll(within, || self.status())
     }
 
-    /// The last lines of its standard error, to explain why it died.
+    /// Returns the last lines of its standard error, to explain why it died.
     pub fn last_words(&self) -> Vec<String> {
         if self.status.is_some() {
             // What it wrote before its end may still be in the pipe.
@@ -192,7 +192,7 @@ impl Drop for Child {
 }
 
 /// Runs in the child before the program starts: creates a session and asks the kernel to kill the child with its parent.
-fn leave_home(parent: Pid) -> io::Result<()> {
+fn enter_own_session(parent: Pid) -> io::Result<()> {
     setsid()?;
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -220,10 +220,10 @@ fn keep_last(stderr: ChildStderr, words: &Mutex<VecDeque<String>>) {
     }
 }
 
-/// Whether all threads of a process are stopped.
+/// Returns whether all threads of a process are stopped.
 ///
 /// A single stopped thread is not enough: the signal reaches one thread, which then stops the others.
-pub(crate) fn stands_still(process: Pid) -> bool {
+pub(crate) fn is_stopped(process: Pid) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
     let threads = threads.into_iter().flatten().flatten();
     let states: Vec<char> = threads
@@ -233,13 +233,13 @@ pub(crate) fn stands_still(process: Pid) -> bool {
     !states.is_empty() && states.iter().all(|state| *state == 'T')
 }
 
-/// Whether the process does not exist or is a zombie.
+/// Returns whether the process does not exist or is a zombie.
 pub(crate) fn has_ended(process: Pid) -> bool {
     let state = state(Path::new(&format!("/proc/{process}")));
     matches!(state, None | Some('Z' | 'X'))
 }
 
-/// The state letter of a process or thread, from its folder in /proc: `R`, `S`, `T` …; `None` if it does not exist.
+/// Returns the state letter of a process or thread (`R`, `S`, `T` …) from its folder in /proc, or `None` if it does not exist.
 fn state(folder: &Path) -> Option<char> {
     let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
     // The program's name is in parentheses and may itself contain parentheses.
@@ -261,7 +261,7 @@ pub(crate) fn poll<T>(within: Duration, mut question: impl FnMut() -> Option<T>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feed::{Feed, Said, feed};
+    use crate::feed::{Feed, Output, feed};
 
     const LONG: Duration = Duration::from_secs(20);
 
@@ -273,9 +273,9 @@ mod tests {
     }
 
     fn line(feed: &Feed) -> String {
-        match feed.next(LONG).unwrap().said {
-            Said::Line(line) => line,
-            Said::Closed => panic!("closed"),
+        match feed.next(LONG).unwrap().output {
+            Output::Line(line) => line,
+            Output::Closed => panic!("closed"),
         }
     }
 
@@ -288,7 +288,7 @@ mod tests {
         let (mut child, feed) = shell("read x; echo \"got $x\"; echo tired >&2; exit 3");
         child.send(&serde_json::json!({"go": 1})).unwrap();
         assert_eq!(line(&feed), r#"got {"go":1}"#);
-        assert_eq!(feed.next(LONG).unwrap().said, Said::Closed);
+        assert_eq!(feed.next(LONG).unwrap().output, Output::Closed);
         assert_eq!(child.wait(LONG).and_then(|status| status.code()), Some(3));
         assert_eq!(child.last_words(), ["tired"]);
         assert_eq!(child.signal(Signal::SIGCONT), Err(Errno::ESRCH));
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn the_end_of_a_child_is_no_stop_and_is_not_waited_for() {
         let (child, feed) = shell("exit 0");
-        assert_eq!(feed.next(LONG).unwrap().said, Said::Closed);
+        assert_eq!(feed.next(LONG).unwrap().output, Output::Closed);
         let started = Instant::now();
         assert!(!child.wait_stopped(LONG));
         assert!(started.elapsed() < LONG / 2);

@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use crate::child::Child;
 use crate::feed::{Feed, feed};
 use crate::folder::{TempDir, folder};
-use crate::server::{PATIENCE, ServerError, free_port};
+use crate::server::{START_TIMEOUT, ServerError, free_port};
 
 mod cluster;
 
@@ -21,7 +21,7 @@ pub use cluster::EtcdCluster;
 
 const INSTALL: &str = "apt-get install etcd-server etcd-client";
 /// How often to try other ports if another process takes one of the chosen ones first.
-const PORTS: u32 = 5;
+const PORT_ATTEMPTS: u32 = 5;
 /// How long a server may take to answer a health check.
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -63,26 +63,26 @@ impl EtcdBuilder {
         self
     }
 
-    /// The same as [`Etcd::start`].
+    /// Starts the server; see [`Etcd::start`].
     ///
     /// # Errors
-    /// The same as [`Etcd::start`].
+    /// Returns the same errors as [`Etcd::start`].
     pub fn start(&self) -> Result<Etcd, ServerError> {
         let mut members = self.start_members(1)?;
         Ok(members.remove(0))
     }
 
-    /// The same as [`EtcdCluster::start`].
+    /// Starts a cluster; see [`EtcdCluster::start`].
     ///
     /// # Errors
-    /// The same as [`EtcdCluster::start`].
+    /// Returns the same errors as [`EtcdCluster::start`].
     pub fn start_cluster(&self, members: usize) -> Result<EtcdCluster, ServerError> {
         Ok(EtcdCluster::of(self.start_members(members)?))
     }
 
     fn start_members(&self, count: usize) -> Result<Vec<Etcd>, ServerError> {
         let program = find("etcd").ok_or(not_installed("etcd"))?;
-        let mut left = PORTS;
+        let mut left = PORT_ATTEMPTS;
         loop {
             left -= 1;
             match self.start_on_free_ports(&program, count) {
@@ -176,12 +176,12 @@ impl Etcd {
         Self::builder().start()
     }
 
-    /// A builder for a server with special settings.
+    /// Returns a builder for a server with special settings.
     pub fn builder() -> EtcdBuilder {
         EtcdBuilder::default()
     }
 
-    /// Whether the server and its client `etcdctl` are installed.
+    /// Returns whether the server and its client `etcdctl` are installed.
     pub fn is_installed() -> bool {
         find("etcd").is_some() && find("etcdctl").is_some()
     }
@@ -190,10 +190,10 @@ impl Etcd {
     pub fn crash(&mut self) {
         // It does not matter if it is gone already.
         let _ = self.child.signal(Signal::SIGKILL);
-        let _ = self.child.wait(PATIENCE);
+        let _ = self.child.wait(START_TIMEOUT);
     }
 
-    /// Whether the server process has ended.
+    /// Returns whether the server process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.status().is_some()
     }
@@ -213,7 +213,7 @@ impl Etcd {
     /// Calls [`respawn`](Self::respawn) and waits until the server is ready.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.respawn()?;
         self.wait_until_ready()
@@ -222,9 +222,9 @@ impl Etcd {
     /// Waits until the server is ready, which takes a leader and, in a cluster, a majority.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn wait_until_ready(&mut self) -> Result<(), ServerError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while self.child.status().is_none() && Instant::now() < deadline {
             if self.is_serving() && self.child.status().is_none() {
                 return Ok(());
@@ -233,7 +233,7 @@ impl Etcd {
         }
         let what = match self.child.status() {
             Some(status) => format!("ended with {status}"),
-            None => format!("does not serve after {} s", PATIENCE.as_secs()),
+            None => format!("does not serve after {} s", START_TIMEOUT.as_secs()),
         };
         Err(ServerError::NotRunning {
             program: self.program.clone(),
@@ -242,13 +242,13 @@ impl Etcd {
         })
     }
 
-    /// Whether the server reports that it is healthy.
+    /// Returns whether the server reports that it is healthy.
     pub fn is_serving(&self) -> bool {
         let health = self.ask("/health");
         health.is_ok_and(|health| health.contains(r#""health":"true""#))
     }
 
-    /// Whether the server reports that it leads.
+    /// Returns whether the server reports that it leads.
     pub fn is_leader(&self) -> bool {
         let metrics = self.ask("/metrics");
         metrics.is_ok_and(|all| all.lines().any(|line| line == "etcd_server_is_leader 1"))
@@ -264,17 +264,17 @@ impl Etcd {
         Ok(answer)
     }
 
-    /// The address for our store: `etcd://127.0.0.1:PORT`.
+    /// Returns the address for our store: `etcd://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("etcd://{}", self.address())
     }
 
-    /// The address on which the server listens for clients.
+    /// Returns the address on which the server listens for clients.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.ports.client).into()
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> i32 {
         self.child.pid()
     }
@@ -292,7 +292,7 @@ impl Etcd {
         self.child.wait_stopped(within)
     }
 
-    /// An `etcdctl` command with the address of this server.
+    /// Returns an `etcdctl` command with the address of this server.
     pub fn etcdctl(&self) -> Command {
         etcdctl(&[self.address()])
     }

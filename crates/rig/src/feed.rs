@@ -10,18 +10,18 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 /// What a child did on its standard output, and when it was read.
 #[derive(Debug)]
-pub struct Heard {
+pub struct FeedItem {
     /// The number given to [`Child::spawn`](crate::Child::spawn).
     pub child: usize,
     /// When the line was read. Never earlier than that of any previous item.
     pub at: Instant,
     /// What was read.
-    pub said: Said,
+    pub output: Output,
 }
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Output {
     /// A line without its end. Bytes that are not UTF-8 are replaced, and the part beyond 64 KiB comes as another line.
     Line(String),
     /// The output was closed: nothing more comes from this child.
@@ -39,14 +39,14 @@ pub enum Silence {
 
 /// The receiving end: the output of all children, oldest first.
 #[derive(Debug)]
-pub struct Feed(Receiver<Heard>);
+pub struct Feed(Receiver<FeedItem>);
 
 impl Feed {
     /// Returns the next item, waiting up to `within` for it.
     ///
     /// # Errors
     /// Returns a [`Silence`] that says why there is none.
-    pub fn next(&self, within: Duration) -> Result<Heard, Silence> {
+    pub fn next(&self, within: Duration) -> Result<FeedItem, Silence> {
         self.0.recv_timeout(within).map_err(|error| match error {
             RecvTimeoutError::Timeout => Silence::TimedOut,
             RecvTimeoutError::Disconnected => Silence::Ended,
@@ -56,34 +56,34 @@ impl Feed {
 
 /// The sending end, shared by the threads that read from the children.
 #[derive(Debug, Clone)]
-pub struct Ears(Arc<Mutex<Sender<Heard>>>);
+pub struct FeedSender(Arc<Mutex<Sender<FeedItem>>>);
 
 /// Creates a stream for the children that are started with its sending end.
-pub fn feed() -> (Feed, Ears) {
+pub fn feed() -> (Feed, FeedSender) {
     let (sender, receiver) = channel();
-    (Feed(receiver), Ears(Arc::new(Mutex::new(sender))))
+    (Feed(receiver), FeedSender(Arc::new(Mutex::new(sender))))
 }
 
-impl Ears {
+impl FeedSender {
     /// Reads lines until the output is closed.
     pub(crate) fn listen(&self, child: usize, output: impl Read) {
         let mut output = BufReader::new(output);
         while let Some(line) = read_line(&mut output) {
-            self.hear(child, Said::Line(line));
+            self.send(child, Output::Line(line));
         }
-        self.hear(child, Said::Closed);
+        self.send(child, Output::Closed);
     }
 
     /// Stamps and sends an item under one lock, so that the stream is in the order of the stamps.
-    fn hear(&self, child: usize, said: Said) {
+    fn send(&self, child: usize, output: Output) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = Instant::now();
         // The receiver is gone if the run was given up.
-        let _ = sender.send(Heard { child, at, said });
+        let _ = sender.send(FeedItem { child, at, output });
     }
 }
 
-/// One line without its end; `None` at the end of the stream or when it cannot be read any more.
+/// Returns one line without its end, or `None` at the end of the stream or when it cannot be read any more.
 pub(crate) fn read_line(input: &mut impl BufRead) -> Option<String> {
     let mut line = Vec::new();
     match input.take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
@@ -101,53 +101,53 @@ pub(crate) fn read_line(input: &mut impl BufRead) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn heard(output: &[u8]) -> Vec<Said> {
-        let (feed, ears) = feed();
-        ears.listen(0, output);
-        drop(ears);
+    fn outputs(output: &[u8]) -> Vec<Output> {
+        let (feed, sender) = feed();
+        sender.listen(0, output);
+        drop(sender);
         std::iter::from_fn(|| feed.next(Duration::from_secs(5)).ok())
-            .map(|heard| heard.said)
+            .map(|item| item.output)
             .collect()
     }
 
     #[test]
     fn lines_come_whole_and_the_end_is_told() {
-        let line = |text: &str| Said::Line(text.into());
+        let line = |text: &str| Output::Line(text.into());
         assert_eq!(
-            heard(b"one\n\ntwo\xff\nlast without end"),
+            outputs(b"one\n\ntwo\xff\nlast without end"),
             [
                 line("one"),
                 line(""),
                 line("two\u{fffd}"),
                 line("last without end"),
-                Said::Closed
+                Output::Closed
             ]
         );
-        assert_eq!(heard(b""), [Said::Closed]);
+        assert_eq!(outputs(b""), [Output::Closed]);
     }
 
     #[test]
     fn an_endless_line_comes_in_pieces() {
-        let said = heard(&vec![b'x'; LINE_BYTES_MAX as usize + 1]);
-        let Said::Line(first) = &said[0] else {
-            panic!("{said:?}")
+        let read = outputs(&vec![b'x'; LINE_BYTES_MAX as usize + 1]);
+        let Output::Line(first) = &read[0] else {
+            panic!("{read:?}")
         };
         assert_eq!(first.len() as u64, LINE_BYTES_MAX);
-        assert_eq!(said[1..], [Said::Line("x".into()), Said::Closed]);
+        assert_eq!(read[1..], [Output::Line("x".into()), Output::Closed]);
     }
 
     #[test]
     fn stamps_never_run_backwards() {
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         std::thread::scope(|scope| {
             for child in 0..4 {
-                let ears = ears.clone();
-                scope.spawn(move || ears.listen(child, "line\n".repeat(500).as_bytes()));
+                let sender = sender.clone();
+                scope.spawn(move || sender.listen(child, "line\n".repeat(500).as_bytes()));
             }
         });
-        drop(ears);
+        drop(sender);
         let stamps: Vec<_> = std::iter::from_fn(|| feed.next(Duration::from_secs(5)).ok())
-            .map(|heard| heard.at)
+            .map(|item| item.at)
             .collect();
         assert_eq!(stamps.len(), 4 * 501);
         assert!(stamps.is_sorted());

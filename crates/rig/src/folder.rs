@@ -38,7 +38,7 @@ pub struct TempDir {
 }
 
 impl TempDir {
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.inner
     }
@@ -106,7 +106,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Whether the path still leads to this folder.
+/// Returns whether the path still leads to this folder.
 fn is_at(folder: &File, path: &Path) -> bool {
     let identity = |of: io::Result<std::fs::Metadata>| of.map(|of| (of.dev(), of.ino())).ok();
     let at = identity(std::fs::symlink_metadata(path));
@@ -126,7 +126,7 @@ fn remove_orphans(place: &Path) {
     }
 }
 
-/// Whether the name has the form that [`folder`] gives.
+/// Returns whether the name has the form that [`folder`] gives.
 fn is_such_a_name(name: &str) -> bool {
     let parts = name
         .strip_prefix(PREFIX)
@@ -160,7 +160,7 @@ fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether the folder contains our mark: a regular file, not a link to one.
+/// Returns whether the folder contains our mark: a regular file, not a link to one.
 fn is_marked(folder: &Path) -> bool {
     let mark = folder.join(MARK);
     let is_file = std::fs::symlink_metadata(&mark).is_ok_and(|mark| mark.is_file());

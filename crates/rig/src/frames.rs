@@ -41,7 +41,7 @@ impl Frames {
         (at, ended)
     }
 
-    /// Whether the bytes so far end at a message boundary.
+    /// Returns whether the bytes so far end at a message boundary.
     pub(crate) fn is_between(&self) -> bool {
         self.head.is_empty() && self.body_left == 0 && self.parts_left.is_empty()
     }

@@ -48,17 +48,17 @@ impl Interrupt {
         Ok(Self(Source::Signals))
     }
 
-    /// An interrupt that never happens, for callers that do not handle signals.
+    /// Returns an interrupt that never happens, for callers that do not handle signals.
     pub fn never() -> Self {
         Self(Source::Nobody)
     }
 
-    /// An interrupt that happens when the flag is set, as if by SIGTERM, for callers that handle signals themselves.
+    /// Returns an interrupt that happens when the flag is set, as if by SIGTERM, for callers that handle signals themselves.
     pub fn when(flag: &'static AtomicBool) -> Self {
         Self(Source::Flag(flag))
     }
 
-    /// The signal that asked this program to stop, if any.
+    /// Returns the signal that asked this program to stop, if any.
     pub fn requested(self) -> Option<Signal> {
         match self.0 {
             Source::Nobody => None,

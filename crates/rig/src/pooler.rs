@@ -13,7 +13,7 @@ use crate::child::Child;
 use crate::feed::{Feed, feed};
 use crate::folder::{TempDir, folder};
 use crate::postgres::Postgres;
-use crate::server::{PATIENCE, ServerError, free_port};
+use crate::server::{START_TIMEOUT, ServerError, free_port};
 
 const PROGRAM: &str = "pgbouncer";
 
@@ -62,7 +62,7 @@ impl Pooler {
         }
         let (said, ears) = feed();
         let child = Child::spawn(command, 0, &ears)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(address).is_err() {
             if Instant::now() > deadline {
                 return Err(ServerError::NotRunning {
@@ -81,7 +81,7 @@ impl Pooler {
         })
     }
 
-    /// The address of the pooler, with the user and database of the server.
+    /// Returns the address of the pooler, with the user and database of the server.
     pub fn url(&self) -> String {
         format!("postgres://fencepost@{}/postgres", self.address)
     }

@@ -16,16 +16,16 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, User};
 
-use crate::child::{Child, TO_STOP, has_ended, poll, stands_still};
+use crate::child::{Child, TO_STOP, has_ended, is_stopped, poll};
 use crate::feed::{Feed, feed};
 use crate::folder::{TempDir, folder};
-use crate::server::{PATIENCE, ServerError, free_port};
+use crate::server::{START_TIMEOUT, ServerError, free_port};
 
 pub use self::template::PostgresTemplate;
 
 const INSTALL: &str = "apt-get install postgresql";
 /// How often to try another port if another process takes the chosen one first.
-const PORTS: u32 = 5;
+const PORT_ATTEMPTS: u32 = 5;
 
 const SETTINGS: &[&str] = &[
     "max_connections=400",
@@ -79,7 +79,7 @@ impl Postgres {
     /// Like [`start`](Self::start), with settings (`name=value`) that override the defaults.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn start_with(settings: &[&str]) -> Result<Self, ServerError> {
         Self::start_from(template::of_environment().as_deref(), settings)
     }
@@ -89,7 +89,7 @@ impl Postgres {
         let user = user()?;
         let folder = folder()?;
         let home = make_home(&folder, user.as_ref())?;
-        let mut ports_left = PORTS;
+        let mut ports_left = PORT_ATTEMPTS;
         let base = SETTINGS.iter().chain(settings);
         let settings: Vec<String> = base.map(|setting| (*setting).to_owned()).collect();
         let environment = Environment {
@@ -125,7 +125,7 @@ impl Postgres {
     /// Starts a standby of this server. It is asynchronous unless the primary is configured otherwise.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn standby(&self) -> Result<Self, ServerError> {
         let folder = folder()?;
         let home = make_home(&folder, self.user.as_ref())?;
@@ -162,7 +162,7 @@ impl Postgres {
         self.folder.path().join(HOME)
     }
 
-    /// Whether the server is installed.
+    /// Returns whether the server is installed.
     pub fn is_installed() -> bool {
         programs().is_some()
     }
@@ -173,9 +173,9 @@ impl Postgres {
         let _ = self.child.signal(Signal::SIGSTOP);
         let processes = self.processes();
         let _ = self.signal(Signal::SIGKILL);
-        let _ = self.child.wait(PATIENCE);
+        let _ = self.child.wait(START_TIMEOUT);
         // Remaining processes would keep the data locked.
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while processes.iter().any(|&pid| is_there(pid)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -184,7 +184,7 @@ impl Postgres {
     /// Starts the server again on the same port with the same data, and waits until it accepts connections. Kills it first if it still runs.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.crash();
         let environment = Environment {
@@ -199,22 +199,22 @@ impl Postgres {
         Ok(())
     }
 
-    /// The address for clients, with user and database.
+    /// Returns the address for clients, with user and database.
     pub fn url(&self) -> String {
         format!("postgres://fencepost@{}/postgres", self.address())
     }
 
-    /// The address on which the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// The version, such as `15.14`.
+    /// Returns the version, such as `15.14`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The id of the main process; the others are its children.
+    /// Returns the id of the main process; the others are its children.
     pub fn pid(&self) -> i32 {
         self.child.pid()
     }
@@ -235,22 +235,22 @@ impl Postgres {
         to_all()?;
         if signal == Signal::SIGSTOP {
             // Repeat: the main process may have forked a child in between.
-            let is_silent = || (to_all().is_ok() && self.stands_still()).then_some(());
+            let is_silent = || (to_all().is_ok() && self.is_stopped()).then_some(());
             poll(TO_STOP, is_silent);
         }
         Ok(())
     }
 
-    fn stands_still(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         // A child that ended stays a zombie, because its parent is stopped, too.
         let is_silent = |pid| {
             let process = Pid::from_raw(pid);
-            has_ended(process) || stands_still(process)
+            has_ended(process) || is_stopped(process)
         };
         self.processes().into_iter().all(is_silent)
     }
 
-    /// The main process and its children, which leave its process group.
+    /// Returns the main process and its children, which leave its process group.
     fn processes(&self) -> Vec<i32> {
         let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -259,7 +259,7 @@ impl Postgres {
         std::iter::once(first).chain(children).collect()
     }
 
-    /// A `psql` command to which `-c` can be added: unaligned, without headers, stopping at the first error.
+    /// Returns a `psql` command to which `-c` can be added: unaligned, without headers, stopping at the first error.
     pub fn psql(&self) -> Command {
         let mut command = Command::new(self.programs.join("psql"));
         command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d"]);
@@ -274,11 +274,11 @@ impl Drop for Postgres {
         // The server's immediate shutdown: disconnects all clients and leaves no shared memory behind.
         let _ = self.signal(Signal::SIGCONT);
         let _ = self.child.signal(Signal::SIGINT);
-        let _ = self.child.wait(PATIENCE);
+        let _ = self.child.wait(START_TIMEOUT);
     }
 }
 
-/// The parent's id: the field after the name in parentheses and the state.
+/// Returns the parent's id: the field after the name in parentheses and the state.
 fn parent_of(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -314,7 +314,7 @@ impl Environment<'_> {
         self.folder.join("data")
     }
 
-    /// From the template, if there is one.
+    /// Creates the data folder, from the template if there is one.
     fn make_data(&self, template: Option<&Path>) -> Result<(), ServerError> {
         match template.map(|template| self.copy_data(template)) {
             Some(Ok(())) => Ok(()),
@@ -347,7 +347,7 @@ impl Environment<'_> {
         let mut asking = self.program("pg_isready");
         asking.args(["--quiet", "--host=127.0.0.1"]);
         asking.arg(format!("--port={port}"));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while child.status().is_none() && Instant::now() < deadline {
             if asking.status().is_ok_and(|status| status.success()) && child.status().is_none() {
                 return Ok(child);
@@ -361,7 +361,7 @@ impl Environment<'_> {
         })
     }
 
-    /// The number in `postgres (PostgreSQL) 15.14 (Debian …)`.
+    /// Returns the number in `postgres (PostgreSQL) 15.14 (Debian …)`.
     fn version(&self) -> String {
         let said = self.program("postgres").arg("--version").output();
         let said = said.map_or(String::new(), |output| {
@@ -394,7 +394,7 @@ fn not_installed(what: &'static str) -> ServerError {
     }
 }
 
-/// The folder of the newest version in Debian's layout, which is not in PATH.
+/// Returns the folder of the newest version in Debian's layout, which is not in PATH.
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
     let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
@@ -407,7 +407,7 @@ fn programs() -> Option<PathBuf> {
         .max_by_key(number)
 }
 
-/// The user for the server, which refuses to run as root. `None` if we are not root; then it runs as our user.
+/// Returns the user for the server, which refuses to run as root, or `None` if we are not root; then the server runs as our user.
 fn user() -> Result<Option<User>, ServerError> {
     if !Uid::effective().is_root() {
         return Ok(None);

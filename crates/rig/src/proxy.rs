@@ -143,7 +143,7 @@ impl Proxy {
         })
     }
 
-    /// The address for clients.
+    /// Returns the address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -164,7 +164,7 @@ impl Proxy {
             .send_modify(|faults| faults.delay[direction as usize] = by);
     }
 
-    /// A black hole: drops all bytes in this direction, and hides that the sender has closed or died. The connection stays
+    /// Drops all bytes in this direction like a black hole, and hides that the sender has closed or died. The connection stays
     /// open.
     ///
     /// A connection that lost bytes stays out of step after [`heal`](Self::heal), so a client should make a new one.
@@ -214,7 +214,7 @@ impl Proxy {
         });
     }
 
-    /// How much has passed so far.
+    /// Returns how much has passed so far.
     pub fn counts(&self) -> Counts {
         let traffic = |direction: Direction| self.shared.tallies[direction as usize].read();
         Counts {

@@ -12,21 +12,23 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpgid};
 
 use crate::child::Child;
-use crate::feed::{Feed, Said, feed};
+use crate::feed::{Feed, Output, feed};
 use crate::folder::{TempDir, folder};
 use crate::resp::{Connection, Value};
-use crate::server::free_port;
+use crate::server::{START_TIMEOUT, ServerError, free_port};
 
 /// The server programs that can be used; the first one found is.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
-/// How long a server may take to answer after its start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const NOT_INSTALLED: ServerError = ServerError::NotInstalled {
+    what: "redis-server or valkey-server",
+    install: Redis::INSTALL,
+};
 /// How long to wait for one answer before checking whether the server still runs.
 const ANSWER: Duration = Duration::from_millis(500);
 /// How long a server may take to notice that its port is taken.
 const TO_NOTICE: Duration = Duration::from_secs(10);
 /// How often to try another port if another process takes the chosen one first.
-const PORTS: u32 = 10;
+const PORT_ATTEMPTS: u32 = 10;
 /// How many lines of output are kept, to explain why the server does not run.
 const WORDS_MAX: usize = 10;
 
@@ -69,12 +71,12 @@ impl RedisBuilder {
         self
     }
 
-    /// The same as [`Redis::start`].
+    /// Starts the server; see [`Redis::start`].
     ///
     /// # Errors
-    /// The same as [`Redis::start`].
-    pub fn start(&self) -> Result<Redis, RedisError> {
-        Redis::start_with(&find().ok_or(RedisError::NotInstalled)?, self)
+    /// Returns the same errors as [`Redis::start`].
+    pub fn start(&self) -> Result<Redis, ServerError> {
+        Redis::start_with(&find().ok_or(NOT_INSTALLED)?, self)
     }
 
     fn spawn(&self, program: &Path, port: u16, folder: &Path) -> io::Result<(Child, Feed)> {
@@ -97,94 +99,46 @@ impl RedisBuilder {
     }
 }
 
-/// Why a private server could not be started.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RedisError {
-    /// No program for it was found.
-    NotInstalled,
-    /// The server ended, or did not answer in time.
-    NotRunning {
-        /// Which program.
-        program: PathBuf,
-        /// What happened.
-        what: String,
-        /// The last lines it wrote.
-        last_words: Vec<String>,
-    },
-    /// The program answers, but not like Redis.
-    NotRedis {
-        /// Which program.
-        program: PathBuf,
-        /// What it answered.
-        what: String,
-    },
-    /// The system refused a folder or a port.
-    System(io::Error),
-}
-
-impl RedisError {
-    /// How to install a server.
-    pub const INSTALL: &str = "apt-get install redis-server · brew install redis";
-}
-
-impl std::fmt::Display for RedisError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotInstalled => write!(f, "no {} in PATH", PROGRAMS.join(" or ")),
-            Self::NotRunning { program, what, .. } | Self::NotRedis { program, what } => {
-                write!(f, "{}: {what}", program.display())
-            }
-            Self::System(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RedisError {}
-
-impl From<io::Error> for RedisError {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
-
 /// One attempt on one port.
 enum Attempt {
-    Failed(RedisError),
-    PortTaken(RedisError),
+    Failed(ServerError),
+    PortTaken(ServerError),
 }
 
 impl Redis {
+    /// How to install a server.
+    pub const INSTALL: &str = "apt-get install redis-server · brew install redis";
+
     /// Starts a server and waits until it answers.
     ///
     /// Call this from a thread that lives as long as the server is needed, because the server dies with that thread.
     ///
     /// # Errors
-    /// Returns a [`RedisError`] that says why the server could not be started; nothing is left behind then.
-    pub fn start() -> Result<Self, RedisError> {
-        Self::start_program(&find().ok_or(RedisError::NotInstalled)?)
+    /// Returns a [`ServerError`] that says why the server could not be started; nothing is left behind then.
+    pub fn start() -> Result<Self, ServerError> {
+        Self::start_program(&find().ok_or(NOT_INSTALLED)?)
     }
 
-    /// Whether the server is installed.
+    /// Returns whether the server is installed.
     pub fn is_installed() -> bool {
         find().is_some()
     }
 
-    /// Like [`start`](Self::start), but with this program.
+    /// Does the same as [`start`](Self::start) with this program.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
-    pub fn start_program(program: &Path) -> Result<Self, RedisError> {
+    /// Returns the same errors as [`start`](Self::start).
+    pub fn start_program(program: &Path) -> Result<Self, ServerError> {
         Self::start_with(program, &RedisBuilder::default())
     }
 
-    /// A builder for a server with special settings.
+    /// Returns a builder for a server with special settings.
     pub fn builder() -> RedisBuilder {
         RedisBuilder::default()
     }
 
-    fn start_with(program: &Path, how: &RedisBuilder) -> Result<Self, RedisError> {
-        let mut left = PORTS;
+    fn start_with(program: &Path, how: &RedisBuilder) -> Result<Self, ServerError> {
+        let mut left = PORT_ATTEMPTS;
         loop {
             left -= 1;
             match Self::start_on(program, free_port()?, how) {
@@ -208,7 +162,7 @@ impl Redis {
             program: program.to_owned(),
             folder,
         };
-        server.version = server.introduce_itself()?;
+        server.version = server.wait_for_version()?;
         Ok(server)
     }
 
@@ -216,10 +170,10 @@ impl Redis {
     pub fn crash(&mut self) {
         // It does not matter if it is gone already.
         let _ = self.child.signal(Signal::SIGKILL);
-        let _ = self.child.wait(PATIENCE);
+        let _ = self.child.wait(START_TIMEOUT);
     }
 
-    /// Whether the server process has ended.
+    /// Returns whether the server process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.status().is_some()
     }
@@ -241,9 +195,9 @@ impl Redis {
     /// Waits until the server answers and has loaded its data.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
-    pub fn wait_until_ready(&mut self) -> Result<(), RedisError> {
-        self.version = match self.introduce_itself() {
+    /// Returns the same errors as [`start`](Self::start).
+    pub fn wait_until_ready(&mut self) -> Result<(), ServerError> {
+        self.version = match self.wait_for_version() {
             Ok(version) => version,
             Err(Attempt::Failed(error) | Attempt::PortTaken(error)) => return Err(error),
         };
@@ -253,74 +207,76 @@ impl Redis {
     /// Kills the server and starts it again on the same port. It is empty, unless its settings make it keep its data.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
-    pub fn restart(&mut self) -> Result<(), RedisError> {
+    /// Returns the same errors as [`start`](Self::start).
+    pub fn restart(&mut self) -> Result<(), ServerError> {
         self.respawn(&[])?;
         self.wait_until_ready()
     }
 
-    /// The folder with the server's files.
+    /// Returns the folder with the server's files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Waits until the server answers, and returns its version.
-    fn introduce_itself(&mut self) -> Result<String, Attempt> {
+    fn wait_for_version(&mut self) -> Result<String, Attempt> {
         let program = &self.program.clone();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             let status = self.child.status();
             // Check first whether our server has ended: an answer after that would come from another server.
             if let Some(status) = status {
                 return Err(self.not_running(&format!("ended with {status}")));
             }
-            match self.introduce() {
+            match self.identify() {
                 Ok(version) => return Ok(version),
-                Err(Introduction::NotYet(_)) if Instant::now() < deadline => {
+                Err(Identity::NotReady(_)) if Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(2));
                 }
-                Err(Introduction::NotYet(error)) => {
-                    let what = format!("no answer within {} s: {error}", PATIENCE.as_secs());
+                Err(Identity::NotReady(error)) => {
+                    let what = format!("no answer within {} s: {error}", START_TIMEOUT.as_secs());
                     return Err(self.not_running(&what));
                 }
-                Err(Introduction::Stranger(what)) => {
+                Err(Identity::NotRedis(what)) => {
                     // Another server took this port first, so ours is about to end.
                     if let Some(status) = self.child.wait(TO_NOTICE) {
                         return Err(self.not_running(&format!("ended with {status}")));
                     }
                     let program = program.to_owned();
-                    return Err(Attempt::Failed(RedisError::NotRedis { program, what }));
+                    return Err(Attempt::Failed(ServerError::NotTheServer { program, what }));
                 }
-                Err(Introduction::OfSomebodyElse(what)) => {
+                Err(Identity::OtherProcess(what)) => {
                     let program = program.to_owned();
-                    return Err(Attempt::PortTaken(RedisError::NotRedis { program, what }));
+                    return Err(Attempt::PortTaken(ServerError::NotTheServer {
+                        program,
+                        what,
+                    }));
                 }
             }
         }
     }
 
     /// Checks that the server on the port is our process and runs scripts like Redis.
-    fn introduce(&self) -> Result<String, Introduction> {
-        let mut connection =
-            Connection::open(self.address, ANSWER).map_err(Introduction::NotYet)?;
+    fn identify(&self) -> Result<String, Identity> {
+        let mut connection = Connection::open(self.address, ANSWER).map_err(Identity::NotReady)?;
         let mut ask = |words: &[&str]| match connection.ask(words) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Err(Introduction::Stranger(error.to_string()))
+                Err(Identity::NotRedis(error.to_string()))
             }
-            Err(error) => Err(Introduction::NotYet(error)),
+            Err(error) => Err(Identity::NotReady(error)),
             Ok(Value::Error(message)) if message.starts_with("LOADING") => {
-                Err(Introduction::NotYet(io::Error::other(message)))
+                Err(Identity::NotReady(io::Error::other(message)))
             }
             Ok(value) => Ok(value),
         };
-        let stranger = |command, answer: &Value| {
-            Err(Introduction::Stranger(format!(
+        let not_redis = |command, answer: &Value| {
+            Err(Identity::NotRedis(format!(
                 "answers {command} with {answer:?}"
             )))
         };
         let info = match ask(&["INFO", "server"])? {
             Value::Text(info) => info,
-            other => return stranger("INFO", &other),
+            other => return not_redis("INFO", &other),
         };
         let field = |name: &str| {
             let mut lines = info.lines().filter_map(|line| line.split_once(':'));
@@ -330,16 +286,16 @@ impl Redis {
             field("process_id").and_then(|pid| pid.parse().ok()),
             field("redis_version"),
         ) else {
-            return stranger("INFO", &Value::Text(info.lines().take(3).collect()));
+            return not_redis("INFO", &Value::Text(info.lines().take(3).collect()));
         };
         // A script may have started the server; then the process group is the same.
         if getpgid(Some(Pid::from_raw(pid))) != Ok(Pid::from_raw(self.child.pid())) {
             let what = format!("process {pid} answers on {}", self.address);
-            return Err(Introduction::OfSomebodyElse(what));
+            return Err(Identity::OtherProcess(what));
         }
         match ask(&["EVAL", "return 6 * 7", "0"])? {
             Value::Number(42) => Ok(version.to_owned()),
-            other => stranger("EVAL", &other),
+            other => not_redis("EVAL", &other),
         }
     }
 
@@ -351,7 +307,7 @@ impl Redis {
         let taken = last_words
             .iter()
             .any(|line| line.contains("Address already in use"));
-        let error = RedisError::NotRunning {
+        let error = ServerError::NotRunning {
             program: self.program.clone(),
             what: what.to_owned(),
             last_words,
@@ -363,22 +319,22 @@ impl Redis {
         }
     }
 
-    /// The address for clients: `redis://127.0.0.1:PORT`.
+    /// Returns the address for clients: `redis://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
 
-    /// The address on which the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The version of Redis that the server is compatible with, such as `7.0.15`.
+    /// Returns the version of Redis that the server is compatible with, such as `7.0.15`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> i32 {
         self.child.pid()
     }
@@ -398,13 +354,13 @@ impl Redis {
 }
 
 /// The outcome of checking which server answers.
-enum Introduction {
-    NotYet(io::Error),
-    Stranger(String),
-    OfSomebodyElse(String),
+enum Identity {
+    NotReady(io::Error),
+    NotRedis(String),
+    OtherProcess(String),
 }
 
-/// The first of these programs in PATH.
+/// Returns the first of these programs in PATH.
 fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -414,13 +370,13 @@ fn find() -> Option<PathBuf> {
         .find(|file| is_executable(file))
 }
 
-/// The output so far. The output of a program that ended is closed soon after it.
+/// Returns the output so far. The output of a program that ended is closed soon after it.
 fn heard(said: &Feed) -> Vec<String> {
     let mut lines = Vec::new();
     while let Ok(heard) = said.next(Duration::from_millis(500)) {
-        match heard.said {
-            Said::Line(line) => lines.push(line),
-            Said::Closed => break,
+        match heard.output {
+            Output::Line(line) => lines.push(line),
+            Output::Closed => break,
         }
     }
     lines

@@ -32,18 +32,18 @@ pub enum Value {
 pub struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    /// Connects. Connecting, and each later answer, may take up to `patience`.
+    /// Connects. Connecting, and each later answer, may take up to `timeout`.
     ///
     /// # Errors
     /// Returns the system's error; if the name has several addresses, that of the last one.
-    pub fn open(address: impl ToSocketAddrs, patience: Duration) -> io::Result<Self> {
+    pub fn open(address: impl ToSocketAddrs, timeout: Duration) -> io::Result<Self> {
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in address.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, patience) {
+            match TcpStream::connect_timeout(&address, timeout) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
-                    stream.set_read_timeout(Some(patience))?;
-                    stream.set_write_timeout(Some(patience))?;
+                    stream.set_read_timeout(Some(timeout))?;
+                    stream.set_write_timeout(Some(timeout))?;
                     return Ok(Self(BufReader::new(stream)));
                 }
                 Err(error) => failure = error,

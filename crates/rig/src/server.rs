@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long a server may take to answer after its start.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a private server could not be started.
 #[derive(Debug)]
@@ -29,6 +29,13 @@ pub enum ServerError {
         what: String,
         /// The last lines it wrote.
         last_words: Vec<String>,
+    },
+    /// The program answers, but not like the server that it should be.
+    NotTheServer {
+        /// Which program.
+        program: PathBuf,
+        /// What it answered.
+        what: String,
     },
     /// The system refused a folder or a port.
     System(io::Error),
@@ -52,6 +59,7 @@ impl std::fmt::Display for ServerError {
                     write!(f, "; it said: {}", last_words.join(" / "))
                 }
             }
+            Self::NotTheServer { program, what } => write!(f, "{}: {what}", program.display()),
             Self::System(error) => error.fmt(f),
         }
     }
@@ -66,19 +74,19 @@ impl From<io::Error> for ServerError {
 }
 
 /// Ports below the ephemeral range, so that a server that is restarted finds its port still free.
-const OURS: Range<u16> = 20_000..32_000;
+const PORT_RANGE: Range<u16> = 20_000..32_000;
 /// How many of these ports to try before asking the system for any port.
 const TRIES: u32 = 50;
 
-/// A port that is free now. Another process may take it before the server binds it.
+/// Returns a port that is free now. Another process may take it before the server binds it.
 ///
 /// # Errors
 /// Returns the system's error if there is no free port.
 pub fn free_port() -> io::Result<u16> {
     let some = RandomState::new();
     for number in 0..TRIES {
-        let many = some.hash_one(number) % u64::from(OURS.end - OURS.start);
-        let port = OURS.start + many as u16;
+        let many = some.hash_one(number) % u64::from(PORT_RANGE.end - PORT_RANGE.start);
+        let port = PORT_RANGE.start + many as u16;
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return Ok(port);
         }

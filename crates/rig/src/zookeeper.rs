@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use crate::child::Child;
 use crate::feed::{Feed, feed};
 use crate::folder::{TempDir, folder};
-use crate::server::{PATIENCE, ServerError, free_port};
+use crate::server::{START_TIMEOUT, ServerError, free_port};
 
 mod ensemble;
 
@@ -28,7 +28,7 @@ const JARS: [&str; 2] = [
 /// The main class, which runs a standalone server or a member of an ensemble, as configured.
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 /// How often to try another port if another process takes the chosen one first.
-const PORTS: u32 = 5;
+const PORT_ATTEMPTS: u32 = 5;
 /// How long to wait for one answer before checking whether the server still runs.
 const ANSWER: Duration = Duration::from_millis(500);
 
@@ -82,9 +82,9 @@ impl Zookeeper {
     /// Java properties.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn start_with(settings: &[&str]) -> Result<Self, ServerError> {
-        let mut ports_left = PORTS;
+        let mut ports_left = PORT_ATTEMPTS;
         loop {
             ports_left -= 1;
             match Starting::begin(free_port()?, settings)?.wait() {
@@ -94,7 +94,7 @@ impl Zookeeper {
         }
     }
 
-    /// Whether ZooKeeper and Java are installed.
+    /// Returns whether ZooKeeper and Java are installed.
     pub fn is_installed() -> bool {
         Path::new(JARS[0]).exists() && java().is_some()
     }
@@ -103,13 +103,13 @@ impl Zookeeper {
     pub fn crash(&mut self) {
         // It does not matter if it is gone already.
         let _ = self.child.signal(Signal::SIGKILL);
-        let _ = self.child.wait(PATIENCE);
+        let _ = self.child.wait(START_TIMEOUT);
     }
 
     /// Starts the server again on the same port with the same data, and waits until it is ready. Kills it first if it still runs.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.crash();
         let (child, said) = spawn(self.folder.path(), &self.properties)?;
@@ -128,17 +128,17 @@ impl Zookeeper {
         std::fs::remove_dir_all(self.folder.path().join("data"))
     }
 
-    /// The address on which the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// The version, such as `3.8.0`.
+    /// Returns the version, such as `3.8.0`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> i32 {
         self.child.pid()
     }
@@ -226,7 +226,7 @@ fn spawn(folder: &Path, properties: &[String]) -> io::Result<(Child, Feed)> {
 
 /// Waits until the server is ready, and returns its version. It listens before it is ready, but `srvr` tells.
 fn wait_until_serving(mut child: Child, port: u16) -> Result<(Child, String), ServerError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     while child.status().is_none() && Instant::now() < deadline {
         if let Some(said) = ask(port).filter(|_| child.status().is_none()) {
             return Ok((child, said.version));
@@ -241,14 +241,14 @@ fn wait_until_serving(mut child: Child, port: u16) -> Result<(Child, String), Se
 }
 
 /// The answer of a server to `srvr`.
-struct Said {
+struct Status {
     version: String,
     /// `standalone`, `leader` or `follower`.
     mode: String,
 }
 
 /// Sends `srvr` and parses the answer, which begins with `Zookeeper version: 3.8.0-…, built on …`. `None` if the server is not ready.
-fn ask(port: u16) -> Option<Said> {
+fn ask(port: u16) -> Option<Status> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.set_read_timeout(Some(ANSWER)).ok()?;
     stream.write_all(b"srvr").ok()?;
@@ -256,7 +256,7 @@ fn ask(port: u16) -> Option<Said> {
     stream.read_to_string(&mut said).ok()?;
     let version = said.strip_prefix("Zookeeper version: ")?;
     let mode = said.lines().find_map(|line| line.strip_prefix("Mode: "))?;
-    Some(Said {
+    Some(Status {
         version: version.split(['-', ',']).next()?.to_owned(),
         mode: mode.to_owned(),
     })

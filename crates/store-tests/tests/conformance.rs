@@ -9,6 +9,7 @@ use fencepost::Backend;
 use fencepost::backend::Capabilities;
 use fencepost::conformance::{self, Subject};
 use fencepost::stores::etcd::Etcd;
+use fencepost::stores::kinds::KINDS;
 use fencepost::stores::memory::Memory;
 use fencepost::stores::postgres::Postgres;
 use fencepost::stores::postgres_table::PostgresTable;
@@ -25,17 +26,29 @@ use tempfile::TempDir;
 type Stage = (Subject, Box<dyn Any>);
 
 fn main() {
-    let mut tests = Vec::new();
-    tests.extend(tests_of("memory", Memory::new().capabilities(), memory));
-    tests.extend(tests_of("sqlite", Sqlite::CAPABILITIES, sqlite));
-    tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
-    tests.extend(tests_of("postgres", Postgres::CAPABILITIES, postgres));
     let capabilities = PostgresTable::CAPABILITIES;
-    tests.extend(tests_of("postgres_table", capabilities, postgres_table));
-    tests.extend(tests_of("zookeeper", of_living_clients(), zookeeper));
-    tests.extend(tests_of("etcd", Etcd::CAPABILITIES, etcd));
-    tests.extend(tests_of("redlock", Redlock::CAPABILITIES, redlock));
+    let stores = vec![
+        tests_of("memory", Memory::new().capabilities(), memory),
+        tests_of("sqlite", Sqlite::CAPABILITIES, sqlite),
+        tests_of("redis", Redis::CAPABILITIES, redis),
+        tests_of("postgres", Postgres::CAPABILITIES, postgres),
+        tests_of("postgres_table", capabilities, postgres_table),
+        tests_of("zookeeper", of_living_clients(), zookeeper),
+        tests_of("etcd", Etcd::CAPABILITIES, etcd),
+        tests_of("redlock", Redlock::CAPABILITIES, redlock),
+    ];
+    let has_stage = |name: &str| stores.iter().any(|(store, _)| *store == name);
+    for kind in KINDS {
+        assert!(has_stage(kind.name), "no stage for {}", kind.name);
+    }
+    let tests = stores.into_iter().flat_map(|(_, tests)| tests).collect();
     libtest_mimic::run(&trials::arguments(), tests).exit();
+}
+
+/// Two connections, as two processes would have them.
+async fn two<B: Backend>(connect: impl AsyncFn() -> B) -> Subject {
+    let (one, other) = (connect().await, connect().await);
+    Subject::with_two_connections(Arc::new(one), Arc::new(other))
 }
 
 async fn memory() -> Stage {
@@ -56,8 +69,7 @@ async fn sqlite() -> Stage {
 async fn redis() -> Stage {
     let server = fencepost_rig::Redis::start().expect("a private redis-server");
     let connect = async || Redis::open(&server.url()).await.expect("a connection");
-    let (one, other) = (connect().await, connect().await);
-    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    let subject = two(connect).await;
     (subject, Box::new(server))
 }
 
@@ -67,14 +79,13 @@ async fn postgres() -> Stage {
     let connect = async || {
         // Trials that count tasks wait until unused connections are closed.
         let builder = Postgres::builder(database.url())
-            .keep_spare(Duration::from_secs(1))
+            .idle_timeout(Duration::from_secs(1))
             // On a busy machine, a trial of the order may take long.
             .requeue_after(Duration::MAX)
             .connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
     };
-    let (one, other) = (connect().await, connect().await);
-    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    let subject = two(connect).await;
     (subject, Box::new(database))
 }
 
@@ -87,8 +98,7 @@ async fn postgres_table() -> Stage {
         let builder = builder.connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
     };
-    let (one, other) = (connect().await, connect().await);
-    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    let subject = two(connect).await;
     (subject, Box::new(database))
 }
 
@@ -111,8 +121,7 @@ async fn zookeeper() -> Stage {
         let store = Zookeeper::builder(&address).session_timeout(SESSION);
         store.open().await.expect("a session")
     };
-    let (one, other) = (connect().await, connect().await);
-    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    let subject = two(connect).await;
     (subject, server)
 }
 
@@ -136,8 +145,7 @@ async fn etcd() -> Stage {
         }
     };
     let connect = async || Etcd::open(&address).await.expect("a connection");
-    let (one, other) = (connect().await, connect().await);
-    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    let subject = two(connect).await;
     (subject, server)
 }
 
@@ -149,12 +157,16 @@ async fn redlock() -> Stage {
         .map(|server| server.address().to_string());
     let address = format!("redlock://{}", addresses.join(","));
     let connect = async || Redlock::open(&address).await.expect("a connection");
-    let (one, other) = (connect().await, connect().await);
-    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    let subject = two(connect).await;
     (subject, Box::new(servers))
 }
 
-fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>
+/// Returns the name of the store and its tests.
+fn tests_of<F>(
+    store: &'static str,
+    capabilities: Capabilities,
+    stage: fn() -> F,
+) -> (&'static str, Vec<Trial>)
 where
     F: Future<Output = Stage> + 'static,
 {
@@ -171,5 +183,5 @@ where
             Ok(())
         })
     };
-    applicable.map(test).collect()
+    (store, applicable.map(test).collect())
 }

@@ -4,7 +4,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{Child, Ears, Feed, Heard, Interrupt, Said, Signal, allow_open_files, feed};
+use fencepost_rig::{
+    Child, Feed, FeedItem, FeedSender, Interrupt, Output, Signal, allow_open_files, feed,
+};
 
 use crate::protocol::{Claims, Reply, Request};
 
@@ -30,7 +32,7 @@ pub(crate) struct Processes {
     /// The claims of each process that is ready.
     claims_of: Vec<Option<Claims>>,
     pub(crate) feed: Feed,
-    ears: Ears,
+    ears: FeedSender,
 }
 
 impl Processes {
@@ -125,11 +127,11 @@ impl Processes {
         let _ = self.children[index].send(request);
     }
 
-    fn expect_ready(&mut self, heard: &Heard) -> Result<(), Stopped> {
+    fn expect_ready(&mut self, heard: &FeedItem) -> Result<(), Stopped> {
         let index = heard.child;
         let is_ready = self.claims_of[index].is_some();
-        let what = match &heard.said {
-            Said::Closed => {
+        let what = match &heard.output {
+            Output::Closed => {
                 let when = if is_ready {
                     "it was asked anything"
                 } else {
@@ -137,7 +139,7 @@ impl Processes {
                 };
                 format!("{} before {when}", self.how_it_ended(index))
             }
-            Said::Line(line) => match serde_json::from_str(line) {
+            Output::Line(line) => match serde_json::from_str(line) {
                 Ok(Reply::InitOk { claims }) if !is_ready => {
                     match self.note_claims(index, claims) {
                         None => return Ok(()),

@@ -55,7 +55,7 @@ impl Ground {
     pub fn parse(endpoint: &str) -> Option<Self> {
         let address: StoreAddress = endpoint.parse().ok()?;
         match StoreFacts::of(address.kind()).data {
-            Data::File => Some(Self::Sqlite(PathBuf::from(address.rest()))),
+            Data::File => Some(Self::Sqlite(PathBuf::from(address.without_scheme()))),
             Data::Redis => Some(Self::Redis(endpoint.to_owned())),
             Data::Postgres => Some(Self::Postgres(endpoint.to_owned())),
             Data::LocksOnly => None,
@@ -220,14 +220,14 @@ pub(crate) mod tests {
 
     use super::*;
     use fencepost::stores::kinds::{POSTGRES, REDIS};
-    use fencepost_rig::{Redis, RedisError};
+    use fencepost_rig::{Redis, ServerError};
 
     /// Starts a private server. If none is installed, says so and returns `None`.
     pub(crate) fn redis() -> Option<Redis> {
         match Redis::start() {
             Ok(server) => Some(server),
-            Err(RedisError::NotInstalled) => {
-                println!("skipped: no redis-server ({})", RedisError::INSTALL);
+            Err(ServerError::NotInstalled { .. }) => {
+                println!("skipped: no redis-server ({})", Redis::INSTALL);
                 None
             }
             Err(error) => panic!("{error}"),

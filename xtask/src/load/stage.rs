@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use fencepost_rig::{Child, Postgres, Redis, Said, TempDir, feed, folder};
+use fencepost_rig::{Child, Output, Postgres, Redis, TempDir, feed, folder};
 
 use super::Db;
 use crate::interrupt;
@@ -106,9 +106,9 @@ impl Instance {
         while Instant::now() < deadline && !interrupt::happened() {
             match said
                 .next(Duration::from_millis(100))
-                .map(|heard| heard.said)
+                .map(|heard| heard.output)
             {
-                Ok(Said::Line(line)) => {
+                Ok(Output::Line(line)) => {
                     if let Some(address) = line.strip_prefix("listening on ") {
                         let address = address.to_owned();
                         return Ok(Self {
@@ -117,7 +117,7 @@ impl Instance {
                         });
                     }
                 }
-                Ok(Said::Closed) => break,
+                Ok(Output::Closed) => break,
                 Err(_) => {}
             }
         }

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{Child, Feed, Interrupt, Said, Silence, feed, folder};
+use fencepost_rig::{Child, Feed, Interrupt, Output, Silence, feed, folder};
 use fencepost_trial::holds::{FIRST, SECOND};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::{Claims, Promise, Reply, Request, Resource};
@@ -142,15 +142,15 @@ fn listen(feed: &Feed, child: &mut Child, interrupt: Interrupt) -> Result<Claims
             });
         }
         match feed.next(LOOK_UP) {
-            Ok(heard) => break Some(heard.said),
+            Ok(heard) => break Some(heard.output),
             Err(Silence::TimedOut) if Instant::now() < deadline => {}
             Err(_) => break None,
         }
     };
     let what = match said {
         None => "did not answer init; does it flush its output after each line?".into(),
-        Some(Said::Closed) => format!("{} before it was ready", ending(child.wait(FAREWELL))),
-        Some(Said::Line(line)) => match serde_json::from_str(&line) {
+        Some(Output::Closed) => format!("{} before it was ready", ending(child.wait(FAREWELL))),
+        Some(Output::Line(line)) => match serde_json::from_str(&line) {
             Ok(Reply::InitOk { claims }) => return Ok(claims),
             Ok(Reply::Error { message, .. }) => return Err(Stopped::Store(message)),
             Ok(_) => format!("answered before it was asked: {}", quote(&line)),

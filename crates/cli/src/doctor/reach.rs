@@ -44,7 +44,7 @@ where
 /// The error for a store that cannot be examined.
 pub(super) fn refused(store: &LockStore, error: &Error) -> CommandError {
     let (form, name) = match store {
-        LockStore::Address(address) => (address.kind().form, address.kind().server),
+        LockStore::Address(address) => (address.kind().address_form, address.kind().server),
         LockStore::Sqlite(_) => ("sqlite:PATH", "it"),
     };
     let place = format!("{}: {}", store.place(), error.message());

@@ -42,7 +42,7 @@ pub(super) fn examine(
         let error = silent
             .into_iter()
             .next()
-            .map(|(_, gone)| gone.command_error(&place, REDLOCK.form));
+            .map(|(_, gone)| gone.command_error(&place, REDLOCK.address_form));
         return Err(
             error.unwrap_or_else(|| CommandError::new(crate::exit::USAGE, "no servers").at(place))
         );

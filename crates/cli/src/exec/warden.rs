@@ -153,11 +153,11 @@ impl Post {
     }
 
     fn kill_at(&self) -> Moment {
-        self.valid_until.back(self.task.margin)
+        self.valid_until.saturating_sub(self.task.margin)
     }
 
     fn stop_at(&self) -> Moment {
-        self.kill_at().back(self.task.grace)
+        self.kill_at().saturating_sub(self.task.grace)
     }
 
     async fn follow(&mut self, order: Order) {

@@ -215,7 +215,7 @@ impl Watch<'_> {
         if !self.frozen.is_zero() {
             return Cause::Frozen(self.frozen);
         }
-        match self.guard.renewal_trouble() {
+        match self.guard.failing_renewals() {
             Some((failed, error)) => Cause::Silence {
                 silent,
                 failed,

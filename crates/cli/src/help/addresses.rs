@@ -25,7 +25,7 @@ pub(super) fn with_servers(text: &str) -> String {
 
 /// The form of its addresses, and its other schemes as far as the line is wide enough.
 fn line(kind: &StoreKind) -> String {
-    let mut line = kind.form.to_owned();
+    let mut line = kind.address_form.to_owned();
     for scheme in kind.schemes.iter().skip(1) {
         let other = format!(" · {}…", scheme.prefix);
         if INDENT + line.chars().count() + other.chars().count() <= WIDTH {
@@ -43,7 +43,7 @@ mod tests {
     fn every_kind_of_server_is_listed() {
         let text = with_servers("{servers}");
         for kind in KINDS.iter().filter(|kind| ***kind != SQLITE) {
-            assert!(text.contains(kind.form), "{}: {text}", kind.name);
+            assert!(text.contains(kind.address_form), "{}: {text}", kind.name);
         }
         assert!(text.starts_with("                      redis://"), "{text}");
         assert!(text.contains(" · rediss://… · unix:…\n"), "{text}");

@@ -52,7 +52,9 @@ impl LockStore {
                 is_built_in(&address)?;
                 Ok(Self::Address(address))
             }
-            Ok(file) if !file.rest().is_empty() => Ok(Self::Sqlite(Some(file.rest().into()))),
+            Ok(file) if !file.without_scheme().is_empty() => {
+                Ok(Self::Sqlite(Some(file.without_scheme().into())))
+            }
             _ => Err(BadValue {
                 what: format!(
                     "there is no store '{}' in this version",
@@ -131,19 +133,19 @@ impl LockStore {
     }
 
     /// Opens the store without changing it. `None` if there is no file, and so there are no locks.
-    pub(crate) async fn open_to_look(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
+    pub(crate) async fn open_read_only(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
         match self {
             Self::Sqlite(path) => {
                 let path = self.path(path.as_deref())?;
                 if !self.exists(&path)? {
                     return Ok(None);
                 }
-                match Sqlite::builder(&path).open_to_look().await {
+                match Sqlite::builder(&path).open_read_only().await {
                     Ok(file) => Ok(Some(Arc::new(file))),
                     Err(error) => Err(NotOpened::new(self, &error)),
                 }
             }
-            Self::Address(address) => match address.open_to_look().await {
+            Self::Address(address) => match address.open_read_only().await {
                 Ok(store) => Ok(Some(store)),
                 Err(error) => Err(NotOpened::new(self, &error)),
             },
@@ -155,7 +157,7 @@ impl LockStore {
         match self {
             Self::Sqlite(path) if !self.exists(&self.path(path.as_deref())?)? => Ok(None),
             Self::Sqlite(_) => self.open_for(fencepost::DEFAULT_TTL).await.map(Some),
-            Self::Address(_) => self.open_to_look().await,
+            Self::Address(_) => self.open_read_only().await,
         }
     }
 
@@ -242,7 +244,7 @@ fn advice(store: &LockStore, kind: ErrorKind) -> Cow<'static, str> {
         ErrorKind::Unavailable => {
             format!("start {} there · no --store for sqlite", store.server).into()
         }
-        _ => format!("--store {} · no --store for sqlite", store.form).into(),
+        _ => format!("--store {} · no --store for sqlite", store.address_form).into(),
     }
 }
 
@@ -254,7 +256,7 @@ fn private(name: &str, kind: &StoreKind) -> BadValue {
         ),
         advice: format!(
             "--store {} for one you run · no --store for sqlite",
-            kind.form
+            kind.address_form
         ),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use fencepost::stores::StoreKind;
 use fencepost::stores::kinds::{ETCD, POSTGRES, REDIS, REDLOCK, ZOOKEEPER};
-use fencepost_rig::{Etcd, EtcdCluster, Postgres, Redis, RedisError, ServerError, Zookeeper};
+use fencepost_rig::{Etcd, EtcdCluster, Postgres, Redis, ServerError, Zookeeper};
 use fencepost_trial::store::{TrialStore, private_name, wait_until_voting};
 
 use super::NO_EFFECT;
@@ -49,7 +49,7 @@ static ALL: [PrivateServers; 5] = [
         kind: &REDIS,
         starts: "a private redis-server",
         missing: "no redis-server or valkey-server in PATH",
-        install: RedisError::INSTALL,
+        install: Redis::INSTALL,
         is_installed: Redis::is_installed,
         start: |_| {
             let server = Redis::start()?;
@@ -60,11 +60,11 @@ static ALL: [PrivateServers; 5] = [
         kind: &REDLOCK,
         starts: "private redis-servers",
         missing: "no redis-server or valkey-server in PATH",
-        install: RedisError::INSTALL,
+        install: Redis::INSTALL,
         is_installed: Redis::is_installed,
         start: |store| {
             let servers = (0..SEVERAL).map(|_| Redis::start());
-            let servers = servers.collect::<Result<Vec<Redis>, RedisError>>()?;
+            let servers = servers.collect::<Result<Vec<Redis>, ServerError>>()?;
             let hosts = servers.iter().map(|server| server.address().to_string());
             let hosts = hosts.collect::<Vec<_>>().join(",");
             wait_until_voting(store);
@@ -139,7 +139,7 @@ impl PrivateServers {
             .effect(NO_EFFECT)
             .try_this(format_args!(
                 "{} · --store {} for your own",
-                self.install, self.kind.form
+                self.install, self.kind.address_form
             ))
     }
 }
@@ -149,21 +149,6 @@ impl Started {
         Self {
             address,
             servers: Box::new(servers),
-        }
-    }
-}
-
-impl From<RedisError> for NotStarted {
-    fn from(error: RedisError) -> Self {
-        match error {
-            RedisError::NotInstalled => Self::NotInstalled,
-            error => Self::Failed {
-                what: error.to_string(),
-                last_words: match error {
-                    RedisError::NotRunning { last_words, .. } => last_words,
-                    _ => Vec::new(),
-                },
-            },
         }
     }
 }

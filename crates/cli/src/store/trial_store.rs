@@ -39,7 +39,7 @@ pub(crate) fn parse_trial_store(text: &str) -> Result<TrialStore, BadValue> {
                 store.name(),
                 kind.title
             ),
-            advice: format!("--store {}", kind.form),
+            advice: format!("--store {}", kind.address_form),
         });
     }
     Ok(store)
@@ -102,7 +102,7 @@ fn private_servers(store: &TrialStore) -> Result<&'static PrivateServers, Comman
         CommandError::new(exit::USAGE, what)
             .at(format_args!("--store {}", store.name()))
             .effect(NO_EFFECT)
-            .try_this(format_args!("--store {}", store.kind().form))
+            .try_this(format_args!("--store {}", store.kind().address_form))
     })
 }
 
@@ -126,7 +126,7 @@ fn not_reached(store: &TrialStore, reason: &NotReached) -> CommandError {
         NotReached::Refuses(words) => (
             "cannot use the store",
             words.clone(),
-            format!("--store {}", kind.form),
+            format!("--store {}", kind.address_form),
         ),
     };
     CommandError::new(exit::STORE, title)

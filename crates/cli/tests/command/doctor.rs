@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencepost_rig::resp::{Connection, Value};
-use fencepost_rig::{Redis, RedisError};
+use fencepost_rig::{Redis, ServerError};
 use serde_json::Value as Json;
 
 use crate::schema::{assert_valid, schema};
@@ -34,11 +34,11 @@ impl Patient {
         Self::of(Redis::start())
     }
 
-    fn of(started: Result<Redis, RedisError>) -> Option<Self> {
+    fn of(started: Result<Redis, ServerError>) -> Option<Self> {
         let server = match started {
             Ok(server) => server,
-            Err(RedisError::NotInstalled) => {
-                println!("skipped: no redis-server ({})", RedisError::INSTALL);
+            Err(ServerError::NotInstalled { .. }) => {
+                println!("skipped: no redis-server ({})", Redis::INSTALL);
                 return None;
             }
             Err(error) => panic!("{error}"),
@@ -339,7 +339,7 @@ fn a_node_of_a_cluster_is_no_place_for_locks() {
     .unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     if !Redis::is_installed() {
-        println!("skipped: no redis-server ({})", RedisError::INSTALL);
+        println!("skipped: no redis-server ({})", Redis::INSTALL);
         return;
     }
     let patient = Patient::of(Redis::start_program(&program)).unwrap();

@@ -68,7 +68,7 @@ fn a_lock_can_be_named_after_its_servers() {
         "error: etcd is a lock of etcd\n  \
          where     --lock=etcd --store redis\n  \
          effect    none: no process was started\n  \
-         try       --lock=etcd      or --lock=etcd --store etcd://HOST,HOST,HOST[/PREFIX] for your own\n"
+         try       --lock=etcd      or --lock=etcd --store etcd://[USER:PASSWORD@]HOST,HOST,HOST[/PREFIX] for your own\n"
     );
 }
 

@@ -199,11 +199,11 @@ fn on_redis_the_same_race_is_run() {
 
 #[test]
 fn a_server_of_the_users_is_left_as_it_was_found() {
-    use fencepost_rig::{Redis, RedisError, resp};
+    use fencepost_rig::{Redis, ServerError, resp};
     let server = match Redis::start() {
         Ok(server) => server,
-        Err(RedisError::NotInstalled) => {
-            println!("skipped: no redis-server ({})", RedisError::INSTALL);
+        Err(ServerError::NotInstalled { .. }) => {
+            println!("skipped: no redis-server ({})", Redis::INSTALL);
             return;
         }
         Err(error) => panic!("{error}"),

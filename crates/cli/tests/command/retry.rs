@@ -230,11 +230,11 @@ fn ctrl_c_says_in_which_round_it_came() {
 
 #[test]
 fn on_redis_the_store_counts_as_many_lock_operations_as_the_table_says() {
-    use fencepost_rig::{Redis, RedisError};
+    use fencepost_rig::{Redis, ServerError};
     let server = match Redis::start() {
         Ok(server) => server,
-        Err(RedisError::NotInstalled) => {
-            println!("skipped: no redis-server ({})", RedisError::INSTALL);
+        Err(ServerError::NotInstalled { .. }) => {
+            println!("skipped: no redis-server ({})", Redis::INSTALL);
             return;
         }
         Err(error) => panic!("{error}"),

@@ -31,9 +31,26 @@ fn lines(stage: &Stage, ran: &Ran) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether this line is printed before the lease ends.
-fn is_in_time(line: &str) -> bool {
-    line.ends_with(" before the lease ends")
+/// How many runs may be needed until a command is stopped in time: a very busy machine needs longer than the lease has left, and then
+/// exec says so.
+const RUNS: usize = 4;
+
+/// Runs a test until the command was stopped in time.
+pub(crate) fn in_time(test: fn() -> bool) {
+    assert!(
+        (0..RUNS).any(|_| test()),
+        "the command was never stopped in time"
+    );
+}
+
+/// Returns whether exec says that the command was gone before the lease ended. Otherwise exec must warn.
+pub(crate) fn is_in_time(line: &str) -> bool {
+    let is_late = line.ends_with(": another may have run");
+    assert!(
+        is_late || line.ends_with(" before the lease ends"),
+        "{line}"
+    );
+    !is_late
 }
 
 fn next_writer(stage: &Stage) -> Play {
@@ -44,39 +61,46 @@ fn next_writer(stage: &Stage) -> Play {
 
 #[test]
 fn a_command_cut_off_from_the_store_is_gone_before_the_next_begins() {
-    let stage = Stage::new();
-    // Time enough to exit by itself, even on a busy machine.
-    let first = writer(&stage, "--ttl 5s --grace 2s");
-    stage.until_lines("file", 5);
-    let next = next_writer(&stage);
-    let cut = CutOff::begin(&stage);
-    let ran = first.end();
-    let written = stage.read("file").lines().count();
-    cut.end();
-    assert_eq!(ran.code(), 125, "{}", ran.stderr);
-    let said = lines(&stage, &ran);
-    let lost = "fencepost: LOST shared at N:N:N UTC: no";
-    assert!(
-        said[0].starts_with(lost) && said[0].contains("renewal"),
-        "{}",
-        ran.stderr
-    );
-    assert!(
-        is_in_time(&said[1]) && said[1].contains(": SIGTERM, gone after N s, N s"),
-        "{}",
-        ran.stderr
-    );
-    assert!(
-        said[2]
-            .starts_with("fencepost: what the command did before is not undone (fence N). Next: "),
-        "{}",
-        ran.stderr
-    );
-    stage.until_lines("file", written + 5);
-    assert_eq!(fences(&stage).len(), 2);
-    assert!(!stage.path("file.refused").exists(), "nobody came too late");
-    drop(next);
-    stage.until_empty();
+    in_time(|| {
+        let stage = Stage::new();
+        // Time enough to exit by itself, even on a busy machine.
+        let first = writer(&stage, "--ttl 5s --grace 2s");
+        stage.until_lines("file", 5);
+        let next = next_writer(&stage);
+        let cut = CutOff::begin(&stage);
+        let ran = first.end();
+        let written = stage.read("file").lines().count();
+        cut.end();
+        assert_eq!(ran.code(), 125, "{}", ran.stderr);
+        let said = lines(&stage, &ran);
+        let lost = "fencepost: LOST shared at N:N:N UTC: no";
+        assert!(
+            said[0].starts_with(lost) && said[0].contains("renewal"),
+            "{}",
+            ran.stderr
+        );
+        if !is_in_time(&said[1]) {
+            return false;
+        }
+        assert!(
+            said[1].contains(": SIGTERM, gone after N s, N s"),
+            "{}",
+            ran.stderr
+        );
+        assert!(
+            said[2].starts_with(
+                "fencepost: what the command did before is not undone (fence N). Next: "
+            ),
+            "{}",
+            ran.stderr
+        );
+        stage.until_lines("file", written + 5);
+        assert_eq!(fences(&stage).len(), 2);
+        assert!(!stage.path("file.refused").exists(), "nobody came too late");
+        drop(next);
+        stage.until_empty();
+        true
+    });
 }
 
 #[test]
@@ -139,24 +163,29 @@ fn when_its_warden_stands_still_too_the_file_refuses_its_lines() {
 
 #[test]
 fn who_ignores_sigterm_is_killed_in_time() {
-    let stage = Stage::new();
-    let play = stage.shell(
-        "--name deploy --ttl 5s --grace 300ms",
-        "trap '' TERM; echo > held; while :; do sleep 0.1; done",
-    );
-    stage.until_lines("held", 1);
-    let cut = CutOff::begin(&stage);
-    let ran = play.end();
-    cut.end();
-    assert_eq!(ran.code(), 125, "{}", ran.stderr);
-    let said = lines(&stage, &ran);
-    assert!(
-        said[1].contains(": SIGTERM, SIGKILL after N s, gone after N s, "),
-        "{}",
-        ran.stderr
-    );
-    assert!(is_in_time(&said[1]), "{}", ran.stderr);
-    stage.until_empty();
+    in_time(|| {
+        let stage = Stage::new();
+        let play = stage.shell(
+            "--name deploy --ttl 5s --grace 300ms",
+            "trap '' TERM; echo > held; while :; do sleep 0.1; done",
+        );
+        stage.until_lines("held", 1);
+        let cut = CutOff::begin(&stage);
+        let ran = play.end();
+        cut.end();
+        assert_eq!(ran.code(), 125, "{}", ran.stderr);
+        let said = lines(&stage, &ran);
+        assert!(
+            said[1].contains(": SIGTERM, SIGKILL after N s, gone after N s, "),
+            "{}",
+            ran.stderr
+        );
+        if !is_in_time(&said[1]) {
+            return false;
+        }
+        stage.until_empty();
+        true
+    });
 }
 
 /// Starts a child, a process that left the session, and an orphan in its own group, and records their ids.
@@ -182,23 +211,24 @@ pub(crate) fn family(stage: &Stage) -> Vec<i32> {
 
 #[test]
 fn all_it_started_is_stopped_wherever_it_went() {
-    let stage = Stage::new();
-    let play = stage.shell("--name deploy --ttl 5s --grace 200ms", FAMILY);
-    let all = family(&stage);
-    let cut = CutOff::begin(&stage);
-    let ran = play.end();
-    assert_eq!(ran.code(), 125, "{}", ran.stderr);
-    assert!(
-        !all.iter().any(|pid| is_running(*pid)),
-        "all of them are gone when exec says so"
-    );
-    assert!(
-        is_in_time(ran.stderr.lines().nth(1).unwrap()),
-        "{}",
-        ran.stderr
-    );
-    cut.end();
-    stage.until_empty();
+    in_time(|| {
+        let stage = Stage::new();
+        let play = stage.shell("--name deploy --ttl 5s --grace 200ms", FAMILY);
+        let all = family(&stage);
+        let cut = CutOff::begin(&stage);
+        let ran = play.end();
+        assert_eq!(ran.code(), 125, "{}", ran.stderr);
+        assert!(
+            !all.iter().any(|pid| is_running(*pid)),
+            "all of them are gone when exec says so"
+        );
+        if !is_in_time(ran.stderr.lines().nth(1).unwrap()) {
+            return false;
+        }
+        cut.end();
+        stage.until_empty();
+        true
+    });
 }
 
 #[test]

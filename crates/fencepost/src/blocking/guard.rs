@@ -103,8 +103,8 @@ impl Guard {
     }
 
     /// Returns how many renewals in a row have failed, and the error of the last one. Returns `None` if the last renewal succeeded.
-    pub fn renewal_trouble(&self) -> Option<(u32, Error)> {
-        self.inner.renewal_trouble()
+    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
+        self.inner.failing_renewals()
     }
 
     /// Returns the owner of the lease at the store.

@@ -51,7 +51,7 @@ fn rival(subject: &Subject) -> Locker {
 }
 
 /// Checks that somebody else can acquire the name at once, and that nothing is left of it afterwards.
-async fn is_free(rival: &Locker, name: &LockName) {
+async fn assert_free(rival: &Locker, name: &LockName) {
     let guard = rival
         .acquire_within(name, FREE_WITHIN)
         .await
@@ -100,7 +100,7 @@ async fn alone(subject: &Subject, asked: Way) {
         let name = fresh_name("cancel");
         let locker = locker(subject);
         let done = cut_off(polls, ask(locker.clone(), name.clone(), asked)).await;
-        is_free(&rival, &name).await;
+        assert_free(&rival, &name).await;
         soon("the shutdown", locker.shutdown()).await;
         if done {
             break;
@@ -144,7 +144,7 @@ async fn contended(subject: &Subject, asked: Way) {
             let releasing = async { drop(released) };
             let (done, guard, ()) = tokio::join!(cut, behind, releasing);
             drop(guard.expect("an answer"));
-            is_free(&rival, &name).await;
+            assert_free(&rival, &name).await;
             soon("the shutdown", locker.shutdown()).await;
             if done {
                 break;
@@ -187,7 +187,7 @@ async fn a_dropped_release_still_releases(subject: Subject) {
         let locker = locker(&subject);
         let guard = locker.acquire(&name).await.expect("an answer");
         let done = cut_off(polls, guard.release()).await;
-        is_free(&rival, &name).await;
+        assert_free(&rival, &name).await;
         locker.shutdown().await;
         if done {
             break;

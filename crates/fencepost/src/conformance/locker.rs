@@ -128,7 +128,7 @@ async fn tasks_are_served_in_order(subject: Subject) {
 async fn other_processes_get_their_turn(subject: Subject) {
     let name = fresh_name("turns");
     let greedy = Locker::builder(subject.one.clone()).ttl(LONG);
-    let greedy = build(greedy.hand_over(HandOver::new().turns(4).time(LONG)));
+    let greedy = build(greedy.hand_over(HandOver::new().max_turns(4).max_time(LONG)));
     let modest = locker(&subject.other, LONG);
     let first = take(&greedy, &name).await;
     let served = Arc::new(Mutex::new(Vec::new()));
@@ -177,7 +177,7 @@ async fn tasks_hand_on_what_they_waited_for(subject: Subject) {
     let name = fresh_name("handed-on");
     let lockers = [&subject.one, &subject.other].map(|backend| {
         let settings = Locker::builder(backend.clone()).ttl(LONG);
-        build(settings.hand_over(HandOver::new().turns(7).time(LONG)))
+        build(settings.hand_over(HandOver::new().max_turns(7).max_time(LONG)))
     });
     let first = take(&lockers[0], &name).await;
     let leases = Arc::new(Mutex::new(BTreeSet::new()));

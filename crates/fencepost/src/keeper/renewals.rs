@@ -1,6 +1,6 @@
 //! The renewals that are due or in progress.
 //!
-//! Leases are renewed in calls of at most [`Backend::renewed_at_once`] claims, with many calls at the same time. Each call has its own
+//! Leases are renewed in calls of at most [`Backend::renew_batch_size`] claims, with many calls at the same time. Each call has its own
 //! answer, deadline and time of sending, so a call that gets stuck delays only its own leases. The lease that ends first goes first.
 //! [`CALLS_AT_ONCE`] limits the load of one locker on a store. A lease with less than half a TTL left is exempt from that limit: a lock
 //! that was granted for a short time at first must not wait, and neither must one that is behind calls without an answer.
@@ -59,9 +59,9 @@ impl Renewals {
     }
 
     /// Returns when a waiting lease will be urgent.
-    pub(super) fn hurry_at(&self, engine: &Engine) -> Option<Moment> {
+    pub(super) fn urgent_at(&self, engine: &Engine) -> Option<Moment> {
         let ((ends_at, _), _) = self.due.first_key_value()?;
-        Some(ends_at.back(engine.settings.ttl / 2))
+        Some(ends_at.saturating_sub(engine.settings.ttl / 2))
     }
 
     /// Returns the next call that completes. Waits for ever while no call is in progress.
@@ -76,15 +76,15 @@ impl Renewals {
     }
 
     fn may_start(&self, engine: &Engine, now: Moment) -> bool {
-        match self.hurry_at(engine) {
-            Some(hurry_at) => self.calls.len() < CALLS_AT_ONCE || hurry_at <= now,
+        match self.urgent_at(engine) {
+            Some(urgent_at) => self.calls.len() < CALLS_AT_ONCE || urgent_at <= now,
             None => false,
         }
     }
 
     /// Removes and returns as many leases as one call carries, without those that were released or lost while they waited.
     fn take_most_urgent(&mut self, engine: &Engine) -> Vec<Renewing> {
-        let most = engine.backend.renewed_at_once().max(1);
+        let most = engine.backend.renew_batch_size().max(1);
         let mut leases = Vec::with_capacity(most.min(self.due.len()));
         while leases.len() < most
             && let Some((_, renewing)) = self.due.pop_first()
@@ -132,7 +132,7 @@ async fn ask(
 }
 
 /// Applies the answers of a call to its leases. Returns those that continue.
-pub(super) fn note(engine: &Arc<Engine>, answered: Answered) -> Vec<Renewing> {
+pub(super) fn apply_answers(engine: &Arc<Engine>, answered: Answered) -> Vec<Renewing> {
     let now = engine.clock.now();
     let asked_at = answered.asked_at;
     let mut leases = answered.leases;
@@ -140,12 +140,13 @@ pub(super) fn note(engine: &Arc<Engine>, answered: Answered) -> Vec<Renewing> {
     leases.retain(|renewing| {
         let answer = answers.next();
         let answer = answer.unwrap_or_else(|| Err(engine.unanswered(Operation::Renew)));
-        goes_on(engine, &renewing.lease, answer, asked_at, now)
+        apply_answer(engine, &renewing.lease, answer, asked_at, now)
     });
     leases
 }
 
-fn goes_on(
+/// Applies one answer to its lease. Returns whether the lease continues.
+fn apply_answer(
     engine: &Arc<Engine>,
     lease: &Arc<Lease>,
     answer: Result<Renewal>,

@@ -87,8 +87,8 @@ proptest! {
         };
         let lease = Lease::new(claim, Grant { epoch: 1, asked_at, lease: ms(ttl_ms) }, asked_at);
         prop_assert!(lease.renew_at() < lease.valid_until());
-        prop_assert!(lease.valid_until() <= (asked_at + ms(ttl_ms)).back(margin(ms(ttl_ms))));
-        prop_assert!(lease.lost_at(lease.valid_until().back(Duration::from_nanos(1))).is_none());
+        prop_assert!(lease.valid_until() <= (asked_at + ms(ttl_ms)).saturating_sub(margin(ms(ttl_ms))));
+        prop_assert!(lease.lost_at(lease.valid_until().saturating_sub(Duration::from_nanos(1))).is_none());
         let lost = lease.lost_at(lease.valid_until()).map(|lost| lost.reason());
         prop_assert_eq!(lost, Some(LostReason::Expired));
     }

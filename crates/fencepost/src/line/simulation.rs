@@ -77,8 +77,8 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn bounds() -> impl Strategy<Value = HandOver> {
     (0u16..5, 0u64..200, 0u8..100).prop_map(|(turns, ms, percent)| {
-        let bounds = HandOver::new().turns(turns).min_valid_percent(percent);
-        bounds.time(Duration::from_millis(ms))
+        let bounds = HandOver::new().max_turns(turns).min_valid_percent(percent);
+        bounds.max_time(Duration::from_millis(ms))
     })
 }
 
@@ -165,7 +165,7 @@ impl World {
         let ticket = self.tasks.len() as Ticket;
         let random = &self.random;
         let number = self.tasks.len();
-        let joined = self.lines[process].join(manner, ticket, || mint(random), || number);
+        let joined = self.lines[process].join(manner, ticket, || new_claim(random), || number);
         let state = match joined {
             Joined::Drive(_) | Joined::Queued => State::InLine,
             Joined::Busy => State::Gone,
@@ -302,11 +302,11 @@ impl World {
         let random = &self.random;
         let was_lost = lease.lost_at(self.now).is_some();
         let is_within_bounds = self.is_within_bounds(process, &lease);
-        let done = self.lines[process].done(owner, self.now, &self.bounds, || mint(random));
+        let done = self.lines[process].done(owner, self.now, &self.bounds, || new_claim(random));
         match done {
             Done::HandOver { to, seq } => {
                 assert!(!was_lost, "a lost lease is not handed over");
-                assert!(seq <= self.bounds.turns, "more turns than allowed");
+                assert!(seq <= self.bounds.max_turns, "more turns than allowed");
                 assert!(is_within_bounds, "beyond the bounds");
                 self.hold(to, lease, seq);
             }
@@ -332,8 +332,8 @@ impl World {
         let whole = if lease.is_cut_short() { SHORT } else { TTL };
         let least = whole * u32::from(self.bounds.min_valid_percent) / 100;
         let left = lease.left(self.now);
-        held.seq < self.bounds.turns
-            && self.now.since(held.since) < self.bounds.time
+        held.seq < self.bounds.max_turns
+            && self.now.since(held.since) < self.bounds.max_time
             && !left.is_zero()
             && left >= least
     }
@@ -363,7 +363,7 @@ impl World {
             };
             if lease.lost_at(self.now).is_some() {
                 let random = &self.random;
-                let next = self.lines[process].lost(lease.claim.owner, || mint(random));
+                let next = self.lines[process].lost(lease.claim.owner, || new_claim(random));
                 self.let_ask(next);
             }
         }
@@ -431,7 +431,7 @@ impl World {
     }
 }
 
-fn mint(random: &SeededRandom) -> Claim {
+fn new_claim(random: &SeededRandom) -> Claim {
     Claim {
         name: LockName::new("simulated").expect("a valid name"),
         owner: OwnerId::random(random),

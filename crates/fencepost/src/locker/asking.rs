@@ -10,7 +10,7 @@ use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::line::Manner;
 
 /// How many grants in a row may arrive after they have already ended before the locker gives up.
-const STALE_GRANTS: u32 = 3;
+const MAX_STALE_GRANTS: u32 = 3;
 
 impl Locker {
     /// Asks the store on behalf of this task and everybody behind it. The future is boxed, so that tasks that only wait in line do not
@@ -48,18 +48,18 @@ impl Locker {
                 Ok(Answer::Granted(grant)) if self.is_cut_short(&grant) => {
                     duty.drive().wait.leave_something();
                 }
-                Ok(Answer::Granted(grant)) if grant_is_fresh(&grant, now) => {
+                Ok(Answer::Granted(grant)) if now < grant.valid_until() => {
                     return duty.granted(grant, now).map(Some);
                 }
                 // The process was stopped or slow between request and answer. If asked again, the store extends the same lease.
-                Ok(Answer::Granted(_)) if stale < STALE_GRANTS => {
+                Ok(Answer::Granted(_)) if stale < MAX_STALE_GRANTS => {
                     duty.drive().wait.leave_something();
                     stale += 1;
                 }
                 Ok(Answer::Granted(_)) => {
                     let message =
                         "every grant arrived after its own end: the store is slower than the TTL";
-                    let store = engine.backend.store();
+                    let store = engine.backend.store_name();
                     let error = Error::new(ErrorKind::Timeout, store, Operation::Acquire, message)
                         .with_effect(Effect::Maybe);
                     return Err(duty.failed(error));
@@ -121,11 +121,4 @@ enum Answer {
     NotInTime,
     /// This task ran out of time before the store answered. The store may still answer the tasks behind it.
     Unheard,
-}
-
-fn grant_is_fresh(grant: &Grant, now: Moment) -> bool {
-    now < grant.asked_at
-        + grant
-            .lease
-            .saturating_sub(crate::lease::margin(grant.lease))
 }

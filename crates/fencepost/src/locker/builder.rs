@@ -66,7 +66,7 @@ impl<L> LockerBuilder<L> {
     /// Turns off hand-over inside the process: every task asks the store itself and is served in the store's order. If the store serves
     /// waiters in order of arrival, that order then holds across all processes.
     pub fn without_hand_over(self) -> Self {
-        self.hand_over(HandOver::default().turns(0))
+        self.hand_over(HandOver::default().max_turns(0))
     }
 
     /// Sets how long the store may take to answer one request. The default is [`DEFAULT_STORE_TIMEOUT`].
@@ -132,7 +132,7 @@ impl LockerBuilder {
 impl<L> fmt::Debug for LockerBuilder<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockerBuilder")
-            .field("store", &self.backend.store())
+            .field("store", &self.backend.store_name())
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }

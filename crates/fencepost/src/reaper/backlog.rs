@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-use super::{Count, Open};
+use super::{Count, OpenErrands};
 use crate::claim::Claim;
 use crate::clock::Moment;
 use crate::mutex::lock;
 
 /// The maximum number of attempts that wait to be withdrawn. The oldest ones, which end first by themselves, make room for others.
-pub(super) const MOST_ATTEMPTS: usize = 8192;
+pub(super) const MAX_ATTEMPTS: usize = 8192;
 
 /// A claim to release.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Errand {
 }
 
 impl Errand {
-    pub(super) fn new(claim: Claim, over_at: Moment, open: &Arc<Open>) -> Self {
+    pub(super) fn new(claim: Claim, over_at: Moment, open: &Arc<OpenErrands>) -> Self {
         Self {
             claim,
             over_at,
@@ -74,14 +74,14 @@ impl Waiting {
             queue.pop_front();
         }
         queue.push_back(errand);
-        if self.attempts.len() <= MOST_ATTEMPTS {
+        if self.attempts.len() <= MAX_ATTEMPTS {
             return;
         }
         self.attempts.pop_front();
         if !self.is_overfull {
             self.is_overfull = true;
             tracing::warn!(
-                "{MOST_ATTEMPTS} attempts wait to be withdrawn; the oldest are left to their TTL"
+                "{MAX_ATTEMPTS} attempts wait to be withdrawn; the oldest are left to their TTL"
             );
         }
     }

@@ -48,7 +48,7 @@ impl StoreAddress {
     }
 
     /// Returns the address without its scheme; for SQLite, that is the path. It may contain passwords.
-    pub fn rest(&self) -> &str {
+    pub fn without_scheme(&self) -> &str {
         &self.text[self.scheme.prefix.len()..]
     }
 
@@ -88,7 +88,7 @@ impl StoreAddress {
     ///
     /// # Cancel safety
     /// The same as for [`open`](Self::open).
-    pub async fn open_to_look(&self) -> Result<Arc<dyn Backend>> {
+    pub async fn open_read_only(&self) -> Result<Arc<dyn Backend>> {
         (self.opener()?.look)(&self.text).await
     }
 
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn every_kind_can_be_named_by_what_its_form_shows() {
         for kind in KINDS {
-            assert_eq!(kind_of(kind.form), kind.name);
+            assert_eq!(kind_of(kind.address_form), kind.name);
         }
     }
 

@@ -144,7 +144,7 @@ impl Etcd {
     }
 
     /// Returns the settings for connecting to `endpoints` with your own options, both as in [`etcd_client::Client::connect`]. List all
-    /// servers of the cluster.
+    /// servers of the cluster. The options are of the crate `etcd-client`, version 0.21.
     ///
     /// The store opens its own connections, to one server at a time, and always with
     /// [`with_require_leader`](ConnectOptions::with_require_leader). [The builder](EtcdBuilder::connect_timeout) limits how long connecting
@@ -177,7 +177,7 @@ impl Etcd {
     }
 
     /// Sends a harmless request that needs the majority.
-    async fn is_there(&self) -> Result<()> {
+    async fn check_reachable(&self) -> Result<()> {
         let root = &keys::line_of(&self.hub.prefix, "");
         let asked = self
             .hub
@@ -203,7 +203,7 @@ impl fmt::Debug for Etcd {
 }
 
 impl Backend for Etcd {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -228,7 +228,7 @@ impl Backend for Etcd {
     }
 
     /// Every lease needs its own requests.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         1
     }
 

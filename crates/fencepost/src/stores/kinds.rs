@@ -21,7 +21,7 @@ pub struct StoreKind {
     /// The server that a user has to run, such as `Redis` for Redlock. For SQLite, the library itself.
     pub server: &'static str,
     /// The form of its addresses, for people.
-    pub form: &'static str,
+    pub address_form: &'static str,
     /// The schemes of its addresses.
     pub schemes: &'static [Scheme],
     /// The parameter that distinguishes it from another kind with the same schemes.
@@ -128,7 +128,7 @@ pub static SQLITE: StoreKind = StoreKind {
     name: "sqlite",
     title: "SQLite",
     server: "SQLite",
-    form: "sqlite:PATH",
+    address_form: "sqlite:PATH",
     schemes: &[scheme!("sqlite:", "sqlite")],
     parameter: None,
     opener: opener!("sqlite", super::sqlite::open_address, look super::sqlite::look_at_address),
@@ -139,7 +139,7 @@ pub static REDIS: StoreKind = StoreKind {
     name: "redis",
     title: "Redis",
     server: "Redis",
-    form: "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]",
+    address_form: "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]",
     schemes: &[
         scheme!("redis://", "redis"),
         scheme!("rediss://", "redis-tls"),
@@ -154,7 +154,7 @@ pub static REDLOCK: StoreKind = StoreKind {
     name: "redlock",
     title: "Redlock",
     server: "Redis",
-    form: "redlock://[USER:PASSWORD@]HOST,HOST,HOST[/DATABASE][?restart_delay=30s]",
+    address_form: "redlock://[USER:PASSWORD@]HOST,HOST,HOST[/DATABASE][?restart_delay=30s]",
     schemes: &[scheme!("redlock://", "redlock")],
     parameter: None,
     opener: opener!("redlock", super::redlock::Redlock::open),
@@ -165,7 +165,7 @@ pub static POSTGRES_TABLE: StoreKind = StoreKind {
     name: "postgres_table",
     title: "Postgres",
     server: "Postgres",
-    form: "postgres://USER[:PASSWORD]@HOST/DATABASE?table=shedlock[&create=true]",
+    address_form: "postgres://USER[:PASSWORD]@HOST/DATABASE?table=shedlock[&create=true]",
     schemes: POSTGRES_SCHEMES,
     parameter: Some("table"),
     opener: opener!("postgres", super::postgres_table::PostgresTable::open),
@@ -176,7 +176,7 @@ pub static POSTGRES: StoreKind = StoreKind {
     name: "postgres",
     title: "Postgres",
     server: "Postgres",
-    form: "postgres://USER[:PASSWORD]@HOST/DATABASE",
+    address_form: "postgres://USER[:PASSWORD]@HOST/DATABASE",
     schemes: POSTGRES_SCHEMES,
     parameter: None,
     opener: opener!("postgres", super::postgres::open_address, look super::postgres::look_at_address),
@@ -187,7 +187,7 @@ pub static ETCD: StoreKind = StoreKind {
     name: "etcd",
     title: "etcd",
     server: "etcd",
-    form: "etcd://HOST,HOST,HOST[/PREFIX]",
+    address_form: "etcd://[USER:PASSWORD@]HOST,HOST,HOST[/PREFIX]",
     schemes: &[scheme!("etcd://", "etcd"), scheme!("etcds://", "etcd-tls")],
     parameter: None,
     opener: opener!("etcd", super::etcd::Etcd::open),
@@ -198,7 +198,7 @@ pub static ZOOKEEPER: StoreKind = StoreKind {
     name: "zookeeper",
     title: "ZooKeeper",
     server: "ZooKeeper",
-    form: "zk://HOST,HOST,HOST[/CHROOT]",
+    address_form: "zk://[USER:PASSWORD@]HOST,HOST,HOST[/BASE]",
     schemes: &[scheme!("zk://", "zookeeper")],
     parameter: None,
     opener: opener!(

@@ -1,4 +1,5 @@
-//! Code that several stores share: opening from blocking code, certificates, outages, and parts of addresses.
+//! Code that several stores share: opening from blocking code, certificates, connecting, outages, the claim window, the wall clock, and parts of
+//! addresses.
 
 #[cfg(all(
     feature = "blocking",
@@ -12,7 +13,16 @@
 pub(crate) mod blocking;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
 pub(crate) mod certificates;
-#[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
+pub(crate) mod claim_window;
+#[cfg(any(feature = "redis", feature = "postgres"))]
+pub(crate) mod connecting;
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "etcd",
+    feature = "zookeeper"
+))]
 pub(crate) mod outage;
 #[cfg(any(
     feature = "redis",
@@ -23,3 +33,5 @@ pub(crate) mod outage;
 pub(crate) mod percent;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "unstable-hooks"))]
 pub(crate) mod times;
+#[cfg(any(feature = "redis", feature = "zookeeper", feature = "sqlite"))]
+pub(crate) mod wall_clock;

@@ -34,9 +34,10 @@ use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 use crate::mutex::lock;
+use crate::stores::kit::claim_window;
 
 /// How long the first waiter has to claim a free lock before the second one may.
-pub const CLAIM_WINDOW: Duration = Duration::from_millis(500);
+pub const CLAIM_WINDOW: Duration = claim_window::FIRST;
 
 /// Locks in memory.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ impl Default for Memory {
 }
 
 impl Backend for Memory {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         "memory"
     }
 
@@ -182,7 +183,7 @@ impl Backend for Memory {
     }
 
     /// All leases are renewed in one pass under the mutex.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         1024
     }
 

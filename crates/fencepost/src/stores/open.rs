@@ -1,4 +1,4 @@
-//! `open` and `open_to_look`, which open a store by its address in one call.
+//! `open` and `open_read_only`, which open a store by its address in one call.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::error::Result;
 /// | `redis://…`, `rediss://…`, `unix:/PATH` | a Redis server |
 /// | `postgres://…` | advisory locks of Postgres |
 /// | `postgres://…?table=NAME` | leases in a Postgres table with ShedLock's layout; `&create=true` creates it if it does not exist |
-/// | `etcd://HOST,HOST,HOST`, `etcds://…` | an etcd cluster |
-/// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
+/// | `etcd://HOST,HOST,HOST[/PREFIX]`, `etcds://…` | an etcd cluster |
+/// | `zk://HOST,HOST,HOST[/BASE]` | a ZooKeeper ensemble |
 /// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
 ///
 /// Each store needs the feature of its name.
@@ -33,15 +33,15 @@ pub async fn open(address: &str) -> Result<Arc<dyn Backend>> {
 /// Opens the store that an address names, only to look at its locks with [`inspect`](Backend::inspect) and [`list`](Backend::list).
 ///
 /// This differs from [`open`] for SQLite, which `open` would change, and for advisory locks in Postgres, where `open` refuses to grant
-/// locks next to programs of an older version. See `Sqlite::builder(…).open_to_look` and `Postgres::builder(…).open_to_look`.
+/// locks next to programs of an older version. See `Sqlite::builder(…).open_read_only` and `Postgres::builder(…).open_read_only`.
 ///
 /// # Errors
 /// Returns the same errors as [`open`].
 ///
 /// # Cancel safety
 /// The same as for [`open`].
-pub async fn open_to_look(address: &str) -> Result<Arc<dyn Backend>> {
-    address.parse::<StoreAddress>()?.open_to_look().await
+pub async fn open_read_only(address: &str) -> Result<Arc<dyn Backend>> {
+    address.parse::<StoreAddress>()?.open_read_only().await
 }
 
 #[cfg(all(test, any(feature = "sqlite", feature = "postgres")))]
@@ -81,7 +81,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("locks.db");
         let store = open(&format!("sqlite:{}", path.display())).await.unwrap();
-        assert_eq!(store.store(), "sqlite");
+        assert_eq!(store.store_name(), "sqlite");
         assert!(path.exists());
     }
 

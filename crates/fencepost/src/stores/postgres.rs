@@ -18,7 +18,7 @@
 //! the same advisory lock by other means, for example in `psql`, and our locks exclude each other. No table is needed, only the two
 //! sequences from which fences are drawn (see *The fence*).
 //!
-//! **Sessions.** Each name that is held or waited for has its own connection, outside any pool, up to [8](PostgresBuilder::connections).
+//! **Sessions.** Each name that is held or waited for has its own connection, outside any pool, up to [8](PostgresBuilder::max_connections).
 //! Further names share sessions. Their locks are then polled instead of waited for, because a statement that waits would block the other
 //! owners of the session or deadlock with them. Tasks of one process that want the same name need only two connections, however many tasks
 //! there are, because the [`Locker`](crate::Locker) lets only one of them ask.
@@ -74,7 +74,7 @@
 //! - *A standby* has its own advisory locks and cannot draw fences: [`ErrorKind::Unusable`].
 //! - *Somebody ends our session* (`pg_terminate_backend`): the lock is lost, and the holder is told at once.
 //! - *A standby is about to be promoted while somebody waits*: until then it counts as a server that [cannot be
-//!   reached](PostgresBuilder::outage).
+//!   reached](PostgresBuilder::max_outage).
 //! - *`statement_timeout`, `lock_timeout`* and similar settings of a role or database do not apply: our sessions set their own.
 //! - *Locks that share a session* end together with it: a stopped process keeps all of them for the longest of their TTLs.
 
@@ -128,7 +128,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// What this store promises. Waiters are served in order within the limit of [connections](PostgresBuilder::connections), and until
+    /// What this store promises. Waiters are served in order within the limit of [connections](PostgresBuilder::max_connections), and until
     /// they have waited for [10 s](PostgresBuilder::requeue_after); then they go to the end of the line.
     pub const CAPABILITIES: Capabilities = Capabilities {
         fifo: true,
@@ -166,6 +166,7 @@ impl Postgres {
     }
 
     /// Returns the settings for connecting with your own configuration: its hosts, user, database and parameters.
+    /// The configuration is of the crate `tokio-postgres`, version 0.7.
     ///
     /// With `SslMode::Require`, the store connects with TLS (feature `postgres-tls`), checks the server's certificate, and trusts the
     /// authorities that the builder names. With any other mode, including `Prefer`, the default of [`tokio_postgres::Config`], it connects
@@ -186,7 +187,7 @@ impl Postgres {
         PostgresBuilder::new(Server::Config(Box::new(config)))
     }
 
-    fn may_lock(&self) -> Result<()> {
+    fn check_may_lock(&self) -> Result<()> {
         if !self.hub.settings.looks_only {
             return Ok(());
         }
@@ -230,7 +231,7 @@ pub(super) async fn open_address(address: &str) -> Result<Postgres> {
 /// Opens the database that an address names, only to look at its locks.
 pub(super) async fn look_at_address(address: &str) -> Result<Postgres> {
     without_table(address)?;
-    Postgres::builder(address).open_to_look().await
+    Postgres::builder(address).open_read_only().await
 }
 
 fn without_table(address: &str) -> Result<()> {
@@ -248,7 +249,7 @@ fn without_table(address: &str) -> Result<()> {
 }
 
 impl Backend for Postgres {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -258,14 +259,14 @@ impl Backend for Postgres {
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
         Box::pin(async move {
-            self.may_lock()?;
+            self.check_may_lock()?;
             requests::try_acquire(&self.hub, claim).await
         })
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(async move {
-            self.may_lock()?;
+            self.check_may_lock()?;
             requests::acquire(&self.hub, claim, wait).await
         })
     }
@@ -275,7 +276,7 @@ impl Backend for Postgres {
     }
 
     /// Leases belong to sessions, and a session that is stuck must not delay the others. Renewals of one session share statements.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         1
     }
 

@@ -137,7 +137,7 @@ impl PostgresTable {
     }
 
     /// Returns the settings for connecting with your own configuration; see
-    /// [`Postgres::builder_from`](super::postgres::Postgres::builder_from).
+    /// [`Postgres::builder_from`](super::postgres::Postgres::builder_from). The configuration is of the crate `tokio-postgres`, version 0.7.
     ///
     /// ```no_run
     /// # async fn example() -> fencepost::Result<()> {
@@ -174,7 +174,7 @@ impl fmt::Debug for PostgresTable {
 }
 
 impl Backend for PostgresTable {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -195,7 +195,7 @@ impl Backend for PostgresTable {
     }
 
     /// All claims are renewed with one statement.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         requests::RENEWED_AT_ONCE
     }
 

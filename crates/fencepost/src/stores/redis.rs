@@ -154,6 +154,7 @@ impl Redis {
     }
 
     /// Returns the settings for connecting with your own client: to its server and database, as its user, with its TLS settings.
+    /// The client is of the crate `redis`, version 1.
     ///
     /// The store opens its own connection, always with RESP3. You cannot pass in a live connection, such as a `ConnectionManager`: the
     /// store must know when a connection is new, because the first request on it makes sure that fences grow.
@@ -186,7 +187,7 @@ impl fmt::Debug for Redis {
 }
 
 impl Backend for Redis {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -207,7 +208,7 @@ impl Backend for Redis {
     }
 
     /// All claims are renewed with one command.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         requests::RENEWED_AT_ONCE
     }
 

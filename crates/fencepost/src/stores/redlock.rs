@@ -64,7 +64,7 @@
 //! # What can go wrong
 //! - *A minority of the servers is lost, slow or cut off.* Nothing happens.
 //! - *A majority is.* [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), with the errors of all servers; waiters wait for up to
-//!   [`outage`](RedlockBuilder::outage). Holders are told when their validity ends.
+//!   [`max_outage`](RedlockBuilder::max_outage). Holders are told when their validity ends.
 //! - *A server restarts without its data*, evicts the key or is flushed, and the lock was on a bare majority: somebody else can acquire it,
 //!   and **two clients hold it**. The first one is told at once if its connection broke or the server was flushed, and otherwise at its
 //!   next renewal. Only the fence protects the data. A lost counter starts at the server's time (in units of 7.8125 µs since 2024, 128,000
@@ -84,6 +84,8 @@ use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::Result;
 
+// Redlock is a majority of Redis servers, so it uses what the Redis store has for one server: connections, scripts, keys, failures
+// and the look at one server. A change of these modules concerns both stores.
 mod acquire;
 mod asking;
 mod builder;
@@ -160,7 +162,7 @@ impl Redlock {
     }
 
     /// Returns the settings for connecting with your own clients, one per server; see
-    /// [`Redis::builder_from`](super::redis::Redis::builder_from).
+    /// [`Redis::builder_from`](super::redis::Redis::builder_from). The clients are of the crate `redis`, version 1.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -200,7 +202,7 @@ impl fmt::Debug for Redlock {
 }
 
 impl Backend for Redlock {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -230,7 +232,7 @@ impl Backend for Redlock {
     }
 
     /// All claims are renewed with one command per server.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         crate::stores::redis::requests::RENEWED_AT_ONCE
     }
 

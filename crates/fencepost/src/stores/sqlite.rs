@@ -39,7 +39,7 @@
 //! time did; [`SqliteBuilder::first_epoch`] overrides that. The time lifts new counters to at most 2⁴⁶, which it reaches in 2041.
 //!
 //! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is
-//! opened for locking ([`SqliteBuilder::open_to_look`] leaves it as it is): its counter is lifted to the time in the new units. From then
+//! opened for locking ([`SqliteBuilder::open_read_only`] leaves it as it is): its counter is lifted to the time in the new units. From then
 //! on a program of version 1 refuses to open the file. One that already has it open keeps using the same counter in the same kind of
 //! transactions, so its epochs and ours grow together.
 //!
@@ -79,7 +79,6 @@ mod schema;
 mod session;
 mod view;
 mod waiting;
-mod window;
 mod worker;
 
 pub use builder::SqliteBuilder;
@@ -195,7 +194,7 @@ pub(super) async fn open_address(address: &str) -> Result<Sqlite> {
 
 /// Opens the file that an address names, only to look at its locks.
 pub(super) async fn look_at_address(address: &str) -> Result<Sqlite> {
-    Sqlite::builder(path_of(address)).open_to_look().await
+    Sqlite::builder(path_of(address)).open_read_only().await
 }
 
 fn path_of(address: &str) -> &str {
@@ -203,7 +202,7 @@ fn path_of(address: &str) -> &str {
 }
 
 impl Backend for Sqlite {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -257,7 +256,7 @@ impl Backend for Sqlite {
     }
 
     /// All claims are renewed in one transaction. The number is larger than for a network store, because a commit costs more than a row.
-    fn renewed_at_once(&self) -> usize {
+    fn renew_batch_size(&self) -> usize {
         1024
     }
 

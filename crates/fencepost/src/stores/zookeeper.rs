@@ -134,7 +134,7 @@ impl Zookeeper {
     }
 
     /// Returns the settings for connecting to `servers`, `HOST[:PORT][,HOST[:PORT]…][/BASE]`, with your own connector: its authentication,
-    /// TLS and SASL.
+    /// TLS and SASL. The connector is of the crate `zookeeper-client`, version 0.11.
     ///
     /// The store creates its own sessions. The session timeout is [the builder's](ZookeeperBuilder::session_timeout), and everybody can
     /// access the nodes unless [`creator_only`](ZookeeperBuilder::creator_only) is set. [`open`](ZookeeperBuilder::open) refuses a
@@ -180,7 +180,7 @@ impl fmt::Debug for Zookeeper {
 }
 
 impl Backend for Zookeeper {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         STORE
     }
 
@@ -205,8 +205,8 @@ impl Backend for Zookeeper {
     }
 
     /// A renewal is one transaction.
-    fn renewed_at_once(&self) -> usize {
-        requests::AT_ONCE
+    fn renew_batch_size(&self) -> usize {
+        requests::RENEWED_AT_ONCE
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {

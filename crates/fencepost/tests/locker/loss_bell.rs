@@ -23,7 +23,7 @@ struct Ringing {
 }
 
 impl Backend for Ringing {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         "ringing"
     }
     fn capabilities(&self) -> Capabilities {

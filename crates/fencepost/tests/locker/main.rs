@@ -451,7 +451,7 @@ async fn a_try_that_meets_another_attempt_waits_for_its_answer() {
 async fn the_bound_of_hand_over_in_time_is_kept() {
     let clock = FakeClock::new();
     let store: Arc<dyn Backend> = Arc::new(Memory::with_clock(clock.clone()));
-    let bounds = HandOver::new().time(Duration::from_millis(50));
+    let bounds = HandOver::new().max_time(Duration::from_millis(50));
     let locker = Locker::builder(store.clone())
         .ttl(TTL)
         .hand_over(bounds)

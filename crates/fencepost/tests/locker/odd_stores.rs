@@ -19,7 +19,7 @@ pub(crate) struct LateOnce {
 }
 
 impl Backend for LateOnce {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         "late"
     }
     fn capabilities(&self) -> Capabilities {
@@ -61,7 +61,7 @@ pub(crate) struct Worn {
 }
 
 impl Backend for Worn {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         "worn"
     }
     fn capabilities(&self) -> Capabilities {

@@ -161,12 +161,12 @@ async fn a_shutdown_in_the_middle_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_shutdown_in_the_middle_leaves_nothing_without_hand_over() {
-    shut_down_in_the_middle(HandOver::new().turns(0)).await;
+    shut_down_in_the_middle(HandOver::new().max_turns(0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_shutdown_in_the_middle_leaves_nothing_with_hand_over_of_no_time() {
-    shut_down_in_the_middle(HandOver::new().time(Duration::ZERO)).await;
+    shut_down_in_the_middle(HandOver::new().max_time(Duration::ZERO)).await;
 }
 
 #[tokio::test]

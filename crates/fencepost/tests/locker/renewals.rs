@@ -24,7 +24,7 @@ const SHORT: Duration = Duration::from_millis(600);
 struct Distant {
     inner: Memory,
     clock: Arc<FakeClock>,
-    renewed_at_once: usize,
+    renew_batch_size: usize,
     calls: AtomicU32,
 }
 
@@ -39,7 +39,7 @@ impl Distant {
 }
 
 impl Backend for Distant {
-    fn store(&self) -> &'static str {
+    fn store_name(&self) -> &'static str {
         "distant"
     }
     fn capabilities(&self) -> Capabilities {
@@ -74,8 +74,8 @@ impl Backend for Distant {
             answers
         })
     }
-    fn renewed_at_once(&self) -> usize {
-        self.renewed_at_once
+    fn renew_batch_size(&self) -> usize {
+        self.renew_batch_size
     }
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         self.inner.release(claim)
@@ -95,12 +95,12 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(ttl: Duration, renewed_at_once: usize) -> Self {
+    fn new(ttl: Duration, renew_batch_size: usize) -> Self {
         let clock = FakeClock::new();
         let store = Arc::new(Distant {
             inner: Memory::with_clock(clock.clone()),
             clock: clock.clone(),
-            renewed_at_once,
+            renew_batch_size,
             calls: AtomicU32::new(0),
         });
         let locker = Locker::builder(store.clone()).ttl(ttl);
@@ -169,18 +169,18 @@ async fn a_short_first_lease_does_not_wait_behind_a_large_batch() {
 #[tokio::test]
 async fn calls_without_an_answer_cost_only_their_own_leases() {
     let ttl = Duration::from_secs(4);
-    for renewed_at_once in [1, 8] {
-        let stage = Stage::new(ttl, renewed_at_once);
+    for renew_batch_size in [1, 8] {
+        let stage = Stage::new(ttl, renew_batch_size);
         // More than the number of concurrent calls.
         let stuck = stage.take_many("stuck", 200).await;
         // The lease that ends first is renewed first, so these are in separate calls.
         stage.pass(Duration::from_millis(10)).await;
         let others = stage.take_many("a", 200).await;
         stage.pass(ttl * 3).await;
-        assert_eq!(lost(&stuck), 200, "{renewed_at_once} at once");
+        assert_eq!(lost(&stuck), 200, "{renew_batch_size} at once");
         assert_eq!(stuck[0].lost().await.reason(), LostReason::Expired);
         assert!(stuck[0].lost().await.failed_renewals() > 0);
-        assert_eq!(lost(&others), 0, "{renewed_at_once} at once");
+        assert_eq!(lost(&others), 0, "{renew_batch_size} at once");
     }
 }
 

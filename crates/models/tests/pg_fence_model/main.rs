@@ -9,7 +9,8 @@
 //! tests require that the search convicts every broken variant. The limits of the fence are demonstrated in the same way. See
 //! `docs/decisions/0009-the-fence-of-postgres.md`.
 //!
-//! `cargo test --test pg_fence_model -- --nocapture` prints counts and stories. With `FENCEPOST_SOAK=1` the worlds are larger.
+//! `cargo test -p fencepost-models --test pg_fence_model -- --nocapture` prints counts and stories. With
+//! `FENCEPOST_SOAK=1` the worlds are larger.
 
 mod moves;
 mod search;

@@ -9,8 +9,8 @@
 //! limits of the fence (a node that comes back empty, with a clock behind the others) are demonstrated in the same way. See
 //! `docs/decisions/0007-the-quorum-fence.md`.
 //!
-//! `cargo test --test quorum_fence_model -- --nocapture` prints counts and stories. With `FENCEPOST_SOAK=1` the search goes
-//! deeper, which requires the release profile.
+//! `cargo test -p fencepost-models --test quorum_fence_model -- --nocapture` prints counts and stories. With
+//! `FENCEPOST_SOAK=1` the search goes deeper, which requires the release profile.
 
 mod canonical;
 mod faults;

@@ -10,8 +10,8 @@
 //! and the tests require that the search convicts every broken protocol of the right promise, with the shortest story that
 //! shows it. `docs/decisions/0005-redis-line-model.md` says why the search is our own.
 //!
-//! `cargo test --test redis_line_model -- --nocapture` prints counts and stories. With `FENCEPOST_SOAK=1` the search goes
-//! deeper, which requires the release profile.
+//! `cargo test -p fencepost-models --test redis_line_model -- --nocapture` prints counts and stories. With
+//! `FENCEPOST_SOAK=1` the search goes deeper, which requires the release profile.
 
 mod advance;
 mod canonical;

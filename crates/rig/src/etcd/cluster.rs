@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::{Etcd, etcdctl};
-use crate::server::{PATIENCE, ServerError};
+use crate::server::{START_TIMEOUT, ServerError};
 
 /// A private etcd cluster, whose members can be killed, stopped and restarted one by one.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ impl EtcdCluster {
     /// Starts this many servers and waits until all are ready.
     ///
     /// # Errors
-    /// The same as [`Etcd::start`].
+    /// Returns the same errors as [`Etcd::start`].
     pub fn start(members: usize) -> Result<Self, ServerError> {
         Etcd::builder().start_cluster(members)
     }
@@ -26,12 +26,12 @@ impl EtcdCluster {
         Self { members }
     }
 
-    /// The servers of the cluster.
+    /// Returns the servers of the cluster.
     pub fn members(&self) -> &[Etcd] {
         &self.members
     }
 
-    /// One server, to kill or restart it.
+    /// Returns one server, to kill or restart it.
     pub fn member(&mut self, number: usize) -> &mut Etcd {
         &mut self.members[number]
     }
@@ -43,7 +43,7 @@ impl EtcdCluster {
 
     /// Like [`leader`](Self::leader), but ignores `old`: a server that is stopped or cut off takes a while to notice that it no longer leads.
     pub fn leader_other_than(&self, old: usize) -> Option<usize> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline {
             let mut members = self.members.iter().enumerate();
             let leads = |(number, member): (usize, &Etcd)| {
@@ -57,18 +57,18 @@ impl EtcdCluster {
         None
     }
 
-    /// The address for our store: `etcd://HOST:PORT,HOST:PORT,…`.
+    /// Returns the address for our store: `etcd://HOST:PORT,HOST:PORT,…`.
     pub fn url(&self) -> String {
         let addresses: Vec<String> = self.addresses().iter().map(ToString::to_string).collect();
         format!("etcd://{}", addresses.join(","))
     }
 
-    /// The client addresses of the servers.
+    /// Returns the client addresses of the servers.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.members.iter().map(Etcd::address).collect()
     }
 
-    /// `etcdctl`, with the addresses of all servers.
+    /// Returns an `etcdctl` command with the addresses of all servers.
     pub fn etcdctl(&self) -> Command {
         etcdctl(&self.addresses())
     }

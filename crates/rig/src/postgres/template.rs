@@ -20,7 +20,7 @@ impl PostgresTemplate {
     /// Creates the data.
     ///
     /// # Errors
-    /// The same as [`Postgres::start`](super::Postgres::start).
+    /// Returns the same errors as [`Postgres::start`](super::Postgres::start).
     pub fn make() -> Result<Self, ServerError> {
         let programs = programs().ok_or(not_installed("Postgres"))?;
         let user = user()?;
@@ -38,13 +38,13 @@ impl PostgresTemplate {
         })
     }
 
-    /// The environment variable, as name and value, that makes processes create their servers from this template.
+    /// Returns the environment variable, as name and value, that makes processes create their servers from this template.
     pub fn variable(&self) -> (&'static str, String) {
         (VARIABLE, self.data.display().to_string())
     }
 }
 
-/// The template that the environment names.
+/// Returns the template that the environment names.
 pub(super) fn of_environment() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).map(PathBuf::from)
 }

@@ -131,7 +131,7 @@ impl Road<'_> {
         self.late.iter().filter_map(|piece| piece.due).min()
     }
 
-    /// Only between two messages.
+    /// Returns whether this is possible now: only between two messages.
     fn can_hand_on_late(&self) -> bool {
         self.frames.is_between() && self.due_late().is_some()
     }
@@ -258,7 +258,7 @@ impl Road<'_> {
     }
 }
 
-/// How many of these bytes pass, how many messages end in them, and whether that was the last.
+/// Returns how many of these bytes pass, how many messages end in them, and whether that was the last.
 fn pass(
     shared: &Shared,
     direction: Direction,

@@ -8,7 +8,7 @@ const LONG: Duration = Duration::from_secs(20);
 /// How long to wait before concluding that nothing arrives. If it is too short, a test can miss a defect but not report a false one.
 const QUIET: Duration = Duration::from_millis(60);
 
-/// An echo server.
+/// Starts an echo server and returns its address.
 fn echo() -> SocketAddr {
     let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -28,7 +28,7 @@ fn echo() -> SocketAddr {
     address
 }
 
-/// A proxy, a client behind it, and the server's end of the connection.
+/// Returns a proxy, a client behind it, and the server's end of the connection.
 fn pair() -> (Proxy, Stream, Stream) {
     let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let proxy = Proxy::start(listener.local_addr().unwrap()).unwrap();

@@ -67,7 +67,7 @@ fn a_web_server_that_was_faster_on_the_port_is_nobodys_fault() {
 fn behind_a_proxy_commands_are_counted_as_they_were_sent() {
     let server = Redis::start().unwrap();
     let proxy = crate::Proxy::start(server.address()).unwrap();
-    let mut connection = Connection::open(proxy.address(), PATIENCE).unwrap();
+    let mut connection = Connection::open(proxy.address(), START_TIMEOUT).unwrap();
     let script = "redis.call('SET', 'k', 'v'); return redis.call('GET', 'k')";
     let said = connection.ask(&["EVAL", script, "0"]).unwrap();
     assert_eq!(said, Value::Text("v".into()));
@@ -83,8 +83,8 @@ fn behind_a_proxy_commands_are_counted_as_they_were_sent() {
         connection.ask(&["SET", "k", "w"]).is_err(),
         "the answer is lost"
     );
-    let mut direct = Connection::open(server.address(), PATIENCE).unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let mut direct = Connection::open(server.address(), START_TIMEOUT).unwrap();
+    let deadline = Instant::now() + START_TIMEOUT;
     while direct.ask(&["GET", "k"]).unwrap() != Value::Text("w".into()) {
         assert!(Instant::now() < deadline, "the command did arrive");
     }
@@ -148,7 +148,7 @@ fn a_taken_port_is_noticed_whoever_has_it() {
 #[test]
 fn a_program_that_only_has_the_name_is_found_out() {
     let (_folder, file) = program("echo 'bad config' >&2; exit 3");
-    let Err(RedisError::NotRunning {
+    let Err(ServerError::NotRunning {
         what, last_words, ..
     }) = Redis::start_program(&file)
     else {
@@ -159,7 +159,7 @@ fn a_program_that_only_has_the_name_is_found_out() {
 
     let http = "exec python3 -c 'import http.server, sys; http.server.test(port=int(sys.argv[2]), bind=\"127.0.0.1\")' \"$@\"";
     let (_folder, file) = program(http);
-    let Err(RedisError::NotRedis { what, .. }) = Redis::start_program(&file) else {
+    let Err(ServerError::NotTheServer { what, .. }) = Redis::start_program(&file) else {
         panic!("started")
     };
     assert!(what.contains("not the answer of a Redis server"), "{what}");
@@ -179,7 +179,7 @@ fn a_script_that_starts_the_server_will_do() {
     let pid: i32 = pid.unwrap().parse().unwrap();
     assert_ne!(pid, server.pid());
     drop(server);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     while !gone(pid) {
         assert!(Instant::now() < deadline, "{pid} is left behind");
         std::thread::sleep(Duration::from_millis(5));

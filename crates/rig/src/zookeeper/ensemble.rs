@@ -43,7 +43,7 @@ impl ZookeeperEnsemble {
     /// seconds to find a new leader, because a server that is not ready yet looks like one that closes the connection.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn start_apart() -> Result<Self, ServerError> {
         Self::start_in(Manner::Apart)
     }
@@ -105,7 +105,7 @@ impl ZookeeperEnsemble {
         self.roads.iter().for_each(Proxy::heal);
     }
 
-    /// Which server leads; `None` if there is no leader, or it does not answer.
+    /// Returns which server leads, or `None` if there is no leader or it does not answer.
     pub fn leader(&self) -> Option<usize> {
         let leads = |server: &Zookeeper| ask(server.port).is_some_and(|said| said.mode == "leader");
         self.servers.iter().position(leads)
@@ -124,7 +124,10 @@ mod tests {
         ensemble.servers[first].crash();
         let started = std::time::Instant::now();
         while ensemble.leader().is_none_or(|leader| leader == first) {
-            assert!(started.elapsed() < crate::server::PATIENCE, "no election");
+            assert!(
+                started.elapsed() < crate::server::START_TIMEOUT,
+                "no election"
+            );
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fencepost::resource::FencedError;
 use fencepost::{Backend, Guard, Locker};
-use fencepost_rig::{Child, Ears, Feed, feed};
+use fencepost_rig::{Child, Feed, FeedSender, feed};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -114,7 +114,7 @@ impl<O: Opener> Part<O> {
     }
 
     /// Starts a child that plays this part.
-    pub fn start(&self, id: usize, ears: &Ears) -> Child {
+    pub fn start(&self, id: usize, ears: &FeedSender) -> Child {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.env(PART_VARIABLE, serde_json::to_string(self).expect("a part"));
         // Only the last lines are kept. They should say what happened, rather than where.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencepost::Guard;
-use fencepost_rig::{Feed, Said};
+use fencepost_rig::{Feed, Output};
 use serde::{Deserialize, Serialize};
 
 use crate::{LONG, now};
@@ -72,9 +72,9 @@ impl Served {
 /// `None` means that all children were silent.
 pub fn hear(feed: &Feed, within: Duration) -> Option<(usize, Option<Report>)> {
     let heard = feed.next(within).ok()?;
-    let report = match heard.said {
-        Said::Line(line) => Some(serde_json::from_str(&line).expect(&line)),
-        Said::Closed => None,
+    let report = match heard.output {
+        Output::Line(line) => Some(serde_json::from_str(&line).expect(&line)),
+        Output::Closed => None,
     };
     Some((heard.child, report))
 }

@@ -29,7 +29,7 @@ pub(crate) fn one_of_three_is_dead() {
         works(&store, 0).await;
         Plain::open(cluster.members()[leader].address())
             .await
-            .is_clean()
+            .wait_until_clean()
             .await;
     });
 }
@@ -67,7 +67,7 @@ pub(crate) fn leader_killed() {
         released(next).await;
         cluster.member(leader).restart().unwrap();
         let alive = cluster.members()[leader].address();
-        Plain::open(alive).await.is_clean().await;
+        Plain::open(alive).await.wait_until_clean().await;
     });
 }
 
@@ -106,7 +106,7 @@ fn stopped(choose: fn(usize) -> usize) {
         // Long enough that the lease would have ended without renewals through another server.
         let until = Instant::now() + TTL + TTL / 4;
         while Instant::now() < until {
-            assert!(!guard.is_lost(), "{:?}", guard.renewal_trouble());
+            assert!(!guard.is_lost(), "{:?}", guard.failing_renewals());
             assert!(!waiting.is_finished());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -117,7 +117,7 @@ fn stopped(choose: fn(usize) -> usize) {
         released(next).await;
         member.signal(Signal::SIGCONT).unwrap();
         let mut plain = Plain::open(cluster.members()[(victim + 1) % 3].address()).await;
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
         works(&store, epoch).await;
     });
 }
@@ -158,7 +158,7 @@ pub(crate) fn majority_lost() {
         drop(guard);
         works(&store, epoch).await;
         let address = cluster.members()[survivor].address();
-        Plain::open(address).await.is_clean().await;
+        Plain::open(address).await.wait_until_clean().await;
     });
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn old_leader_wakes() {
         assert!(member.wait_stopped(LONG));
         let until = Instant::now() + ttl + ttl / 2;
         while Instant::now() < until {
-            assert!(!guard.is_lost(), "{:?}", guard.renewal_trouble());
+            assert!(!guard.is_lost(), "{:?}", guard.failing_renewals());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         member.signal(Signal::SIGCONT).unwrap();

@@ -37,7 +37,7 @@ pub(crate) fn cut_at_every_byte() {
                 }
                 proxy.heal();
                 soon("everything to be given back", locker.shutdown()).await;
-                plain.is_clean().await;
+                plain.wait_until_clean().await;
                 if proxy.counts().connections == connections {
                     // The whole conversation was shorter than this.
                     break;
@@ -78,7 +78,7 @@ pub(crate) fn cut_while_waiting() {
         released(held).await;
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
         released(guard).await;
-        Plain::open(server.address()).await.is_clean().await;
+        Plain::open(server.address()).await.wait_until_clean().await;
     });
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn answers_swallowed() {
         released(guard).await;
         held.extend(2 * LONG).await.unwrap();
         released(held).await;
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
     });
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, word: &str) {
 pub(crate) fn absent() {
     run(async {
         let mut server = fencepost_rig::Etcd::start().unwrap();
-        let store = Etcd::builder(&server.url()).outage(Duration::from_millis(300));
+        let store = Etcd::builder(&server.url()).max_outage(Duration::from_millis(300));
         let store = Arc::new(store.open().await.unwrap());
         let locker = locker(&store, Duration::from_secs(2));
         let held = locker.acquire("held").await.unwrap();
@@ -223,7 +223,7 @@ pub(crate) fn stopped_while_holding() {
         drop(guard);
         soon("everything to be given back", locker.shutdown()).await;
         works(&store, epoch).await;
-        Plain::open(server.address()).await.is_clean().await;
+        Plain::open(server.address()).await.wait_until_clean().await;
     });
 }
 
@@ -259,7 +259,7 @@ pub(crate) fn a_lease_taken_away() {
         assert_eq!(store.release(&waiter).await.unwrap(), Release::Freed);
         drop(guard);
         soon("everything to be given back", locker.shutdown()).await;
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
     });
 }
 
@@ -295,7 +295,7 @@ pub(crate) fn a_key_taken_away() {
         assert_eq!(guard.lost().await.reason(), LostReason::Gone);
         drop(guard);
         soon("everything to be given back", locker.shutdown()).await;
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
     });
 }
 
@@ -320,7 +320,7 @@ pub(crate) fn a_key_written_into() {
         assert!(holder.ttl_left.is_some());
         plain.put(&key, "scribble").await;
         assert_eq!(store.release(&held).await.unwrap(), Release::Freed);
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
     });
 }
 
@@ -345,6 +345,6 @@ pub(crate) fn compacted_while_waiting() {
         released(held).await;
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
         released(guard).await;
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
     });
 }

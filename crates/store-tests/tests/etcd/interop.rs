@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fencepost::Backend;
-use fencepost_rig::{Child, Said, feed};
+use fencepost_rig::{Child, Output, feed};
 
 use crate::actor::{At, Count, Part, Task};
 use crate::support::{
@@ -29,9 +29,9 @@ pub(crate) fn excludes_and_is_excluded() {
         let store = open(&server.url()).await;
         let locker = locker(&store, LONG);
         let (feed, ears) = feed();
-        let heard = || match feed.next(LONG).unwrap().said {
-            Said::Line(line) => line,
-            Said::Closed => "closed".to_owned(),
+        let heard = || match feed.next(LONG).unwrap().output {
+            Output::Line(line) => line,
+            Output::Closed => "closed".to_owned(),
         };
         // It holds the lock until a file appears, because a program under etcdctl has no input.
         let folder = fencepost_rig::folder().unwrap();

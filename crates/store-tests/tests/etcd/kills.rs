@@ -47,7 +47,7 @@ pub(crate) fn holder_killed() {
         assert!(took < ttl + noticed_within(), "{took:?}");
         assert!(guard.fence().as_i64() > fence);
         released(guard).await;
-        Plain::open(server.address()).await.is_clean().await;
+        Plain::open(server.address()).await.wait_until_clean().await;
     });
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn waiter_killed() {
         println!("waiter_killed: the next one waited {took:?}");
         assert!(took < WAITING_LEASE + noticed_within(), "{took:?}");
         released(guard).await;
-        Plain::open(server.address()).await.is_clean().await;
+        Plain::open(server.address()).await.wait_until_clean().await;
     });
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn holder_stopped() {
         let mut plain = Plain::open(server.address()).await;
         assert_eq!(plain.get("written").await, None);
         released(guard).await;
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
     });
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn more_holds_than_streams() {
         }
         drop(guards);
         locker.shutdown().await;
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
     });
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn deleted_after_a_compaction() {
         assert_eq!(lost.reason(), LostReason::Gone);
         drop(guard);
         locker.shutdown().await;
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
     });
 }
 
@@ -106,6 +106,6 @@ fn is_told(command: fn(&str, i64) -> Vec<String>) {
         assert_eq!(lost.reason(), LostReason::Gone);
         drop(guard);
         locker.shutdown().await;
-        plain.is_clean().await;
+        plain.wait_until_clean().await;
     });
 }

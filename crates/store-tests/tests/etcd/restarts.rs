@@ -16,7 +16,7 @@ pub(crate) fn while_holding() {
         let epoch = guard.fence().epoch();
         released(guard).await;
         works(&store, epoch).await;
-        Plain::open(server.address()).await.is_clean().await;
+        Plain::open(server.address()).await.wait_until_clean().await;
     });
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn while_waiting() {
             assert!(Some(fence) > last, "in their order");
             last = Some(fence);
         }
-        Plain::open(server.address()).await.is_clean().await;
+        Plain::open(server.address()).await.wait_until_clean().await;
     });
 }
 
@@ -64,6 +64,6 @@ pub(crate) fn while_releasing() {
         assert!(!outcome.is_released(), "{outcome:?}");
         server.restart().unwrap();
         // Long before the TTL of a minute.
-        Plain::open(server.address()).await.is_clean().await;
+        Plain::open(server.address()).await.wait_until_clean().await;
     });
 }

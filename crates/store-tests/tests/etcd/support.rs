@@ -74,7 +74,7 @@ impl Plain {
     }
 
     /// Waits until no key and no lease is left, long before any of them would expire.
-    pub(crate) async fn is_clean(&mut self) {
+    pub(crate) async fn wait_until_clean(&mut self) {
         self.is_clean_within(SOON).await;
     }
 

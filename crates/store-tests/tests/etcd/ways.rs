@@ -85,7 +85,7 @@ pub(crate) fn nested_names() {
         for guard in [outer, third] {
             released(guard).await;
         }
-        Plain::open(server.address()).await.is_clean().await;
+        Plain::open(server.address()).await.wait_until_clean().await;
     });
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn a_dropped_store_leaves_no_waiter() {
         drop(store);
         eventually("nobody waits", async || eyes.waiting().await == 0).await;
         assert!(held.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -88,6 +88,6 @@ pub(crate) fn a_dropped_waiter_tries() {
         rival.release(&other).await.unwrap();
         assert!(store.try_acquire(&mine).await.unwrap().is_some());
         store.release(&mine).await.unwrap();
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }

@@ -15,7 +15,7 @@ pub(crate) fn two_hundred_tasks_need_two() {
         let eyes = server.eyes().await;
         let store = server.store().await;
         // Few hand-overs within the process, so that the server is asked often.
-        let hand_over = fencepost::HandOver::new().turns(3);
+        let hand_over = fencepost::HandOver::new().max_turns(3);
         let locker = Locker::builder(store).ttl(LONG).hand_over(hand_over);
         let locker = locker.build().unwrap();
         let tasks: Vec<_> = (0..200)
@@ -48,7 +48,7 @@ pub(crate) fn crossed_names_are_no_deadlock() {
         let eyes = server.eyes().await;
         for most in [2, 8] {
             let open = async || {
-                let store = Postgres::builder(&server.0.url()).connections(most);
+                let store = Postgres::builder(&server.0.url()).max_connections(most);
                 locker(&Arc::new(store.open().await.unwrap()), LONG)
             };
             let (one, other) = (open().await, open().await);
@@ -74,7 +74,7 @@ pub(crate) fn crossed_names_are_no_deadlock() {
         }
         let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
         assert_eq!(eyes.number(deadlocks).await, 0);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn beyond_the_bound_locks_share() {
     run(async {
         let server = Server::start();
         let eyes = server.eyes().await;
-        let store = Postgres::builder(&server.0.url()).connections(4);
+        let store = Postgres::builder(&server.0.url()).max_connections(4);
         let store = Arc::new(store.open().await.unwrap());
         let rival = server.store().await;
         let claims: Vec<_> = (0..20)
@@ -136,7 +136,7 @@ pub(crate) fn beyond_the_bound_locks_share() {
             };
             assert_eq!(released, expected, "{at}");
         }
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn beyond_the_bound_locks_share() {
 pub(crate) fn what_is_not_extended_is_let_go() {
     run(async {
         let server = Server::start();
-        let store = Postgres::builder(&server.0.url()).connections(2);
+        let store = Postgres::builder(&server.0.url()).max_connections(2);
         let store = Arc::new(store.open().await.unwrap());
         let rival = server.store().await;
         let kept: Vec<_> = (0..4)
@@ -175,7 +175,7 @@ pub(crate) fn spare_ones_go() {
     run(async {
         let server = Server::start();
         let eyes = server.eyes().await;
-        let store = Postgres::builder(&server.0.url()).keep_spare(Duration::from_millis(300));
+        let store = Postgres::builder(&server.0.url()).idle_timeout(Duration::from_millis(300));
         let store = Arc::new(store.open().await.unwrap());
         for _ in 0..3 {
             crate::support::works(&*store).await;

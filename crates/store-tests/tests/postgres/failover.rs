@@ -125,7 +125,7 @@ pub(crate) fn a_cancelled_confirmation_is_none() {
         let asked = Instant::now();
         soon("the loss", held.lost()).await;
         println!("failover: lost {:?} after the cancel", asked.elapsed());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn a_cancelled_confirmation_is_none() {
 pub(crate) fn renewals_share_a_commit() {
     run(async {
         let (primary, _standby) = synchronous_pair().await;
-        let store = Postgres::builder(&primary.0.url()).connections(2);
+        let store = Postgres::builder(&primary.0.url()).max_connections(2);
         let store = Arc::new(store.open().await.unwrap());
         let claims: Vec<_> = (0..60).map(|at| claim(&format!("{at}"), LONG)).collect();
         for claim in &claims {
@@ -168,7 +168,7 @@ pub(crate) fn a_renewal_that_was_not_sent_is_none() {
     run(async {
         let server = Server::start();
         let eyes = server.eyes().await;
-        let store = Postgres::builder(&server.0.url()).connections(2);
+        let store = Postgres::builder(&server.0.url()).max_connections(2);
         let store = store.open().await.unwrap();
         // The first and the third share a session.
         let claims = ["a", "b", "c"].map(|name| claim(name, LONG));

@@ -18,7 +18,7 @@ fn wait(locker: &Locker) -> JoinHandle<fencepost::Result<Guard>> {
 pub(crate) fn absent() {
     run(async {
         let mut server = Server::start();
-        let store = Postgres::builder(&server.0.url()).outage(Duration::from_millis(500));
+        let store = Postgres::builder(&server.0.url()).max_outage(Duration::from_millis(500));
         let store = std::sync::Arc::new(store.open().await.unwrap());
         let locker = locker(&store, Duration::from_secs(2));
         let eyes = server.eyes().await;
@@ -85,7 +85,7 @@ pub(crate) fn restarted() {
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.fence() > held.fence());
         assert!(guard.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn terminated() {
         let lost = soon("the loss", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Gone);
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn cancelled_by_hand() {
         assert!(held.release().await.is_released());
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn terminated_twice() {
     run(async {
         let server = Server::start();
         let outage = Duration::from_millis(300);
-        let store = Postgres::builder(&server.0.url()).outage(outage);
+        let store = Postgres::builder(&server.0.url()).max_outage(outage);
         let other = locker(&std::sync::Arc::new(store.open().await.unwrap()), LONG);
         let eyes = server.eyes().await;
         let held = locker(&server.store().await, LONG)
@@ -211,6 +211,6 @@ pub(crate) fn stopped_while_waiting() {
         assert!(held.release().await.is_released());
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }

@@ -50,6 +50,6 @@ pub(crate) fn the_owner_changes_between_look_and_end() {
         // The named claim is released.
         let released = soon("the forced release", elsewhere.release(&new)).await;
         assert_eq!(released.unwrap(), Release::Freed);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }

@@ -89,7 +89,7 @@ pub(crate) fn counters_are_exact() {
         assert!(ours >= turns, "ours were to compete");
         let counted = eyes.number("select n from counter").await;
         assert_eq!(counted.cast_unsigned(), theirs + ours);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn a_holder_is_killed() {
         assert!(granted_at.since(killed_at) < GRACE);
         assert!(guard.fence().as_i64() > fence);
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         let (_, late) = served(&feed);
         assert_eq!(late.outcome, "Released");
         assert!(late.fence > next_fence, "it took its old grant for a lock");
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -137,6 +137,6 @@ pub(crate) fn waiters_are_killed() {
         let last = fencepost::Moment::from_nanos(turns[2].2).since(released_at);
         println!("five of eight waiters killed: the last had its turn after {last:?}");
         assert!(last < GRACE, "{last:?}");
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }

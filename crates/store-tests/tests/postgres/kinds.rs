@@ -53,7 +53,7 @@ pub(crate) fn looks_make_nothing() {
             .await
             .unwrap();
         for url in [server.0.url(), server.url_of("shop")] {
-            let looking = Postgres::builder(&url).open_to_look().await.unwrap();
+            let looking = Postgres::builder(&url).open_read_only().await.unwrap();
             let name = NAME.try_into().unwrap();
             let record = looking.inspect(&name).await.unwrap();
             assert!(record.unwrap().holder.is_some());
@@ -75,7 +75,7 @@ pub(crate) fn looks_beside_an_older_program() {
         let older = open(&told).await;
         let held = claim(NAME, LONG);
         assert!(older.try_acquire(&held).await.unwrap().is_some());
-        let looking = Postgres::builder(&server.0.url()).open_to_look().await;
+        let looking = Postgres::builder(&server.0.url()).open_read_only().await;
         let looking = looking.unwrap();
         let listed = looking.list(None).await.unwrap();
         assert_eq!(listed.len(), 1);
@@ -97,7 +97,11 @@ pub(crate) fn a_refusal_costs_no_neighbour() {
     run(async {
         let server = Server::start();
         let url = format!("{}?fence=transaction-id", server.0.url());
-        let store = Postgres::builder(&url).connections(2).open().await.unwrap();
+        let store = Postgres::builder(&url)
+            .max_connections(2)
+            .open()
+            .await
+            .unwrap();
         let held = ["a", "b", "c"].map(|name| claim(name, LONG));
         for claim in &held {
             assert!(store.try_acquire(claim).await.unwrap().is_some());
@@ -154,7 +158,7 @@ pub(crate) fn an_older_table_of_transactions() {
             .await;
         let other = Eyes::open(&server.0.url()).await;
         other.text("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'fencepost%'").await;
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
         refused("shop.fencepost_tx").await;
         refused("ALTER TABLE shop.fencepost_tx RENAME COLUMN epoch TO fence").await;
     });

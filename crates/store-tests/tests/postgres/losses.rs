@@ -37,7 +37,7 @@ pub(crate) fn terminated() {
         assert!(other.release().await.is_released());
         let again = soon("the lock", locker.acquire(NAME)).await.unwrap();
         assert!(again.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn one_session_is_stuck() {
     run(async {
         let server = Server::start();
         let eyes = server.eyes().await;
-        let store = Postgres::builder(&server.0.url()).connections(3);
+        let store = Postgres::builder(&server.0.url()).max_connections(3);
         let ttl = Duration::from_secs(6);
         let locker = locker(&Arc::new(store.open().await.unwrap()), ttl);
         let mut held = Vec::new();
@@ -96,7 +96,7 @@ pub(crate) fn one_session_is_stuck() {
         }
         send_signal("-CONT", stuck[0].0);
         drop(stuck);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

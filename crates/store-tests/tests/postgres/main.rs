@@ -1,7 +1,7 @@
 //! Tests of advisory locks in Postgres under faults of the network, the processes, other clients and the server.
 //!
-//! Every test has a private server. This program is also the program of every child: a role in the environment makes it play
-//! that role instead of testing. With `FENCEPOST_SOAK=1` the themes `nasty`, `failover` and `sequences` run twenty times, and
+//! Every test has a private server. This program is also the program of every child: a part in the environment makes it play
+//! that part instead of testing. With `FENCEPOST_SOAK=1` the themes `nasty`, `failover` and `sequences` run twenty times, and
 //! the other tests run in their long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 

@@ -48,7 +48,7 @@ pub(crate) fn other_locks_do_not_keep_it() {
 /// busy. Another client, which holds `busy`, gets the lock after its TTL, and the renewed lock is not affected.
 async fn ends_in_time(busy: &Claim, at_work: impl AsyncFn(&Postgres)) {
     let server = Server::start();
-    let store = Postgres::builder(&server.0.url()).connections(2);
+    let store = Postgres::builder(&server.0.url()).max_connections(2);
     let store = Arc::new(store.open().await.unwrap());
     let rival = server.store().await;
     assert!(rival.try_acquire(busy).await.unwrap().is_some());
@@ -79,7 +79,7 @@ pub(crate) fn a_failed_statement_strands_no_lock() {
     run(async {
         let server = Server::start();
         let eyes = server.eyes().await;
-        let store = Postgres::builder(&server.0.url()).connections(2);
+        let store = Postgres::builder(&server.0.url()).max_connections(2);
         let store = store.open().await.unwrap();
         let rival = server.store().await;
         let (overdue, kept) = (

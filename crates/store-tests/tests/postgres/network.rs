@@ -43,7 +43,7 @@ pub(crate) fn cut() {
         assert!(guard.release().await.is_released());
         let guard = soon("the waiter's turn", waiting).await.unwrap();
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn a_waiter_meets_a_standby() {
         assert_eq!(promoted.text("select pg_promote()").await, "t");
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
-        promoted.is_clean().await;
+        promoted.wait_until_clean().await;
         drop(held);
     });
 }

@@ -32,7 +32,7 @@ pub(crate) fn an_index_is_built_while_somebody_waits() {
         assert!(held.release().await.is_released());
         let guard = soon("the waiter's turn", waiting).await.unwrap();
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn a_long_wait_goes_to_the_end_of_the_line() {
         assert!(second.release().await.is_released());
         let first = soon("the first's turn", first).await.unwrap().unwrap();
         assert!(first.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -106,6 +106,6 @@ pub(crate) fn waits_end_while_locks_are_granted() {
         }
         let counted = eyes.number("select n from counter").await;
         assert_eq!(counted.cast_unsigned(), 4 * turns);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }

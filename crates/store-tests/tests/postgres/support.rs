@@ -91,7 +91,7 @@ impl Eyes {
     }
 
     /// Waits until nothing is left of any lock.
-    pub(crate) async fn is_clean(&self) {
+    pub(crate) async fn wait_until_clean(&self) {
         eventually("no lock is left", async || {
             let left = "select count(*) from pg_locks where locktype = 'advisory'";
             self.number(left).await == 0

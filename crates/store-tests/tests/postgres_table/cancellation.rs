@@ -70,6 +70,6 @@ async fn cancel(
     if let Some(held) = held {
         assert!(held.release().await.is_released());
     }
-    server.is_clean().await;
+    server.wait_until_clean().await;
     is_done
 }

@@ -157,7 +157,7 @@ pub(crate) fn a_row_that_stays_locked() {
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
         assert!(other.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn a_locked_row_is_no_outage() {
     run(async {
         let server = Server::start().await;
         let outage = Duration::from_millis(300);
-        let store = patient(&server.0.url()).outage(outage).open().await;
+        let store = patient(&server.0.url()).max_outage(outage).open().await;
         let waiter = locker(&Arc::new(store.unwrap()), LONG);
         let guard = waiter.acquire(NAME).await.unwrap();
         assert!(guard.release().await.is_released());
@@ -214,7 +214,7 @@ pub(crate) fn statement_timeout() {
         plain.does("COMMIT").await;
         let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -250,7 +250,7 @@ pub(crate) fn became_read_only() {
         eventually("the lock", async || answer().await.is_some()).await;
         drop(guard);
         locker.shutdown().await;
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -324,6 +324,6 @@ pub(crate) fn odd_defaults() {
         let record = other.inspect(&claim.name).await.unwrap().unwrap();
         assert_eq!(record.holder.unwrap().owner, Some(claim.owner));
         one.release(&claim).await.unwrap();
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

@@ -92,7 +92,7 @@ pub(crate) fn at_its_end() {
             "140737488355328",
         );
         assert!(plain.left_ms().await <= 0);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

@@ -168,7 +168,7 @@ pub(crate) fn counters_are_exact() {
             plain.number("SELECT n FROM counter").await.cast_unsigned(),
             theirs + ours
         );
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

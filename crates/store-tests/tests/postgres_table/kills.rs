@@ -46,7 +46,7 @@ pub(crate) fn a_killed_holder() {
             "{took:?}, {rest:?}"
         );
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn a_killed_waiter() {
         println!("kills: a killed waiter cost {took:?}");
         assert!(took < WINDOW + grace(), "{took:?}");
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn ten_of_sixteen() {
         println!("kills: ten of sixteen waiters killed, the widest gap was {widest:?}");
         assert!(widest < WINDOW + 9 * WINDOW / 8 + grace(), "{widest:?}");
         drop(children);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         assert_eq!(plain.text("SELECT text FROM note").await, "in time");
         assert!(guard.release().await.is_released());
         drop(stopped);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -175,6 +175,6 @@ pub(crate) fn a_waiter_stopped_across_its_turn() {
         );
         assert!(last.release().await.is_released());
         drop(stopped);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

@@ -44,7 +44,7 @@ pub(crate) fn two_hundred() {
             served.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1),
             "{served:?}"
         );
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn a_lost_notice() {
         println!("line: a lost notice cost {took:?}");
         assert!(took < LOOK + grace(), "{took:?}");
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn cut_off_anywhere() {
                 let guard = soon("the next", rival.acquire(NAME)).await.unwrap();
                 assert!(guard.release().await.is_released());
                 soon("the end", locker.shutdown()).await;
-                server.is_clean().await;
+                server.wait_until_clean().await;
             }
         }
         println!("network: of 20 cuts {failed} failed the request, {done} came too late to matter");
@@ -64,7 +64,7 @@ pub(crate) fn a_black_hole() {
             proxy.heal();
             let guard = soon("the lock", waiting).await.unwrap();
             assert!(guard.release().await.is_released());
-            server.is_clean().await;
+            server.wait_until_clean().await;
             let ours = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencepost'";
             drop(holder);
             assert!(plain.number(ours).await <= 2, "the old one is still there");
@@ -81,7 +81,7 @@ pub(crate) fn a_stale_request() {
         let plain = server.plain().await;
         let locker = impatient(&store, LONG);
         drop(soon("the lock", locker.acquire(NAME)).await.unwrap());
-        server.is_clean().await;
+        server.wait_until_clean().await;
         let session =
             "SELECT pid::bigint FROM pg_stat_activity WHERE application_name = 'fencepost'";
         let pid = Pid::from_raw(i32::try_from(plain.number(session).await).unwrap());
@@ -103,7 +103,7 @@ pub(crate) fn a_stale_request() {
             }
         });
         assert!(guard.await.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
         assert_ne!(plain.number(session).await, i64::from(pid.as_raw()));
     });
 }

@@ -40,7 +40,7 @@ pub(crate) fn while_held_and_wanted() {
             last = guard.fence();
             assert!(guard.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn while_given_back() {
         let outcome = soon("an outcome", guard.release()).await;
         assert!(matches!(outcome, ReleaseOutcome::Unknown(_)), "{outcome:?}");
         server.0.restart().unwrap();
-        server.is_clean().await;
+        server.wait_until_clean().await;
         let again = soon("the lock", locker.acquire(NAME)).await.unwrap();
         assert!(again.release().await.is_released());
     });
@@ -104,7 +104,7 @@ pub(crate) fn sessions_ended() {
             last = guard.fence();
             assert!(guard.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
         assert_eq!(plain.number(&format!("SELECT count(*) {ours}")).await, 2);
     });
 }

@@ -68,7 +68,7 @@ pub(crate) fn exactly_the_rights() {
             Err(_) => soon("the lock", holder.acquire(NAME)).await.unwrap(),
         };
         assert!(held.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn of_shedlock_itself() {
         assert_eq!(record.holder.unwrap().owner, Some(claim.owner));
         assert_eq!(plain.number("SELECT count(*) FROM shedlock").await, 1);
         store.release(&claim).await.unwrap();
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

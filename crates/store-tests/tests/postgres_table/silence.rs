@@ -23,7 +23,7 @@ pub(crate) fn while_acquiring() {
         let server = Server::start().await;
         let locker = impatient(&server.store().await, LONG);
         drop(locker.acquire(NAME).await.unwrap());
-        server.is_clean().await;
+        server.wait_until_clean().await;
         server.stops();
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
         is(&error, ErrorKind::Timeout, Effect::Maybe, "in time");
@@ -38,7 +38,7 @@ pub(crate) fn while_acquiring() {
         server.goes_on();
         let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn while_holding() {
         let next = soon("the next", locker.acquire(NAME)).await.unwrap();
         assert!(next.fence() > fence);
         assert!(next.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn while_renewing() {
         eventually("a renewal", async || plain.left_ms().await > 4800).await;
         assert!(!guard.is_lost());
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn while_releasing() {
             other => panic!("{other:?}"),
         }
         server.goes_on();
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -132,6 +132,6 @@ pub(crate) fn while_waiting() {
             last = Some(guard.fence());
             assert!(guard.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

@@ -71,7 +71,7 @@ impl Server {
     }
 
     /// Nothing is left but rows of free locks and their fences: nobody stands in line, no transaction is open.
-    pub(crate) async fn is_clean(&self) {
+    pub(crate) async fn wait_until_clean(&self) {
         let plain = self.plain().await;
         until_nothing_is_left(SOON, async || plain.left().await).await;
     }

@@ -114,7 +114,7 @@ pub(crate) fn count_together(mut counters: Vec<Performer>) -> Duration {
     }
     let took = started.elapsed();
     for counter in counters {
-        counter.has_ended_well(Duration::from_secs(60));
+        counter.assert_exited_cleanly(Duration::from_secs(60));
     }
     took
 }

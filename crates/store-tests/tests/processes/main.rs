@@ -1,6 +1,6 @@
 //! Tests with real processes on one lock: counting together, killed, stopped, with a changed clock, and without their runtime.
 //!
-//! This program is also the program of every child: a role in the environment makes it play that role instead of testing. With
+//! This program is also the program of every child: a part in the environment makes it play that part instead of testing. With
 //! `FENCEPOST_SOAK=1` the loops are long. Measurements are printed in both cases; only generous bounds are asserted.
 #![allow(clippy::unwrap_used)]
 

@@ -47,7 +47,7 @@ pub(crate) fn freed_with_guards_alive() {
     let part = Part {
         locks: stage.locks(),
     };
-    Performer::start_silent(Role::Freed(part), &[]).has_ended_well(LONG);
+    Performer::start_silent(Role::Freed(part), &[]).assert_exited_cleanly(LONG);
 }
 
 /// Plays the child: drops a runtime with guards and waiters, and uses the same locker in the next runtime.
@@ -104,7 +104,7 @@ pub(crate) fn a_process_ends_with_a_guard_alive() {
     let part = Part {
         locks: stage.locks(),
     };
-    Performer::start(Role::Quitter(part), &[]).has_ended_well(LONG);
+    Performer::start(Role::Quitter(part), &[]).assert_exited_cleanly(LONG);
     assert!(is_free_in_time(&stage.locks(), NAME, TTL + GRACE));
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Record};
-use fencepost_rig::{Child, Feed, Said, Silence, TempDir, feed, folder};
+use fencepost_rig::{Child, Feed, Output, Silence, TempDir, feed, folder};
 pub(crate) use fencepost_store_tests::LONG;
 use fencepost_store_tests::actor::{kill, stop, wake};
 use tokio::runtime::Runtime;
@@ -155,9 +155,9 @@ impl Performer {
 
     /// Returns its next report.
     pub(crate) fn hear(&mut self, within: Duration) -> Report {
-        match self.feed.next(within).map(|heard| heard.said) {
-            Ok(Said::Line(line)) => serde_json::from_str(&line).expect(&line),
-            Ok(Said::Closed) | Err(Silence::Ended) => {
+        match self.feed.next(within).map(|heard| heard.output) {
+            Ok(Output::Line(line)) => serde_json::from_str(&line).expect(&line),
+            Ok(Output::Closed) | Err(Silence::Ended) => {
                 let status = self.child.wait(LONG);
                 panic!("a child ended: {status:?}\n{}", self.last_words())
             }
@@ -221,11 +221,11 @@ impl Performer {
     /// Lets the child exit by itself, and checks that none of its threads panicked.
     pub(crate) fn end(mut self) {
         self.order(Order::End);
-        self.has_ended_well(LONG);
+        self.assert_exited_cleanly(LONG);
     }
 
     /// Waits for the child to exit, and checks that none of its threads panicked.
-    pub(crate) fn has_ended_well(mut self, within: Duration) {
+    pub(crate) fn assert_exited_cleanly(mut self, within: Duration) {
         let status = self.child.wait(within).expect("a child that ends in time");
         let words = self.child.last_words();
         assert!(status.success() && words.is_empty(), "{status}: {words:#?}");

@@ -29,7 +29,14 @@ impl Opener for At {
     type Verb = Count;
 
     async fn open(&self) -> Arc<Redis> {
-        Arc::new(Redis::open(&self.0).await.unwrap())
+        loop {
+            match Redis::open(&self.0).await {
+                Ok(store) => return Arc::new(store),
+                // The storm cuts connections while they are being opened, too.
+                Err(error) if error.kind() == ErrorKind::Unavailable => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     async fn write(&self, store: &Arc<Redis>, guard: &Guard) -> Wrote {

@@ -37,7 +37,7 @@ pub(crate) fn with_the_grant_in_flight() {
         for _ in 0..5 {
             assert!(!stage.cancel(usize::MAX, true).await);
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn an_hour_forward() {
         );
         let held = one.acquire(NAME).await.unwrap();
         let waiting = line_up(server, &other, 4).await;
-        server.wait_for_signs(NAME, 4).await;
+        server.wait_for_heartbeats(NAME, 4).await;
         stage.set(HOUR);
         let lost = soon("the loss", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Gone);
@@ -125,7 +125,7 @@ pub(crate) fn an_hour_forward() {
         let guard = soon("the lock", one.acquire(NAME)).await.unwrap();
         assert!(guard.fence() > fences[4]);
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn an_hour_back() {
         );
         let held = one.acquire(NAME).await.unwrap();
         let mut waiting = line_up(server, &other, 4).await;
-        server.wait_for_signs(NAME, 4).await;
+        server.wait_for_heartbeats(NAME, 4).await;
         stage.set(-HOUR);
         let mut plain = server.plain();
         let line = format!("fp:{{{NAME}}}:line:{NAME}");
@@ -160,7 +160,7 @@ pub(crate) fn an_hour_back() {
         let guard = soon("the lock", one.acquire(NAME)).await.unwrap();
         assert!(guard.fence() > last);
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

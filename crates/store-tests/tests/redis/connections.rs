@@ -20,7 +20,7 @@ pub(crate) fn a_stale_acquire_comes_to_nothing() {
         // The server knows the scripts, so each request is one message.
         let locker = locker(&store, LONG);
         drop(soon("a first lock", locker.acquire(NAME)).await.unwrap());
-        server.is_clean().await;
+        server.wait_until_clean().await;
         let before = server.plain().info("cmdstat_evalsha");
         proxy.judge(Direction::ToServer, {
             let held_back = Mutex::new(false);
@@ -54,7 +54,7 @@ pub(crate) fn a_stale_acquire_comes_to_nothing() {
         for _ in 0..200 {
             assert_eq!(plain.number(&["EXISTS", NAME]), 0, "an orphan");
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn the_old_one_is_killed_first() {
         );
         assert_ne!(our_id(&server), id);
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn a_release_is_resent() {
         assert!(!guard.is_lost());
         assert!(!kept_for(&mut server.plain(), guard.owner()).is_zero());
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn a_long_road_does_not_lose_a_lock() {
         })
         .await;
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -195,7 +195,7 @@ pub(crate) fn a_black_hole_while_asking_again() {
         let holder = locker(&server.store().await, LONG);
         let held = holder.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
-        server.wait_for_signs(NAME, 1).await;
+        server.wait_for_heartbeats(NAME, 1).await;
         // Requests on the next connection disappear.
         proxy.cut();
         proxy.judge(Direction::ToServer, |message| {
@@ -214,6 +214,6 @@ pub(crate) fn a_black_hole_while_asking_again() {
         let guard = tokio::time::timeout(2 * SOON, waiting).await;
         let guard = guard.expect("a waiter that is not stuck").unwrap().unwrap();
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

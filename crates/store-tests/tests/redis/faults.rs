@@ -31,7 +31,7 @@ pub(crate) fn impatient(store: &std::sync::Arc<Redis>, ttl: Duration) -> Locker 
 pub(crate) fn absent() {
     run(async {
         let mut server = Server::start();
-        let store = Redis::builder(&server.0.url()).outage(Duration::from_millis(300));
+        let store = Redis::builder(&server.0.url()).max_outage(Duration::from_millis(300));
         let store = std::sync::Arc::new(store.open().await.unwrap());
         let locker = impatient(&store, Duration::from_secs(1));
         let held = locker.acquire("held").await.unwrap();
@@ -41,7 +41,7 @@ pub(crate) fn absent() {
             let locker = locker.clone();
             async move { locker.acquire(NAME).await }
         });
-        server.wait_for_signs(NAME, 1).await;
+        server.wait_for_heartbeats(NAME, 1).await;
         server.0.crash();
 
         let error = soon("an error", Redis::open(&server.0.url()))
@@ -209,7 +209,7 @@ pub(crate) fn a_read_only_replica() {
             let locker = locker.clone();
             async move { locker.acquire(NAME).await }
         });
-        server.wait_for_signs(NAME, 1).await;
+        server.wait_for_heartbeats(NAME, 1).await;
         plain.does(&["REPLICAOF", "127.0.0.1", "1"]);
         let error = soon("an error", locker.acquire("other")).await.unwrap_err();
         is(
@@ -233,7 +233,7 @@ pub(crate) fn a_read_only_replica() {
         plain.does(&["REPLICAOF", "NO", "ONE"]);
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -250,7 +250,7 @@ pub(crate) fn loading() {
             let locker = locker.clone();
             async move { locker.acquire(NAME).await }
         });
-        server.wait_for_signs(NAME, 1).await;
+        server.wait_for_heartbeats(NAME, 1).await;
         plain.does(&["SAVE"]);
         let slow = [
             "--key-load-delay",
@@ -369,8 +369,8 @@ pub(crate) fn another_type() {
             let locker = locker.clone();
             tokio::spawn(async move { locker.acquire(name).await })
         });
-        server.wait_for_signs(NAME, 1).await;
-        server.wait_for_signs("neighbour", 1).await;
+        server.wait_for_heartbeats(NAME, 1).await;
+        server.wait_for_heartbeats("neighbour", 1).await;
         plain.does(&["DEL", NAME]);
         plain.does(&["HSET", NAME, "field", "value"]);
         let lost = soon("the loss", held.lost()).await;
@@ -391,7 +391,7 @@ pub(crate) fn another_type() {
             Some("value")
         );
         plain.does(&["DEL", NAME]);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -407,7 +407,7 @@ pub(crate) fn busy_with_a_script() {
             let locker = locker.clone();
             async move { locker.acquire(NAME).await }
         });
-        server.wait_for_signs(NAME, 1).await;
+        server.wait_for_heartbeats(NAME, 1).await;
         let mut other = server.plain();
         let endless = std::thread::spawn(move || other.ask(&["EVAL", "while true do end", "0"]));
         let is_busy = |plain: &mut Plain| {
@@ -423,7 +423,7 @@ pub(crate) fn busy_with_a_script() {
         assert!(soon("a release", held.release()).await.is_released());
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn forgotten_before_a_release() {
         assert!(next.fence() > first, "{} after {first}", next.fence());
         assert!(plain.number(&["PTTL", FENCE]) > 0, "a fence that stays");
         assert!(next.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn behind_after_a_silent_failover() {
             let waiter = waiter.clone();
             async move { waiter.acquire(NAME).await.unwrap() }
         });
-        server.wait_for_signs(NAME, 1).await;
+        server.wait_for_heartbeats(NAME, 1).await;
         proxy.swallow(Direction::ToServer);
         // This request is abandoned before the heartbeat that was sent after it. Its connection is closed, and the next one is
         // opened.
@@ -128,7 +128,7 @@ pub(crate) fn flushed_while_ahead_of_the_time() {
             last = once(&knows).await;
             assert!(last > ahead, "{last} after {ahead}");
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn handed_on_by_one_who_knows_less() {
         let value = plain.text(&["GET", NAME]).unwrap();
         assert!(value.contains(&next.fence().epoch().to_string()), "{value}");
         assert!(next.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn forgotten_while_held_ahead_of_the_time() {
         let next = soon("the waiter", waiting).await.unwrap();
         assert!(next.fence() > ahead, "{} after {ahead}", next.fence());
         assert!(next.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn an_older_layout_is_replaced() {
             assert!(is_refused, "{refused:?}");
             assert!(plain.number(&["PTTL", FENCE]) > 600_000, "kept as ever");
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -249,7 +249,7 @@ pub(crate) fn an_older_holder_just_releases() {
                 let waiter = waiter.clone();
                 async move { waiter.acquire(NAME).await.unwrap() }
             });
-            server.wait_for_signs(NAME, 1).await;
+            server.wait_for_heartbeats(NAME, 1).await;
             let seen = plain.text(&["GET", NAME]).unwrap();
             let is_converted = plain.ask(&["TYPE", FENCE]) == Value::Word("zset".into());
             let is_marked = seen.as_bytes()[32] == b'+';
@@ -259,7 +259,7 @@ pub(crate) fn an_older_holder_just_releases() {
             assert!(guard.fence().epoch() > 1_450_000_000_000);
             assert!(guard.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -274,7 +274,7 @@ pub(crate) fn an_older_program_was_faster_after_a_loss() {
         plain.does(&["SET", FENCE, "1500000000000", "PX", "600000"]);
         let next = once(&locker).await;
         assert!(next > last, "{next} after {last}");
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -308,7 +308,8 @@ pub(crate) fn kept_as_long_as_told() {
         for (builder, kept) in [
             (Redis::builder(&url), hours(24)),
             (Redis::builder(&url).keep_fences(hours(2)), hours(2)),
-            (Redis::builder(&by_address).keep_fences(hours(2)), hours(3)),
+            (Redis::builder(&by_address), hours(3)),
+            (Redis::builder(&by_address).keep_fences(hours(2)), hours(2)),
         ] {
             let store = Arc::new(builder.open().await.unwrap());
             once(&locker(&store, LONG)).await;

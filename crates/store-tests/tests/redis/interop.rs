@@ -113,7 +113,7 @@ pub(crate) fn counters_are_exact() {
             Some((theirs + ours).to_string())
         );
         plain.does(&["DEL", "count", &format!("fp:{{{NAME}}}:gap:{NAME}")]);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         assert_eq!(late.outcome, "Released");
         assert!(late.fence > fence, "it took its old grant for a lock");
         drop(stopped);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -190,6 +190,6 @@ fn ten_of_sixteen(manner: Manner) {
             eventually("the end of a child", async || child.status().is_some()).await;
         }
         drop((living, dying));
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

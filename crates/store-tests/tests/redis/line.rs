@@ -92,7 +92,7 @@ pub(crate) fn two_commands_a_turn() {
         // Heartbeats are added if a turn takes long, as on a busy machine. In a soak the test runs alone.
         let most = if is_soak() { 2.3 } else { 3.5 };
         assert!(each < most, "{commands} commands for {TURNS} turns");
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -150,7 +150,7 @@ async fn two_hundred(fate: Fate) -> (f64, Duration) {
         }
     }
     drop(children);
-    server.is_clean().await;
+    server.wait_until_clean().await;
 
     served.sort_by_key(|served| served.fence);
     let order: Vec<usize> = served.iter().map(|served| places[&served.owner]).collect();
@@ -209,12 +209,12 @@ pub(crate) fn the_dead_do_not_stay_in_line() {
             let locker = locker.clone();
             async move { locker.acquire(NAME).await.unwrap() }
         });
-        server.wait_for_signs(NAME, 1).await;
+        server.wait_for_heartbeats(NAME, 1).await;
         (20..40).for_each(|at| dies(at, "0"));
         server.wait_for_line(NAME, 1).await;
         assert!(held.release().await.is_released());
         let next = soon("the one who lives", waiting).await.unwrap();
         assert!(next.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

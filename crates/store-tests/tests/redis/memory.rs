@@ -21,7 +21,7 @@ pub(crate) fn out_of_memory() {
             let locker = locker.clone();
             async move { locker.acquire(NAME).await }
         });
-        server.wait_for_signs(NAME, 1).await;
+        server.wait_for_heartbeats(NAME, 1).await;
         plain.does(&["CONFIG", "SET", "maxmemory", "1"]);
         for name in ["other", NAME] {
             let error = soon("an error", locker.acquire(name)).await.unwrap_err();
@@ -38,7 +38,7 @@ pub(crate) fn out_of_memory() {
         assert!(held.release().await.is_released());
         assert!(free.release().await.is_released());
         plain.does(&["CONFIG", "SET", "maxmemory", "0"]);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn handed_on_out_of_memory() {
             Ok(guard) => assert!(guard.release().await.is_released()),
             Err(error) => is(&error, ErrorKind::Unusable, Effect::Maybe, "out of memory"),
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

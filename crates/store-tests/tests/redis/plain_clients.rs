@@ -42,7 +42,7 @@ pub(crate) fn deletes() {
         assert_eq!(lost.reason(), LostReason::Gone);
         assert!(next.release().await.is_released());
         drop(guard);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn expires() {
             assert!(now().since(asked) < Duration::from_millis(ms) + Duration::from_secs(2));
             assert!(guard.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn never_expires() {
         plain.does(&["DEL", NAME]);
         let guard = soon("the lock", waiting).await.unwrap();
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn barges() {
             thread.join().unwrap();
         }
         println!("{turns} turns against plain clients that took the lock {taken:?} times");
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn many_are_watched_on_a_long_road() {
             })
             .collect();
         for name in &names {
-            server.wait_for_signs(name, 1).await;
+            server.wait_for_heartbeats(name, 1).await;
         }
         // Long enough for a connection to be abandoned twice.
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -185,6 +185,6 @@ pub(crate) fn many_are_watched_on_a_long_road() {
             let guard = soon("a lock that lies free", waiting).await.unwrap();
             assert!(guard.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

@@ -60,7 +60,7 @@ pub(crate) fn delayed_past_its_lease() {
         );
         proxy.heal();
         assert_eq!(releases(&waiter, &wanted).await, Release::Freed);
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn dropped() {
             );
             assert!(guard.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn doubled() {
             last = Some(second.fence());
             assert!(second.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn of_a_cancelled_wait() {
         assert!(held.release().await.is_released());
         let guard = soon("its own grant", waiting).await.unwrap();
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -214,6 +214,6 @@ pub(crate) fn before_the_answer() {
             proxy.heal();
             assert!(soon("a release", guard.release()).await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

@@ -45,7 +45,7 @@ impl Quiet {
     }
 
     /// Checks that the key's value agrees with the guard, and that it is not provisional any more.
-    async fn is_settled(&self, fence: Fence) {
+    async fn assert_settled(&self, fence: Fence) {
         let record = self.store.inspect(&NAME.try_into().unwrap()).await;
         let holder = record.unwrap().unwrap().holder.unwrap();
         assert_eq!(holder.epoch, Some(fence.epoch()));
@@ -82,7 +82,7 @@ pub(crate) fn is_asked_for_plainly() {
         let holder = record.unwrap().unwrap().holder.unwrap();
         assert_eq!(holder.epoch, Some(guard.fence().epoch()));
         assert!(guard.release().await.is_released());
-        quiet.server.is_clean().await;
+        quiet.server.wait_until_clean().await;
     });
 }
 
@@ -91,14 +91,14 @@ pub(crate) fn a_waiter_is_noticed() {
     run(async {
         let quiet = Quiet::start().await;
         let newcomer = locker(&quiet.server.store().await, LONG);
-        is_noticed(&quiet, newcomer.clone()).await;
+        assert_noticed(&quiet, newcomer.clone()).await;
         // Later requests over the same connection take a different path through the script.
         alone(&quiet.locker).await;
-        is_noticed(&quiet, newcomer).await;
+        assert_noticed(&quiet, newcomer).await;
     });
 }
 
-async fn is_noticed(quiet: &Quiet, waiter: Locker) {
+async fn assert_noticed(quiet: &Quiet, waiter: Locker) {
     let held = quiet.locker.acquire(NAME).await.unwrap();
     let waiting = tokio::spawn(async move { waiter.acquire(NAME).await.unwrap() });
     quiet.server.wait_for_line(NAME, 1).await;
@@ -112,7 +112,7 @@ async fn is_noticed(quiet: &Quiet, waiter: Locker) {
     let next = soon("the waiter", waiting).await.unwrap();
     assert!(next.fence() > fence);
     assert!(next.release().await.is_released());
-    quiet.server.is_clean().await;
+    quiet.server.wait_until_clean().await;
 }
 
 pub(crate) fn nobody_in_line_is_overtaken() {
@@ -138,7 +138,7 @@ pub(crate) fn nobody_in_line_is_overtaken() {
         plain.does(&["DEL", NAME]);
         let guard = soon("the next", asking).await.unwrap();
         assert!(guard.release().await.is_released());
-        quiet.server.is_clean().await;
+        quiet.server.wait_until_clean().await;
     });
 }
 
@@ -156,11 +156,11 @@ pub(crate) fn cut_off_in_between() {
             }
             let guard = soon("the lock", quiet.locker.acquire(NAME)).await.unwrap();
             assert!(guard.fence() > last, "{} after {last}", guard.fence());
-            quiet.is_settled(guard.fence()).await;
+            quiet.assert_settled(guard.fence()).await;
             assert!(guard.release().await.is_released());
             last = alone(&quiet.locker).await;
         }
-        quiet.server.is_clean().await;
+        quiet.server.wait_until_clean().await;
     });
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn a_guess_is_not_taken_for_an_epoch() {
         assert!(grant.epoch > guess, "{} was had by another", grant.epoch);
         let released = quiet.store.release(&claim).await;
         assert_eq!(released.unwrap(), Release::Freed);
-        quiet.server.is_clean().await;
+        quiet.server.wait_until_clean().await;
     });
 }
 
@@ -215,7 +215,7 @@ pub(crate) fn the_holder_asks_again() {
             assert!(next.release().await.is_released());
             alone(&quiet.locker).await;
         }
-        quiet.server.is_clean().await;
+        quiet.server.wait_until_clean().await;
     });
 }
 
@@ -242,9 +242,9 @@ pub(crate) fn somebody_else_had_the_epoch() {
         let other = alone(&locker(&quiet.server.store().await, LONG)).await;
         let guard = quiet.locker.acquire(NAME).await.unwrap();
         assert!(guard.fence() > other, "{} after {other}", guard.fence());
-        quiet.is_settled(guard.fence()).await;
+        quiet.assert_settled(guard.fence()).await;
         assert!(guard.release().await.is_released());
-        quiet.server.is_clean().await;
+        quiet.server.wait_until_clean().await;
     });
 }
 
@@ -256,9 +256,9 @@ pub(crate) fn the_fence_was_forgotten() {
         let guard = quiet.locker.acquire(NAME).await.unwrap();
         assert!(guard.fence() > quiet.last, "{} fell back", guard.fence());
         assert!(plain.number(&["PTTL", FENCE]) > 0, "a fence that stays");
-        quiet.is_settled(guard.fence()).await;
+        quiet.assert_settled(guard.fence()).await;
         assert!(guard.release().await.is_released());
-        quiet.server.is_clean().await;
+        quiet.server.wait_until_clean().await;
     });
 }
 
@@ -315,7 +315,7 @@ pub(crate) fn a_refusal_is_reported() {
         let guard = quiet.locker.acquire(NAME).await.unwrap();
         assert!(guard.fence() > quiet.last);
         assert!(guard.release().await.is_released());
-        quiet.server.is_clean().await;
+        quiet.server.wait_until_clean().await;
     });
 }
 
@@ -333,12 +333,12 @@ pub(crate) fn a_plain_value_is_left_alone() {
                 let waiter = waiter.clone();
                 async move { waiter.acquire(NAME).await.unwrap() }
             });
-            server.wait_for_signs(NAME, 1).await;
+            server.wait_for_heartbeats(NAME, 1).await;
             assert_eq!(plain.text(&["GET", NAME]).as_ref(), Some(&value));
             plain.does(&["DEL", NAME]);
             let guard = soon("the waiter", waiting).await.unwrap();
             assert!(guard.release().await.is_released());
-            server.is_clean().await;
+            server.wait_until_clean().await;
         }
     });
 }

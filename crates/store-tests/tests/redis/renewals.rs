@@ -34,6 +34,6 @@ pub(crate) fn many_at_a_distance() {
         proxy.heal();
         drop(guards);
         locker.shutdown().await;
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

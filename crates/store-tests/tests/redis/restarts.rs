@@ -25,7 +25,7 @@ pub(crate) fn a_loss_is_told_when_the_connection_ends() {
         assert_eq!(told.reason(), LostReason::Gone);
         assert!(!kept.is_lost(), "the server still has it");
         assert!(kept.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn with_waiters_and_a_holder() {
                 })
             })
             .collect();
-        server.wait_for_signs(NAME, 8).await;
+        server.wait_for_heartbeats(NAME, 8).await;
         server.0.restart().unwrap();
         let lost = soon("the holder to be told", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Gone);
@@ -62,7 +62,7 @@ pub(crate) fn with_waiters_and_a_holder() {
         fences.sort();
         fences.dedup();
         assert_eq!(fences.len(), 9, "a fence came twice: {fences:?}");
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn strangers_keep_their_connections() {
             server.plain().number(&["EXISTS", "lock 0"]) == 0
         })
         .await;
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -130,6 +130,6 @@ pub(crate) fn scripts_forgotten() {
             plain.does(&["SCRIPT", "FLUSH"]);
         }
         assert!(held.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

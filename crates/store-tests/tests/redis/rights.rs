@@ -35,7 +35,7 @@ async fn pass_on(server: &Server, one: &fencepost::Locker, other: &fencepost::Lo
         assert!(held.fence() > fence);
     }
     assert!(held.release().await.is_released());
-    server.is_clean().await;
+    server.wait_until_clean().await;
 }
 
 /// Notifications are not allowed, so waiters poll.
@@ -91,6 +91,6 @@ pub(crate) fn no_scripts() {
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
         assert_eq!(error.effect(), fencepost::Effect::None, "{error}");
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

@@ -57,7 +57,7 @@ pub(crate) fn the_next_one_goes_on() {
     std::thread::sleep((ttl * 3 / 2).saturating_sub(kept_since.elapsed()));
     assert!(!kept.is_lost(), "nobody renews it");
     assert!(second.block_on(kept.release()).is_released());
-    second.block_on(server.is_clean());
+    second.block_on(server.wait_until_clean());
 }
 
 /// The runtime ends during a connection attempt that others also wait for.
@@ -87,7 +87,7 @@ pub(crate) fn ended_while_connecting() {
     }
     drop(lost);
     works(&second, &ours, NAME);
-    second.block_on(server.is_clean());
+    second.block_on(server.wait_until_clean());
 }
 
 /// For programs without a runtime. The store may outlive the locker, which does not wait for it to end.

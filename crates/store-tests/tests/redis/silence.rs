@@ -29,7 +29,7 @@ pub(crate) fn while_acquiring() {
         let server = Server::start();
         let locker = impatient(&server.store().await, LONG);
         drop(locker.acquire(NAME).await.unwrap());
-        server.is_clean().await;
+        server.wait_until_clean().await;
         server.stops();
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
         is(&error, ErrorKind::Timeout, Effect::Maybe, "in time");
@@ -48,7 +48,7 @@ pub(crate) fn while_acquiring() {
         server.goes_on();
         let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn while_holding() {
         let next = soon("the next", locker.acquire(NAME)).await.unwrap();
         assert!(next.fence() > fence);
         assert!(next.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn while_renewing() {
         .await;
         assert!(!guard.is_lost());
         assert!(guard.release().await.is_released());
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn while_releasing() {
             other => panic!("{other:?}"),
         }
         server.goes_on();
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn while_waiting() {
             ));
             server.wait_for_line(NAME, place as i64 + 1).await;
         }
-        server.wait_for_signs(NAME, 4).await;
+        server.wait_for_heartbeats(NAME, 4).await;
         server.stops();
         let patience = Duration::from_millis(500);
         let in_vain = soon(
@@ -161,7 +161,7 @@ pub(crate) fn while_waiting() {
             last = Some(guard.fence());
             assert!(guard.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 
@@ -202,6 +202,6 @@ pub(crate) fn a_dead_connection_does_not_lose_a_lock() {
             .await;
             assert!(guard.release().await.is_released());
         }
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }

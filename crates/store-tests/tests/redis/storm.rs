@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SeededRandom, SystemRandom};
-use fencepost_rig::{Child, Ears, Feed, Proxy, Signal, feed};
+use fencepost_rig::{Child, Feed, FeedSender, Proxy, Signal, feed};
 use fencepost_store_tests::actor::{Report, Served, hear, kill};
 
 use crate::actor::{At, Count, Part, Task};
@@ -82,7 +82,7 @@ struct Storm {
     proxies: Vec<Proxy>,
     children: Vec<Child>,
     feed: Feed,
-    ears: Ears,
+    ears: FeedSender,
     random: SeededRandom,
     log: Log,
 }
@@ -230,7 +230,7 @@ pub(crate) fn storm() {
         );
         plain.does(&["DEL", "count", "fp:{count}:gate:count"]);
         storm.children.clear();
-        storm.server.is_clean().await;
+        storm.server.wait_until_clean().await;
         assert_eq!(plain.number(&["EXISTS", NAME]), 0);
     });
 }

@@ -57,17 +57,17 @@ impl Server {
     }
 
     /// Waits until this many claims have sent a heartbeat, which shows that they know they are in line.
-    pub(crate) async fn wait_for_signs(&self, name: &str, count: i64) {
+    pub(crate) async fn wait_for_heartbeats(&self, name: &str, count: i64) {
         let key = format!("fp:{{{name}}}:wait:{name}");
         let mut plain = self.plain();
-        eventually("signs of life", async || {
+        eventually("heartbeats", async || {
             plain.number(&["HLEN", &key]) == count
         })
         .await;
     }
 
     /// Waits until nothing is left of any lock but fences with an expiry.
-    pub(crate) async fn is_clean(&self) {
+    pub(crate) async fn wait_until_clean(&self) {
         let mut plain = self.plain();
         let left = async || plain.left_besides("}:fence:");
         until_nothing_is_left(CLEAN_WITHIN, left).await;

@@ -44,7 +44,7 @@ pub(crate) fn unix_socket() {
         let (one, other) = (open().await, open().await);
         assert_eq!(one.address(), url);
         works(one, other).await;
-        server.is_clean().await;
+        server.wait_until_clean().await;
     });
 }
 

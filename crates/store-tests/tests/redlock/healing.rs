@@ -50,8 +50,8 @@ fn outlives_another_loss(mut servers: Servers) {
         assert!(!guard.is_lost(), "a majority extends it");
         assert!(guard.release().await.is_released());
         mine.shutdown().await;
-        servers.is_clean(1).await;
-        servers.is_clean(2).await;
+        servers.wait_until_clean(1).await;
+        servers.wait_until_clean(2).await;
     });
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn not_on_a_young_server() {
         let mut servers = Servers::start();
         let delay = Duration::from_secs(4);
         let store = Redlock::builder(&servers.address()).restart_delay(delay);
-        let store = store.node_timeout(Duration::from_secs(5));
+        let store = store.server_timeout(Duration::from_secs(5));
         let store = Arc::new(store.open().await.unwrap());
         let claim = claim(LONG);
         let granted = async {

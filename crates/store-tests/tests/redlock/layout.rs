@@ -98,13 +98,18 @@ pub(crate) fn a_seen_epoch_is_passed() {
     });
 }
 
-/// Counters are kept for as long as the address says, but not for less than clocks may be set back.
+/// Counters are kept for as long as the program or the address says, but not for less than clocks may be set back.
 pub(crate) fn kept_for_as_long_as_told() {
     run(async {
         let servers = Servers::start();
         let address = servers.address();
-        for (option, hours) in [("", 24), ("?keep_fences=2h", 2)] {
-            let store = Redlock::open(&format!("{address}{option}")).await.unwrap();
+        let by_address = Redlock::builder(&format!("{address}?keep_fences=2h"));
+        for (builder, hours) in [
+            (Redlock::builder(&address), 24),
+            (by_address.clone(), 2),
+            (by_address.keep_fences(Duration::from_secs(3 * 3600)), 3),
+        ] {
+            let store = builder.open().await.unwrap();
             let claim = claim(LONG);
             assert!(store.try_acquire(&claim).await.unwrap().is_some());
             servers.spread(&store, &claim).await;

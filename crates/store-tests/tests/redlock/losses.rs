@@ -53,7 +53,7 @@ pub(crate) fn a_majority_flushed() {
         drop(guard);
         locker.shutdown().await;
         for at in 0..2 {
-            servers.is_clean(at).await;
+            servers.wait_until_clean(at).await;
         }
     });
 }
@@ -75,7 +75,7 @@ pub(crate) fn a_majority_restarted_empty() {
         drop(guard);
         locker.shutdown().await;
         for at in 0..2 {
-            servers.is_clean(at).await;
+            servers.wait_until_clean(at).await;
         }
     });
 }
@@ -124,7 +124,7 @@ pub(crate) fn a_loss_is_told_without_waiting() {
     run(async {
         let servers = Servers::start();
         let roads = servers.roads();
-        let store = Redlock::builder(&roads.address()).node_timeout(LONG);
+        let store = Redlock::builder(&roads.address()).server_timeout(LONG);
         let store = store.open().await.unwrap();
         let claim = claim(2 * LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());

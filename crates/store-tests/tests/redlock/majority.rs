@@ -14,7 +14,7 @@ use crate::support::{LONG, NAME, Servers, eventually, is, locker, now, run, soon
 pub(crate) fn lost() {
     run(async {
         let mut servers = Servers::start();
-        let store = Redlock::builder(&servers.address()).outage(Duration::from_millis(300));
+        let store = Redlock::builder(&servers.address()).max_outage(Duration::from_millis(300));
         let store = Arc::new(store.open().await.unwrap());
         let ttl = Duration::from_secs(2);
         let holder = Locker::builder(store.clone()).ttl(ttl).without_hand_over();

@@ -44,8 +44,8 @@ pub(crate) fn lost() {
         assert!(third.fence() > fence);
         drop(third);
         mine.shutdown().await;
-        servers.is_clean(1).await;
-        servers.is_clean(2).await;
+        servers.wait_until_clean(1).await;
+        servers.wait_until_clean(2).await;
     });
 }
 
@@ -110,11 +110,7 @@ pub(crate) fn restarted_with_its_data() {
         let mut servers = Servers::start_durable();
         let (mine, other) = (servers.store().await, servers.store().await);
         let (mine, other) = (locker(&mine, ttl), locker(&other, ttl));
-        let guard = mine.acquire(NAME).await.unwrap();
-        eventually("all three", async || {
-            servers.held_by(guard.owner()).len() == 3
-        })
-        .await;
+        let guard = servers.held_everywhere(&mine).await;
         for at in 0..3 {
             servers.0[at].restart().unwrap();
             assert!(other.try_acquire(NAME).await.unwrap().is_none());
@@ -203,7 +199,7 @@ pub(crate) fn a_lost_release_is_sent_again() {
     run(async {
         let servers = Servers::start();
         let roads = servers.roads();
-        let store = roads.store().await;
+        let store = roads.patient_store().await;
         let claim = claim(LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         eventually("all three", async || {
@@ -251,7 +247,8 @@ pub(crate) fn extensions() {
 pub(crate) fn asking_again_keeps_the_epoch() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        // Patient, so that the late answer does not find its connection given up.
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         servers.set_count(2, 1 << 45);
         servers.0[2].signal(Signal::SIGSTOP).unwrap();

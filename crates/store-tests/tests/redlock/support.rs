@@ -135,11 +135,11 @@ impl Servers {
     /// Waits until nothing is left on any server but counters with an expiry.
     pub(crate) async fn are_clean(&self) {
         for at in 0..3 {
-            self.is_clean(at).await;
+            self.wait_until_clean(at).await;
         }
     }
 
-    pub(crate) async fn is_clean(&self, at: usize) {
+    pub(crate) async fn wait_until_clean(&self, at: usize) {
         let mut plain = self.plain(at);
         let left = async || plain.left_besides("}:quorum:");
         until_nothing_is_left(SOON, left).await;
@@ -170,7 +170,7 @@ fn address_of(servers: [SocketAddr; 3]) -> String {
 
 /// Opens a store whose timeouts suit a busy machine.
 async fn open_patient(address: &str) -> Arc<Redlock> {
-    let builder = Redlock::builder(address).node_timeout(Duration::from_secs(5));
+    let builder = Redlock::builder(address).server_timeout(Duration::from_secs(5));
     Arc::new(builder.open().await.unwrap())
 }
 

@@ -124,7 +124,7 @@ async fn a_look_changes_nothing() {
         place.sql().query_row(sql, [], row).unwrap()
     };
     let before = state();
-    let look = Sqlite::builder(&place.path).open_to_look().await.unwrap();
+    let look = Sqlite::builder(&place.path).open_read_only().await.unwrap();
     assert_eq!(look.list(None).await.unwrap().len(), 1);
     let record = look.inspect(&held.name).await.unwrap().unwrap();
     assert_eq!(record.holder.unwrap().ttl, None);
@@ -135,14 +135,14 @@ async fn a_look_changes_nothing() {
 #[tokio::test]
 async fn a_look_makes_neither_file_nor_tables() {
     let place = Place::new();
-    let error = Sqlite::builder(&place.path).open_to_look().await;
+    let error = Sqlite::builder(&place.path).open_read_only().await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(!place.path.exists());
     place
         .sql()
         .execute_batch("CREATE TABLE goods (id)")
         .unwrap();
-    let look = Sqlite::builder(&place.path).open_to_look().await.unwrap();
+    let look = Sqlite::builder(&place.path).open_read_only().await.unwrap();
     assert_eq!(look.list(None).await.unwrap().len(), 0);
     let name = claim("one", LONG).name;
     assert_eq!(look.inspect(&name).await.unwrap(), None);

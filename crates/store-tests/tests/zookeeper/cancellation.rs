@@ -35,7 +35,7 @@ pub(crate) fn at_every_await() {
                 assert!(polls > 1, "it was to be cut off at least once");
             }
         }
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

@@ -180,7 +180,8 @@ pub(crate) fn turn_told_late_by_a_follower_cut_off() {
         here.wait_for_line(2).await;
         until_quiet(&road).await;
         road.delay(Direction::ToClient, Proxy::FOREVER);
-        assert!(held.release().await.is_released());
+        // Whether it was answered in time does not matter here: the server has carried it out when the line is shorter.
+        let _ = held.release().await;
         here.wait_for_line(1).await;
         ensemble.0.cut_off_the_first();
         // Not so late that its client would switch to another server.

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use fencepost::stores::zookeeper::Zookeeper;
-use fencepost::{Backend, Effect, Error, ErrorKind, LostReason, Operation};
+use fencepost::{Backend, Effect, Error, ErrorKind, LostReason, Operation, Wait};
 use zookeeper_client::{Acl, Acls, CreateMode, Permission};
 
 use crate::support::{BASE, LONG, NAME, SESSION, Server, claim, locker, now, run, soon};
@@ -31,6 +31,30 @@ pub(crate) fn absent() {
         is(&error, ErrorKind::Unavailable, Effect::None, "no ZooKeeper");
         assert_eq!(error.operation(), Operation::Open);
         assert!(!format!("{error:?}").contains("secret"));
+    });
+}
+
+/// The server crashes while a client waits in line. The wait ends after the maximum outage, and the error says that the node of the
+/// waiter may still be there when the server comes back.
+pub(crate) fn absent_while_waiting() {
+    run(async {
+        let mut server = Server::start();
+        let eyes = server.eyes().await;
+        let address = format!("zk://{}{BASE}", server.0.address());
+        let store = Zookeeper::builder(&address)
+            .session_timeout(SESSION)
+            .max_outage(Duration::from_millis(300));
+        let store = store.open().await.unwrap();
+        let held = locker(&server.store().await, SESSION).acquire(NAME).await;
+        let waiting = tokio::spawn(async move {
+            let (claim, wait) = (claim(SESSION), Wait::default());
+            store.acquire(&claim, &wait).await
+        });
+        eyes.wait_for_line(2).await;
+        server.0.crash();
+        let error = soon("an error", waiting).await.unwrap().unwrap_err();
+        is(&error, ErrorKind::Unavailable, Effect::Maybe, "ZooKeeper");
+        drop(held);
     });
 }
 
@@ -109,7 +133,7 @@ pub(crate) fn a_ttl_beyond_the_session() {
         );
         assert!(!guard.is_lost());
         assert!(guard.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -181,7 +205,7 @@ pub(crate) fn deleted_while_held() {
         assert_eq!(lost.reason(), LostReason::Gone);
         assert!(!guard.release().await.is_released());
         assert!(next.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -202,7 +226,7 @@ pub(crate) fn deleted_while_waiting() {
         eyes.0.delete(&path, None).await.unwrap();
         assert!(held.release().await.is_released());
         assert!(soon("the waiter", waiting).await.unwrap().is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

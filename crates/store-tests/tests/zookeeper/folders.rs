@@ -98,6 +98,6 @@ pub(crate) fn vanish_under_a_newcomer() {
             assert!(guard.release().await.is_released());
         }
         deleting.abort();
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }

@@ -46,7 +46,7 @@ fn a_connector() {
         assert!(next.release().await.is_released());
 
         let eyes = server.eyes().await;
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
         let store = open(true).await;
         let granted = store.try_acquire(&claim(SESSION)).await.unwrap();
         assert!(granted.is_some());

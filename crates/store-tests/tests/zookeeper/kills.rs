@@ -66,7 +66,7 @@ pub(crate) fn a_holder() {
         assert!(recovered < SESSION + GRACE, "{recovered:?}");
         assert!(guard.fence() > Fence::from_i64(fence).unwrap());
         assert!(guard.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn a_waiter() {
         println!("a waiter was killed: the one behind it was served after {cost:?}");
         assert!(cost < SESSION + GRACE, "{cost:?}");
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
             .unwrap();
         assert!(guard.release().await.is_released());
         drop(stopped);
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -151,6 +151,6 @@ pub(crate) fn a_waiter_stopped_beyond_its_session() {
         assert!(next.release().await.is_released());
         is_served_after(fence, &mut stopped, &feed);
         drop(stopped);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }

@@ -1,7 +1,7 @@
 //! Tests of the ZooKeeper store under faults of the network, the processes, other clients and the server.
 //!
-//! Every test has a private server. This program is also the program of every child: a role in the environment makes it play
-//! that role instead of testing. With `FENCEPOST_SOAK=1` the theme `nasty` runs twenty times, and the other tests run in their
+//! Every test has a private server. This program is also the program of every child: a part in the environment makes it play
+//! that part instead of testing. With `FENCEPOST_SOAK=1` the theme `nasty` runs twenty times, and the other tests run in their
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
@@ -66,6 +66,7 @@ const ENSEMBLE: &[Listed] = &[
 
 const FAULTS: &[Listed] = &[
     ("absent", faults::absent),
+    ("absent_while_waiting", faults::absent_while_waiting),
     ("silent", faults::silent),
     ("web_server", faults::a_web_server),
     ("not_an_address", faults::not_an_address),

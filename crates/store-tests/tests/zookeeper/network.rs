@@ -30,7 +30,7 @@ pub(crate) fn cut_while_holding() {
         assert!(!guard.is_lost());
         assert_eq!(eyes.line().await, node);
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn cut_while_waiting() {
             let guard = soon("the waiter", waiting).await.unwrap();
             assert!(guard.release().await.is_released());
         }
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn cut_off_while_holding() {
         let again = soon("the lock", ours.acquire(NAME)).await.unwrap();
         assert!(again.release().await.is_released());
         drop(guard);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -145,6 +145,6 @@ pub(crate) fn cut_off_while_waiting() {
         let guard = soon("the waiter", waiting).await.unwrap();
         assert!(guard.fence() > fence);
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }

@@ -29,7 +29,7 @@ pub(crate) fn while_holding() {
         drop(guard);
         let guard = soon("the lock", ours.acquire(NAME)).await.unwrap();
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn while_waiting() {
         let guard = soon("the waiter", waiting).await.unwrap();
         assert_eq!(eyes.line().await, before[1..]);
         assert!(guard.release().await.is_released());
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn while_releasing() {
         server.0.restart().unwrap();
         let outcome = releasing.await.unwrap();
         let eyes = server.eyes().await;
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
         assert!(outcome.is_released(), "{outcome:?}");
     });
 }
@@ -88,7 +88,7 @@ pub(crate) fn without_its_data() {
         soon("the loss", guard.lost()).await;
         let next = soon("the lock", ours.acquire(NAME)).await.unwrap();
         assert!(next.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -115,6 +115,6 @@ pub(crate) fn after_we_gave_up() {
         );
         assert!(next.fence() > guard.fence());
         assert!(next.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }

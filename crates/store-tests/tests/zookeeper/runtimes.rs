@@ -59,7 +59,7 @@ pub(crate) fn the_next_one_goes_on() {
     assert!(released.unwrap().unwrap().is_released());
     // As soon as the old session is over.
     works(&second, &ours, "kept");
-    second.block_on(eyes.is_clean());
+    second.block_on(eyes.wait_until_clean());
 }
 
 /// A claim that returns in a new session finds its node of the old one, which lives on for a while. The node is not mistaken
@@ -91,7 +91,7 @@ pub(crate) fn an_old_place_is_given_up() {
     granted.unwrap().unwrap();
     let released = second.block_on(store.release(&claim)).unwrap();
     assert_eq!(released, Release::Freed);
-    second.block_on(eyes.is_clean());
+    second.block_on(eyes.wait_until_clean());
 }
 
 /// The store is opened and used without a runtime of the caller.
@@ -111,5 +111,5 @@ pub(crate) fn none_at_all() {
     locker.shutdown().unwrap();
     let second = runtime();
     let eyes = second.block_on(server.eyes());
-    second.block_on(eyes.is_clean());
+    second.block_on(eyes.wait_until_clean());
 }

@@ -34,7 +34,7 @@ pub(crate) fn while_acquiring() {
         server.goes_on();
         let guard = take(&locker).await;
         assert!(guard.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -48,17 +48,17 @@ pub(crate) fn for_a_moment() {
         let guard = take(&locker).await;
         server.stops();
         eventually("a renewal that fails", async || {
-            guard.renewal_trouble().is_some()
+            guard.failing_renewals().is_some()
         })
         .await;
         server.goes_on();
         eventually("a renewal that works", async || {
-            guard.renewal_trouble().is_none() || guard.is_lost()
+            guard.failing_renewals().is_none() || guard.is_lost()
         })
         .await;
         assert!(!guard.is_lost());
         assert!(guard.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn beyond_the_ttl() {
         assert!(next.fence() > guard.fence());
         assert!(next.release().await.is_released());
         drop(guard);
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn beyond_the_session() {
         assert!(next.fence() > guard.fence());
         assert!(next.release().await.is_released());
         drop(guard);
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn while_waiting() {
         let guard = tokio::time::timeout(LONG, waiting).await.unwrap().unwrap();
         assert!(guard.fence() > held.fence());
         assert!(guard.release().await.is_released());
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -163,6 +163,6 @@ pub(crate) fn while_releasing() {
         let outcome = soon("an answer", guard.release()).await;
         assert!(matches!(outcome, ReleaseOutcome::Unknown(_)), "{outcome:?}");
         server.goes_on();
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }

@@ -82,7 +82,7 @@ impl Eyes {
     }
 
     /// Waits until nothing is left below the base. The server removes empty containers.
-    pub(crate) async fn is_clean(&self) {
+    pub(crate) async fn wait_until_clean(&self) {
         until_nothing_is_left(SOON, async || {
             let mut left = Vec::new();
             for folder in self.children(BASE).await {

@@ -107,7 +107,7 @@ pub(crate) fn several_hosts() {
             assert!(store.try_acquire(&held).await.unwrap().is_some());
             store.release(&held).await.unwrap();
         }
-        server.eyes().await.is_clean().await;
+        server.eyes().await.wait_until_clean().await;
     });
 }
 
@@ -218,7 +218,7 @@ pub(crate) fn one_waiter_is_woken() {
             let guard = soon("its turn", task).await.unwrap();
             assert!(guard.release().await.is_released());
         }
-        eyes.is_clean().await;
+        eyes.wait_until_clean().await;
     });
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::store::grant;
-use super::{Event, SHORT, State, TTL, World, mint};
+use super::{Event, SHORT, State, TTL, World, new_claim};
 use crate::clock::Moment;
 use crate::lease::{Lease, LostReason};
 use crate::line::{Done, HandOver, Joined, Line, Manner};
@@ -12,7 +12,7 @@ use crate::random::SeededRandom;
 
 #[test]
 fn a_lease_that_ends_in_line_is_not_handed_over() {
-    let mut world = World::new(HandOver::new().time(TTL * 10).min_valid_percent(0));
+    let mut world = World::new(HandOver::new().max_time(TTL * 10).min_valid_percent(0));
     world.happen(Event::Arrive {
         process: 0,
         manner: Manner::Wait,
@@ -35,7 +35,7 @@ fn a_lease_that_ends_in_line_is_not_handed_over() {
 
 #[test]
 fn the_first_reason_of_a_loss_stays() {
-    let claim = mint(&SeededRandom::new(1));
+    let claim = new_claim(&SeededRandom::new(1));
     let lease = Lease::new(claim, grant(1, Moment::ZERO + TTL, TTL), Moment::ZERO);
     assert!(lease.lose(LostReason::Gone));
     assert!(!lease.lose(LostReason::Expired));
@@ -47,14 +47,14 @@ fn the_first_reason_of_a_loss_stays() {
 #[test]
 fn a_short_lease_is_handed_on_while_half_of_it_is_left() {
     let now = Moment::ZERO + TTL;
-    let bounds = HandOver::new().time(TTL);
+    let bounds = HandOver::new().max_time(TTL);
     let finish_after = |granted, passed: Duration, renewed: Option<Duration>| {
         let random = SeededRandom::new(1);
         let mut line: Line<usize> = Line::default();
-        let Joined::Drive(drive) = line.join(Manner::Wait, 1, || mint(&random), || 1) else {
+        let Joined::Drive(drive) = line.join(Manner::Wait, 1, || new_claim(&random), || 1) else {
             unreachable!("nobody is before it")
         };
-        let joined = line.join(Manner::Wait, 2, || mint(&random), || 2);
+        let joined = line.join(Manner::Wait, 2, || new_claim(&random), || 2);
         assert!(matches!(joined, Joined::Queued));
         let lease = Lease::new(drive.claim, grant(1, now, granted), now);
         let lease = Arc::new(lease);
@@ -62,7 +62,9 @@ fn a_short_lease_is_handed_on_while_half_of_it_is_left() {
         if let Some(renewed) = renewed {
             lease.renewed(now, renewed);
         }
-        let done = line.done(lease.claim.owner, now + passed, &bounds, || mint(&random));
+        let done = line.done(lease.claim.owner, now + passed, &bounds, || {
+            new_claim(&random)
+        });
         matches!(done, Done::HandOver { .. })
     };
     assert!(finish_after(SHORT, SHORT / 3, None));

@@ -83,7 +83,7 @@ pub(super) fn grant(epoch: u64, now: Moment, lease: Duration) -> Grant {
     Grant {
         epoch,
         // The question left a little before the store saw it.
-        asked_at: now.back(Duration::from_millis(3)),
+        asked_at: now.saturating_sub(Duration::from_millis(3)),
         lease,
     }
 }

@@ -41,7 +41,7 @@ impl EtcdBuilder {
             prefix: None,
             settings: Settings {
                 connect_timeout: Duration::from_secs(3),
-                outage: Duration::from_secs(30),
+                max_outage: Duration::from_secs(30),
             },
             certificates: Certificates::default(),
         }
@@ -66,8 +66,8 @@ impl EtcdBuilder {
     ///
     /// When the store is back, they have their old places, unless their leases have ended in the meantime.
     #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
+    pub fn max_outage(mut self, longest: Duration) -> Self {
+        self.settings.max_outage = longest;
         self
     }
 
@@ -108,7 +108,7 @@ impl EtcdBuilder {
             address: address.shown(),
             hub: Arc::new(hub),
         };
-        store.is_there().await?;
+        store.check_reachable().await?;
         Ok(store)
     }
 

@@ -68,7 +68,7 @@ pub(super) fn lost(operation: Operation) -> Error {
 }
 
 /// Returns whether the same request may succeed a little later without anybody repairing anything.
-pub(super) fn is_passing(error: &Error) -> bool {
+pub(super) fn is_transient(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
 }
 

@@ -7,7 +7,7 @@ use etcd_client::{Compare, Txn, TxnOp, TxnOpResponse};
 use super::Etcd;
 use super::failure;
 use super::keys::Keys;
-use super::line::is_held;
+use super::line::held_condition;
 use crate::error::{Operation, Result};
 use crate::guard::Guard;
 
@@ -37,7 +37,7 @@ impl Etcd {
         let name = guard.name().as_str();
         let keys = Keys::of_owner(&self.hub.prefix, name, guard.owner());
         // Epochs are below 2^47, so the cast is safe.
-        is_held(keys.own, guard.fence().epoch().cast_signed())
+        held_condition(keys.own, guard.fence().epoch().cast_signed())
     }
 
     /// Executes `operations` in one transaction, all or none, if the lock of `guard` is still held; see [`while_held`](Self::while_held),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use etcd_client::Client;
 
 use super::line::Other;
-use super::owners::Loans;
+use super::owners::Leases;
 use super::waiting::{Behind, until_gone};
 use super::{Etcd, builder, failure, leases};
 use crate::claim::Claim;
@@ -70,7 +70,7 @@ impl Etcd {
 /// Requests leases as one owner does; [`Etcd::borrower`] creates it.
 pub struct Borrower<'a> {
     store: &'a Etcd,
-    loans: Loans,
+    leases: Leases,
 }
 
 impl fmt::Debug for Borrower<'_> {
@@ -88,7 +88,7 @@ impl Borrower<'_> {
     /// # Cancel safety
     /// If the future is dropped, the lease may have been granted.
     pub async fn borrow(&mut self, wanted: i64, ttl: Duration) -> Result<(i64, Moment)> {
-        let granted = leases::grant(&self.store.hub, &mut self.loans, wanted, ttl).await?;
+        let granted = leases::grant(&self.store.hub, &mut self.leases, wanted, ttl).await?;
         Ok((granted.lease, granted.asked_at + granted.ttl))
     }
 }
@@ -98,7 +98,7 @@ impl Etcd {
     pub fn borrower(&self) -> Borrower<'_> {
         Borrower {
             store: self,
-            loans: Loans::default(),
+            leases: Leases::default(),
         }
     }
 

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,
-    pub(super) outage: Duration,
+    pub(super) max_outage: Duration,
 }
 
 pub(super) struct Hub {
@@ -42,7 +42,7 @@ pub(super) struct Hub {
     /// The prefix of the keys of all locks.
     pub(super) prefix: String,
     pub(super) settings: Settings,
-    pub(super) sessions: Owners,
+    pub(super) owners: Owners,
     pub(super) loss_watch: LossWatch,
     /// Rings when a key that is held is gone, or may be.
     pub(super) bell: LossBell,
@@ -115,7 +115,7 @@ impl Hub {
             options,
             prefix,
             settings,
-            sessions: Owners::default(),
+            owners: Owners::default(),
             loss_watch: LossWatch::default(),
             bell: LossBell::new(),
             connection: Mutex::default(),
@@ -159,7 +159,7 @@ impl Hub {
             if error.effect() == Effect::Maybe {
                 effect = Effect::Maybe;
             }
-            let next = if failure::is_passing(&error) {
+            let next = if failure::is_transient(&error) {
                 rounds.after(is_between_leaders, BootClock.now() >= give_up_at)
             } else {
                 Next::GiveUp

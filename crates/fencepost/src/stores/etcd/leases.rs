@@ -6,7 +6,7 @@ use etcd_client::{Client, Error as Cause, LeaseGrantOptions};
 
 use super::failure;
 use super::hub::{Failed, Hub, SILENCE};
-use super::owners::Loans;
+use super::owners::Leases;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
 use crate::random::{Random, SystemRandom};
@@ -25,22 +25,22 @@ pub(super) struct Granted {
 /// The lease gets the number `wanted`, unless a lease of that number exists or may exist; then it gets another one.
 pub(super) async fn grant(
     hub: &Hub,
-    loans: &mut Loans,
+    leases: &mut Leases,
     wanted: i64,
     ttl: Duration,
 ) -> Result<Granted> {
     let seconds = whole_seconds(ttl);
     // A lease that was granted to an earlier attempt has been running since then; the answer "it exists" would not tell how much of it is
     // left.
-    let may_be_there = loans.leases().contains(&wanted);
-    let mut lease = if loans.are_haunted() || may_be_there {
+    let may_be_there = leases.numbers().contains(&wanted);
+    let mut lease = if leases.may_revoke_late() || may_be_there {
         another()
     } else {
         wanted
     };
     loop {
         let asked_at = BootClock.now();
-        loans.note(
+        leases.note(
             lease,
             asked_at + Duration::from_secs(seconds.cast_unsigned()),
         );
@@ -62,13 +62,13 @@ pub(super) async fn grant(
             Err(failed) => {
                 let error = failed.into_error(Operation::Acquire);
                 if error.effect() == Effect::None {
-                    loans.settle(lease);
+                    leases.settle(lease);
                 }
                 return Err(error);
             }
         };
         let ttl = Duration::from_secs(u64::try_from(ttl).unwrap_or(0));
-        loans.note(lease, asked_at + ttl);
+        leases.note(lease, asked_at + ttl);
         return Ok(Granted {
             lease,
             ttl,
@@ -134,7 +134,7 @@ async fn keep_alive_over(
 pub(super) async fn revoke(
     hub: &Hub,
     operation: Operation,
-    loans: &mut Loans,
+    leases: &mut Leases,
     lease: i64,
 ) -> Result<bool> {
     let asked = hub.ask(operation, SILENCE, |mut client| async move {
@@ -144,23 +144,23 @@ pub(super) async fn revoke(
         Ok(_) => true,
         Err(Failed::Refused { cause, repeated }) if failure::is_unknown_lease(&cause) => {
             if repeated {
-                loans.haunt(BootClock.now());
+                leases.record_unanswered_revoke(BootClock.now());
             }
             repeated
         }
         Err(failed) => {
-            loans.haunt(BootClock.now());
+            leases.record_unanswered_revoke(BootClock.now());
             return Err(failed.into_error(operation));
         }
     };
-    loans.settle(lease);
+    leases.settle(lease);
     Ok(was_there)
 }
 
 /// Ends all leases that an owner may have.
-pub(super) async fn revoke_all(hub: &Hub, operation: Operation, loans: &mut Loans) -> Result<()> {
-    for lease in loans.leases() {
-        revoke(hub, operation, loans, lease).await?;
+pub(super) async fn revoke_all(hub: &Hub, operation: Operation, leases: &mut Leases) -> Result<()> {
+    for lease in leases.numbers() {
+        revoke(hub, operation, leases, lease).await?;
     }
     Ok(())
 }

@@ -193,14 +193,14 @@ pub(super) async fn rewrite(
     lease: i64,
 ) -> Result<bool> {
     let transaction = Txn::new()
-        .when([is_held(keys.own.clone(), since)])
+        .when([held_condition(keys.own.clone(), since)])
         .and_then([put(keys, value, lease)]);
     let answer = transact(hub, operation, transaction).await?;
     Ok(answer.is_some_and(|answer| answer.succeeded()))
 }
 
 /// Returns the condition that the key created at `since` still exists.
-pub(super) fn is_held(key: Vec<u8>, since: i64) -> Compare {
+pub(super) fn held_condition(key: Vec<u8>, since: i64) -> Compare {
     Compare::create_revision(key, CompareOp::Equal, since)
 }
 
@@ -212,7 +212,7 @@ pub(super) async fn leave(
     since: i64,
 ) -> Result<bool> {
     let transaction = Txn::new()
-        .when([is_held(keys.own.clone(), since)])
+        .when([held_condition(keys.own.clone(), since)])
         .and_then([TxnOp::delete(keys.own.clone(), None)]);
     let answer = transact(hub, operation, transaction).await?;
     Ok(answer.is_some_and(|answer| answer.succeeded()))

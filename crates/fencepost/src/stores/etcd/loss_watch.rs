@@ -179,7 +179,7 @@ impl Book {
     /// Completes when there is a lock to watch. Returns `false` if nothing is held and the task has to end.
     async fn until_due(&self) -> bool {
         loop {
-            if self.may_end() {
+            if self.end_if_idle() {
                 return false;
             }
             let next = self.next_due();
@@ -193,8 +193,8 @@ impl Book {
         }
     }
 
-    /// Returns whether nothing is held. From then on, the next grant starts another task.
-    fn may_end(&self) -> bool {
+    /// Ends the task if nothing is held, and returns whether it did. The next grant then starts another task.
+    fn end_if_idle(&self) -> bool {
         let mut pages = lock(&self.pages);
         if pages.held.is_empty() {
             pages.is_kept = false;

@@ -10,7 +10,7 @@ use super::hub::Hub;
 use super::keys::{Keys, Value};
 use super::leases::{self, Granted};
 use super::line::{self, LineSnapshot, Made, Own, Position};
-use super::owners::{Loans, in_turn};
+use super::owners::{Leases, in_turn};
 use super::waiting::{self, Behind};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -32,13 +32,13 @@ pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<
         hub,
         claim,
         Operation::Acquire,
-        |hub, claim, mut loans| async move {
+        |hub, claim, mut leases| async move {
             let asking = Asking::new(&hub, &claim, Operation::Acquire);
-            let answer = asking.once(&mut loans).await;
-            let answer = answer.map_err(|error| told_of_loans(error, &loans))?;
+            let answer = asking.once(&mut leases).await;
+            let answer = answer.map_err(|error| with_effect_of_leases(error, &leases))?;
             if answer.is_none() {
-                let left = leases::revoke_all(&hub, Operation::Acquire, &mut loans).await;
-                left.map_err(|error| told_of_loans(error, &loans))?;
+                let left = leases::revoke_all(&hub, Operation::Acquire, &mut leases).await;
+                left.map_err(|error| with_effect_of_leases(error, &leases))?;
             }
             hub.watch_over(&claim, answer.as_ref());
             Ok(answer)
@@ -55,13 +55,13 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             hub,
             claim,
             Operation::Acquire,
-            move |hub, claim, mut loans| async move {
+            move |hub, claim, mut leases| async move {
                 let asking = Asking::new(&hub, &claim, Operation::Acquire);
-                let step = asking.in_line(&mut loans, has_waited).await;
+                let step = asking.in_line(&mut leases, has_waited).await;
                 if let Ok(Step::Granted(grant)) = &step {
                     hub.watch_over(&claim, Some(grant));
                 }
-                step.map_err(|error| told_of_loans(error, &loans))
+                step.map_err(|error| with_effect_of_leases(error, &leases))
             },
         );
         let waited = match step.await {
@@ -76,8 +76,8 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
         };
         match waited {
             Ok(()) => {}
-            Err(error) if wait.was_heard() && failure::is_passing(&error) => {
-                outage.sit_out(hub.settings.outage, error).await?;
+            Err(error) if wait.was_heard() && failure::is_transient(&error) => {
+                outage.sit_out(hub.settings.max_outage, error).await?;
             }
             // An owner that has been in line may still be there, whatever happened to the last request.
             Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
@@ -99,9 +99,9 @@ async fn renew_one(hub: &Arc<Hub>, claim: &Claim) -> Result<Renewal> {
         hub,
         claim,
         Operation::Renew,
-        |hub, claim, mut loans| async move {
+        |hub, claim, mut leases| async move {
             let asking = Asking::new(&hub, &claim, Operation::Renew);
-            match asking.stand(&mut loans, Lease::Full).await? {
+            match asking.stand(&mut leases, Lease::Full).await? {
                 Stand::First(_) => Ok(Renewal::Extended),
                 Stand::Behind(_) => {
                     hub.loss_watch.end(claim.owner);
@@ -111,7 +111,7 @@ async fn renew_one(hub: &Arc<Hub>, claim: &Claim) -> Result<Renewal> {
                     hub.loss_watch.end(claim.owner);
                     // Somebody may have deleted the key but not its lease. The lock is lost either way, and nobody releases a lost lock.
                     let _ends_by_itself =
-                        leases::revoke_all(&hub, Operation::Renew, &mut loans).await;
+                        leases::revoke_all(&hub, Operation::Renew, &mut leases).await;
                     Ok(Renewal::Lost)
                 }
             }
@@ -125,10 +125,10 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
         hub,
         claim,
         Operation::Release,
-        |hub, claim, mut loans| async move {
+        |hub, claim, mut leases| async move {
             hub.loss_watch.end(claim.owner);
             let asking = Asking::new(&hub, &claim, Operation::Release);
-            asking.leave(&mut loans).await
+            asking.leave(&mut leases).await
         },
     )
     .await
@@ -175,22 +175,22 @@ impl<'a> Asking<'a> {
     }
 
     /// Takes the lock if it is free, or returns it if the owner already has it.
-    async fn once(&self, loans: &mut Loans) -> Result<Option<Grant>> {
+    async fn once(&self, leases: &mut Leases) -> Result<Option<Grant>> {
         for _ in 0..LOOKS {
             let line = line::read(self.hub, self.operation, &self.keys).await?;
             match line.standing() {
                 Position::First(_) => {
-                    if let Stand::First(grant) = self.stand(loans, Lease::Full).await? {
+                    if let Stand::First(grant) = self.stand(leases, Lease::Full).await? {
                         return Ok(Some(grant));
                     }
                 }
                 Position::Behind(own, _) => {
-                    loans.note(own.lease, BootClock.now() + WAITING_LEASE);
+                    leases.note(own.lease, BootClock.now() + WAITING_LEASE);
                     return Ok(None);
                 }
                 Position::Absent { is_free: false } => return Ok(None),
                 Position::Absent { is_free: true } => {
-                    if let Some(grant) = self.take(loans, &line).await? {
+                    if let Some(grant) = self.take(leases, &line).await? {
                         return Ok(Some(grant));
                     }
                 }
@@ -200,7 +200,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Takes the lock if it is free, and otherwise a place in line.
-    async fn in_line(&self, loans: &mut Loans, has_waited: bool) -> Result<Step> {
+    async fn in_line(&self, leases: &mut Leases, has_waited: bool) -> Result<Step> {
         let mut has_place = has_waited;
         for _ in 0..LOOKS {
             if has_place {
@@ -210,7 +210,7 @@ impl<'a> Asking<'a> {
                 } else {
                     Lease::Full
                 };
-                match self.stand(loans, lease).await? {
+                match self.stand(leases, lease).await? {
                     Stand::First(grant) => return Ok(Step::Granted(grant)),
                     Stand::Behind(behind) => return Ok(Step::Behind(behind)),
                     Stand::Absent => {}
@@ -220,12 +220,12 @@ impl<'a> Asking<'a> {
             match line.standing() {
                 Position::First(_) | Position::Behind(..) => has_place = true,
                 Position::Absent { is_free: true } => {
-                    if let Some(grant) = self.take(loans, &line).await? {
+                    if let Some(grant) = self.take(leases, &line).await? {
                         return Ok(Step::Granted(grant));
                     }
                 }
                 Position::Absent { is_free: false } => {
-                    if let Some(step) = self.queue(loans).await? {
+                    if let Some(step) = self.queue(leases).await? {
                         return Ok(step);
                     }
                 }
@@ -235,35 +235,35 @@ impl<'a> Asking<'a> {
     }
 
     /// Takes a lock that was seen free. Returns `None` if it is not free any more.
-    async fn take(&self, loans: &mut Loans, empty: &LineSnapshot) -> Result<Option<Grant>> {
-        let granted = self.lend(loans, self.keys.number, self.claim.ttl).await?;
+    async fn take(&self, leases: &mut Leases, empty: &LineSnapshot) -> Result<Option<Grant>> {
+        let granted = self.lend(leases, self.keys.number, self.claim.ttl).await?;
         let value = Value::new(self.claim, false, SystemTime::now());
         let made = line::enter_empty(self.hub, &self.keys, empty, &value, granted.lease).await?;
         match made {
             Made::Yes(line) => Ok(line.own().map(|own| self.granted(own, &granted))),
             Made::No => Ok(None),
             Made::LeaseEnded => {
-                loans.settle(granted.lease);
+                leases.settle(granted.lease);
                 Ok(None)
             }
         }
     }
 
     /// Takes a place at the end of the line. Returns `None` if that failed because the line changed, and the caller must look again.
-    async fn queue(&self, loans: &mut Loans) -> Result<Option<Step>> {
+    async fn queue(&self, leases: &mut Leases) -> Result<Option<Step>> {
         let (number, ttl) = if self.claim.ttl <= WAITING_LEASE {
             (self.keys.number, self.claim.ttl)
         } else {
             (leases::another(), WAITING_LEASE)
         };
-        let granted = self.lend(loans, number, ttl).await?;
+        let granted = self.lend(leases, number, ttl).await?;
         let value = Value::new(self.claim, true, SystemTime::now());
         let made = line::enter_behind(self.hub, &self.keys, &value, granted.lease).await?;
         let line = match made {
             Made::Yes(line) => line,
             Made::No => return Ok(None),
             Made::LeaseEnded => {
-                loans.settle(granted.lease);
+                leases.settle(granted.lease);
                 return Ok(None);
             }
         };
@@ -279,8 +279,8 @@ impl<'a> Asking<'a> {
         })
     }
 
-    async fn lend(&self, loans: &mut Loans, number: i64, ttl: Duration) -> Result<Granted> {
-        leases::grant(self.hub, loans, number, ttl).await
+    async fn lend(&self, leases: &mut Leases, number: i64, ttl: Duration) -> Result<Granted> {
+        leases::grant(self.hub, leases, number, ttl).await
     }
 
     fn granted(&self, own: &Own, granted: &Granted) -> Grant {
@@ -294,9 +294,9 @@ impl<'a> Asking<'a> {
 
     /// Restarts the lease of an owner that has asked before, and *then* checks its place. An owner that had to wait may have lost its key
     /// in the meantime, and the server that kept the lease alive may no longer be the leader.
-    async fn stand(&self, loans: &mut Loans, wanted: Lease) -> Result<Stand> {
+    async fn stand(&self, leases: &mut Leases, wanted: Lease) -> Result<Stand> {
         let silence = self.hub.silence_for(self.claim.ttl);
-        let mut lease = loans.leases().last().copied().unwrap_or(self.keys.number);
+        let mut lease = leases.numbers().last().copied().unwrap_or(self.keys.number);
         for _ in 0..LEADERS {
             let asked_at = BootClock.now();
             let kept = leases::keep_alive(self.hub, self.operation, lease, silence).await?;
@@ -313,7 +313,7 @@ impl<'a> Asking<'a> {
                     continue;
                 }
             };
-            loans.note(lease, asked_at + ttl);
+            leases.note(lease, asked_at + ttl);
             if let Position::Behind(_, other) = line.standing() {
                 return Ok(Stand::Behind(Behind {
                     other: other.clone(),
@@ -330,7 +330,7 @@ impl<'a> Asking<'a> {
             if is_enough || is_settled(own, ttl, self.claim) {
                 return Ok(Stand::First(self.granted(own, &granted)));
             }
-            return match self.settle(loans, own, granted).await? {
+            return match self.settle(leases, own, granted).await? {
                 Some(grant) => Ok(Stand::First(grant)),
                 None => Ok(Stand::Absent),
             };
@@ -340,7 +340,7 @@ impl<'a> Asking<'a> {
 
     /// Records in the key that the lock is held, since when, and for how long, and changes to a longer lease if the claim wants one.
     /// Returns `None` if the lock is not held any more.
-    async fn settle(&self, loans: &mut Loans, own: &Own, kept: Granted) -> Result<Option<Grant>> {
+    async fn settle(&self, leases: &mut Leases, own: &Own, kept: Granted) -> Result<Option<Grant>> {
         let since = match &own.value {
             Some(value) if !value.had_to_wait => value.since,
             _ => SystemTime::now(),
@@ -354,7 +354,7 @@ impl<'a> Asking<'a> {
             } else {
                 self.keys.number
             };
-            self.lend(loans, number, self.claim.ttl).await?
+            self.lend(leases, number, self.claim.ttl).await?
         };
         let value = Value::new(self.claim, false, since);
         let held = line::rewrite(
@@ -369,23 +369,23 @@ impl<'a> Asking<'a> {
             return Ok(None);
         }
         if !is_long_enough {
-            leases::revoke(self.hub, self.operation, loans, kept.lease).await?;
+            leases::revoke(self.hub, self.operation, leases, kept.lease).await?;
         }
         Ok(Some(self.granted(own, &granted)))
     }
 
     /// Ends everything that the owner has at the store.
-    async fn leave(&self, loans: &mut Loans) -> Result<Release> {
+    async fn leave(&self, leases: &mut Leases) -> Result<Release> {
         let line = line::read(self.hub, self.operation, &self.keys).await?;
         let mut was_held = false;
         if let Some(own) = line.own() {
             let has_gone = match own.lease {
                 0 => line::leave(self.hub, self.operation, &self.keys, own.since).await?,
-                lease => leases::revoke(self.hub, self.operation, loans, lease).await?,
+                lease => leases::revoke(self.hub, self.operation, leases, lease).await?,
             };
             was_held = has_gone && matches!(line.standing(), Position::First(_));
         }
-        leases::revoke_all(self.hub, self.operation, loans).await?;
+        leases::revoke_all(self.hub, self.operation, leases).await?;
         Ok(if was_held {
             Release::Freed
         } else {
@@ -399,8 +399,8 @@ impl<'a> Asking<'a> {
 }
 
 /// Adjusts the effect of an error: a request may have had no effect itself, but something may be left at the store.
-fn told_of_loans(error: Error, loans: &Loans) -> Error {
-    if loans.leases().is_empty() {
+fn with_effect_of_leases(error: Error, leases: &Leases) -> Error {
+    if leases.numbers().is_empty() {
         error
     } else {
         error.with_effect(Effect::Maybe)

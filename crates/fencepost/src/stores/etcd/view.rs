@@ -16,7 +16,7 @@ use crate::error::{Operation, Result};
 /// How many keys one step of a scan covers.
 const STEP: i64 = 1000;
 /// How many locks are inspected at the same time.
-const AT_ONCE: usize = 32;
+const READ_AT_ONCE: usize = 32;
 
 pub(super) async fn inspect(hub: &Hub, name: &str) -> Result<Option<Record>> {
     let line = &line_of(&hub.prefix, name);
@@ -66,7 +66,7 @@ fn holder(kv: &KeyValue, ttl_left: Option<Duration>) -> Holder {
             ttl_left,
         };
     };
-    let since = (!value.had_to_wait).then(|| BootClock.now().back(age(&value)));
+    let since = (!value.had_to_wait).then(|| BootClock.now().saturating_sub(age(&value)));
     Holder {
         owner: Some(value.owner),
         label: value.label.into(),
@@ -104,7 +104,7 @@ pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Li
         Ok(record.map(|record| Listed { name, record }))
     };
     let found: Vec<Option<Listed>> = stream::iter(wanted.map(look))
-        .buffered(AT_ONCE)
+        .buffered(READ_AT_ONCE)
         .try_collect()
         .await?;
     let is_wanted = |lock: &Listed| pattern.is_some() || is_ours(&lock.record);

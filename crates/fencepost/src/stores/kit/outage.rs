@@ -25,6 +25,7 @@ impl Outage {
         if now.since(*self.since.get_or_insert(now)) >= longest {
             return Err(error.with_effect(Effect::Maybe));
         }
+        tracing::debug!(%error, "the store does not answer; the wait continues");
         self.pause().await;
         Ok(())
     }

@@ -136,7 +136,7 @@ impl<S: Clone> Book<S> {
     }
 
     /// Returns whether this session may wait for its only lock. If so, records that it waits.
-    pub(super) fn may_wait(&mut self, number: Number) -> bool {
+    pub(super) fn begin_waiting(&mut self, number: Number) -> bool {
         let waiting = self.slots.iter().filter(|slot| slot.waits).count();
         let most = self.most;
         match self.slot(number) {
@@ -149,7 +149,7 @@ impl<S: Clone> Book<S> {
     }
 
     /// Records that the session no longer waits: it has the lock, or will not get it.
-    pub(super) fn waits_no_more(&mut self, number: Number) {
+    pub(super) fn end_waiting(&mut self, number: Number) {
         if let Some(slot) = self.slot(number) {
             slot.waits = false;
         }
@@ -266,18 +266,18 @@ mod tests {
             };
         }
         assert_eq!(book.pick(owner(4), 4, FRESH), Pick::Use(1, 1));
-        assert!(!book.may_wait(1), "it has another lock");
-        assert!(book.may_wait(2));
-        assert!(book.may_wait(3));
+        assert!(!book.begin_waiting(1), "it has another lock");
+        assert!(book.begin_waiting(2));
+        assert!(book.begin_waiting(3));
         book.leave(1, owner(4), NOW);
-        assert!(!book.may_wait(1), "it is the last that does not wait");
+        assert!(!book.begin_waiting(1), "it is the last that does not wait");
         assert_eq!(book.pick(owner(5), 5, FRESH), Pick::Use(1, 1));
         assert_eq!(book.visit(FRESH), Pick::Use(1, 1));
-        book.waits_no_more(2);
+        book.end_waiting(2);
         book.leave(1, owner(5), NOW);
-        assert!(!book.may_wait(1), "somebody looks through it");
+        assert!(!book.begin_waiting(1), "somebody looks through it");
         book.visited(1, NOW);
-        assert!(book.may_wait(1));
+        assert!(book.begin_waiting(1));
     }
 
     #[test]

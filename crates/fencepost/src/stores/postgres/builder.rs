@@ -28,9 +28,9 @@ impl PostgresBuilder {
             server,
             settings: Settings {
                 connect_timeout: Duration::from_secs(3),
-                connections: 8,
-                spare: Duration::from_secs(10),
-                outage: Duration::from_secs(30),
+                max_connections: 8,
+                idle_timeout: Duration::from_secs(10),
+                max_outage: Duration::from_secs(30),
                 requeue_after: Duration::from_secs(10),
                 source: Source::Sequences { create: true },
                 looks_only: false,
@@ -53,15 +53,15 @@ impl PostgresBuilder {
     /// Each name that is held or waited for uses one connection. Further locks share connections; they are tried every 20 to 250 ms instead
     /// of waited for in order.
     #[must_use]
-    pub fn connections(mut self, most: usize) -> Self {
-        self.settings.connections = most;
+    pub fn max_connections(mut self, most: usize) -> Self {
+        self.settings.max_connections = most;
         self
     }
 
     /// Sets how long an unused connection is kept for the next lock. The default is 10 s. After that, the server ends it.
     #[must_use]
-    pub fn keep_spare(mut self, time: Duration) -> Self {
-        self.settings.spare = time;
+    pub fn idle_timeout(mut self, time: Duration) -> Self {
+        self.settings.idle_timeout = time;
         self
     }
 
@@ -69,8 +69,8 @@ impl PostgresBuilder {
     ///
     /// When the server is back, they stand at the end of the line.
     #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
+    pub fn max_outage(mut self, longest: Duration) -> Self {
+        self.settings.max_outage = longest;
         self
     }
 
@@ -153,7 +153,7 @@ impl PostgresBuilder {
     ///
     /// # Cancel safety
     /// If the future is dropped, the connections are closed.
-    pub async fn open_to_look(mut self) -> Result<Postgres> {
+    pub async fn open_read_only(mut self) -> Result<Postgres> {
         self.settings.looks_only = true;
         self.connect().await
     }
@@ -171,12 +171,12 @@ impl PostgresBuilder {
     pub(super) fn hub(mut self) -> Result<Hub> {
         let invalid =
             |message| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message);
-        if self.settings.connections < 2 {
+        if self.settings.max_connections < 2 {
             return Err(invalid(
                 "two connections are needed at least: one to wait with and one to stop waiting",
             ));
         }
-        if self.settings.spare.is_zero() {
+        if self.settings.idle_timeout.is_zero() {
             return Err(invalid("connections have to be kept for some time"));
         }
         let read = self

@@ -64,7 +64,7 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// Connects within `patience`. The session shows `application_name` unless the address has its own. `hear` is called with unsolicited
+/// Connects within `connect_timeout`. The session shows `application_name` unless the address has its own. `hear` is called with unsolicited
 /// messages of the server, and is dropped when the connection has ended.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub(crate) async fn listen(
     operation: Operation,
     address: &Address,
     application_name: &str,
-    patience: Duration,
+    connect_timeout: Duration,
     hear: impl FnMut(AsyncMessage) + Send + 'static,
 ) -> Result<Connection> {
     let mut config = address.config.clone();
@@ -96,7 +96,7 @@ pub(crate) async fn listen(
         }
         open(&config, NoTls, hear).await
     };
-    match tokio::time::timeout(patience, connecting).await {
+    match tokio::time::timeout(connect_timeout, connecting).await {
         Ok(Ok(connection)) => Ok(connection),
         Ok(Err(cause)) => Err(failure::of_connecting(store, operation, cause)),
         Err(_) => Err(failure::unreachable(store, operation)),

@@ -104,7 +104,7 @@ impl std::error::Error for InRecovery {}
 /// Returns whether the same request may succeed a little later without anybody repairing anything.
 ///
 /// This includes a read-only server: during a failover the address may lead to a standby that is about to be promoted.
-pub(crate) fn is_passing(error: &Error) -> bool {
+pub(crate) fn is_transient(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) || is_read_only(error)
 }
 

@@ -7,7 +7,7 @@
 //! Draws and lifts need not exclude each other. Both numbers only ever grow, and a client that draws has the lock: it finds both at least
 //! as high as the last holder did. Neither is read from a snapshot, which might be older than the grant. Two lifts exclude each other with
 //! a lock of the transaction, which ends with the statement. See `docs/decisions/0009-the-fence-of-postgres.md` and its model,
-//! `tests/pg_fence_model`.
+//! `crates/models/tests/pg_fence_model`.
 //!
 //! The session at the server records that it has lifted, in a setting of our own, because behind a pooler a client may get another session.
 
@@ -70,7 +70,7 @@ nextval('public.fencepost_fence') + pg_sequence_last_value('public.fencepost_lif
 /// to the end of the range.
 pub(crate) const LIFT_END: i64 = 1 << 46;
 
-/// The answer of a session that must not grant; see [`Source::may_draw`].
+/// The answer of a session that must not grant; see [`Source::may_draw_sql`].
 pub(super) const MAY_NOT: &str = "may not draw";
 
 /// Finds sessions of this database that hold or wait for locks and draw their fences from transaction ids. They are recognised by
@@ -108,7 +108,7 @@ impl Source {
     }
 
     /// Returns an SQL expression for whether the session may grant: it has lifted, or nobody here draws from sequences.
-    pub(super) fn may_draw(self) -> &'static str {
+    pub(super) fn may_draw_sql(self) -> &'static str {
         match self {
             Self::Sequences { .. } => LIFTED,
             Self::TransactionIds => "to_regclass('public.fencepost_fence') is null",

@@ -19,11 +19,19 @@ impl Postgres {
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is closed.
-    pub async fn visit(address: &str, patience: Duration) -> Result<Connection> {
+    pub async fn visit(address: &str, connect_timeout: Duration) -> Result<Connection> {
         let own = [parameters::NAMES, postgres_table::PARAMETERS].concat();
         let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;
         let program = format!("{}/2", session::STORE_PROGRAM);
         let deaf = |_| {};
-        listen(STORE, Operation::Open, &address, &program, patience, deaf).await
+        listen(
+            STORE,
+            Operation::Open,
+            &address,
+            &program,
+            connect_timeout,
+            deaf,
+        )
+        .await
     }
 }

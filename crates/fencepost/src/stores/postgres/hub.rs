@@ -9,10 +9,10 @@ use super::address::Address;
 use super::book::{Book, Number, Pick};
 use super::failure;
 use super::fence::Source;
-use super::published::{Said, comment, program};
+use super::published::{PublishedLock, comment, program};
 use super::session::{STORE_PROGRAM, Session};
 use super::statements::{self, Granting, Lasting};
-use super::waiting::{Deed, Flight, Seat, keeping, leaving, trying, waiting};
+use super::waiting::{Flight, LastRequest, Seat, keeping, leaving, trying, waiting};
 use crate::backend::LossBell;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -30,9 +30,9 @@ use upkeep::Upkeep;
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,
-    pub(super) connections: usize,
-    pub(super) spare: Duration,
-    pub(super) outage: Duration,
+    pub(super) max_connections: usize,
+    pub(super) idle_timeout: Duration,
+    pub(super) max_outage: Duration,
     pub(super) requeue_after: Duration,
     pub(super) source: Source,
     /// Whether the store only looks at locks, so that fences need not be checked.
@@ -73,7 +73,7 @@ impl Hub {
         let program =
             program(address.application_name().unwrap_or(STORE_PROGRAM)) + settings.source.mark();
         let address = address.with_application_name(&program);
-        let book = Book::new(settings.connections);
+        let book = Book::new(settings.max_connections);
         Self {
             address,
             settings,
@@ -93,7 +93,7 @@ impl Hub {
     pub(super) async fn open(&self, operation: Operation) -> Result<Arc<Session>> {
         let Settings {
             connect_timeout,
-            spare,
+            idle_timeout,
             source,
             ..
         } = self.settings;
@@ -103,7 +103,7 @@ impl Hub {
                 shared.forget_closed();
             }
         };
-        let times = (connect_timeout, spare);
+        let times = (connect_timeout, idle_timeout);
         Session::open(operation, &self.address, times, source, ended).await
     }
 
@@ -125,7 +125,7 @@ impl Hub {
                 Found::Nothing => return Ok(Placed::Nowhere),
             };
             match self.ready(&reserved.session).await {
-                Ok(()) => return Ok(self.sit(claim, key, reserved)),
+                Ok(()) => return Ok(self.send_try(claim, key, reserved)),
                 Err(error) if reserved.is_reused && failure::was_ended(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -164,28 +164,34 @@ impl Hub {
         }
     }
 
-    fn sit(&self, claim: &Claim, key: i64, reserved: Reserved<'_>) -> Placed {
+    fn send_try(&self, claim: &Claim, key: i64, reserved: Reserved<'_>) -> Placed {
         let mut state = self.state();
         if let Some(seat) = state.seats.get(&claim.owner).cloned() {
             drop(state);
             return Placed::Already(seat);
         }
         let (number, session, is_reused) = reserved.taken();
-        let upkeep = Upkeep::of(&mut state, number, self.settings.spare, None);
+        let upkeep = Upkeep::of(&mut state, number, self.settings.idle_timeout, None);
         let granting = Granting {
             owner: claim.owner,
             session_ttl: claim.ttl.max(upkeep.lasting.needed),
             program: &self.program,
             source: self.settings.source,
         };
-        let others = upkeep.seats.iter().map(|seat| seat.said());
-        let comment = comment(std::iter::once(Said::of(claim, None)).chain(others));
+        let others = upkeep.seats.iter().map(|seat| seat.published());
+        let comment = comment(std::iter::once(PublishedLock::of(claim, None)).chain(others));
         let statement = comment + &statements::try_lock(key, &granting, &upkeep.lasting);
-        let lift = session.is_to_lift().then(|| self.settings.source.lift());
+        let lift = session.take_lift_due().then(|| self.settings.source.lift());
         let answer = trying(session.clone(), key, lift.flatten(), statement);
         upkeep.sent(&answer);
-        let deed = Deed::Try(answer);
-        let seat = Arc::new(Seat::new(claim, key, (number, session), is_reused, deed));
+        let last_request = LastRequest::Try(answer);
+        let seat = Arc::new(Seat::new(
+            claim,
+            key,
+            (number, session),
+            is_reused,
+            last_request,
+        ));
         state.seats.insert(claim.owner, seat.clone());
         Placed::Asking(seat)
     }
@@ -193,7 +199,7 @@ impl Hub {
     /// Makes a seat that was refused the lock wait for it. Returns `false` if its session must not wait.
     pub(super) fn wait(&self, seat: &Seat) -> bool {
         // Locks of the same session that are over must not keep it from waiting.
-        if !self.tidied().book.may_wait(seat.number) {
+        if !self.tidied().book.begin_waiting(seat.number) {
             return false;
         }
         let granting = Granting {
@@ -202,16 +208,16 @@ impl Hub {
             program: &self.program,
             source: self.settings.source,
         };
-        let comment = comment(std::iter::once(seat.said()));
+        let comment = comment(std::iter::once(seat.published()));
         let wait = comment.clone() + &statements::wait(seat.key, self.settings.requeue_after);
         let fence = comment + &statements::fence(&granting);
-        seat.does(waiting(seat.session.clone(), seat.key, wait, fence));
+        seat.set_last_request(waiting(seat.session.clone(), seat.key, wait, fence));
         true
     }
 
     /// Records that the wait is over, with or without success.
-    pub(super) fn waits_no_more(&self, seat: &Seat) {
-        self.state().book.waits_no_more(seat.number);
+    pub(super) fn end_waiting(&self, seat: &Seat) {
+        self.state().book.end_waiting(seat.number);
     }
 
     /// Releases what a seat has. A seat that was forgotten has nothing.
@@ -220,13 +226,18 @@ impl Hub {
         if !state.has(seat) {
             return;
         }
-        let upkeep = Upkeep::of(&mut state, seat.number, self.settings.spare, Some(seat));
+        let upkeep = Upkeep::of(
+            &mut state,
+            seat.number,
+            self.settings.idle_timeout,
+            Some(seat),
+        );
         let spare_program = upkeep.seats.is_empty().then_some(self.program.as_str());
         let statement =
             upkeep.comment() + &statements::unlock(seat.key, &upkeep.lasting, spare_program);
         let answer = leaving(seat.session.clone(), statement);
         upkeep.sent(&answer);
-        seat.does(Deed::Leave(answer));
+        seat.set_last_request(LastRequest::Leave(answer));
     }
 
     /// Forgets the seat, because its owner has nothing at the server any more.
@@ -245,12 +256,19 @@ impl Hub {
 
     /// Makes the session last as long as its leases, whatever else it is used for.
     fn set_end(&self, state: &mut State, number: Number, session: &Arc<Session>) {
-        let _sent = state.send(number, session, self.settings.spare, statements::keep);
+        let _sent = state.send(
+            number,
+            session,
+            self.settings.idle_timeout,
+            statements::keep,
+        );
     }
 
     /// Returns the time after which a spare session must have been used, so that the server is not about to end it.
     fn fresh_since(&self) -> Moment {
-        BootClock.now().back(self.settings.spare.mul_f64(0.8))
+        BootClock
+            .now()
+            .saturating_sub(self.settings.idle_timeout.mul_f64(0.8))
     }
 
     /// Returns the sessions and seats, after removing those that are over.

@@ -17,15 +17,15 @@ const OPENING: &str = "/*fencepost ";
 /// The longest comment that fits into the default size, with some room for the statement itself.
 const LONGEST: usize = 900;
 /// The shortest entry for a lock: a name of one letter, the owner, and the separators.
-const SHORTEST_SAID: usize = 40;
+const SHORTEST_LOCK: usize = 40;
 /// The longest label; host and process take less.
 const LONGEST_LABEL: usize = 120;
 /// The longest part of `application_name` for the program: the server keeps 63 bytes, and the rest takes 51.
 const LONGEST_PROGRAM: usize = 12;
 
-/// When a lock was granted.
+/// The epoch of a grant, and when it was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Since {
+pub(super) struct GrantedAt {
     pub(super) epoch: u64,
     /// The time on the server's clock, in milliseconds since 1970.
     pub(super) at_ms: u64,
@@ -33,17 +33,17 @@ pub(super) struct Since {
 
 /// The published data of one lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct PublishedLock {
     pub(super) name: String,
     pub(super) owner: OwnerId,
     pub(super) ttl: Duration,
     /// When the lock was granted, or `None` if the statement itself asks for the lock.
-    pub(super) since: Option<Since>,
+    pub(super) since: Option<GrantedAt>,
     pub(super) label: Arc<str>,
 }
 
-impl Said {
-    pub(super) fn of(claim: &Claim, since: Option<Since>) -> Self {
+impl PublishedLock {
+    pub(super) fn of(claim: &Claim, since: Option<GrantedAt>) -> Self {
         Self {
             name: claim.name.as_str().to_owned(),
             owner: claim.owner,
@@ -79,7 +79,7 @@ impl Said {
             name,
             owner,
             ttl,
-            since: since.map(|(epoch, at_ms)| Since { epoch, at_ms }),
+            since: since.map(|(epoch, at_ms)| GrantedAt { epoch, at_ms }),
             label: decode(fields.next()?)?.into(),
         })
     }
@@ -87,7 +87,7 @@ impl Said {
 
 /// Returns the comment before a statement, or an empty text without locks. Locks that do not fit are left out; once no further lock can
 /// fit, the iterator is not read any further.
-pub(super) fn comment(locks: impl Iterator<Item = Said>) -> String {
+pub(super) fn comment(locks: impl Iterator<Item = PublishedLock>) -> String {
     let mut text = String::new();
     for lock in locks {
         let written = lock.write();
@@ -96,7 +96,7 @@ pub(super) fn comment(locks: impl Iterator<Item = Said>) -> String {
         } else if text.len() + written.len() < LONGEST {
             let _infallible = write!(text, ";{written}");
         }
-        if text.len() + SHORTEST_SAID >= LONGEST {
+        if text.len() + SHORTEST_LOCK >= LONGEST {
             break;
         }
     }
@@ -107,7 +107,7 @@ pub(super) fn comment(locks: impl Iterator<Item = Said>) -> String {
 }
 
 /// Parses the comment of a statement. Returns nothing if the statement is not ours.
-pub(super) fn read(statement: &str) -> Vec<Said> {
+pub(super) fn read(statement: &str) -> Vec<PublishedLock> {
     let Some(text) = statement.strip_prefix(OPENING) else {
         return Vec::new();
     };
@@ -120,7 +120,7 @@ pub(super) fn read(statement: &str) -> Vec<Said> {
     let trusted = parts.len() - usize::from(cut);
     parts[..trusted]
         .iter()
-        .filter_map(|part| Said::read(part))
+        .filter_map(|part| PublishedLock::read(part))
         .collect()
 }
 
@@ -178,8 +178,8 @@ mod tests {
     use super::*;
     use crate::random::SeededRandom;
 
-    fn said(name: &str, since: Option<Since>) -> Said {
-        Said {
+    fn published(name: &str, since: Option<GrantedAt>) -> PublishedLock {
+        PublishedLock {
             name: name.to_owned(),
             owner: OwnerId::random(&SeededRandom::new(name.len() as u64)),
             ttl: Duration::from_secs(30),
@@ -189,15 +189,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_read_again() {
-        let since = Since {
+    fn what_is_published_is_read_again() {
+        let since = GrantedAt {
             epoch: 742,
             at_ms: 1_700_000_000_000,
         };
         let locks = [
-            said("stock", None),
-            said("*/ drop table t; -- ключ 🔒", Some(since)),
-            said("'", Some(since)),
+            published("stock", None),
+            published("*/ drop table t; -- ключ 🔒", Some(since)),
+            published("'", Some(since)),
         ];
         let statement = format!("{}select 1", comment(locks.iter().cloned()));
         assert_eq!(read(&statement), locks);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_was_cut_off_is_not_guessed() {
-        let locks = [said("stock", None), said("orders", None)];
+        let locks = [published("stock", None), published("orders", None)];
         let statement = comment(locks.iter().cloned());
         for cut in 0..statement.len() {
             let found = read(&statement[..cut]);
@@ -219,8 +219,10 @@ mod tests {
 
     #[test]
     fn the_longest_name_fits_and_further_locks_do_not_push_it_out() {
-        let long = said(&"é".repeat(127), None);
-        let others: Vec<Said> = (0..20).map(|at| said(&format!("n{at}"), None)).collect();
+        let long = published(&"é".repeat(127), None);
+        let others: Vec<PublishedLock> = (0..20)
+            .map(|at| published(&format!("n{at}"), None))
+            .collect();
         let statement = comment(std::iter::once(&long).chain(&others).cloned());
         assert!(statement.len() < 1000, "{}", statement.len());
         assert_eq!(read(&statement)[0], long);

@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 use super::hub::{Hub, Placed};
 use super::keys::key_of;
 use super::session::{number, text};
-use super::view::Sight;
-use super::waiting::{Deed, Seat};
+use super::view::SessionRow;
+use super::waiting::{LastRequest, Seat};
 use super::{STORE, failure, statements};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -69,9 +69,11 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
                 BootClock.sleep_until(BootClock.now() + pause).await;
                 polls = polls.saturating_add(1);
             }
-            Err(error) if wait.was_heard() && failure::is_passing(&error) => {
-                outage.sit_out(hub.settings.outage, error).await?;
+            Err(error) if wait.was_heard() && failure::is_transient(&error) => {
+                outage.sit_out(hub.settings.max_outage, error).await?;
             }
+            // An owner that has been in line may still be there, until the server notices that its session was closed.
+            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => return Err(error),
         }
     }
@@ -115,18 +117,18 @@ async fn wait_once(
             },
         };
         let answer = asked(hub, &seat).await;
-        hub.waits_no_more(&seat);
+        hub.end_waiting(&seat);
         return answer;
     }
 }
 
 /// Returns the answer to what a seat asks for. A seat that got no lock is forgotten.
 async fn asked(hub: &Hub, seat: &Seat) -> Result<Option<Grant>> {
-    let (Deed::Try(flight) | Deed::Wait(flight)) = seat.deed() else {
+    let (LastRequest::Try(flight) | LastRequest::Wait(flight)) = seat.last_request() else {
         return Ok(None);
     };
     match flight.await {
-        Ok(held) => Ok(held.map(|held| seat.has(held))),
+        Ok(held) => Ok(held.map(|held| seat.record_grant(held))),
         Err(error) => {
             hub.refused(seat);
             Err(error)
@@ -136,7 +138,7 @@ async fn asked(hub: &Hub, seat: &Seat) -> Result<Option<Grant>> {
 
 /// Continues an owner's earlier request: if it has the lock, the lease is extended. Returns `None` if it has nothing and may ask.
 async fn resume(hub: &Hub, seat: &Arc<Seat>) -> Result<Option<Grant>> {
-    if let Deed::Leave(flight) = seat.deed() {
+    if let LastRequest::Leave(flight) = seat.last_request() {
         // Whatever the result, the session is clean or closed.
         let _had_it = flight.await;
         hub.forget(seat);
@@ -146,7 +148,7 @@ async fn resume(hub: &Hub, seat: &Arc<Seat>) -> Result<Option<Grant>> {
         hub.refused(seat);
         return Ok(None);
     };
-    hub.waits_no_more(seat);
+    hub.end_waiting(seat);
     let asked_at = BootClock.now();
     let renewed = renew_seat(hub, seat).await?;
     Ok(match renewed {
@@ -163,7 +165,7 @@ async fn leave(hub: &Hub, seat: &Seat) {
     if !seat.session.is_closed() {
         hub.give_back(seat);
     }
-    if let Deed::Leave(flight) = seat.deed() {
+    if let LastRequest::Leave(flight) = seat.last_request() {
         let _had_it = flight.await;
     }
     hub.forget(seat);
@@ -177,7 +179,7 @@ pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
 async fn renew_one(hub: &Hub, claim: &Claim) -> Result<Renewal> {
     match hub.seat(claim.owner).filter(|seat| seat.held().is_some()) {
         Some(seat) => {
-            seat.wants(claim.ttl);
+            seat.raise_ttl(claim.ttl);
             renew_seat(hub, &seat).await
         }
         None => Ok(Renewal::Lost),
@@ -186,7 +188,7 @@ async fn renew_one(hub: &Hub, claim: &Claim) -> Result<Renewal> {
 
 /// Renews with a statement on the connection that holds the lock: if the connection is gone, so is the lock.
 async fn renew_seat(hub: &Hub, seat: &Seat) -> Result<Renewal> {
-    let Some(sent) = hub.sign_of_life(seat) else {
+    let Some(sent) = hub.send_renewal(seat) else {
         return Ok(Renewal::Lost);
     };
     let answer = sent.await;
@@ -215,7 +217,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
             return Ok(Release::NotHeld);
         }
     }
-    if !matches!(seat.deed(), Deed::Leave(_)) {
+    if !matches!(seat.last_request(), LastRequest::Leave(_)) {
         match asked(hub, &seat).await {
             Ok(Some(_)) => hub.give_back(&seat),
             Ok(None) => {
@@ -226,7 +228,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
             Err(_) => return release_elsewhere(hub, claim, key).await,
         }
     }
-    let Deed::Leave(flight) = seat.deed() else {
+    let LastRequest::Leave(flight) = seat.last_request() else {
         return Ok(Release::NotHeld);
     };
     let left = flight.await;
@@ -241,7 +243,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
 }
 
 fn is_waiting(seat: &Seat) -> bool {
-    matches!(seat.deed(), Deed::Wait(flight) if flight.peek().is_none())
+    matches!(seat.last_request(), LastRequest::Wait(flight) if flight.peek().is_none())
 }
 
 /// Removes a seat from the server's line. Afterwards its wait is over: it failed, or was granted just before.
@@ -259,7 +261,7 @@ async fn stop_waiting(hub: &Hub, seat: &Seat) -> Result<()> {
     let stopped: Result<std::convert::Infallible> = tokio::select! {
         biased;
         () = over => {
-            hub.waits_no_more(seat);
+            hub.end_waiting(seat);
             return Ok(());
         }
         stopped = cancelling => stopped,
@@ -279,7 +281,7 @@ async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release
     let rows = hub.ask_aside(Operation::Release, &look).await?;
     let sights = rows
         .iter()
-        .filter_map(|row| Sight::read(row, BootClock.now()));
+        .filter_map(|row| SessionRow::read(row, BootClock.now()));
     let mut owned = sights.filter(|sight| sight.owner() == Some(claim.owner));
     let Some(sight) = owned.next() else {
         return Ok(Release::NotHeld);

@@ -47,7 +47,7 @@ impl Session {
     pub(super) async fn open(
         operation: Operation,
         address: &Address,
-        (patience, spare): (Duration, Duration),
+        (connect_timeout, idle_timeout): (Duration, Duration),
         source: Source,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>> {
@@ -66,9 +66,16 @@ impl Session {
             }
         };
         let opening = async {
-            let connecting = listen(STORE, operation, address, STORE_PROGRAM, patience, hear);
+            let connecting = listen(
+                STORE,
+                operation,
+                address,
+                STORE_PROGRAM,
+                connect_timeout,
+                hear,
+            );
             let connection = connecting.await?;
-            let pid = prepare(operation, &connection, spare.max(NEW)).await?;
+            let pid = prepare(operation, &connection, idle_timeout.max(NEW)).await?;
             Ok(Arc::new(Self {
                 connection,
                 is_over,
@@ -79,7 +86,7 @@ impl Session {
                 pid,
             }))
         };
-        match tokio::time::timeout(patience, opening).await {
+        match tokio::time::timeout(connect_timeout, opening).await {
             Ok(opened) => opened,
             Err(_) => Err(failure::unreachable(STORE, operation)),
         }
@@ -147,7 +154,7 @@ impl Session {
     }
 
     /// Returns whether a lift has to be sent before the next grant, and records it as sent.
-    pub(super) fn is_to_lift(&self) -> bool {
+    pub(super) fn take_lift_due(&self) -> bool {
         !self.has_lifted.swap(true, Ordering::Relaxed)
     }
 
@@ -293,7 +300,7 @@ fn too_old(operation: Operation) -> Error {
     Error::new(ErrorKind::Unusable, STORE, operation, message)
 }
 
-/// The error for a pooler that sends our statements to different sessions.
+/// Returns the error for a pooler that sends our statements to different sessions.
 pub(super) fn pooled(operation: Operation) -> Error {
     let message = "a pooler hands our statements to different sessions (pool_mode = transaction or statement), where a lock would be stranded; connect to the server itself, or to a pool in session mode";
     Error::new(ErrorKind::Unusable, STORE, operation, message)

@@ -48,9 +48,9 @@ pub(super) fn try_lock(key: i64, granting: &Granting<'_>, without: &Lasting) -> 
     let columns = granting.columns();
     let ttl_ms = millis(without.session_ttl());
     let unlocks = without.unlocks();
-    let may_draw = granting.source.may_draw();
+    let may_draw_sql = granting.source.may_draw_sql();
     format!(
-        "select pg_backend_pid(), case when ({may_draw}) is not true then '{MAY_NOT}' \
+        "select pg_backend_pid(), case when ({may_draw_sql}) is not true then '{MAY_NOT}' \
          when pg_try_advisory_lock('{key}'::bigint) then {columns} \
          else left(set_config('idle_session_timeout', '{ttl_ms}', false), 0) end{unlocks}"
     )
@@ -67,9 +67,9 @@ pub(super) fn wait(key: i64, longest: Duration) -> String {
 
 /// Does what [`try_lock`] does besides taking the lock, for a session that has waited for the lock.
 pub(super) fn fence(granting: &Granting<'_>) -> String {
-    let (may_draw, columns) = (granting.source.may_draw(), granting.columns());
+    let (may_draw_sql, columns) = (granting.source.may_draw_sql(), granting.columns());
     format!(
-        "select pg_backend_pid(), case when ({may_draw}) is not true then '{MAY_NOT}' else {columns} end"
+        "select pg_backend_pid(), case when ({may_draw_sql}) is not true then '{MAY_NOT}' else {columns} end"
     )
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
 /// How long to wait for an answer. A pool without a free session makes its clients wait; a server does not.
-const PATIENCE: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 const OPERATION: Operation = Operation::Open;
 
@@ -33,7 +33,7 @@ pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()
         });
     }
     let unlock = statements::only_unlock(key);
-    let freed = tokio::time::timeout(PATIENCE, one.ask(OPERATION, &unlock)).await;
+    let freed = tokio::time::timeout(ANSWER_TIMEOUT, one.ask(OPERATION, &unlock)).await;
     let freed = freed.map_err(|_| pooled(OPERATION))??;
     if text(&freed, 1) != "t" {
         return Err(pooled(OPERATION));

@@ -8,7 +8,7 @@ use tokio_postgres::SimpleQueryRow;
 
 use super::hub::Hub;
 use super::keys::{key_of, name_of};
-use super::published::{self, Said};
+use super::published::{self, PublishedLock};
 use super::session::{number, text};
 use super::statements::{self, ShownIn};
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
@@ -17,30 +17,32 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 
 /// One session that holds a lock or waits for it.
-pub(super) struct Sight {
+pub(super) struct SessionRow {
     pub(super) pid: i32,
     pub(super) is_granted: bool,
     key: i64,
     waited: Duration,
     application: String,
-    said: Option<Said>,
+    published: Option<PublishedLock>,
     /// How long the session has been idle, or `None` while it runs a statement.
     idle: Option<Duration>,
     server_now_ms: u64,
     seen_at: Moment,
 }
 
-impl Sight {
+impl SessionRow {
     pub(super) fn read(row: &SimpleQueryRow, seen_at: Moment) -> Option<Self> {
         let key = number(row, 3)?;
-        let said = published::read(text(row, 6));
+        let published = published::read(text(row, 6));
         Some(Self {
             pid: number(row, 1)?,
             is_granted: text(row, 2) == "t",
             key,
             waited: Duration::from_millis(number(row, 4).unwrap_or(0)),
             application: text(row, 5).to_owned(),
-            said: said.into_iter().find(|said| is_number_of(&said.name, key)),
+            published: published
+                .into_iter()
+                .find(|published| is_number_of(&published.name, key)),
             idle: number(row, 7).map(Duration::from_millis),
             server_now_ms: number(row, 8)?,
             seen_at,
@@ -49,15 +51,15 @@ impl Sight {
 
     /// Returns the owner, if the session belongs to this library.
     pub(super) fn owner(&self) -> Option<OwnerId> {
-        match &self.said {
-            Some(said) => Some(said.owner),
+        match &self.published {
+            Some(published) => Some(published.owner),
             None => self.newest().map(|(_, owner)| owner),
         }
     }
 
     /// Returns where [`owner`](Self::owner) was found.
     pub(super) fn shown_in(&self) -> ShownIn {
-        match self.said {
+        match self.published {
             Some(_) => ShownIn::Comment,
             None => ShownIn::ApplicationName,
         }
@@ -69,15 +71,15 @@ impl Sight {
     }
 
     fn label(&self) -> Arc<str> {
-        match &self.said {
-            Some(said) => said.label.clone(),
+        match &self.published {
+            Some(published) => published.label.clone(),
             None if self.application.is_empty() => format!("process {}", self.pid).into(),
             None => format!("{}, process {}", self.application, self.pid).into(),
         }
     }
 
     fn holder(&self) -> Holder {
-        let Some(said) = &self.said else {
+        let Some(published) = &self.published else {
             return Holder {
                 owner: self.owner(),
                 label: self.label(),
@@ -88,20 +90,20 @@ impl Sight {
             };
         };
         let idle = self.idle.unwrap_or_default();
-        let held = match said.since {
+        let held = match published.since {
             Some(since) => Duration::from_millis(self.server_now_ms.saturating_sub(since.at_ms)),
             // The statement that is shown is the one that was granted the lock.
             None => idle,
         };
-        let newest = self.newest().filter(|(_, owner)| *owner == said.owner);
-        let epoch = said.since.map(|since| since.epoch);
+        let newest = self.newest().filter(|(_, owner)| *owner == published.owner);
+        let epoch = published.since.map(|since| since.epoch);
         Holder {
-            owner: Some(said.owner),
-            label: said.label.clone(),
+            owner: Some(published.owner),
+            label: published.label.clone(),
             epoch: epoch.or(newest.map(|(epoch, _)| epoch)),
-            since: Some(self.seen_at.back(held)),
-            ttl_left: Some(said.ttl.saturating_sub(idle)),
-            ttl: Some(said.ttl),
+            since: Some(self.seen_at.saturating_sub(held)),
+            ttl_left: Some(published.ttl.saturating_sub(idle)),
+            ttl: Some(published.ttl),
         }
     }
 
@@ -119,49 +121,51 @@ fn is_number_of(name: &str, key: i64) -> bool {
         .is_ok_and(|found| found == key)
 }
 
-async fn look(hub: &Hub, key: Option<i64>) -> Result<Vec<Sight>> {
+async fn look(hub: &Hub, key: Option<i64>) -> Result<Vec<SessionRow>> {
     let statement = statements::look(key);
     let rows = hub.ask_aside(Operation::Inspect, &statement).await?;
     let now = BootClock.now();
     Ok(rows
         .iter()
-        .filter_map(|row| Sight::read(row, now))
+        .filter_map(|row| SessionRow::read(row, now))
         .collect())
 }
 
 /// Creates the record of one lock from its sessions, holders first.
-fn record(sights: &[Sight]) -> Option<Record> {
-    if sights.is_empty() {
+fn record(sessions: &[SessionRow]) -> Option<Record> {
+    if sessions.is_empty() {
         return None;
     }
-    let holder = sights.iter().find(|sight| sight.is_granted);
-    let waiting = sights.iter().filter(|sight| !sight.is_granted);
+    let holder = sessions.iter().find(|session| session.is_granted);
+    let waiting = sessions.iter().filter(|session| !session.is_granted);
     Some(Record {
-        holder: holder.map(Sight::holder),
-        waiting: waiting.map(Sight::waiter).collect(),
+        holder: holder.map(SessionRow::holder),
+        waiting: waiting.map(SessionRow::waiter).collect(),
     })
 }
 
 pub(super) async fn inspect(hub: &Hub, name: &LockName) -> Result<Option<Record>> {
-    let sights = look(hub, Some(key_of(name)?)).await?;
-    Ok(record(&sights))
+    let sessions = look(hub, Some(key_of(name)?)).await?;
+    Ok(record(&sessions))
 }
 
 pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>> {
-    let mut by_key: BTreeMap<i64, Vec<Sight>> = BTreeMap::new();
-    for sight in look(hub, None).await? {
-        by_key.entry(sight.key).or_default().push(sight);
+    let mut by_key: BTreeMap<i64, Vec<SessionRow>> = BTreeMap::new();
+    for session in look(hub, None).await? {
+        by_key.entry(session.key).or_default().push(session);
     }
     let mut listed = Vec::new();
-    for (key, sights) in by_key {
-        let is_ours = sights.iter().any(|sight| sight.owner().is_some());
-        let said = sights.iter().find_map(|sight| sight.said.as_ref());
-        let name = said.map_or_else(|| name_of(key), |said| said.name.clone());
+    for (key, sessions) in by_key {
+        let is_ours = sessions.iter().any(|session| session.owner().is_some());
+        let published = sessions
+            .iter()
+            .find_map(|session| session.published.as_ref());
+        let name = published.map_or_else(|| name_of(key), |published| published.name.clone());
         let is_wanted = match pattern {
             Some(pattern) => name_matches(pattern, &name),
             None => is_ours,
         };
-        if is_wanted && let Some(record) = record(&sights) {
+        if is_wanted && let Some(record) = record(&sessions) {
             listed.push(Listed { name, record });
         }
     }

@@ -9,7 +9,7 @@ use tokio_postgres::SimpleQueryRow;
 
 use super::book::Number;
 use super::fence::MAY_NOT;
-use super::published::{Said, Since};
+use super::published::{GrantedAt, PublishedLock};
 use super::session::{Session, text};
 use super::{STORE, failure, statements};
 use crate::claim::{Claim, Grant};
@@ -23,14 +23,14 @@ pub(super) type Flight<T> = Shared<BoxFuture<'static, T>>;
 /// A lock that was granted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    pub(super) since: Since,
+    pub(super) since: GrantedAt,
     /// A moment before the statement was sent with which the server's count of the lease began.
     pub(super) asked_at: Moment,
 }
 
-/// The last request of an owner.
+/// The last request of an owner, and its answer.
 #[derive(Clone)]
-pub(super) enum Deed {
+pub(super) enum LastRequest {
     /// Take the lock if it is free.
     Try(Flight<Result<Option<Held>>>),
     /// Wait for the lock.
@@ -50,7 +50,7 @@ pub(super) struct Seat {
 }
 
 struct State {
-    deed: Deed,
+    last_request: LastRequest,
     held: Option<Held>,
     /// The longest TTL that was requested.
     ttl: Duration,
@@ -80,7 +80,7 @@ impl Seat {
         key: i64,
         (number, session): (Number, Arc<Session>),
         is_reused: bool,
-        deed: Deed,
+        last_request: LastRequest,
     ) -> Self {
         Self {
             claim: claim.clone(),
@@ -89,7 +89,7 @@ impl Seat {
             session,
             is_reused,
             state: Mutex::new(State {
-                deed,
+                last_request,
                 held: None,
                 ttl: claim.ttl,
                 until: BootClock.now() + claim.ttl,
@@ -98,16 +98,16 @@ impl Seat {
         }
     }
 
-    pub(super) fn deed(&self) -> Deed {
-        lock(&self.state).deed.clone()
+    pub(super) fn last_request(&self) -> LastRequest {
+        lock(&self.state).last_request.clone()
     }
 
-    pub(super) fn does(&self, deed: Deed) {
-        lock(&self.state).deed = deed;
+    pub(super) fn set_last_request(&self, last_request: LastRequest) {
+        lock(&self.state).last_request = last_request;
     }
 
     /// Records what the server granted, and returns the grant for the caller.
-    pub(super) fn has(&self, held: Held) -> Grant {
+    pub(super) fn record_grant(&self, held: Held) -> Grant {
         let mut state = lock(&self.state);
         if state.held.is_none() {
             state.held = Some(held);
@@ -124,31 +124,32 @@ impl Seat {
         lock(&self.state).held
     }
 
-    pub(super) fn wants(&self, ttl: Duration) {
+    /// Raises the TTL to `ttl` if it is longer than the one that was requested before.
+    pub(super) fn raise_ttl(&self, ttl: Duration) {
         let mut state = lock(&self.state);
         state.ttl = state.ttl.max(ttl);
     }
 
     /// Records that a renewal is about to be sent.
-    pub(super) fn extends(&self, asked_at: Moment) {
+    pub(super) fn record_renewal_sent(&self, asked_at: Moment) {
         let mut state = lock(&self.state);
         state.until = state.until.max(asked_at + state.ttl);
     }
 
     /// Records a grant or a refusal that nobody has fetched yet.
     fn settle(&self) {
-        let Deed::Try(flight) = self.deed() else {
+        let LastRequest::Try(flight) = self.last_request() else {
             return;
         };
         match flight.now_or_never() {
-            Some(Ok(Some(held))) if self.held().is_none() => drop(self.has(held)),
+            Some(Ok(Some(held))) if self.held().is_none() => drop(self.record_grant(held)),
             Some(Ok(None) | Err(_)) => lock(&self.state).until = Moment::ZERO,
             _ => {}
         }
     }
 
     pub(super) fn is_leaving(&self) -> bool {
-        matches!(self.deed(), Deed::Leave(_))
+        matches!(self.last_request(), LastRequest::Leave(_))
     }
 
     /// Returns how long the session has to last for this lock.
@@ -173,7 +174,7 @@ impl Seat {
         }
         let state = lock(&self.state);
         let is_overdue = state.held.is_some() && state.until < now;
-        if is_overdue && !matches!(state.deed, Deed::Leave(_)) {
+        if is_overdue && !matches!(state.last_request, LastRequest::Leave(_)) {
             Standing::Overdue
         } else {
             Standing::Lasts
@@ -181,7 +182,10 @@ impl Seat {
     }
 
     /// Records that the lock is overdue and that a statement to release it was sent, with this answer.
-    pub(super) fn unlocks<T: Clone + Send + Sync + 'static>(&self, answer: &Flight<Result<T>>) {
+    pub(super) fn record_unlock_sent<T: Clone + Send + Sync + 'static>(
+        &self,
+        answer: &Flight<Result<T>>,
+    ) {
         let is_done: BoxFuture<'static, bool> =
             Box::pin(answer.clone().map(|answer| answer.is_ok()));
         lock(&self.state).unlocking = Some(is_done.shared());
@@ -190,29 +194,30 @@ impl Seat {
     /// Returns whether the lock is being released or was released, so that it cannot be extended any more.
     pub(super) fn is_lost(&self) -> bool {
         let state = lock(&self.state);
-        state.unlocking.is_some() || matches!(state.deed, Deed::Leave(_))
+        state.unlocking.is_some() || matches!(state.last_request, LastRequest::Leave(_))
     }
 
     /// Returns whether the owner has got rid of the lock.
     pub(super) fn has_left(&self) -> bool {
-        let (deed, unlocking) = {
+        let (last_request, unlocking) = {
             let state = lock(&self.state);
-            (state.deed.clone(), state.unlocking.clone())
+            (state.last_request.clone(), state.unlocking.clone())
         };
         let is_unlocked = unlocking.and_then(|flight| flight.now_or_never()) == Some(true);
-        match deed {
-            Deed::Leave(flight) => is_unlocked || flight.now_or_never().is_some(),
-            Deed::Try(_) | Deed::Wait(_) => is_unlocked,
+        match last_request {
+            LastRequest::Leave(flight) => is_unlocked || flight.now_or_never().is_some(),
+            LastRequest::Try(_) | LastRequest::Wait(_) => is_unlocked,
         }
     }
 
-    pub(super) fn said(&self) -> Said {
+    /// Returns what the session publishes about this lock.
+    pub(super) fn published(&self) -> PublishedLock {
         let state = lock(&self.state);
         let claim = Claim {
             ttl: state.ttl,
             ..self.claim.clone()
         };
-        Said::of(&claim, state.held.map(|held| held.since))
+        PublishedLock::of(&claim, state.held.map(|held| held.since))
     }
 }
 
@@ -247,7 +252,7 @@ pub(super) fn trying(
 }
 
 /// Waits for the lock, and then turns it into a lease, which starts at that moment.
-pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: String) -> Deed {
+pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: String) -> LastRequest {
     let flight = async move {
         let fenced = async {
             stand_in_line(&session, key, &wait).await?;
@@ -263,7 +268,7 @@ pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: Stri
             }
         }
     };
-    Deed::Wait(started(flight))
+    LastRequest::Wait(started(flight))
 }
 
 /// Returns when the lock is granted. A wait that has lasted too long starts again, at the end of the line.
@@ -331,20 +336,20 @@ async fn clean(session: &Session, key: i64) {
 }
 
 /// Parses the fence and the server time from the text of a grant (program, fence, owner, time, …). Returns `None` if nothing was granted.
-fn granted(session: &Session, said: &str, asked_at: Moment) -> Result<Option<Held>> {
-    if said.is_empty() {
+fn granted(session: &Session, text: &str, asked_at: Moment) -> Result<Option<Held>> {
+    if text.is_empty() {
         return Ok(None);
     }
-    if said == MAY_NOT {
+    if text == MAY_NOT {
         return Err(session.must_not_draw());
     }
-    let mut words = said.split(' ').skip(1).step_by(2);
+    let mut words = text.split(' ').skip(1).step_by(2);
     let mut number = || words.next()?.parse().ok();
     match (number(), number()) {
         (Some(epoch), Some(at_ms)) => Ok(Some(Held {
-            since: Since { epoch, at_ms },
+            since: GrantedAt { epoch, at_ms },
             asked_at,
         })),
-        _ => Err(failure::unexpected(STORE, Operation::Acquire, said)),
+        _ => Err(failure::unexpected(STORE, Operation::Acquire, text)),
     }
 }

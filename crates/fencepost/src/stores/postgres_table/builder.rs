@@ -17,7 +17,7 @@ use crate::stores::postgres::address::{Parameters, Server};
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,
-    pub(super) outage: Duration,
+    pub(super) max_outage: Duration,
     pub(super) tables: Tables,
     pub(super) create: bool,
 }
@@ -50,7 +50,7 @@ impl InAddress {
 pub struct PostgresTableBuilder {
     server: Server,
     connect_timeout: Duration,
-    outage: Duration,
+    max_outage: Duration,
     table: Option<String>,
     create: Option<bool>,
     certificates: Certificates,
@@ -61,7 +61,7 @@ impl PostgresTableBuilder {
         Self {
             server,
             connect_timeout: Duration::from_secs(3),
-            outage: Duration::from_secs(30),
+            max_outage: Duration::from_secs(30),
             table: None,
             create: None,
             certificates: Certificates::default(),
@@ -95,8 +95,8 @@ impl PostgresTableBuilder {
     ///
     /// When the server is back, they have their old places.
     #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.outage = longest;
+    pub fn max_outage(mut self, longest: Duration) -> Self {
+        self.max_outage = longest;
         self
     }
 
@@ -138,7 +138,7 @@ impl PostgresTableBuilder {
         let table = self.table.or(in_address.table);
         let settings = Settings {
             connect_timeout: self.connect_timeout,
-            outage: self.outage,
+            max_outage: self.max_outage,
             tables: Tables::read(table.as_deref().unwrap_or(tables::USUAL))?,
             create: self.create.or(in_address.create).unwrap_or(false),
         };

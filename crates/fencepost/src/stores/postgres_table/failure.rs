@@ -7,7 +7,7 @@ use crate::error::{Effect, Error, ErrorKind, Operation};
 use crate::fence::Fence;
 use crate::stores::postgres::failure as common;
 
-pub(super) use common::is_passing;
+pub(super) use common::is_transient;
 
 /// The error of a statement that was sent, or may have been.
 pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -> Error {

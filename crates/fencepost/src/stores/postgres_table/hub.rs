@@ -3,9 +3,6 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use futures_util::FutureExt;
-use futures_util::future::Shared;
-use tokio::task::JoinError;
 use tokio_postgres::AsyncMessage;
 
 use super::builder::Settings;
@@ -13,14 +10,11 @@ use super::failure;
 use super::session::{self, Identity, Session, Wanted};
 use super::tables::Tables;
 use super::waiting::Waiters;
-use crate::clock::{BootClock, BoxFuture, Clock, within};
+use crate::clock::{BootClock, Clock, within};
 use crate::error::{Error, Operation, Result};
 use crate::mutex::lock;
+use crate::stores::kit::connecting::Connecting;
 use crate::stores::postgres::address::Address;
-
-/// An attempt to connect, shared by all tasks that wait for it. The outer error means that its runtime ended.
-type Attempt =
-    Shared<BoxFuture<'static, std::result::Result<Result<Arc<Session>>, Arc<JoinError>>>>;
 
 pub(super) struct Hub {
     pub(super) address: Address,
@@ -28,8 +22,7 @@ pub(super) struct Hub {
     pub(super) line: Waiters,
     tables: OnceLock<Tables>,
     session: Mutex<Option<Arc<Session>>>,
-    /// The current attempt to connect, or the last one.
-    attempt: Mutex<Option<Attempt>>,
+    connecting: Connecting<Result<Arc<Session>>>,
     /// The sessions that the server must end before the next one is used.
     replaced: Mutex<Vec<Identity>>,
     /// How many statements were sent, not counting those for connecting.
@@ -44,7 +37,7 @@ impl Hub {
             line: Waiters::default(),
             tables: OnceLock::new(),
             session: Mutex::default(),
-            attempt: Mutex::default(),
+            connecting: Connecting::default(),
             replaced: Mutex::default(),
             sent: Arc::default(),
         }
@@ -71,33 +64,15 @@ impl Hub {
             .cloned()
     }
 
-    /// Waits for the attempt to connect, which all callers share. The attempt continues when they give up, because on a slow network it
-    /// takes longer than a single request may.
     async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        // An attempt ends with its runtime. If that was another runtime, start a new attempt in this one.
-        for _ in 0..2 {
-            match self.attempt(operation).await {
-                Ok(outcome) => return outcome.map_err(|error| during(operation, error)),
-                Err(_ended) => {}
-            }
+        let connect = || {
+            let hub = self.clone();
+            async move { hub.connect_now(operation).await }
+        };
+        match self.connecting.outcome(connect).await {
+            Some(outcome) => outcome.map_err(|error| during(operation, error)),
+            None => Err(failure::unreachable(operation)),
         }
-        Err(failure::unreachable(operation))
-    }
-
-    fn attempt(self: &Arc<Self>, operation: Operation) -> Attempt {
-        let mut attempt = lock(&self.attempt);
-        if let Some(under_way) = attempt.as_ref().filter(|attempt| attempt.peek().is_none()) {
-            return under_way.clone();
-        }
-        let hub = self.clone();
-        let task = tokio::spawn(async move {
-            let outcome = hub.connect_now(operation).await;
-            // Waiting tasks have a copy. Later ones must not get an old failure.
-            *lock(&hub.attempt) = None;
-            outcome
-        });
-        let new: BoxFuture<'static, _> = Box::pin(async move { task.await.map_err(Arc::new) });
-        attempt.insert(new.shared()).clone()
     }
 
     async fn connect_now(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
@@ -152,7 +127,7 @@ impl Ears {
             return;
         };
         if let (Some(hub), Ok(owner)) = (self.0.upgrade(), owner.parse()) {
-            hub.line.is_free(row, owner);
+            hub.line.notify_free(row, owner);
         }
     }
 }
@@ -189,9 +164,9 @@ mod tests {
     #[test]
     fn who_waits_recognizes_what_another_operation_has_met() {
         let met = failure::standby();
-        assert!(failure::is_passing(&met));
+        assert!(failure::is_transient(&met));
         let told = during(Operation::Acquire, met);
         assert_eq!(told.operation(), Operation::Acquire);
-        assert!(failure::is_passing(&told), "{told:?}");
+        assert!(failure::is_transient(&told), "{told:?}");
     }
 }

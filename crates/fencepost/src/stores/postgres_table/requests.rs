@@ -90,8 +90,8 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                 outage.was_answered();
                 outage.pause().await;
             }
-            Err(error) if wait.was_heard() && failure::is_passing(&error) => {
-                outage.sit_out(hub.settings.outage, error).await?;
+            Err(error) if wait.was_heard() && failure::is_transient(&error) => {
+                outage.sit_out(hub.settings.max_outage, error).await?;
             }
             // An owner that has been in line may still be there, whatever happened to the last request.
             Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
@@ -116,7 +116,7 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> 
         }
     };
     // The caller limits the first request; only we can limit later ones.
-    let patience = if was_heard {
+    let give_up_at = if was_heard {
         BootClock.now() + SILENCE
     } else {
         Moment::FAR
@@ -124,7 +124,7 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> 
     tokio::select! {
         biased;
         asked = asking => asked,
-        () = BootClock.sleep_until(patience) => {
+        () = BootClock.sleep_until(give_up_at) => {
             hub.lost(&session);
             Err(failure::silent(Operation::Acquire))
         }

@@ -142,12 +142,12 @@ fn check(seen: &Seen, tables: &Tables) -> Result<()> {
         table: name,
     };
     let locks = table(tables.locks());
-    locks.has_text("name", 64)?;
-    locks.has_time("lock_until")?;
-    locks.has_time("locked_at")?;
-    locks.has_text("locked_by", 255)?;
+    locks.require_text("name", 64)?;
+    locks.require_time("lock_until")?;
+    locks.require_time("locked_at")?;
+    locks.require_text("locked_by", 255)?;
     locks.needs_no_more_than(&["name", "lock_until", "locked_at", "locked_by"])?;
-    locks.has_key("name")?;
+    locks.require_key("name")?;
     locks.outlives_a_crash()?;
     let fence = table(tables.fence());
     fence.has("name, lock, epoch, owner, since")?;
@@ -198,7 +198,7 @@ impl Checked<'_> {
     }
 
     /// Checks the length of a text column. The type modifier is the length plus four.
-    fn has_text(&self, name: &str, length: i32) -> Result<()> {
+    fn require_text(&self, name: &str, length: i32) -> Result<()> {
         let column = self.column(name)?;
         let is_text = matches!(column.type_name.as_str(), "character varying" | "text");
         if is_text && (column.modifier < 0 || column.modifier - 4 >= length) {
@@ -208,7 +208,7 @@ impl Checked<'_> {
     }
 
     /// Checks that a time column has at least milliseconds. With a time zone, the meaning of a row would depend on the writer's time zone.
-    fn has_time(&self, name: &str) -> Result<()> {
+    fn require_time(&self, name: &str) -> Result<()> {
         let column = self.column(name)?;
         let is_time = column.type_name == "timestamp without time zone";
         if is_time && (column.modifier < 0 || column.modifier >= 3) {
@@ -249,7 +249,7 @@ impl Checked<'_> {
         }
     }
 
-    fn has_key(&self, name: &str) -> Result<()> {
+    fn require_key(&self, name: &str) -> Result<()> {
         if self.column(name)?.is_key {
             Ok(())
         } else {

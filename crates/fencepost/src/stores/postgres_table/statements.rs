@@ -3,18 +3,12 @@
 //! All times are the server's, as in ShedLock. `lock_until` has a resolution of milliseconds. The end of a lease is rounded up, and its end
 //! after a release is rounded down, so that nobody is let in before a lease is over or kept out after it was released.
 
-use std::time::Duration;
-
 use futures_util::future::try_join_all;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::tables::Tables;
-
-/// For how long only the first waiter may take a lock that became free. A live waiter needs one round trip.
-pub(super) const FIRST: Duration = Duration::from_millis(500);
-/// How much later than the waiter ahead of it each further waiter may take the lock.
-pub(super) const NEXT: Duration = Duration::from_micros(FIRST.as_micros() as u64 / 8);
+use crate::stores::kit::claim_window::{FIRST, NEXT};
 
 const NOW: &str = "timezone('utc', current_timestamp)";
 

@@ -91,7 +91,7 @@ fn read(row: &Row, now: Moment) -> Option<(String, Seen)> {
         owner: ours.as_ref().map(|ours| ours.owner),
         label: label.into(),
         epoch,
-        since: number(4)?.map(|held| now.back(duration(held))),
+        since: number(4)?.map(|held| now.saturating_sub(duration(held))),
         // A lease is rounded up to milliseconds; show at most what was requested.
         ttl_left: Some(ttl.map_or(time, |ttl| time.min(ttl))),
         ttl,

@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::keys::{holder_of, label_of, row_of};
-use super::statements::{FIRST, NEXT};
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::mutex::lock;
+use crate::stores::kit::claim_window;
 
 /// How often the first waiter of this process checks in any case, because a notification may be lost.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
@@ -97,7 +97,7 @@ impl Waiters {
     }
 
     /// Handles the server's notification that the lock is free and who is first in line.
-    pub(super) fn is_free(&self, row: &str, first: OwnerId) {
+    pub(super) fn notify_free(&self, row: &str, first: OwnerId) {
         let seats = lock(&self.seats);
         let Some(seats) = seats.get(row) else {
             return;
@@ -127,7 +127,7 @@ impl Waiters {
         };
         seats.retain(|other| !Arc::ptr_eq(other, seat));
         match front(seats) {
-            Some(next) => next.is_first_now(),
+            Some(next) => next.becomes_first(),
             None if seats.is_empty() => drop(all.remove(&seat.row)),
             None => {}
         }
@@ -176,12 +176,12 @@ impl Seat {
 
     fn after_those_before(&self) {
         let ahead = lock(&self.state).ahead;
-        let pause = FIRST + NEXT * ahead.saturating_sub(1) + ROUNDING;
+        let pause = claim_window::length(ahead) + ROUNDING;
         self.due_by(BootClock.now() + pause.min(LOOK));
     }
 
-    /// Makes the seat ask, because what it knew about the lock may be outdated.
-    fn is_first_now(&self) {
+    /// Gives the seat a timer: it is now the first waiter of this process.
+    fn becomes_first(&self) {
         let now = BootClock.now();
         let mut state = lock(&self.state);
         let due = state.due.filter(|due| *due > now);

@@ -45,7 +45,7 @@ impl RedisBuilder {
             server,
             settings: Settings {
                 connect_timeout: Duration::from_secs(3),
-                outage: Duration::from_secs(30),
+                max_outage: Duration::from_secs(30),
                 gap: None,
                 keep_fences: KEEP_FENCES,
             },
@@ -65,8 +65,8 @@ impl RedisBuilder {
     ///
     /// When the server is back, waiters have their old places, if the server remembers them.
     #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
+    pub fn max_outage(mut self, longest: Duration) -> Self {
+        self.settings.max_outage = longest;
         self
     }
 
@@ -84,8 +84,9 @@ impl RedisBuilder {
     ///
     /// Each name takes about 190 bytes for that long: with 100 new names per second, 24 hours are 1.7 GB and 2 hours are 140 MB. A name
     /// that comes back later starts at the server's time. That is past its old epochs unless the server's clock was ahead by more than this
-    /// when they were granted. The address can contain the setting too (`?keep_fences=24h`) and then takes precedence. If several programs
-    /// use a name, the setting of the last one to use it counts.
+    /// when they were granted. If several programs use a name, the setting of the last one to use it counts.
+    ///
+    /// Takes precedence over `keep_fences` in the address (`?keep_fences=24h`).
     #[must_use]
     pub fn keep_fences(mut self, time: Duration) -> Self {
         self.keep_fences = Some(time);
@@ -137,7 +138,7 @@ impl RedisBuilder {
             return Err(invalid(message));
         }
         let (shown, client, keep_fences) = self.client(ProtocolVersion::RESP3)?;
-        let keep_fences = keep_fences.or(self.keep_fences).unwrap_or(KEEP_FENCES);
+        let keep_fences = self.keep_fences.or(keep_fences).unwrap_or(KEEP_FENCES);
         if keep_fences < KEEP_FENCES_AT_LEAST {
             let message = format!(
                 "fences that are kept for {keep_fences:?} may be forgotten while the server's time is behind them; keep_fences must be at least 2h"

@@ -74,7 +74,7 @@ pub(crate) fn unexpected(operation: Operation, what: &str) -> Error {
 }
 
 /// Returns whether the same request may succeed a little later without anybody repairing anything.
-pub(crate) fn is_passing(error: &Error) -> bool {
+pub(crate) fn is_transient(error: &Error) -> bool {
     let cause = std::error::Error::source(error);
     let cause = cause.and_then(|cause| cause.downcast_ref::<RedisError>());
     error.kind() == ErrorKind::Unavailable || cause.is_some_and(is_demoted)

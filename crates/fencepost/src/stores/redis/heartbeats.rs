@@ -11,13 +11,13 @@ use super::hub::{Hub, OnDuty, stamp};
 use super::keys::line_of;
 use super::scripts::{Answer, BEAT, millis};
 use super::session::{SILENCE, Session};
-use super::waiting::{Entry, POLL, Seat};
+use super::waiting::{CLAIM_LEASE, Entry, POLL, Seat};
 use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
 
 /// How many waiters share a command. This keeps the server's longest pause well below a millisecond.
-const AT_ONCE: usize = 64;
+const WAITERS_PER_COMMAND: usize = 64;
 /// After the lock's own end, the first waiter asks, and each one behind it this much later in case those ahead are dead.
 const BEHIND: Duration = Duration::from_millis(5);
 /// The server rounds times to milliseconds.
@@ -75,7 +75,9 @@ async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
         .into_iter()
         .filter_map(|seat| due(seat, now))
         .collect();
-    let batches = due.chunks(AT_ONCE).map(|batch| ask(hub, session, batch));
+    let batches = due
+        .chunks(WAITERS_PER_COMMAND)
+        .map(|batch| ask(hub, session, batch));
     if within(&BootClock, now + SILENCE, join_all(batches))
         .await
         .is_none()
@@ -87,7 +89,7 @@ async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
 /// Returns the waiter if its heartbeat is due now or soon; a heartbeat that is due soon is sent together with the others.
 fn due(seat: Arc<Seat>, now: Moment) -> Option<Due> {
     let at = seat.beat_at()?;
-    let soon = seat.claim.ttl.min(Duration::from_millis(600)) / 16;
+    let soon = seat.claim.ttl.min(CLAIM_LEASE) / 16;
     if at > now + soon {
         return None;
     }
@@ -110,7 +112,7 @@ async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
         call.arg(seat.claim.owner.to_string()).arg(&entry.member);
         call.arg(millis(entry.times.claim))
             .arg(millis(entry.times.live));
-        call.arg(hub.names.ask(&seat.claim, session, asked_at).floor);
+        call.arg(hub.names.plan(&seat.claim, session, asked_at).floor);
     }
     match session.call(Operation::Acquire, &BEAT, &call).await {
         Ok(answers) => {
@@ -124,7 +126,7 @@ async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
         }
         // Each waiter asks for itself, and gets the error itself.
         Err(error) => {
-            tracing::debug!(%error, "a sign of life was not answered");
+            tracing::debug!(%error, "a heartbeat was not answered");
             batch.iter().for_each(|due| due.seat.ask_again());
         }
     }
@@ -155,15 +157,15 @@ fn tell(
             false
         }
         _ => {
-            let told = Told {
+            let advice = WaitAdvice {
                 left: number(0).unwrap_or(-2),
                 rank: number(1)
                     .and_then(|rank| u32::try_from(rank).ok())
                     .unwrap_or(0),
                 gap_left: number(3).unwrap_or(0),
             };
-            seat.beat_by(told.ask_at(BootClock.now()));
-            let is_behind_plain = number(2) == Some(1) && told.rank == 0;
+            seat.beat_by(advice.ask_at(BootClock.now()));
+            let is_behind_plain = number(2) == Some(1) && advice.rank == 0;
             if session.must_poll() || (is_behind_plain && session.watched.is_impossible()) {
                 seat.beat_by(BootClock.now() + POLL);
                 return false;
@@ -174,7 +176,7 @@ fn tell(
 }
 
 /// The server's answer to a waiter that has to keep waiting.
-pub(super) struct Told {
+pub(super) struct WaitAdvice {
     /// Milliseconds until the lock ends by itself; negative if it does not, or if the server does not say.
     pub(super) left: i64,
     /// How many waiters are ahead of this one.
@@ -183,7 +185,7 @@ pub(super) struct Told {
     pub(super) gap_left: i64,
 }
 
-impl Told {
+impl WaitAdvice {
     /// Returns when it is worth asking again, because the lock may be free then without a notification.
     pub(super) fn ask_at(&self, now: Moment) -> Moment {
         let ends = [self.left, self.gap_left].into_iter().max().unwrap_or(0);

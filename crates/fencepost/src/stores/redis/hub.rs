@@ -5,10 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::Shared;
 use redis::{Client, PushInfo, PushKind, RedisError, Value};
-use tokio::task::JoinError;
 
 use super::failure;
 use super::heartbeats;
@@ -18,16 +15,17 @@ use super::session::{self, Identity, Session};
 use super::waiting::Seat;
 use crate::backend::LossBell;
 use crate::claim::{Claim, Grant, OwnerId};
-use crate::clock::{BootClock, BoxFuture, Clock, Moment, within};
+use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::{Operation, Result};
 use crate::mutex::lock;
 use crate::random::{Random, SystemRandom};
+use crate::stores::kit::connecting::Connecting;
 
 /// The settings of the builder.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
-    pub(crate) outage: Duration,
+    pub(crate) max_outage: Duration,
     pub(crate) gap: Option<Gap>,
     /// How long the server keeps a name's last epoch after its last use.
     pub(crate) keep_fences: Duration,
@@ -39,14 +37,6 @@ pub(crate) struct Gap {
     pub(super) every: Duration,
     pub(super) length: Duration,
 }
-
-/// An attempt to connect, shared by all tasks that wait for it. The outer error means that its runtime ended.
-type Attempt = Shared<
-    BoxFuture<
-        'static,
-        std::result::Result<std::result::Result<Arc<Session>, Unconnected>, Arc<JoinError>>,
-    >,
->;
 
 /// Why there is no connection.
 #[derive(Clone)]
@@ -63,8 +53,7 @@ pub(crate) struct Hub {
     pub(super) settings: Settings,
     seats: Mutex<HashMap<OwnerId, Arc<Seat>>>,
     session: Mutex<Option<Arc<Session>>>,
-    /// The current attempt to connect, or the last one.
-    attempt: Mutex<Option<Attempt>>,
+    connecting: Connecting<std::result::Result<Arc<Session>, Unconnected>>,
     /// The connections that the server must end before the next one is used.
     replaced: Mutex<Vec<Identity>>,
     /// How many connections were opened. Distinguishes the push messages of different connections.
@@ -85,7 +74,7 @@ impl Hub {
             settings,
             seats: Mutex::default(),
             session: Mutex::default(),
-            attempt: Mutex::default(),
+            connecting: Connecting::default(),
             replaced: Mutex::default(),
             generation: AtomicU64::new(0),
             names: Names::default(),
@@ -119,37 +108,13 @@ impl Hub {
         }
     }
 
-    /// Waits for the attempt to connect, which all callers share. The attempt continues when they give up, because on a slow network it
-    /// takes longer than a single request may.
     async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        // An attempt ends with its runtime. If that was another runtime, start a new attempt in this one.
-        for _ in 0..2 {
-            match self.attempt().await {
-                Ok(Ok(session)) => return Ok(session),
-                Ok(Err(Unconnected::Silence)) => return Err(failure::unreachable(operation)),
-                Ok(Err(Unconnected::Failed(cause))) => {
-                    return Err(failure::of_connecting(operation, cause));
-                }
-                Err(_ended) => {}
-            }
+        let connected = self.connecting.outcome(|| self.clone().connect_now()).await;
+        match connected {
+            Some(Ok(session)) => Ok(session),
+            Some(Err(Unconnected::Failed(cause))) => Err(failure::of_connecting(operation, cause)),
+            Some(Err(Unconnected::Silence)) | None => Err(failure::unreachable(operation)),
         }
-        Err(failure::unreachable(operation))
-    }
-
-    fn attempt(self: &Arc<Self>) -> Attempt {
-        let mut attempt = lock(&self.attempt);
-        if let Some(under_way) = attempt.as_ref().filter(|attempt| attempt.peek().is_none()) {
-            return under_way.clone();
-        }
-        let hub = self.clone();
-        let task = tokio::spawn(async move {
-            let outcome = hub.clone().connect_now().await;
-            // Waiting tasks have a copy. Later ones must not get an old failure.
-            *lock(&hub.attempt) = None;
-            outcome
-        });
-        let new: BoxFuture<'static, _> = Box::pin(async move { task.await.map_err(Arc::new) });
-        attempt.insert(new.shared()).clone()
     }
 
     async fn connect_now(self: Arc<Self>) -> std::result::Result<Arc<Session>, Unconnected> {

@@ -12,9 +12,9 @@ use crate::mutex::lock;
 /// How often a request lifts the epoch of a name in use to the server's time, and renews the life of its counter.
 const LIFT_EVERY: Duration = Duration::from_secs(60);
 /// How many names to remember. Beyond that, all names are forgotten, including the epochs that were seen, and are lifted again.
-const MOST: usize = 200_000;
+const MAX_NAMES: usize = 200_000;
 /// After this many grants in a row without anybody else in between, the next one is expected to be the same.
-const QUIET: u8 = 2;
+const QUIET_GRANTS: u8 = 2;
 
 #[derive(Default)]
 pub(crate) struct Names(Mutex<HashMap<LockName, Known>>);
@@ -30,12 +30,12 @@ struct Known {
     /// How many grants in a row raised the epoch by one.
     in_a_row: u8,
     /// The owner of the last grant by plain commands.
-    plainly: Option<OwnerId>,
+    plain_owner: Option<OwnerId>,
 }
 
 /// How to ask for a lock, or to release it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct RequestPlan {
     /// Whether to lift the epoch: in the first request over this connection, and from time to time to keep the fence alive.
     pub(crate) lift: bool,
     /// The expected next epoch, if nobody else seems to want the lock.
@@ -47,22 +47,22 @@ pub(crate) struct Ask {
 }
 
 impl Names {
-    pub(crate) fn ask(&self, claim: &Claim, session: &Session, now: Moment) -> Ask {
+    pub(crate) fn plan(&self, claim: &Claim, session: &Session, now: Moment) -> RequestPlan {
         match lock(&self.0).get(&claim.name) {
-            None => Ask {
+            None => RequestPlan {
                 lift: true,
                 expect: None,
                 has_it: false,
                 floor: 0,
             },
-            Some(known) => known.ask(claim.owner, session.generation, now),
+            Some(known) => known.plan(claim.owner, session.generation, now),
         }
     }
 
     /// Records that a request sent at `now` has lifted the epoch of `name`.
     pub(crate) fn lifted(&self, name: &LockName, session: &Session, now: Moment) {
         let mut names = lock(&self.0);
-        if names.len() >= MOST {
+        if names.len() >= MAX_NAMES {
             names.clear();
         }
         let known = names.entry(name.clone()).or_insert_with(Known::new);
@@ -77,10 +77,10 @@ impl Names {
     }
 
     /// Records that the server granted this epoch to plain commands.
-    pub(super) fn granted_plainly(&self, claim: &Claim, epoch: u64) {
+    pub(super) fn granted_by_plain_commands(&self, claim: &Claim, epoch: u64) {
         if let Some(known) = lock(&self.0).get_mut(&claim.name) {
             known.granted(epoch);
-            known.plainly = Some(claim.owner);
+            known.plain_owner = Some(claim.owner);
         }
     }
 
@@ -98,7 +98,7 @@ impl Names {
     }
 
     /// Records that somebody else wants the lock, or had it.
-    pub(super) fn is_wanted(&self, name: &LockName) {
+    pub(super) fn record_contention(&self, name: &LockName) {
         if let Some(known) = lock(&self.0).get_mut(name) {
             known.in_a_row = 0;
         }
@@ -113,15 +113,15 @@ impl Known {
             epoch: 0,
             highest: 0,
             in_a_row: 0,
-            plainly: None,
+            plain_owner: None,
         }
     }
 
-    fn ask(&self, owner: OwnerId, generation: u64, now: Moment) -> Ask {
+    fn plan(&self, owner: OwnerId, generation: u64, now: Moment) -> RequestPlan {
         let lift = self.lifted_over != generation || now.since(self.lifted_at) >= LIFT_EVERY;
-        let has_it = self.plainly == Some(owner);
-        let is_quiet = !lift && !has_it && self.in_a_row >= QUIET;
-        Ask {
+        let has_it = self.plain_owner == Some(owner);
+        let is_quiet = !lift && !has_it && self.in_a_row >= QUIET_GRANTS;
+        RequestPlan {
             lift,
             expect: is_quiet.then_some(self.epoch + 1),
             has_it,
@@ -143,7 +143,7 @@ impl Known {
         };
         self.epoch = epoch;
         self.highest = self.highest.max(epoch);
-        self.plainly = None;
+        self.plain_owner = None;
     }
 }
 
@@ -160,8 +160,8 @@ mod tests {
     fn only_a_quiet_name_is_expected_to_stay_so() {
         let somebody = OwnerId::random(&SystemRandom);
         let mut known = Known::new();
-        let expected = |known: &Known| known.ask(somebody, 1, at(2)).expect;
-        assert!(known.ask(somebody, 1, at(1)).lift);
+        let expected = |known: &Known| known.plan(somebody, 1, at(2)).expect;
+        assert!(known.plan(somebody, 1, at(1)).lift);
         known.lifted(1, at(1));
         known.granted(500);
         known.granted(501);
@@ -175,9 +175,9 @@ mod tests {
         assert_eq!(expected(&known), Some(507));
         known.in_a_row = 0;
         assert_eq!(expected(&known), None);
-        assert!(!known.ask(somebody, 1, at(60)).lift);
-        assert!(known.ask(somebody, 1, at(61)).lift);
-        assert!(known.ask(somebody, 2, at(2)).lift, "another connection");
+        assert!(!known.plan(somebody, 1, at(60)).lift);
+        assert!(known.plan(somebody, 1, at(61)).lift);
+        assert!(known.plan(somebody, 2, at(2)).lift, "another connection");
     }
 
     #[test]
@@ -189,6 +189,6 @@ mod tests {
         known.highest = 700;
         known.granted(501);
         known.lifted(2, at(2));
-        assert_eq!(known.ask(somebody, 2, at(2)).floor, 700);
+        assert_eq!(known.plan(somebody, 2, at(2)).floor, 700);
     }
 }

@@ -6,14 +6,14 @@ use redis::Value;
 
 use super::failure;
 use super::keys::{fence_of, line_of};
-use super::requests::wall_clock_millis;
 use super::scripts::{Answer, LAYOUT, millis};
 use super::session::Session;
 use crate::claim::Claim;
 use crate::error::{Operation, Result};
+use crate::stores::kit::wall_clock::unix_millis;
 
 /// The result of the plain commands.
-pub(super) enum Plainly {
+pub(super) enum PlainAttempt {
     Granted,
     /// We may have the lock, but without an epoch: the script must check.
     Otherwise {
@@ -25,10 +25,14 @@ pub(super) enum Plainly {
 
 /// Acquires a lock that nobody seems to want with plain commands, which cost the server half as much as the script. Each command can fail,
 /// and anything can happen between them. If an answer is not exactly as expected, the script takes over.
-pub(super) async fn plainly(session: &Arc<Session>, claim: &Claim, epoch: u64) -> Result<Plainly> {
+pub(super) async fn try_plain_commands(
+    session: &Arc<Session>,
+    claim: &Claim,
+    epoch: u64,
+) -> Result<PlainAttempt> {
     let name = claim.name.as_str();
     let ttl = millis(claim.ttl);
-    let (owner, since, label) = (claim.owner, wall_clock_millis(), &claim.label);
+    let (owner, since, label) = (claim.owner, unix_millis(), &claim.label);
     let mut commands = redis::Pipeline::with_capacity(3);
     let set = commands.cmd("SET").arg(name);
     set.arg(format!("{owner} ~{epoch} {ttl} {since} {label}"));
@@ -45,8 +49,8 @@ pub(super) async fn plainly(session: &Arc<Session>, claim: &Claim, epoch: u64) -
     };
     let is_expected = counted.integer() == Some(epoch.cast_signed());
     Ok(match (set, waiting.integer()) {
-        (Value::Okay, Some(0)) if is_expected => Plainly::Granted,
-        _ => Plainly::Otherwise {
+        (Value::Okay, Some(0)) if is_expected => PlainAttempt::Granted,
+        _ => PlainAttempt::Otherwise {
             lost_count: !is_expected,
             is_set: matches!(set, Value::Okay),
         },

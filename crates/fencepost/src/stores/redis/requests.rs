@@ -1,24 +1,24 @@
 //! The lock requests to Redis (try, wait, renew, release), and the meaning of their answers.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::future::join_all;
 use redis::Value;
 
 use super::failure;
-use super::heartbeats::{Told, look_by};
+use super::heartbeats::{WaitAdvice, look_by};
 use super::hub::{Hub, stamp};
 use super::keys::{fence_of, is_reserved, line_of};
-use super::plain_commands::{Plainly, plainly};
+use super::plain_commands::{PlainAttempt, try_plain_commands};
 use super::scripts::{ACQUIRE, Answer, RELEASE, RENEW, millis};
 use super::session::{SILENCE, Session};
-use super::waiting::{News, POLL, Seat, Times, is_fresh};
+use super::waiting::{News, POLL, Seat, Times};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
 use crate::stores::kit::outage::Outage;
+use crate::stores::kit::wall_clock::unix_millis;
 
 /// How many leases one renewal command carries. This keeps the server's longest pause well below a millisecond.
 pub(crate) const RENEWED_AT_ONCE: usize = 64;
@@ -68,17 +68,17 @@ async fn request(
     }
     let [every, length] = hub.gap();
     let names = &hub.names;
-    let mut ask = names.ask(claim, session, asked_at);
+    let mut plan = names.plan(claim, session, asked_at);
     let mut has_set = false;
-    if let Some(epoch) = ask.expect.filter(|_| every == 0) {
-        match plainly(session, claim, epoch).await? {
-            Plainly::Granted => {
-                names.granted_plainly(claim, epoch);
+    if let Some(epoch) = plan.expect.filter(|_| every == 0) {
+        match try_plain_commands(session, claim, epoch).await? {
+            PlainAttempt::Granted => {
+                names.granted_by_plain_commands(claim, epoch);
                 return Ok(Value::Int(epoch.cast_signed()));
             }
-            Plainly::Otherwise { lost_count, is_set } => {
-                names.is_wanted(name);
-                ask.lift = lost_count;
+            PlainAttempt::Otherwise { lost_count, is_set } => {
+                names.record_contention(name);
+                plan.lift = lost_count;
                 has_set = is_set;
             }
         }
@@ -89,8 +89,8 @@ async fn request(
         .arg(line_of(name.as_str()))
         .arg(fence_of(name.as_str()));
     call.arg(owner.to_string()).arg(ttl);
-    call.arg(format!("{ttl} {} {label}", wall_clock_millis()));
-    call.arg(u8::from(ask.lift || every > 0) + 2 * u8::from(ask.has_it));
+    call.arg(format!("{ttl} {} {label}", unix_millis()));
+    call.arg(u8::from(plan.lift || every > 0) + 2 * u8::from(plan.has_it));
     let LinePosition {
         times,
         ticket,
@@ -99,7 +99,7 @@ async fn request(
     call.arg(ticket).arg(member);
     let (live, stamp, channel) = (millis(times.live), stamp(asked_at), session.channel());
     call.arg(format!("{every} {length} {live} {stamp} {channel}"));
-    call.arg(ask.floor).arg(hub.keep());
+    call.arg(plan.floor).arg(hub.keep());
     let answer = session.call(Operation::Acquire, &ACQUIRE, &call).await;
     let answer = answer.map_err(|error| {
         if has_set {
@@ -109,22 +109,16 @@ async fn request(
             error
         }
     })?;
-    if ask.lift {
+    if plan.lift {
         names.lifted(name, session, asked_at);
     }
     match answer {
         // This is the same lease again.
-        Value::Int(_) if ask.has_it => {}
+        Value::Int(_) if plan.has_it => {}
         Value::Int(_) => names.granted(name, epoch_of(&answer)?),
-        _ => names.is_wanted(name),
+        _ => names.record_contention(name),
     }
     Ok(answer)
-}
-
-/// Returns the current wall time, which tells people since when a lock is held. Nothing depends on it.
-pub(crate) fn wall_clock_millis() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, millis)
 }
 
 fn granted(answer: &Value, claim: &Claim, asked_at: Moment) -> Result<Option<Grant>> {
@@ -169,8 +163,8 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                     return Ok(grant);
                 }
             }
-            Err(error) if wait.was_heard() && failure::is_passing(&error) => {
-                outage.sit_out(hub.settings.outage, error).await?;
+            Err(error) if wait.was_heard() && failure::is_transient(&error) => {
+                outage.sit_out(hub.settings.max_outage, error).await?;
             }
             // An owner that has been in line may still be there, whatever happened to the last request.
             Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
@@ -208,7 +202,7 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
         return Ok(Outcome::Granted(grant));
     }
     let number = |at: usize| answer.item(at).and_then(|item| item.integer());
-    let told = Told {
+    let advice = WaitAdvice {
         left: number(1).unwrap_or(-3),
         rank: 0,
         gap_left: number(2).unwrap_or(0),
@@ -221,7 +215,7 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
     } else {
         entry.times.beat
     };
-    let beat_at = told.ask_at(now).min(now + interval);
+    let beat_at = advice.ask_at(now).min(now + interval);
     seat.queued(ticket, beat_at);
     if session.is_down() {
         seat.ask_again();
@@ -243,7 +237,7 @@ async fn good_grant(hub: &Hub, seat: &Seat) -> Grant {
 /// Returns whether a grant is still valid and its epoch is larger than those we know. If not, asking again yields a better one.
 fn is_good(hub: &Hub, seat: &Seat, grant: &Grant) -> bool {
     let is_behind = hub.names.is_behind(&seat.claim.name, grant.epoch);
-    !is_behind && is_fresh(grant, BootClock.now())
+    !is_behind && BootClock.now() < grant.valid_until()
 }
 
 /// Marks a seat as attended while a future waits on it.
@@ -296,15 +290,15 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let member = seat.and_then(|seat| seat.member()).unwrap_or_default();
     let name = &claim.name;
     let now = BootClock.now();
-    let ask = hub.names.ask(claim, &session, now);
+    let plan = hub.names.plan(claim, &session, now);
     let [every, length] = hub.gap();
     let mut call = RELEASE.call(3);
     call.arg(name.as_str())
         .arg(line_of(name.as_str()))
         .arg(fence_of(name.as_str()));
     call.arg(claim.owner.to_string());
-    call.arg(u8::from(ask.lift) + 2 * u8::from(ask.has_it));
-    call.arg(ask.floor).arg(hub.keep());
+    call.arg(u8::from(plan.lift) + 2 * u8::from(plan.has_it));
+    call.arg(plan.floor).arg(hub.keep());
     if every > 0 || !member.is_empty() {
         call.arg(every).arg(length).arg(member);
     }

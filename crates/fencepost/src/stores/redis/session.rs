@@ -114,21 +114,21 @@ pub(super) async fn connect(
     let first_round_trip = BootClock.now().since(asked);
     // Without permission for these commands, a command may be executed after the connection was given up; what it leaves behind then ends
     // after its TTL. `fencepost doctor` names the missing permission.
-    let info: Option<String> = only_server_errors(info)?;
+    let info: Option<String> = refused_as_none(info)?;
     for old in replaced {
         let mut kill = redis::cmd("CLIENT");
         kill.arg("KILL").arg("ID").arg(&old.id);
         kill.arg("ADDR").arg(&old.address);
-        only_server_errors(kill.query_async::<Value>(&mut connection).await)?;
+        refused_as_none(kill.query_async::<Value>(&mut connection).await)?;
     }
-    let channel = match only_server_errors(connection.subscribe(&channel).await)? {
+    let channel = match refused_as_none(connection.subscribe(&channel).await)? {
         Some(()) => channel,
         None => NO_CHANNEL.to_owned(),
     };
     let asked = BootClock.now();
     let mut name = redis::cmd("CLIENT");
     name.arg("SETNAME").arg("fencepost");
-    only_server_errors(name.query_async::<Value>(&mut connection).await)?;
+    refused_as_none(name.query_async::<Value>(&mut connection).await)?;
     // Take the shorter of two round trips: a delay during one of them says nothing about the network.
     let round_trip = first_round_trip.min(BootClock.now().since(asked));
     Ok(Session {
@@ -155,7 +155,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// Returns `None` if the server refused the command, and an error if the connection failed.
-fn only_server_errors<T>(
+fn refused_as_none<T>(
     answer: std::result::Result<T, RedisError>,
 ) -> std::result::Result<Option<T>, RedisError> {
     match answer {
@@ -191,19 +191,20 @@ impl Session {
         script: &Script,
         call: &Cmd,
     ) -> Result<Value> {
-        let patience = self.patience_for(operation);
-        let answer = match self.send_within(patience, call).await {
+        let silence_limit = self.silence_limit_for(operation);
+        let answer = match self.send_watched(silence_limit, call).await {
             Err(cause) if failure::is_unknown_script(&cause) => {
-                self.send_within(patience, &script.by_text(call)).await
+                self.send_watched(silence_limit, &script.by_text(call))
+                    .await
             }
             answer => answer,
         };
         answer.map_err(|cause| failure::of_command(operation, cause))
     }
 
-    /// Sends one command, and waits for its answer without a time limit.
+    /// Sends one command and waits for its answer. If the caller gives up, [`SILENCE`] decides whether the connection is given up, too.
     pub(crate) async fn send(&self, command: &Cmd) -> std::result::Result<Value, RedisError> {
-        self.send_within(SILENCE, command).await
+        self.send_watched(SILENCE, command).await
     }
 
     /// Sends one command, and gives the connection up if it stays silent for longer than this operation allows.
@@ -213,7 +214,7 @@ impl Session {
         operation: Operation,
         command: &Cmd,
     ) -> std::result::Result<Value, RedisError> {
-        self.send_within(self.patience_for(operation), command)
+        self.send_watched(self.silence_limit_for(operation), command)
             .await
     }
 
@@ -222,12 +223,12 @@ impl Session {
     #[cfg(feature = "redlock")]
     pub(super) fn renewal_unanswered(&self, asked_at: Moment) {
         let asked_at = asked_at.max(self.made_at);
-        self.unanswered(asked_at, self.patience_for(Operation::Renew));
+        self.unanswered(asked_at, self.silence_limit_for(Operation::Renew));
     }
 
     /// Records that the request sent at `asked_at` has no answer yet and since when the server has been silent. Gives up the connection if
     /// that is too long.
-    fn unanswered(&self, asked_at: Moment, patience: Duration) {
+    fn unanswered(&self, asked_at: Moment, silence_limit: Duration) {
         let asked_at = asked_at.as_nanos();
         let order = Ordering::Relaxed;
         let first = self
@@ -238,20 +239,20 @@ impl Session {
         let now = BootClock.now();
         // Answers come in order, so this one is missing whatever else was received.
         let is_overdue = now.since(since) >= SILENCE;
-        if is_overdue || now.since(since.max(heard_at)) >= patience {
+        if is_overdue || now.since(since.max(heard_at)) >= silence_limit {
             self.give_up();
         }
     }
 
-    /// Sends one command. If the caller stops waiting for the answer and nothing was received for `patience`, the connection is given up.
-    async fn send_within(
+    /// Sends one command. If the caller stops waiting for the answer and nothing was received for `silence_limit`, the connection is given up.
+    async fn send_watched(
         &self,
-        patience: Duration,
+        silence_limit: Duration,
         command: &Cmd,
     ) -> std::result::Result<Value, RedisError> {
         let mut connection = self.connection.clone();
         let answer = connection.send_packed_command(command);
-        let answer = self.ask(1, patience, answer).await;
+        let answer = self.ask(1, silence_limit, answer).await;
         answer.and_then(Value::extract_error)
     }
 
@@ -268,7 +269,7 @@ impl Session {
     /// Returns how long the connection may stay silent during this operation. Only a dropped renewal means that the store is silent,
     /// because its deadline is a part of the TTL. Other requests may be dropped because their caller changed its mind, which says nothing
     /// about the connection.
-    fn patience_for(&self, operation: Operation) -> Duration {
+    fn silence_limit_for(&self, operation: Operation) -> Duration {
         match operation {
             Operation::Renew => {
                 let answer = Duration::from_nanos(self.answer_ns.load(Ordering::Relaxed));
@@ -292,13 +293,13 @@ impl Session {
     async fn ask<T>(
         &self,
         commands: usize,
-        patience: Duration,
+        silence_limit: Duration,
         answer: impl Future<Output = std::result::Result<T, RedisError>>,
     ) -> std::result::Result<T, RedisError> {
         let mut asked = InFlight {
             session: self,
             at: BootClock.now(),
-            patience,
+            silence_limit,
             answered: false,
         };
         self.sent.fetch_add(commands as u64, Ordering::Relaxed);
@@ -316,14 +317,14 @@ impl Session {
 struct InFlight<'a> {
     session: &'a Session,
     at: Moment,
-    patience: Duration,
+    silence_limit: Duration,
     answered: bool,
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            self.session.unanswered(self.at, self.patience);
+            self.session.unanswered(self.at, self.silence_limit);
         }
     }
 }

@@ -87,7 +87,7 @@ fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
         owner: Some(owner),
         label: parts.next()?.into(),
         epoch: Some(epoch),
-        since: Some(now.back(held)),
+        since: Some(now.saturating_sub(held)),
         ttl: Some(Duration::from_millis(ttl)),
         ttl_left: None,
     })

@@ -8,11 +8,10 @@ use tokio::sync::Notify;
 use super::session::Session;
 use crate::claim::{Claim, Grant};
 use crate::clock::Moment;
-use crate::lease::margin;
 use crate::mutex::lock;
 
 /// The lease that a waiter gets when its turn comes. It is short because the waiter may be dead; a live waiter renews it to the full TTL.
-const CLAIM_LEASE: Duration = Duration::from_millis(600);
+pub(super) const CLAIM_LEASE: Duration = Duration::from_millis(600);
 /// How many round trips the short lease must cover, so that a waiter can learn of its grant and answer.
 const CLAIM_ROUND_TRIPS: u32 = 8;
 /// How often a waiter asks if the server cannot send it grants, or cannot announce the release of a plain client.
@@ -223,9 +222,4 @@ impl Seat {
             self.told.notified().await;
         }
     }
-}
-
-/// Returns whether a waiter may still believe in this grant.
-pub(super) fn is_fresh(grant: &Grant, now: Moment) -> bool {
-    now < grant.asked_at + grant.lease.saturating_sub(margin(grant.lease))
 }

@@ -11,7 +11,6 @@ use super::votes::{Stand, proposal, stand};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, Operation, Result};
-use crate::lease::margin;
 use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::keys::is_reserved;
 
@@ -55,7 +54,7 @@ impl Hub {
             return Err(failure::ours(&redis_failure::reserved()));
         }
         let asked_at = BootClock.now();
-        let until = asked_at + self.patience(claim.ttl);
+        let until = asked_at + self.answer_timeout(claim.ttl);
         let attempt = Attempt {
             claim: claim.clone(),
             stamp: self.next_stamp(),
@@ -90,19 +89,15 @@ impl Hub {
                 ballot.failures.add(&self.servers[at].address, silent);
             }
         }
-        let valid_until = asked_at + claim.ttl.saturating_sub(margin(claim.ttl));
-        match epoch {
-            Some(epoch) if BootClock.now() < valid_until => {
-                let confirmed = attempt.stamp;
+        let grant = epoch.map(|epoch| Grant::new(epoch, asked_at, claim.ttl));
+        match grant {
+            Some(grant) if BootClock.now() < grant.valid_until() => {
+                let (epoch, confirmed) = (grant.epoch, attempt.stamp);
                 self.granted.note(claim, Lease { epoch, confirmed });
                 self.seen.note(&claim.name, epoch);
-                Ok(Outcome::Granted(Grant {
-                    epoch,
-                    asked_at,
-                    lease: claim.ttl,
-                }))
+                Ok(Outcome::Granted(grant))
             }
-            epoch => self.without(claim, ballot, epoch.is_some()).await,
+            grant => self.without(claim, ballot, grant.is_some()).await,
         }
     }
 

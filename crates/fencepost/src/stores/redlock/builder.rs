@@ -71,8 +71,8 @@ impl RedlockBuilder {
             servers,
             connect_timeout: Duration::from_secs(3),
             settings: Settings {
-                node_timeout: Duration::from_millis(500),
-                outage: Duration::from_secs(30),
+                server_timeout: Duration::from_millis(500),
+                max_outage: Duration::from_secs(30),
                 restart_delay: Duration::ZERO,
                 keep_fences: KEEP_FENCES,
             },
@@ -89,15 +89,15 @@ impl RedlockBuilder {
     /// Sets how long a single server may take to answer before it counts as silent; at most half the TTL of the lock in question. The
     /// default is 0.5 s.
     #[must_use]
-    pub fn node_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.node_timeout = timeout;
+    pub fn server_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.server_timeout = timeout;
         self
     }
 
     /// Sets how long waiters tolerate a majority that cannot be reached before they get an error. The default is 30 s.
     #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
+    pub fn max_outage(mut self, longest: Duration) -> Self {
+        self.settings.max_outage = longest;
         self
     }
 
@@ -108,6 +108,8 @@ impl RedlockBuilder {
     /// a restart. After a start of *all* servers, no lock can be acquired for that long plus up to 2 s, because servers count their age in
     /// whole seconds. They count it by the time of day: a server whose clock is set forward after its start seems older than it is. Clients
     /// of other libraries do not know this setting. The user needs permission to call `INFO`.
+    ///
+    /// Takes precedence over `restart_delay` in the address (`?restart_delay=30s`).
     #[must_use]
     pub fn restart_delay(mut self, longest_ttl: Duration) -> Self {
         self.settings.restart_delay = longest_ttl;
@@ -119,6 +121,8 @@ impl RedlockBuilder {
     ///
     /// A counter that is gone starts at the server's time. That is past all earlier epochs unless the clock was set back by more than this
     /// since the name was last used.
+    ///
+    /// Takes precedence over `keep_fences` in the address (`?keep_fences=24h`).
     #[must_use]
     pub fn keep_fences(mut self, time: Duration) -> Self {
         self.settings.keep_fences = time;

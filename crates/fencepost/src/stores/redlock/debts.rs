@@ -16,9 +16,9 @@ use crate::mutex::lock;
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long one attempt may take.
-const ANSWER: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The limit of debts. Further keys end after their TTL.
-const MOST: usize = 10_000;
+const MAX_DEBTS: usize = 10_000;
 
 #[derive(Default)]
 pub(super) struct Debts(Mutex<Book>);
@@ -79,7 +79,7 @@ impl Debts {
             debt.over_at = debt.over_at.max(over_at);
             return;
         }
-        if book.owed.len() < MOST {
+        if book.owed.len() < MAX_DEBTS {
             let name = claim.name.as_str().into();
             book.owed.insert(
                 claim.owner,
@@ -152,7 +152,7 @@ async fn collecting(collector: Collector) {
             return;
         };
         let release = server.clone().release(debt.name, owner, debt.span, None);
-        pause = match within(&BootClock, now + ANSWER, release).await {
+        pause = match within(&BootClock, now + ANSWER_TIMEOUT, release).await {
             Some(Ok(_)) => {
                 server.debts.paid(owner, debt.span);
                 // The server is back, so send the others at once.

@@ -13,7 +13,7 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::mutex::lock;
 
 /// When there are this many, leases that have ended are removed.
-const MANY: usize = 64;
+const SWEEP_FROM: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Granted(Mutex<Book>);
@@ -61,7 +61,7 @@ impl Granted {
         };
         let mut book = lock(&self.0);
         book.epochs.insert(claim.owner, entry);
-        if book.epochs.len() > MANY + 2 * book.kept {
+        if book.epochs.len() > SWEEP_FROM + 2 * book.kept {
             book.epochs.retain(|_, entry| now < entry.over_at);
             book.kept = book.epochs.len();
         }
@@ -221,10 +221,10 @@ mod tests {
         let granted = Granted::default();
         let lasting = claim(Duration::from_secs(60));
         granted.note(&lasting, lease(7));
-        for _ in 0..10 * MANY {
+        for _ in 0..10 * SWEEP_FROM {
             granted.note(&claim(Duration::ZERO), lease(8));
         }
-        assert!(lock(&granted.0).epochs.len() <= MANY + 2);
+        assert!(lock(&granted.0).epochs.len() <= SWEEP_FROM + 2);
         assert_eq!(granted.take(lasting.owner), Some(7));
     }
 }

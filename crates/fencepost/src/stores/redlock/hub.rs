@@ -16,14 +16,14 @@ use crate::backend::LossBell;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Effect, Operation};
-use crate::stores::redis::requests::wall_clock_millis;
+use crate::stores::kit::wall_clock::unix_millis;
 
 /// The settings of the builder.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     /// How long one server may take to answer, unless the TTL is short.
-    pub(super) node_timeout: Duration,
-    pub(super) outage: Duration,
+    pub(super) server_timeout: Duration,
+    pub(super) max_outage: Duration,
     pub(super) restart_delay: Duration,
     /// How long a counter is kept after its last use.
     pub(super) keep_fences: Duration,
@@ -82,8 +82,8 @@ impl Hub {
 
     /// Returns how long a server may take to answer a request about a lease of this length, so that a silent server does not use up the
     /// lease's validity.
-    pub(super) fn patience(&self, ttl: Duration) -> Duration {
-        self.settings.node_timeout.min(ttl / 2)
+    pub(super) fn answer_timeout(&self, ttl: Duration) -> Duration {
+        self.settings.server_timeout.min(ttl / 2)
     }
 
     pub(super) fn failures(&self, operation: Operation) -> Failures {
@@ -92,7 +92,7 @@ impl Hub {
 
     /// Returns the wall time in milliseconds, but always later than all stamps before.
     pub(super) fn next_stamp(&self) -> u64 {
-        let now = wall_clock_millis();
+        let now = unix_millis();
         let next = |last: u64| Some(now.max(last + 1));
         let order = Ordering::Relaxed;
         match self.stamp.fetch_update(order, order, next) {
@@ -125,7 +125,7 @@ impl Hub {
                 Ok(freed)
             });
         }
-        let until = BootClock.now() + self.patience(claim.ttl);
+        let until = BootClock.now() + self.answer_timeout(claim.ttl);
         loop {
             let is_enough = released.answered >= self.majority();
             let Some((at, answer)) = asking.next(until, is_enough).await else {

@@ -64,7 +64,7 @@ impl Hub {
         let mut tallies = vec![Tally::default(); claims.len()];
         let shortest = claims.iter().map(|claim| claim.ttl).min();
         let asked_at = BootClock.now();
-        let until = asked_at + self.patience(shortest.unwrap_or(Duration::ZERO));
+        let until = asked_at + self.answer_timeout(shortest.unwrap_or(Duration::ZERO));
         let mut asking = Asking::new();
         let extension = Extension {
             claims: claims.into(),

@@ -8,7 +8,7 @@ use crate::claim::LockName;
 use crate::mutex::lock;
 
 /// How many names to remember. Beyond that, all are forgotten.
-const MOST: usize = 20_000;
+const MAX_NAMES: usize = 20_000;
 
 #[derive(Default)]
 pub(super) struct Seen(Mutex<HashMap<LockName, u64>>);
@@ -25,7 +25,7 @@ impl Seen {
             *last = epoch.max(*last);
             return;
         }
-        if seen.len() >= MOST {
+        if seen.len() >= MAX_NAMES {
             seen.clear();
         }
         seen.insert(name.clone(), epoch);
@@ -44,9 +44,9 @@ mod tests {
         seen.note(&name("stock"), 5);
         assert_eq!(seen.of(&name("stock")), 7);
         assert_eq!(seen.of(&name("other")), 0);
-        for at in 0..MOST {
+        for at in 0..MAX_NAMES {
             seen.note(&name(&format!("n{at}")), 1);
         }
-        assert!(lock(&seen.0).len() <= MOST);
+        assert!(lock(&seen.0).len() <= MAX_NAMES);
     }
 }

@@ -189,7 +189,7 @@ impl Server {
         let session = self.session_in_time(Operation::Acquire, &listening).await?;
         let Attempt { claim, stamp, seen } = &attempt;
         let now = BootClock.now();
-        let lift = self.hub.names.ask(claim, &session, now).lift;
+        let lift = self.hub.names.plan(claim, &session, now).lift;
         let ttl = millis(claim.ttl);
         let name = claim.name.as_str();
         let mut call = LOCK.call(2);

@@ -27,7 +27,7 @@ impl Hub {
     pub(super) async fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
         let name: Arc<str> = name.as_str().into();
         let seen = self
-            .ask_each(self.settings.node_timeout, move |server| {
+            .ask_each(self.settings.server_timeout, move |server| {
                 look_at(server, name.clone())
             })
             .await?;
@@ -80,7 +80,7 @@ impl Hub {
                 Err(error) => failures.add(&self.servers[at].address, error),
             }
             if answers.len() >= self.majority() {
-                until = until.min(BootClock.now() + self.settings.node_timeout);
+                until = until.min(BootClock.now() + self.settings.server_timeout);
             }
         }
         let silent: Vec<usize> = asking.silent().collect();

@@ -53,8 +53,8 @@ impl Hub {
                     let pause = schedule.delay(splits, &SystemRandom);
                     BootClock.sleep_until(BootClock.now() + pause).await;
                 }
-                Err(error) if wait.was_heard() && may_pass(&error) => {
-                    outage.sit_out(self.settings.outage, error).await?;
+                Err(error) if wait.was_heard() && is_transient(&error) => {
+                    outage.sit_out(self.settings.max_outage, error).await?;
                 }
                 Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
                 Err(error) => return Err(error),
@@ -79,7 +79,10 @@ impl Hub {
             });
         }
         let (mut free, mut watched) = (0, 0);
-        while let Some((_, answer)) = asking.next(now + self.patience(claim.ttl), true).await {
+        while let Some((_, answer)) = asking
+            .next(now + self.answer_timeout(claim.ttl), true)
+            .await
+        {
             match answer {
                 Ok(Some(true)) => watched += 1,
                 Ok(Some(false)) => free += 1,
@@ -99,8 +102,8 @@ impl Hub {
     }
 }
 
-fn may_pass(error: &crate::error::Error) -> bool {
-    error.kind() == ErrorKind::Timeout || redis_failure::is_passing(error)
+fn is_transient(error: &crate::error::Error) -> bool {
+    error.kind() == ErrorKind::Timeout || redis_failure::is_transient(error)
 }
 
 /// The names that this process waits for, each with its bell.

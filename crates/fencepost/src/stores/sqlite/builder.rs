@@ -67,7 +67,7 @@ impl SqliteBuilder {
     ///
     /// # Cancel safety
     /// If the future is dropped, the file is closed again.
-    pub async fn open_to_look(self) -> Result<Sqlite> {
+    pub async fn open_read_only(self) -> Result<Sqlite> {
         self.open_for(Purpose::Look).await
     }
 

@@ -6,11 +6,11 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
 use super::failure::{Failure, Result};
 use super::session::Database;
-use super::window;
 use crate::backend::{Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::Moment;
 use crate::fence::Fence;
+use crate::stores::kit::claim_window;
 
 /// Reads the lock, the owner's ticket, and how many wait ahead of it; without a ticket, how many wait.
 const STATE: &str = "
@@ -124,7 +124,7 @@ impl State {
     /// Returns from when on the owner may take the lock, or `None` if others wait and it is unknown since when the lock is free.
     fn due(&self) -> Option<Moment> {
         match &self.held {
-            Some(held) => Some(window::opens_at(held.expires, self.ahead)),
+            Some(held) => Some(claim_window::opens_at(held.expires, self.ahead)),
             None if self.ahead == 0 => Some(Moment::ZERO),
             None => None,
         }
@@ -170,7 +170,7 @@ impl Database {
                         0,
                         0
                     ])?;
-                    let due = window::opens_at(now, state.ahead);
+                    let due = claim_window::opens_at(now, state.ahead);
                     let place = self.refuse(claim, &owner, &state, otherwise, now)?;
                     Ok(Answer::Refused { place, due })
                 }
@@ -360,7 +360,7 @@ impl WaitingOrder {
     /// Returns from when on this owner should ask. That is now if its place or the row of the lock is gone.
     pub(super) fn due(&self, owner: &str) -> Moment {
         match (self.free_at, self.ahead.get(owner)) {
-            (Some(free_at), Some(ahead)) => window::opens_at(free_at, *ahead),
+            (Some(free_at), Some(ahead)) => claim_window::opens_at(free_at, *ahead),
             _ => Moment::ZERO,
         }
     }

@@ -1,14 +1,14 @@
 //! The tables, their version, and what the first program after a boot changes in them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failure::{Failure, Result};
 use super::session::{Database, Settings};
-use super::view::Sights;
-use crate::clock::Moment;
+use super::view::TableFeatures;
 use crate::fence::Fence;
+use crate::stores::kit::wall_clock;
 
 /// The version of the tables that this program creates and understands.
 ///
@@ -91,12 +91,12 @@ impl Database {
     }
 
     /// Returns which tables and columns exist, without changing anything.
-    pub(super) fn sights(&self, settings: &Settings) -> Result<Sights> {
+    pub(super) fn table_features(&self, settings: &Settings) -> Result<TableFeatures> {
         match self.version()? {
-            None => Ok(Sights::NONE),
+            None => Ok(TableFeatures::NONE),
             Some(VERSION | COARSER_VERSION) => {
                 let [(locks, ttl), (line, joined)] = LATER_COLUMNS;
-                Ok(Sights {
+                Ok(TableFeatures {
                     has_tables: true,
                     has_ttl: self.has_column(locks, ttl)?,
                     has_joined: self.has_column(line, joined)?,
@@ -249,37 +249,18 @@ pub(super) fn set_synchronous(connection: &Connection, how: &str) -> Result<()> 
 fn counter_of_a_new_file(first_epoch: Option<u64>) -> i64 {
     let last = match first_epoch {
         Some(first) => first.saturating_sub(1).min(Fence::EPOCH_END),
-        None => epoch_of(SystemTime::now()),
+        None => wall_clock::first_epoch(SystemTime::now()),
     };
     // The value is at most 2^47.
     last as i64
 }
 
-/// Returns the wall time since 2024 in units of 7.8125 µs, but at most 2⁴⁶ (the year 2041), so that a wrong clock does not exhaust the
-/// fence.
-fn epoch_of(time: SystemTime) -> u64 {
-    const START_OF_2024_S: u64 = 1_704_067_200;
-    /// The length of two units, which is a whole number.
-    const TWO_UNITS_NS: u128 = 15_625;
-    let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let since_1970 = Moment::ZERO + since_1970;
-    let start = Moment::from_nanos(START_OF_2024_S * 1_000_000_000);
-    let units = since_1970.since(start).as_nanos() * 2 / TWO_UNITS_NS;
-    u64::try_from(units).unwrap_or(u64::MAX).min(1 << 46)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
-    fn a_new_file_starts_at_the_time_since_2024() {
-        let at = |s| UNIX_EPOCH + Duration::from_secs(s);
-        assert_eq!(epoch_of(at(0)), 0);
-        assert_eq!(epoch_of(at(1_704_067_200)), 0);
-        assert_eq!(epoch_of(at(1_704_067_201)), 128_000);
-        assert_eq!(epoch_of(at(17_000_000_000)), 1 << 46);
+    fn a_new_file_starts_below_the_first_epoch_that_was_asked_for() {
         assert_eq!(counter_of_a_new_file(Some(0)), 0);
         assert_eq!(counter_of_a_new_file(Some(42)), 41);
         assert_eq!(counter_of_a_new_file(Some(u64::MAX)), 1 << 47);

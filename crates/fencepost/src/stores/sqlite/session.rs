@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::failure::{Failure, Result, read_only};
 use super::file::{self, Creation, Identity, Opened, Opening};
 use super::schema::set_synchronous;
-use super::view::Sights;
+use super::view::TableFeatures;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation};
 use crate::random::{Random, SystemRandom};
@@ -41,13 +41,13 @@ pub(super) enum Purpose {
 pub(super) struct Database {
     pub(super) connection: Connection,
     /// Which tables and columns exist.
-    pub(super) sights: Sights,
+    pub(super) features: TableFeatures,
     /// The boot whose leases count.
     pub(super) boot: String,
     at: Opened,
     /// How many files were opened before this one. Tickets of an earlier file mean nothing here.
     pub(super) generation: u64,
-    patience: Arc<Patience>,
+    busy_deadline: Arc<BusyDeadline>,
 }
 
 impl Database {
@@ -110,13 +110,13 @@ impl Database {
         drop(creation);
         let mut database = Self {
             connection,
-            sights: Sights::ALL,
+            features: TableFeatures::ALL,
             boot: settings.boot.clone(),
             at: Opened::new(identity, path),
             generation,
-            patience: Arc::default(),
+            busy_deadline: Arc::default(),
         };
-        database.patience.wait_until(deadline);
+        database.busy_deadline.wait_until(deadline);
         database.configure(settings)?;
         // The first read opens the log, if there is one.
         database.version()?;
@@ -124,15 +124,15 @@ impl Database {
         drop(opening);
         match settings.purpose {
             Purpose::Lock => database.prepare(settings)?,
-            Purpose::Look => database.sights = database.sights(settings)?,
+            Purpose::Look => database.features = database.table_features(settings)?,
         }
         Ok(Some(database))
     }
 
     fn configure(&mut self, settings: &Settings) -> Result<()> {
-        let patience = Arc::clone(&self.patience);
+        let deadline = Arc::clone(&self.busy_deadline);
         self.connection
-            .busy_handler(Some(move |tries| patience.pause_once(tries)))?;
+            .busy_handler(Some(move |tries| deadline.pause_once(tries)))?;
         if settings.purpose == Purpose::Look {
             self.connection.pragma_update(None, "query_only", true)?;
             return Ok(());
@@ -208,13 +208,13 @@ impl Database {
     }
 }
 
-/// How long this connection waits for other programs. SQLite calls this the busy handler.
+/// Until when this connection waits for other programs. SQLite calls what waits the busy handler.
 #[derive(Debug, Default)]
-struct Patience {
+struct BusyDeadline {
     until_ns: AtomicU64,
 }
 
-impl Patience {
+impl BusyDeadline {
     fn wait_until(&self, deadline: Moment) {
         self.until_ns.store(deadline.as_nanos(), Ordering::Relaxed);
     }
@@ -271,20 +271,22 @@ impl Store {
         self.run_within(self.settings.busy_timeout, operation, work)
     }
 
-    /// Executes `work` like [`run`](Self::run), but waits for other programs for at most `patience`.
+    /// Executes `work` like [`run`](Self::run), but waits for other programs for at most `busy_timeout`.
     ///
     /// If the file was replaced, `work` was done to a file that nobody finds any more, and is repeated on the new one. The check comes
     /// last, so that no lock is granted in a deleted file.
     pub(super) fn run_within<T>(
         &mut self,
-        patience: Duration,
+        busy_timeout: Duration,
         operation: Operation,
         mut work: impl FnMut(&Database) -> Result<T>,
     ) -> Result<T, Error> {
         const REPLACEMENTS_AT_MOST: u32 = 8;
         for _ in 0..REPLACEMENTS_AT_MOST {
             let done = self.current().map(|database| {
-                database.patience.wait_until(BootClock.now() + patience);
+                database
+                    .busy_deadline
+                    .wait_until(BootClock.now() + busy_timeout);
                 let done = work(database);
                 (done, database.at)
             });

@@ -15,13 +15,13 @@ use crate::clock::Moment;
 
 /// Which of the tables and columns the file has. Files that were opened to lock have all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sights {
+pub(super) struct TableFeatures {
     pub(super) has_tables: bool,
     pub(super) has_ttl: bool,
     pub(super) has_joined: bool,
 }
 
-impl Sights {
+impl TableFeatures {
     pub(super) const ALL: Self = Self {
         has_tables: true,
         has_ttl: true,
@@ -52,18 +52,18 @@ impl Database {
     /// Returns who holds the lock and who waits for it.
     pub(super) fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
         const ONE: &str = "name = ?1 AND boot = ?2";
-        if !self.sights.has_tables {
+        if !self.features.has_tables {
             return Ok(None);
         }
         self.read(|connection, now| {
             let key = params![name.as_str(), self.boot];
             let holder = connection
-                .prepare_cached(&self.sights.holders(ONE))?
+                .prepare_cached(&self.features.holders(ONE))?
                 .query_row(key, |row| holder(row, now))
                 .optional()?
                 .flatten();
             let waiting: Vec<_> = connection
-                .prepare_cached(&self.sights.lines(ONE))?
+                .prepare_cached(&self.features.lines(ONE))?
                 .query_map(key, |row| waiter(row, now))?
                 .collect::<rusqlite::Result<_>>()?;
             Ok((holder.is_some() || !waiting.is_empty()).then_some(Record { holder, waiting }))
@@ -73,14 +73,14 @@ impl Database {
     /// Returns the locks that are held or waited for and match the pattern.
     pub(super) fn list(&self, pattern: Option<&str>) -> Result<Vec<Listed>> {
         const ALL: &str = "boot = ?1";
-        if !self.sights.has_tables {
+        if !self.features.has_tables {
             return Ok(Vec::new());
         }
         let matches =
             |name: &String| pattern.is_none_or(|pattern| name_matches(pattern, name.as_str()));
         self.read(|connection, now| {
             let mut records: BTreeMap<String, Record> = BTreeMap::new();
-            let mut holders = connection.prepare_cached(&self.sights.holders(ALL))?;
+            let mut holders = connection.prepare_cached(&self.features.holders(ALL))?;
             let mut rows = holders.query([&self.boot])?;
             while let Some(row) = rows.next()? {
                 if let Some(holder) = holder(row, now)? {
@@ -88,7 +88,7 @@ impl Database {
                     record.holder = Some(holder);
                 }
             }
-            let mut lines = connection.prepare_cached(&self.sights.lines(ALL))?;
+            let mut lines = connection.prepare_cached(&self.features.lines(ALL))?;
             let mut rows = lines.query([&self.boot])?;
             while let Some(row) = rows.next()? {
                 let record = records.entry(row.get(0)?).or_insert_with(nobody);

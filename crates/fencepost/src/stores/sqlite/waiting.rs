@@ -105,7 +105,7 @@ impl Waiting {
         if !self.waiters.is_empty() {
             match self.look(store) {
                 Ok(()) => self.is_troubled = false,
-                Err(error) => self.bear(store, error),
+                Err(error) => self.handle_failure(store, error),
             }
         }
         self.next_look = look_after(BootClock.now());
@@ -169,7 +169,7 @@ impl Waiting {
                 self.next_due = self.next_due.min(due);
                 self.waiters.push(waiter);
             }
-            Err(error) if passes(&error) => {
+            Err(error) if is_transient(&error) => {
                 self.note_trouble(&error);
                 self.waiters.push(waiter);
             }
@@ -183,8 +183,8 @@ impl Waiting {
     }
 
     /// Continues to wait if the failure may be temporary, and otherwise ends all waits with the error.
-    fn bear(&mut self, store: &mut Store, error: Error) {
-        if passes(&error) {
+    fn handle_failure(&mut self, store: &mut Store, error: Error) {
+        if is_transient(&error) {
             return self.note_trouble(&error);
         }
         let mut left_behind = false;
@@ -205,7 +205,7 @@ impl Waiting {
     }
 }
 
-fn passes(error: &Error) -> bool {
+fn is_transient(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable
 }
 

@@ -40,7 +40,7 @@ impl ZookeeperBuilder {
             settings: Settings {
                 session_timeout: DEFAULT_TTL,
                 connect_timeout: Duration::from_secs(3),
-                outage: Duration::from_secs(30),
+                max_outage: Duration::from_secs(30),
             },
             creator_only: None,
         }
@@ -74,8 +74,8 @@ impl ZookeeperBuilder {
     /// Sets how long waiters tolerate a server that cannot be reached before they get an error, counted from the end of the session. The
     /// default is 30 s.
     #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
+    pub fn max_outage(mut self, longest: Duration) -> Self {
+        self.settings.max_outage = longest;
         self
     }
 

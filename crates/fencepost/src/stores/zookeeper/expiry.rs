@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use std::time::Duration;
-
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
@@ -18,10 +16,7 @@ use super::requests::remove_all;
 use super::session::Session;
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
-
-/// The pause before a failed request is repeated; it doubles each time, up to one second.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+use crate::stores::kit::outage::Outage;
 
 /// Runs until the session is over or nobody uses it.
 pub(super) async fn attend(session: Arc<Session>) {
@@ -35,11 +30,11 @@ pub(super) async fn attend(session: Arc<Session>) {
         let now = BootClock.now();
         let due = session.owners().into_iter();
         ending.extend(
-            due.filter(|owner| owner.end_by(now))
+            due.filter(|owner| owner.begin_removal_if_due(now))
                 .map(|owner| end(session, owner)),
         );
         let unwatched = session.owners().into_iter();
-        let unwatched = unwatched.filter(|owner| owner.is_to_be_watched(now));
+        let unwatched = unwatched.filter(|owner| owner.take_watch_due(now));
         watching.extend(unwatched.map(|owner| loss_watch::keep(session, owner)));
         if session.folders.idle_at() <= now {
             folders::tidy(session, now).await;
@@ -72,15 +67,14 @@ fn next_look(session: &Session) -> Moment {
 /// Removes the node of an owner, however long that takes. If the session ends first, the server removes the node.
 async fn end(session: &Session, owner: Arc<Owner>) {
     if owner.known() != Known::Nothing {
-        tracing::debug!(folder = owner.folder, owner = %owner.id, "nobody renews this, or comes back for it");
-        let mut pause = FIRST_PAUSE;
+        tracing::debug!(folder = owner.folder, owner = %owner.id, "removing a node that nobody renews");
+        let mut outage = Outage::default();
         while let Err(error) = remove_all(session, &owner).await {
             if session.is_down() {
                 break;
             }
             tracing::debug!(%error, "not removed yet");
-            BootClock.sleep_until(BootClock.now() + pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            outage.pause().await;
         }
     }
     session.forget(&owner);

@@ -71,7 +71,7 @@ pub(super) fn no_folder(operation: Operation, folder: &str) -> Error {
 }
 
 /// Returns whether the same request may succeed a little later without anybody repairing anything.
-pub(super) fn is_passing(error: &Error) -> bool {
+pub(super) fn is_transient(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable
 }
 

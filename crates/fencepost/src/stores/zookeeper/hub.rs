@@ -20,7 +20,7 @@ use crate::mutex::lock;
 pub(super) struct Settings {
     pub(super) session_timeout: Duration,
     pub(super) connect_timeout: Duration,
-    pub(super) outage: Duration,
+    pub(super) max_outage: Duration,
 }
 
 pub(super) struct Hub {

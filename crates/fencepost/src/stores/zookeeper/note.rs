@@ -1,8 +1,9 @@
 //! The data of a node, for people and for [`inspect`](crate::Backend::inspect): "owner ttl since label".
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::claim::{Claim, OwnerId};
+use crate::stores::kit::wall_clock::unix_millis;
 
 /// The longest label of another program that is shown.
 const FOREIGN_BYTES_MAX: usize = 255;
@@ -23,7 +24,7 @@ impl Note {
         Self {
             owner: claim.owner,
             ttl,
-            since_ms: unix_ms(),
+            since_ms: unix_millis(),
             label: claim.label.to_string(),
         }
     }
@@ -55,12 +56,6 @@ pub(super) fn foreign_label(data: &[u8]) -> &str {
     let text = std::str::from_utf8(data).unwrap_or_default();
     let is_label = text.len() <= FOREIGN_BYTES_MAX && !text.chars().any(char::is_control);
     if is_label { text } else { "" }
-}
-
-/// Returns the time of this machine's clock, which can be set.
-pub(super) fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -159,8 +159,8 @@ impl Owner {
         from.unwrap_or(Moment::FAR)
     }
 
-    /// Returns whether the caller must watch the node from now on.
-    pub(super) fn is_to_be_watched(&self, now: Moment) -> bool {
+    /// Returns whether watching is due; the caller must then watch the node from now on.
+    pub(super) fn take_watch_due(&self, now: Moment) -> bool {
         let mut state = lock(&self.state);
         let is_due = !state.ended && state.watched_from.is_some_and(|from| from <= now);
         if is_due {
@@ -196,7 +196,7 @@ impl Owner {
     }
 
     /// Decides to remove the node if that is due. Returns `true` if the caller must remove the node.
-    pub(super) fn end_by(&self, now: Moment) -> bool {
+    pub(super) fn begin_removal_if_due(&self, now: Moment) -> bool {
         if self.ends_at() > now {
             return false;
         }

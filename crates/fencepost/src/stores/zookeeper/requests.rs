@@ -1,5 +1,6 @@
 //! The lock requests to ZooKeeper: try, wait, renew, release.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_client::{Error as Cause, MultiWriteError};
@@ -13,13 +14,11 @@ use super::session::{Request, Session};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
-use crate::error::{Operation, Result};
+use crate::error::{Effect, Operation, Result};
+use crate::stores::kit::outage::Outage;
 
 /// How many leases one transaction renews.
-pub(super) const AT_ONCE: usize = 100;
-/// The pauses of a waiter while no server can be reached.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const RENEWED_AT_ONCE: usize = 100;
 
 /// Tries once to acquire the lock.
 pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant>> {
@@ -51,36 +50,37 @@ async fn is_wanted(request: &Request) -> Result<bool> {
     loop {
         match request.session.line(&request.owner.folder).await {
             Ok(line) => return Ok(line.iter().any(|one| !one.is_of(request.owner.id))),
-            Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
         }
     }
 }
 
 /// Waits in line, in a new session if the old one ends, until no server could be reached for too long.
 pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Grant> {
-    let mut out_since: Option<Moment> = None;
-    let mut pause = FIRST_PAUSE;
+    let mut outage = Outage::default();
     loop {
-        let error = match hub.session(Operation::Acquire).await {
+        let waited = match hub.session(Operation::Acquire).await {
             Ok(session) => {
-                (out_since, pause) = (None, FIRST_PAUSE);
-                session.check_ttl(Operation::Acquire, claim.ttl)?;
-                match wait_in_line(&session.begin(claim).await, claim, wait).await {
-                    Ok(grant) => return Ok(grant),
-                    Err(error) => error,
-                }
+                outage = Outage::default();
+                wait_in_session(&session, claim, wait).await
             }
-            Err(error) => error,
+            Err(error) => Err(error),
         };
-        let now = BootClock.now();
-        let since = *out_since.get_or_insert(now);
-        if !failure::is_passing(&error) || now.since(since) >= hub.settings.outage {
-            return Err(error);
+        match waited {
+            Ok(grant) => return Ok(grant),
+            Err(error) if failure::is_transient(&error) => {
+                outage.sit_out(hub.settings.max_outage, error).await?;
+            }
+            // The node of an owner that has been in line may still be there, whatever happened to the last request.
+            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) => return Err(error),
         }
-        tracing::debug!(%error, "waiting on");
-        BootClock.sleep_until(now + pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+async fn wait_in_session(session: &Arc<Session>, claim: &Claim, wait: &Wait) -> Result<Grant> {
+    session.check_ttl(Operation::Acquire, claim.ttl)?;
+    wait_in_line(&session.begin(claim).await, claim, wait).await
 }
 
 async fn wait_in_line(request: &Request, claim: &Claim, wait: &Wait) -> Result<Grant> {
@@ -98,7 +98,7 @@ async fn wait_in_line(request: &Request, claim: &Claim, wait: &Wait) -> Result<G
                 match request.session.client.get_and_watch_data(&path).await {
                     Ok((_, _, watcher)) => request.session.changed(watcher).await,
                     Err(Cause::NoNode) => {}
-                    Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
+                    Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
                 }
             }
         }
@@ -155,7 +155,7 @@ async fn confirm(
                 request.owner.set_known(Known::Nothing);
                 return Ok(None);
             }
-            Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
         }
     }
 }
@@ -165,7 +165,7 @@ async fn withdraw(request: &Request) -> Result<()> {
     loop {
         match remove_all(&request.session, &request.owner).await {
             Ok(_) => break,
-            Err(cause) => go_on(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
         }
     }
     request.vacate();
@@ -197,7 +197,7 @@ pub(super) async fn remove_all(
 }
 
 /// Returns an error unless the answer was lost and the session lives: the next request then waits for the connection.
-pub(super) fn go_on(session: &Session, operation: Operation, cause: Cause) -> Result<()> {
+pub(super) fn retry_or_fail(session: &Session, operation: Operation, cause: Cause) -> Result<()> {
     if failure::is_lost_answer(&cause) && !session.is_down() {
         Ok(())
     } else {
@@ -208,7 +208,7 @@ pub(super) fn go_on(session: &Session, operation: Operation, cause: Cause) -> Re
 /// Renews leases. Only the session that holds a lock can renew it.
 pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let mut answers = Vec::with_capacity(claims.len());
-    for batch in claims.chunks(AT_ONCE) {
+    for batch in claims.chunks(RENEWED_AT_ONCE) {
         answers.extend(renew_batch(hub, batch).await);
     }
     answers
@@ -245,7 +245,7 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
                 session.forget(&gone.owner);
             }
             Err(error) => {
-                if let Err(error) = go_on(&session, Operation::Renew, error.into()) {
+                if let Err(error) = retry_or_fail(&session, Operation::Renew, error.into()) {
                     for Held { at, .. } in held.drain(..) {
                         answers[at] = Err(error.clone());
                     }
@@ -321,7 +321,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
             Err(cause) if session.is_down() => {
                 tracing::debug!(%cause, "releasing in a new session");
             }
-            Err(cause) => go_on(&session, Operation::Release, cause)?,
+            Err(cause) => retry_or_fail(&session, Operation::Release, cause)?,
         }
     }
 }

@@ -7,16 +7,17 @@ use zookeeper_client::{Error as Cause, Stat};
 
 use super::hub::Hub;
 use super::keys::{Contender, name_of, owner_of};
-use super::note::{Note, foreign_label, unix_ms};
-use super::requests::go_on;
+use super::note::{Note, foreign_label};
+use super::requests::retry_or_fail;
 use super::session::Session;
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
+use crate::stores::kit::wall_clock::unix_millis;
 
 /// How many requests are in progress at the same time.
-const AT_ONCE: usize = 128;
+const READ_AT_ONCE: usize = 128;
 /// How often the line may change while it is read.
 const LOOKS_MAX: u32 = 5;
 
@@ -46,7 +47,7 @@ pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>
         .filter(|(name, _)| is_meant(name))
         .collect();
     let mut listed = Vec::new();
-    for some in meant.chunks(AT_ONCE) {
+    for some in meant.chunks(READ_AT_ONCE) {
         let looks = some.iter().map(|(_, segment)| {
             let folder = format!("{}/{segment}", session.base);
             let session = &session;
@@ -76,7 +77,7 @@ async fn folders(session: &Session, operation: Operation) -> Result<Vec<String>>
         match session.client.list_children(base).await {
             Ok(children) => return Ok(children),
             Err(Cause::NoNode) => return Ok(Vec::new()),
-            Err(cause) => go_on(session, operation, cause)?,
+            Err(cause) => retry_or_fail(session, operation, cause)?,
         }
     }
 }
@@ -88,7 +89,7 @@ async fn look(session: &Session, folder: &str) -> Result<(Option<Record>, bool)>
         let is_whole = loop {
             match look_once(session, folder, &mut seen).await {
                 Ok(is_whole) => break is_whole,
-                Err(cause) => go_on(session, Operation::Inspect, cause)?,
+                Err(cause) => retry_or_fail(session, Operation::Inspect, cause)?,
             }
         };
         if is_whole {
@@ -125,7 +126,7 @@ async fn look_at_all(
     line: &[Contender],
 ) -> std::result::Result<Vec<Seen>, Cause> {
     let mut all = Vec::with_capacity(line.len());
-    for some in line.chunks(AT_ONCE) {
+    for some in line.chunks(READ_AT_ONCE) {
         let looks = some.iter().map(|contender| {
             let data = session
                 .client
@@ -157,7 +158,7 @@ fn holder(seen: &Seen) -> Holder {
             owner: Some(note.owner),
             label: note.label.into(),
             epoch: u64::try_from(stat.czxid).ok(),
-            since: Some(BootClock.now().back(ago(note.since_ms))),
+            since: Some(BootClock.now().saturating_sub(ago(note.since_ms))),
             // Only the server knows when it last heard of the holder, and it does not report that.
             ttl_left: Some(note.ttl),
             ttl: Some(note.ttl),
@@ -187,5 +188,5 @@ fn waiter(seen: &Seen) -> Waiter {
 
 /// Returns how long ago that was by this machine's clock, or zero if this clock is behind the writer's clock.
 fn ago(unix: u64) -> Duration {
-    Duration::from_millis(unix_ms().saturating_sub(unix))
+    Duration::from_millis(unix_millis().saturating_sub(unix))
 }

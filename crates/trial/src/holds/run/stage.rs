@@ -8,7 +8,7 @@ use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{Heard, Interrupt, Said};
+use fencepost_rig::{FeedItem, Interrupt, Output};
 
 use super::LockWatch;
 use super::lease::Lease;
@@ -185,12 +185,12 @@ impl Stage<'_> {
     }
 
     /// Handles a line from a process.
-    fn hear(&mut self, heard: &Heard) -> Result<(), Stopped> {
+    fn hear(&mut self, heard: &FeedItem) -> Result<(), Stopped> {
         self.diary.settle(heard.at)?;
         let index = heard.child;
-        let line = match &heard.said {
-            Said::Closed => return self.closed(index, heard.at),
-            Said::Line(line) => line,
+        let line = match &heard.output {
+            Output::Closed => return self.closed(index, heard.at),
+            Output::Line(line) => line,
         };
         let asked = match self.actors[index].doing {
             Doing::Asked(asked, _) => Some(asked),

@@ -1,6 +1,6 @@
 //! The buyers of a sale, and which of them have answered.
 
-use fencepost_rig::{Heard, Said};
+use fencepost_rig::{FeedItem, Output};
 
 use super::operation;
 use crate::history::What;
@@ -19,7 +19,7 @@ impl Crowd {
     }
 
     /// Interprets a line as the answer to a purchase. Returns `None` if the process has already answered.
-    pub(super) fn answer(&mut self, heard: &Heard) -> Option<What> {
+    pub(super) fn answer(&mut self, heard: &FeedItem) -> Option<What> {
         if std::mem::replace(&mut self.done[heard.child], true) {
             return None;
         }
@@ -29,9 +29,9 @@ impl Crowd {
             definite: false,
             message,
         };
-        let what = match &heard.said {
-            Said::Closed => unknown(self.subjects.how_it_ended_with_stderr(heard.child)),
-            Said::Line(line) => match serde_json::from_str(line) {
+        let what = match &heard.output {
+            Output::Closed => unknown(self.subjects.how_it_ended_with_stderr(heard.child)),
+            Output::Line(line) => match serde_json::from_str(line) {
                 Ok(Reply::Purchased { op: of, purchase }) if of == op => {
                     What::Purchased { op, purchase }
                 }

@@ -28,7 +28,7 @@ pub(super) struct Renewals {
 
 impl Hub {
     /// Renews one lock. Returns `None` if the lock was released. Locks of the same session that nobody extends are released.
-    pub(in crate::stores::postgres) fn sign_of_life(
+    pub(in crate::stores::postgres) fn send_renewal(
         &self,
         seat: &Seat,
     ) -> Option<Flight<Result<()>>> {
@@ -36,7 +36,7 @@ impl Hub {
         if !state.has(seat) || seat.is_lost() {
             return None;
         }
-        seat.extends(BootClock.now());
+        seat.record_renewal_sent(BootClock.now());
         let renewals = state.renewals.entry(seat.number).or_default();
         if let Some(next) = &renewals.next {
             return Some(next.clone());
@@ -45,12 +45,12 @@ impl Hub {
         let under_way = renewals.under_way.take();
         let under_way = under_way.filter(|flight| flight.clone().now_or_never().is_none());
         let Some(under_way) = under_way else {
-            return Some(state.renew(seat.number, &seat.session, self.settings.spare));
+            return Some(state.renew(seat.number, &seat.session, self.settings.idle_timeout));
         };
         renewals.under_way = Some(under_way.clone());
         let shared = Arc::downgrade(&self.shared);
         let at = (seat.number, seat.session.clone());
-        let next = following(under_way, shared, at, self.settings.spare);
+        let next = following(under_way, shared, at, self.settings.idle_timeout);
         renewals.next = Some(next.clone());
         Some(next)
     }
@@ -87,7 +87,6 @@ impl State {
             self.send(number, session, spare, statements::renew)
         } else {
             // The seats that asked have left or lost their locks in the meantime. Nothing is sent, so nothing is extended.
-
             let nobody = failure::silent(STORE, Operation::Renew);
             let nothing: BoxFuture<'static, _> = Box::pin(std::future::ready(Err(nobody)));
             nothing.shared()

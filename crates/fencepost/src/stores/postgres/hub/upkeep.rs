@@ -57,14 +57,14 @@ impl Upkeep {
 
     /// Returns what the session publishes about the locks that stay.
     pub(super) fn comment(&self) -> String {
-        comment(self.seats.iter().map(|seat| seat.said()))
+        comment(self.seats.iter().map(|seat| seat.published()))
     }
 
     /// Records that the statement was sent. The overdue seats are kept until its answer has arrived: if the statement fails, a later one
     /// has to release their locks.
     pub(super) fn sent<T: Clone + Send + Sync + 'static>(self, answer: &Flight<Result<T>>) {
         for seat in self.overdue {
-            seat.unlocks(answer);
+            seat.record_unlock_sent(answer);
         }
     }
 }

@@ -98,9 +98,9 @@ impl<'a> Visit<'a> {
             }
             let seats = state.on(self.number);
             let statement = if seats.is_empty() {
-                statements::spare(self.hub.settings.spare, statement)
+                statements::spare(self.hub.settings.idle_timeout, statement)
             } else {
-                comment(seats.iter().map(|seat| seat.said())) + statement
+                comment(seats.iter().map(|seat| seat.published())) + statement
             };
             looking(self.session.clone(), operation, statement)
         };
