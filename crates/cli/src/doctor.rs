@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use fencepost::stores::kinds::REDIS;
 use fencepost::stores::{StoreAddress, StoreKind, kinds};
 
 use fencepost_trial::text::numbers::count;
@@ -103,7 +102,9 @@ type Examine = fn(&LockStore, &str, Duration) -> Result<Examination, CommandErro
 
 /// The kinds of server that the doctor can examine.
 static EXAMINERS: &[(&StoreKind, Examine)] = &[
-    (&REDIS, |_, address, slow| redis::examine(address, slow)),
+    (&kinds::REDIS, |_, address, slow| {
+        redis::examine(address, slow)
+    }),
     #[cfg(feature = "redlock")]
     (&kinds::REDLOCK, redlock::examine),
     #[cfg(feature = "postgres")]
