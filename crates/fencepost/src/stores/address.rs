@@ -5,12 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::kinds::{KINDS, Opener, Scheme, StoreKind};
+use super::kind::{Opener, Scheme, StoreKind};
+use super::kinds::KINDS;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Operation, Result};
-
-/// The store that errors about addresses name.
-const STORE: &str = "address";
 
 /// The address of a store, such as `redis://cache:6379`, `postgres://shop@db/shop?table=shedlock` or `sqlite:/var/lib/shop/locks.db`.
 ///
@@ -48,6 +46,7 @@ impl StoreAddress {
     }
 
     /// Returns the address without its scheme; for SQLite, that is the path. It may contain passwords.
+    #[cfg(feature = "unstable-hooks")]
     pub fn without_scheme(&self) -> &str {
         &self.text[self.scheme.prefix.len()..]
     }
@@ -154,7 +153,7 @@ impl fmt::Debug for StoreAddress {
 }
 
 fn invalid(message: String) -> Error {
-    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+    Error::new(ErrorKind::InvalidInput, "input", Operation::Open, message)
 }
 
 /// Returns whether an address has this parameter after its question mark.
@@ -167,6 +166,10 @@ pub(super) fn has_parameter(address: &str, name: &str) -> bool {
 }
 
 /// Returns the text with `***` in place of every password, even if it is not a valid address.
+#[cfg_attr(
+    not(feature = "unstable-hooks"),
+    allow(unreachable_pub, reason = "our own programs use it, too")
+)]
 pub fn without_password(address: &str) -> String {
     let servers = address
         .strip_prefix("redlock://")
