@@ -60,7 +60,7 @@ impl Locker {
         };
         match turn {
             Some(Some(turn)) => Ok(Some(turn)),
-            // A line drops a seat without a message only when the whole locker is dropped.
+            // A line drops a sender without a message only when the whole locker is dropped.
             Some(None) => Err(self.engine.closed_error()),
             None if queued.store_was_heard() => Ok(None),
             None => Err(self.engine.unanswered(Operation::Acquire)),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::Value;
 
-use super::scripts::Answer;
+use super::scripts::ReadValue;
 use super::session::Session;
 use crate::mutex::lock;
 
