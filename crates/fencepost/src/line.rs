@@ -1,4 +1,4 @@
-//! The waiting line of one name inside one process, as a state machine without time, store or tasks.
+//! The waiting line of one name inside one process, as a state machine without a clock, a store or tasks.
 //!
 //! Tasks that want the same name queue here in order of arrival, and the process has at most one request at the store: the task at the
 //! front *drives* it. When a holder is done, the next task takes over the lease without a round trip, under a larger fence, until a limit

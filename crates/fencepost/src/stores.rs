@@ -26,7 +26,6 @@ pub mod redis;
 pub mod redlock;
 // The lab also judges saved trials of stores that its build does not contain. It needs this parser without the store.
 #[cfg(any(feature = "redlock", feature = "unstable-hooks"))]
-#[path = "stores/redlock/address.rs"]
 mod redlock_address;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -31,6 +31,10 @@ pub struct StoreKind {
     pub schemes: &'static [Scheme],
     /// The parameter that distinguishes it from another kind with the same schemes.
     pub(super) parameter: Option<&'static str>,
+    /// Whether each server in the address may have a user and a password of its own.
+    pub(super) has_user_per_server: bool,
+    /// Whether a user may stand in the address without a password. Elsewhere, what stands alone before the `@` may be a password.
+    pub(super) has_user_alone: bool,
     /// How to open the store, or `None` if this build does not contain it.
     pub(super) opener: Option<Opener>,
 }

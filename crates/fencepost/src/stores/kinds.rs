@@ -64,6 +64,8 @@ pub static SQLITE: StoreKind = StoreKind {
     address_form: "sqlite:PATH",
     schemes: &[scheme!("sqlite:", "sqlite")],
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: false,
     opener: opener!("sqlite", super::sqlite::open_address, look super::sqlite::look_at_address),
 };
 
@@ -79,6 +81,8 @@ pub static REDIS: StoreKind = StoreKind {
         scheme!("unix:", "redis"),
     ],
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: false,
     opener: opener!("redis", super::redis::Redis::open),
 };
 
@@ -90,6 +94,8 @@ pub static REDLOCK: StoreKind = StoreKind {
     address_form: "redlock://[USER:PASSWORD@]HOST,HOST,HOST[/DATABASE][?restart_delay=30s]",
     schemes: &[scheme!("redlock://", "redlock")],
     parameter: None,
+    has_user_per_server: true,
+    has_user_alone: false,
     opener: opener!("redlock", super::redlock::Redlock::open),
 };
 
@@ -101,6 +107,8 @@ pub static POSTGRES_TABLE: StoreKind = StoreKind {
     address_form: "postgres://USER[:PASSWORD]@HOST/DATABASE?table=shedlock[&create=true]",
     schemes: POSTGRES_SCHEMES,
     parameter: Some("table"),
+    has_user_per_server: false,
+    has_user_alone: true,
     opener: opener!("postgres", super::postgres_table::PostgresTable::open),
 };
 
@@ -112,6 +120,8 @@ pub static POSTGRES: StoreKind = StoreKind {
     address_form: "postgres://USER[:PASSWORD]@HOST/DATABASE",
     schemes: POSTGRES_SCHEMES,
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: true,
     opener: opener!("postgres", super::postgres::open_address, look super::postgres::look_at_address),
 };
 
@@ -123,6 +133,8 @@ pub static ETCD: StoreKind = StoreKind {
     address_form: "etcd://[USER:PASSWORD@]HOST,HOST,HOST[/PREFIX]",
     schemes: &[scheme!("etcd://", "etcd"), scheme!("etcds://", "etcd-tls")],
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: false,
     opener: opener!("etcd", super::etcd::Etcd::open),
 };
 
@@ -134,6 +146,8 @@ pub static ZOOKEEPER: StoreKind = StoreKind {
     address_form: "zk://[USER:PASSWORD@]HOST,HOST,HOST[/BASE]",
     schemes: &[scheme!("zk://", "zookeeper")],
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: false,
     opener: opener!(
         "zookeeper",
         super::zookeeper::Zookeeper::open,

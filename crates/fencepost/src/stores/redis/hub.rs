@@ -62,7 +62,7 @@ pub(crate) struct Hub {
     /// Rings when a connection ends, because the server may have ended with it and lost all locks.
     pub(super) losses: LossBell,
     /// Another listener for changes.
-    listener: OnceLock<Listener>,
+    pub(super) listener: OnceLock<Listener>,
     /// How many commands were sent, not counting those for connecting.
     pub(super) sent: Arc<AtomicU64>,
 }
@@ -92,20 +92,12 @@ impl Hub {
         }
     }
 
-    fn current(&self) -> Option<Arc<Session>> {
+    pub(super) fn current(&self) -> Option<Arc<Session>> {
         let session = lock(&self.session);
         session
             .as_ref()
             .filter(|session| !session.is_down())
             .cloned()
-    }
-
-    /// Records that nobody waits any longer for a renewal that was sent at that moment.
-    #[cfg(feature = "redlock")]
-    pub(crate) fn renewal_unanswered(&self, asked_at: Moment) {
-        if let Some(session) = self.current() {
-            session.renewal_unanswered(asked_at);
-        }
     }
 
     async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
@@ -168,12 +160,6 @@ impl Hub {
         }
         self.losses.ring_all();
         self.tell_listener(None);
-    }
-
-    /// Also announces changes of watched keys to `listener`. Only the first listener counts.
-    #[cfg(feature = "redlock")]
-    pub(crate) fn listen(&self, listener: Listener) {
-        let _only_one = self.listener.set(listener);
     }
 
     fn tell_listener(&self, changed: Option<&[Value]>) {

@@ -15,7 +15,7 @@ use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
 use crate::stores::redis::failure as redis_failure;
-use crate::stores::redis::keys::name_of_quorum;
+use crate::stores::redis::for_redlock::name_of_quorum;
 use crate::stores::redis::scripts::ReadValue;
 use crate::stores::redis::session::Session;
 use crate::stores::redis::view::{STEP, lock_of, look_closely, scan};

@@ -1,4 +1,4 @@
-//! Counts votes: whether there is a majority, and whether there can still be one. Knows no time, tasks or servers.
+//! Counts votes: whether there is a majority, and whether there can still be one. Has no clock, tasks or servers.
 
 /// Returns how many servers are more than half.
 pub(super) fn majority(servers: usize) -> usize {
