@@ -89,7 +89,9 @@ impl Folder {
                 STORE,
                 operation,
                 "the store's thread has ended",
-            )),
+            )
+            // It may have ended after the request was carried out.
+            .with_effect(Effect::Maybe)),
         }
     }
 }

@@ -177,7 +177,7 @@ impl Wait {
         self.heard.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the store has answered.
+    /// Returns whether [`heard`](Self::heard) was called: the store has answered, and somebody else is ahead.
     pub fn was_heard(&self) -> bool {
         self.heard.load(Ordering::Relaxed)
     }

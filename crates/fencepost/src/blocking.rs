@@ -1,5 +1,8 @@
 //! The same API as the crate root's, for programs without an async runtime.
 //!
+//! `Guard::lost` is `lost_within` here. `Guard::run` has no counterpart, because a thread cannot be stopped from outside: check `is_lost`
+//! between the steps of the work.
+//!
 //! Each [`Locker`] runs one background thread that renews and releases leases. Calls wait on the caller's thread.
 //!
 //! ```
@@ -44,8 +47,9 @@ impl LockerBuilder<Locker> {
     /// Checks the settings, and starts the background thread.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the TTL or the store timeout is out of range or the label
-    /// contains control characters, and an error if the thread cannot be started.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the TTL or the store timeout is out of range,
+    /// [`HandOver::min_valid_percent`](crate::HandOver::min_valid_percent) is over 100, or the label contains control characters, and an
+    /// error if the thread cannot be started.
     pub fn build(self) -> Result<Locker> {
         let inner = self.checked()?;
         let worker = Arc::new(Worker::start(inner.errands(), inner.store_timeout())?);

@@ -55,7 +55,7 @@ pub(crate) enum Turn {
     Failed(Error),
 }
 
-pub(crate) type Seat = oneshot::Sender<Turn>;
+pub(crate) type TurnSender = oneshot::Sender<Turn>;
 
 /// The key of a line. Without hand-over, every claim has its own line, so that the store alone decides the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Hash for LineKey {
 /// The state behind the mutex.
 #[derive(Default)]
 struct Lines {
-    by_key: HashMap<LineKey, Line<Seat>>,
+    by_key: HashMap<LineKey, Line<TurnSender>>,
     /// The last ticket. Tickets are drawn under the mutex, so they are in the order of joining.
     tickets: Ticket,
     /// Whether the locker was shut down, so that nobody can join any more.
@@ -116,7 +116,7 @@ pub(crate) enum Ending {
     HandedOver,
     /// The caller must end it at the store, and then let this task ask again.
     Release {
-        next: Option<(Seat, Drive)>,
+        next: Option<(TurnSender, Drive)>,
     },
     /// It had been lost before.
     NotHeld,
@@ -152,10 +152,10 @@ impl Engine {
     /// Lets a task join the line of `name`.
     pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry<'_> {
         let mut receiver = None;
-        let seat = || {
-            let (seat, turn) = oneshot::channel();
+        let sender = || {
+            let (sender, turn) = oneshot::channel();
             receiver = Some(turn);
-            seat
+            sender
         };
         let (key, claim) = if self.is_hand_over_off() {
             let claim = self.new_claim(&name);
@@ -175,14 +175,14 @@ impl Engine {
                 Some(line) => line,
                 None => lines.by_key.entry(key.clone()).or_default(),
             };
-            (ticket, line.join(manner, ticket, new_claim, seat))
+            (ticket, line.join(manner, ticket, new_claim, sender))
         };
         match joined {
             Joined::Drive(drive) => Entry::Drive(Duty::new(self.clone(), drive)),
             Joined::Busy => Entry::Busy,
             Joined::Queued => match receiver {
                 Some(turn) => Entry::Queued(Queued::new(self, key, ticket, turn)),
-                None => unreachable!("a line that queues a task has asked for its seat"),
+                None => unreachable!("a line that queues a task has asked for its sender"),
             },
         }
     }
@@ -261,7 +261,7 @@ impl Engine {
 
     /// Refuses new tasks, fails the waiting ones, and releases what is held.
     pub(crate) fn close(self: &Arc<Self>) {
-        let (waiting, asking): (Vec<Vec<Seat>>, Vec<Option<Claim>>) = {
+        let (waiting, asking): (Vec<Vec<TurnSender>>, Vec<Option<Claim>>) = {
             let mut lines = lock(&self.lines);
             lines.closed = true;
             self.closed.store(true, Ordering::Release);
@@ -269,8 +269,8 @@ impl Engine {
             all.map(|line| (line.take_all(), line.abandon())).unzip()
         };
         self.closing.notify_waiters();
-        for seat in waiting.into_iter().flatten() {
-            self.deliver(seat, Turn::Failed(self.closed_error()));
+        for sender in waiting.into_iter().flatten() {
+            self.deliver(sender, Turn::Failed(self.closed_error()));
         }
         for claim in asking.into_iter().flatten() {
             self.reaper.withdraw(claim);
@@ -357,7 +357,7 @@ impl Engine {
     pub(crate) fn with_line<T>(
         &self,
         claim: &Claim,
-        tell: impl FnOnce(&mut Line<Seat>) -> T,
+        tell: impl FnOnce(&mut Line<TurnSender>) -> T,
     ) -> Option<T> {
         self.with_line_at(&self.key(claim), tell)
     }
@@ -365,7 +365,7 @@ impl Engine {
     pub(crate) fn with_line_at<T>(
         &self,
         key: &LineKey,
-        tell: impl FnOnce(&mut Line<Seat>) -> T,
+        tell: impl FnOnce(&mut Line<TurnSender>) -> T,
     ) -> Option<T> {
         let mut lines = lock(&self.lines);
         let line = lines.by_key.get_mut(key)?;
@@ -376,15 +376,15 @@ impl Engine {
         Some(answer)
     }
 
-    pub(crate) fn deliver(&self, seat: Seat, turn: Turn) {
+    pub(crate) fn deliver(&self, sender: TurnSender, turn: Turn) {
         // The message comes back if the task is gone; dropping it then passes on what it carries.
-        drop(seat.send(turn));
+        drop(sender.send(turn));
     }
 
-    pub(crate) fn deliver_drive(self: &Arc<Self>, next: Option<(Seat, Drive)>) {
-        if let Some((seat, drive)) = next {
+    pub(crate) fn deliver_drive(self: &Arc<Self>, next: Option<(TurnSender, Drive)>) {
+        if let Some((sender, drive)) = next {
             let duty = Duty::new(self.clone(), drive);
-            self.deliver(seat, Turn::Drive(Box::new(duty)));
+            self.deliver(sender, Turn::Drive(Box::new(duty)));
         }
     }
 }

@@ -56,6 +56,8 @@
 //! | `conformance` | no | `conformance`: the trials for authors of a [`Backend`] |
 //! | `unstable-hooks` | no | what our own programs need beyond the API; may change or disappear in any release |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod alarm;
 pub mod backend;
 #[cfg(feature = "blocking")]

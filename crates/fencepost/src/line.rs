@@ -1,4 +1,4 @@
-//! The waiting line of one name inside one process, as a state machine without time, store or tasks.
+//! The waiting line of one name inside one process, as a state machine without a clock, a store or tasks.
 //!
 //! Tasks that want the same name queue here in order of arrival, and the process has at most one request at the store: the task at the
 //! front *drives* it. When a holder is done, the next task takes over the lease without a round trip, under a larger fence, until a limit
@@ -90,7 +90,7 @@ impl HandOver {
         self
     }
 
-    fn allows(&self, held: &Held, now: Moment) -> bool {
+    fn allows(&self, held: &CurrentHold, now: Moment) -> bool {
         let least = held.lease.length() * u32::from(self.min_valid_percent) / 100;
         held.seq < self.max_turns
             && now.since(held.since) < self.max_time
@@ -108,19 +108,21 @@ pub(crate) struct Line<W> {
 #[derive(Debug)]
 enum Stage {
     Idle,
-    Asking(Asking),
-    Held(Held),
+    Asking(StoreRequest),
+    Held(CurrentHold),
 }
 
+/// The request of the task that asks the store.
 #[derive(Debug)]
-struct Asking {
+struct StoreRequest {
     claim: Claim,
     wait: Arc<Wait>,
     manner: Manner,
 }
 
+/// The hold of the task that has the lock now.
 #[derive(Debug)]
-struct Held {
+struct CurrentHold {
     lease: Arc<Lease>,
     /// The number of hand-overs so far, which is the second part of the fence.
     seq: u16,
@@ -211,7 +213,7 @@ impl<W> Line<W> {
         if !self.is_asking(lease.claim.owner) {
             return None;
         }
-        self.stage = Stage::Held(Held {
+        self.stage = Stage::Held(CurrentHold {
             lease: lease.clone(),
             seq: 0,
             since: now,
@@ -337,7 +339,7 @@ impl<W> Line<W> {
             claim: claim.clone(),
             wait: wait.clone(),
         };
-        self.stage = Stage::Asking(Asking {
+        self.stage = Stage::Asking(StoreRequest {
             claim,
             wait,
             manner,

@@ -1,7 +1,7 @@
 //! The [`Locker`]: how a call becomes a guard.
 //!
-//! A task that wants a lock joins the line of its name. It then either waits for its turn, or asks the store on behalf of the whole line
-//! (`asking.rs`). The [line](crate::line) decides the order of tasks and the hand-over between them; the [keeper](crate::keeper) renews
+//! A task that wants a lock joins the line of its name. It then either waits for its turn, or asks the store on behalf of the whole line;
+//! `asking.rs` does both. The [line](crate::line) decides the order of tasks and the hand-over between them; the [keeper](crate::keeper) renews
 //! leases.
 
 mod asking;
@@ -18,7 +18,7 @@ use tracing::Instrument;
 use crate::backend::Backend;
 use crate::claim::LockName;
 use crate::clock::{Moment, within};
-use crate::engine::{Engine, Entry, Queued, Turn};
+use crate::engine::Engine;
 use crate::error::{Error, Operation, Result};
 use crate::guard::Guard;
 use crate::housekeeping;
@@ -254,51 +254,6 @@ impl Locker {
             Err(_) => telemetry.failed(),
         }
         result
-    }
-
-    async fn take(&self, name: LockName, manner: Manner, until: Moment) -> Result<Option<Guard>> {
-        housekeeping::ready(&self.engine)?;
-        match self.engine.join(name, manner) {
-            Entry::Closed => Err(self.engine.closed_error()),
-            Entry::Busy => {
-                self.engine.telemetry.contended();
-                Ok(None)
-            }
-            Entry::Drive(duty) => {
-                let wait = duty.drive().wait.clone();
-                let hold = self.ask(duty, manner, until).await?;
-                let was_contended = wait.was_heard() || hold.is_none();
-                if was_contended {
-                    self.engine.telemetry.contended();
-                }
-                Ok(hold.map(|hold| Guard::new(hold, was_contended)))
-            }
-            Entry::Queued(queued) => {
-                self.engine.telemetry.contended();
-                let hold = match self.wait_in_line(queued, until).await? {
-                    Some(Turn::Granted(hold)) => Some(hold),
-                    Some(Turn::Drive(duty)) => self.ask(*duty, manner, until).await?,
-                    Some(Turn::Failed(error)) => return Err(error),
-                    Some(Turn::Refused) | None => None,
-                };
-                Ok(hold.map(|hold| Guard::new(hold, true)))
-            }
-        }
-    }
-
-    /// Returns `None` if the turn did not come in time.
-    async fn wait_in_line(&self, mut queued: Queued<'_>, until: Moment) -> Result<Option<Turn>> {
-        let turn = match until {
-            Moment::FAR => Some(queued.turn().await),
-            until => within(&*self.engine.clock, until, queued.turn()).await,
-        };
-        match turn {
-            Some(Some(turn)) => Ok(Some(turn)),
-            // A line drops a seat without a message only when the whole locker is dropped.
-            Some(None) => Err(self.engine.closed_error()),
-            None if queued.store_was_heard() => Ok(None),
-            None => Err(self.engine.unanswered(Operation::Acquire)),
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use futures_util::future::{join_all, select_all};
 
 use crate::claim::LockName;
 use crate::clock::Moment;
+use crate::credential::Credential;
 use crate::engine::ReleaseOutcome;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
@@ -215,6 +216,12 @@ impl MultiGuard {
     /// Returns the fencing token of one of the names, or `None` if this is not one of them.
     pub fn fence(&self, name: &str) -> Option<Fence> {
         self.guard(name).map(Guard::fence)
+    }
+
+    /// Returns the credential of one of the names, which a fenced [`resource`](crate::resource) checks, or `None` if this is not one of the
+    /// names.
+    pub fn credential(&self, name: &str) -> Option<Credential> {
+        self.guard(name).map(Guard::credential)
     }
 
     /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on. Zero if one of them is lost.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencepost::blocking::Locker;
 use fencepost::stores::memory::Memory;
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, ErrorKind, LostReason, ReleaseOutcome};
+use fencepost::{Backend, ErrorKind, LockName, LostReason, ReleaseOutcome};
 
 fn locker(store: Arc<dyn Backend>, ttl: Duration) -> Locker {
     Locker::builder(store)
@@ -123,6 +123,9 @@ fn several_names_are_taken_together_or_not_at_all() {
     let (ours, rival) = (locker(store.clone(), ttl), locker(store, ttl));
     let all = ours.acquire_all(["b", "a"]).expect("free");
     assert!(all.fence("a").is_some() && all.credential("b").is_some() && !all.is_lost());
+    assert!(all.names().map(LockName::as_str).eq(["a", "b"]));
+    let moment = Duration::from_millis(1);
+    assert!(all.lost_within(moment).expect("no runtime here").is_none());
     let patience = Duration::from_millis(200);
     assert!(
         rival
@@ -136,5 +139,8 @@ fn several_names_are_taken_together_or_not_at_all() {
     let outcomes = all.release();
     assert!(outcomes.iter().all(|(_, outcome)| outcome.is_released()));
     // Whatever the rival's late attempt was granted meanwhile is released by itself.
-    drop(rival.acquire_all(["a", "b"]).expect("free"));
+    let theirs = rival.acquire_all(["a", "b"]).expect("free");
+    rival.shutdown().expect("no runtime here");
+    let lost = theirs.lost_within(ttl).expect("no runtime here");
+    assert_eq!(lost.map(|lost| lost.reason()), Some(LostReason::Shutdown));
 }

@@ -22,8 +22,9 @@ pages! {
     Postgres = "docs/backends/postgres.md"
     PostgresTable = "docs/backends/postgres-table.md"
     PostgresTransactions = "docs/backends/postgres-transactions.md"
-    Redis = "docs/redis.md"
+    Redis = "docs/backends/redis.md"
     Redlock = "docs/backends/redlock.md"
+    Sqlite = "docs/backends/sqlite.md"
     Zookeeper = "docs/backends/zookeeper.md"
 }
 

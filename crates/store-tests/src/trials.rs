@@ -8,20 +8,54 @@ use crate::actor::{Opener, Part};
 /// How often repeated trials run in a soak.
 const SOAK_RUNS: usize = 20;
 
-/// A name, and a function that panics if the trial fails.
-pub type Listed = (&'static str, fn());
+/// A test function, which panics if the test fails, with its name. [`tests!`] creates a list of them.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedTest {
+    /// The name, if it is not that of the function.
+    #[doc(hidden)]
+    pub given_name: Option<&'static str>,
+    /// The path of the function.
+    #[doc(hidden)]
+    pub path: &'static str,
+    #[doc(hidden)]
+    pub test: fn(),
+}
+
+impl NamedTest {
+    fn name(&self) -> &'static str {
+        let of_function = self.path.rsplit("::").next().unwrap_or(self.path).trim();
+        self.given_name.unwrap_or(of_function)
+    }
+}
+
+/// Lists tests: `module::function`, which has the name of the function, or `"name" = module::function`.
+#[macro_export]
+macro_rules! tests {
+    ($($($name:literal =)? $test:path),* $(,)?) => {
+        &[$(
+            $crate::trials::NamedTest {
+                given_name: $crate::tests!(@given $($name)?),
+                path: stringify!($test),
+                test: $test,
+            }
+        ),*]
+    };
+    (@given) => { None };
+    (@given $name:literal) => { Some($name) };
+}
+pub use tests;
 
 /// A group of related trials. Each is called `theme::trial`.
 #[derive(Debug, Clone, Copy)]
 pub struct Theme {
     name: &'static str,
-    trials: &'static [Listed],
+    trials: &'static [NamedTest],
     runs: usize,
 }
 
 impl Theme {
     /// Creates a theme whose trials run once. Some of them run longer in a soak.
-    pub const fn once(name: &'static str, trials: &'static [Listed]) -> Self {
+    pub const fn once(name: &'static str, trials: &'static [NamedTest]) -> Self {
         Self {
             name,
             trials,
@@ -30,18 +64,19 @@ impl Theme {
     }
 
     /// Creates a theme whose trials run this many times, and more often in a soak, because their result depends on timing.
-    pub fn repeated(name: &'static str, usual_runs: usize, trials: &'static [Listed]) -> Self {
+    pub fn repeated(name: &'static str, usual_runs: usize, trials: &'static [NamedTest]) -> Self {
         let runs = if is_soak() { SOAK_RUNS } else { usual_runs };
         Self { name, trials, runs }
     }
 
     fn trials(self) -> impl Iterator<Item = Trial> {
         let Self { name, trials, runs } = self;
-        trials.iter().map(move |&(trial, test)| {
+        trials.iter().map(move |trial| {
+            let test = trial.test;
             let name = if name.is_empty() {
-                trial.to_owned()
+                trial.name().to_owned()
             } else {
-                format!("{name}::{trial}")
+                format!("{name}::{}", trial.name())
             };
             Trial::test(name, move || {
                 (0..runs).for_each(|_| test());

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::worker::Worker;
 use crate::claim::{LockName, OwnerId};
-use crate::clock::within;
 use crate::engine::ReleaseOutcome;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
@@ -21,6 +20,8 @@ pub struct Guard {
 }
 
 /// Several locks that are held together; dropping it releases them all. See [`fencepost::MultiGuard`](crate::MultiGuard).
+///
+/// It does not lend the guards of its names; [`fence`](Self::fence) and [`credential`](Self::credential) take a name instead.
 #[must_use = "the locks are released as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct MultiGuard {
@@ -29,14 +30,20 @@ pub struct MultiGuard {
 }
 
 impl MultiGuard {
+    /// Returns the names of the locks in the order in which they were acquired.
+    pub fn names(&self) -> impl Iterator<Item = &LockName> {
+        self.inner.names()
+    }
+
     /// Returns the fencing token of one of the names, or `None` if the guard does not contain the name.
     pub fn fence(&self, name: &str) -> Option<Fence> {
         self.inner.fence(name)
     }
 
-    /// Returns the credential of one of the names, which a fenced [`resource`](crate::resource) checks.
+    /// Returns the credential of one of the names, which a fenced [`resource`](crate::resource) checks, or `None` if the guard does not
+    /// contain the name.
     pub fn credential(&self, name: &str) -> Option<Credential> {
-        self.inner.guard(name).map(crate::Guard::credential)
+        self.inner.credential(name)
     }
 
     /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on.
@@ -47,6 +54,24 @@ impl MultiGuard {
     /// Returns whether one of the locks is lost. Once this returns `true`, it stays `true`. Check it between the steps of long work.
     pub fn is_lost(&self) -> bool {
         self.inner.is_lost()
+    }
+
+    /// Waits until one of the locks is lost, for at most `timeout`. Returns `None` if all of them are still held.
+    ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// use std::time::Duration;
+    ///
+    /// let all = locker.acquire_all(["a", "b"])?;
+    /// assert!(all.lost_within(Duration::from_millis(10))?.is_none());
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
+    pub fn lost_within(&self, timeout: Duration) -> Result<Option<Lost>> {
+        let clock = self.inner.guards()[0].clock();
+        self.worker.wait_within(&*clock, timeout, self.inner.lost())
     }
 
     /// Releases all locks, and returns the outcome for each name. Inside an async runtime, the releases continue in the background and the
@@ -178,8 +203,7 @@ impl Guard {
     /// Returns [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
     pub fn lost_within(&self, timeout: Duration) -> Result<Option<Lost>> {
         let clock = self.inner.clock();
-        let until = clock.now() + timeout;
-        self.worker.wait(within(&*clock, until, self.inner.lost()))
+        self.worker.wait_within(&*clock, timeout, self.inner.lost())
     }
 
     /// Extends the lease so that it lasts at least `ttl` from now on.

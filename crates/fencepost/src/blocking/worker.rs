@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::clock::{Clock, within};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::reaper::Errands;
 
@@ -47,6 +48,17 @@ impl Worker {
             Some(runtime) => Ok(runtime.block_on(future)),
             None => Err(wrong_context("the background thread has ended")),
         }
+    }
+
+    /// Returns `None` if the future did not complete within `timeout`.
+    pub(super) fn wait_within<F: Future>(
+        &self,
+        clock: &dyn Clock,
+        timeout: Duration,
+        future: F,
+    ) -> Result<Option<F::Output>> {
+        let until = clock.now() + timeout;
+        self.wait(within(clock, until, future))
     }
 }
 

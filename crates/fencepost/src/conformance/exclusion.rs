@@ -14,7 +14,7 @@ table! {
     a_released_lock_is_free: ALWAYS,
     a_second_release_is_refused: ALWAYS,
     a_late_release_does_not_touch_the_successor: ALWAYS,
-    a_stranger_cannot_release: ALWAYS,
+    another_owner_cannot_release: ALWAYS,
     names_are_apart: ALWAYS,
     hostile_names_are_only_names: ALWAYS,
     the_longest_name_works: ALWAYS,
@@ -203,9 +203,9 @@ async fn a_late_release_does_not_touch_the_successor(subject: Subject) {
     );
 }
 
-async fn a_stranger_cannot_release(subject: Subject) {
-    let name = fresh_name("stranger");
-    let (holder, stranger) = (claim(&name, LONG), claim(&name, LONG));
+async fn another_owner_cannot_release(subject: Subject) {
+    let name = fresh_name("another-owner");
+    let (holder, other) = (claim(&name, LONG), claim(&name, LONG));
     assert!(
         subject
             .one
@@ -215,13 +215,13 @@ async fn a_stranger_cannot_release(subject: Subject) {
             .is_some()
     );
     assert_eq!(
-        subject.one.release(&stranger).await.expect("an answer"),
+        subject.one.release(&other).await.expect("an answer"),
         Release::NotHeld
     );
     assert!(
         subject
             .one
-            .try_acquire(&stranger)
+            .try_acquire(&other)
             .await
             .expect("an answer")
             .is_none()

@@ -13,7 +13,7 @@ table! {
     a_renewal_never_shortens: LEASES,
     a_renewal_does_not_revive: LEASES,
     asking_again_extends: LEASES,
-    a_stranger_cannot_renew: ALWAYS,
+    another_owner_cannot_renew: ALWAYS,
     a_released_lease_cannot_be_renewed: ALWAYS,
     a_batch_is_answered_in_order: ALWAYS,
 }
@@ -170,11 +170,11 @@ async fn asking_again_extends(subject: Subject) {
     subject.one.release(&claim).await.expect("an answer");
 }
 
-async fn a_stranger_cannot_renew(subject: Subject) {
-    let name = fresh_name("stranger");
-    let (holder, stranger) = (claim(&name, LONG), claim(&name, LONG));
+async fn another_owner_cannot_renew(subject: Subject) {
+    let name = fresh_name("another-owner");
+    let (holder, other) = (claim(&name, LONG), claim(&name, LONG));
     take(&subject, &holder).await;
-    assert_eq!(renew(&subject, &stranger).await, Renewal::Lost);
+    assert_eq!(renew(&subject, &other).await, Renewal::Lost);
     assert_eq!(renew(&subject, &holder).await, Renewal::Extended);
     subject.one.release(&holder).await.expect("an answer");
 }

@@ -29,9 +29,9 @@ table! {
     a_guard_can_be_extended: LEASES,
     an_unused_guard_gives_the_lock_back_when_dropped: ALWAYS,
     re_entry_holds_until_the_last_one_is_out: ALWAYS,
-    a_patience_that_ends_is_not_an_error: ALWAYS,
+    a_timeout_is_not_an_error: ALWAYS,
     a_shutdown_gives_everything_back: ALWAYS,
-    baskets_in_crossed_orders_all_get_through: ALWAYS,
+    names_in_crossed_orders_all_get_through: ALWAYS,
 }
 
 fn build(settings: LockerBuilder) -> Locker {
@@ -381,8 +381,8 @@ async fn re_entry_holds_until_the_last_one_is_out(subject: Subject) {
     assert!(rival.try_acquire(&name).await.expect("an answer").is_some());
 }
 
-async fn a_patience_that_ends_is_not_an_error(subject: Subject) {
-    let name = fresh_name("patience");
+async fn a_timeout_is_not_an_error(subject: Subject) {
+    let name = fresh_name("timeout");
     let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
     let guard = take(&mine, &name).await;
     // Both at the store and in the local line; long enough for a slow store to give its first answer.
@@ -447,23 +447,23 @@ async fn a_shutdown_gives_everything_back(subject: Subject) {
     .await;
 }
 
-async fn baskets_in_crossed_orders_all_get_through(subject: Subject) {
+async fn names_in_crossed_orders_all_get_through(subject: Subject) {
     const TURNS: usize = 10;
-    let names = [0, 1, 2].map(|_| fresh_name("basket"));
+    let names = [0, 1, 2].map(|_| fresh_name("crossed"));
     let inside = Arc::new([0, 1, 2].map(|_| AtomicU64::new(0)));
     let lockers = [locker(&subject.one, LONG), locker(&subject.other, LONG)];
-    let baskets = [[0, 1], [1, 0], [1, 2], [2, 1], [0, 2], [2, 0]];
-    let tasks = baskets.into_iter().enumerate().map(|(task, basket)| {
+    let orders = [[0, 1], [1, 0], [1, 2], [2, 1], [0, 2], [2, 0]];
+    let tasks = orders.into_iter().enumerate().map(|(task, order)| {
         let (locker, inside) = (lockers[task % 2].clone(), inside.clone());
-        let wanted = basket.map(|at| names[at].clone());
+        let wanted = order.map(|at| names[at].clone());
         tokio::spawn(async move {
             for _ in 0..TURNS {
                 let all = locker.acquire_all(&wanted).await.expect("an answer");
-                for at in basket {
+                for at in order {
                     assert_eq!(inside[at].fetch_add(1, Ordering::SeqCst), 0, "alone");
                 }
                 tokio::task::yield_now().await;
-                for at in basket {
+                for at in order {
                     inside[at].fetch_sub(1, Ordering::SeqCst);
                 }
                 for (name, outcome) in all.release().await {
@@ -473,6 +473,6 @@ async fn baskets_in_crossed_orders_all_get_through(subject: Subject) {
         })
     });
     for task in tasks.collect::<Vec<_>>() {
-        soon("all baskets", task).await.expect("no panic");
+        soon("all orders", task).await.expect("no panic");
     }
 }

@@ -106,8 +106,8 @@ impl Duty {
             return Err(self.failed(error));
         };
         self.drive = None;
-        for seat in refused {
-            engine.deliver(seat, Turn::Refused);
+        for sender in refused {
+            engine.deliver(sender, Turn::Refused);
         }
         let look_at = if engine.settings.keep_alive {
             lease.renew_at()
@@ -126,8 +126,8 @@ impl Duty {
                 .engine
                 .with_line(&drive.claim, |line| line.busy(drive.claim.owner));
             if let Some(undriven) = undriven {
-                for seat in undriven.refused {
-                    self.engine.deliver(seat, Turn::Refused);
+                for sender in undriven.refused {
+                    self.engine.deliver(sender, Turn::Refused);
                 }
                 self.engine.deliver_drive(undriven.next);
             }
@@ -141,8 +141,8 @@ impl Duty {
             let waiting = self
                 .engine
                 .with_line(claim, |line| line.failed(claim.owner));
-            for seat in waiting.into_iter().flatten() {
-                self.engine.deliver(seat, Turn::Failed(error.clone()));
+            for sender in waiting.into_iter().flatten() {
+                self.engine.deliver(sender, Turn::Failed(error.clone()));
             }
             if error.effect() == Effect::Maybe || drive.wait.left_something() {
                 self.engine.reaper.withdraw(drive.claim);

@@ -1,21 +1,75 @@
-//! One task asks the store on behalf of its line: how long the answer may take, and which answers count.
+//! One call of a task: it joins the line of its name, waits for its turn there, or asks the store on behalf of the line. This file decides
+//! how long an answer may take, and which answers count.
 
 use std::sync::Arc;
 
 use super::Locker;
-use crate::claim::Grant;
+use crate::claim::{Grant, LockName};
 use crate::clock::{BoxFuture, Moment, within};
-use crate::engine::{Duty, Hold};
+use crate::engine::{Duty, Entry, Hold, Queued, Turn};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
+use crate::guard::Guard;
+use crate::housekeeping;
 use crate::line::Manner;
 
-/// How many grants in a row may arrive after they have already ended before the locker gives up.
-const MAX_STALE_GRANTS: u32 = 3;
+/// How many unusable grants one task accepts before the locker gives up: leases that are shorter than the TTL, or over when they arrive.
+const MAX_UNUSABLE_GRANTS: u32 = 3;
 
 impl Locker {
+    /// Joins the line of the name, and returns a guard when the lock is granted. Returns `None` if the lock is busy.
+    pub(super) async fn take(
+        &self,
+        name: LockName,
+        manner: Manner,
+        until: Moment,
+    ) -> Result<Option<Guard>> {
+        housekeeping::ready(&self.engine)?;
+        match self.engine.join(name, manner) {
+            Entry::Closed => Err(self.engine.closed_error()),
+            Entry::Busy => {
+                self.engine.telemetry.contended();
+                Ok(None)
+            }
+            Entry::Drive(duty) => {
+                let wait = duty.drive().wait.clone();
+                let hold = self.ask(duty, manner, until).await?;
+                let was_contended = wait.was_heard() || hold.is_none();
+                if was_contended {
+                    self.engine.telemetry.contended();
+                }
+                Ok(hold.map(|hold| Guard::new(hold, was_contended)))
+            }
+            Entry::Queued(queued) => {
+                self.engine.telemetry.contended();
+                let hold = match self.wait_in_line(queued, until).await? {
+                    Some(Turn::Granted(hold)) => Some(hold),
+                    Some(Turn::Drive(duty)) => self.ask(*duty, manner, until).await?,
+                    Some(Turn::Failed(error)) => return Err(error),
+                    Some(Turn::Refused) | None => None,
+                };
+                Ok(hold.map(|hold| Guard::new(hold, true)))
+            }
+        }
+    }
+
+    /// Returns `None` if the turn did not come in time.
+    async fn wait_in_line(&self, mut queued: Queued<'_>, until: Moment) -> Result<Option<Turn>> {
+        let turn = match until {
+            Moment::FAR => Some(queued.turn().await),
+            until => within(&*self.engine.clock, until, queued.turn()).await,
+        };
+        match turn {
+            Some(Some(turn)) => Ok(Some(turn)),
+            // A line drops a sender without a message only when the whole locker is dropped.
+            Some(None) => Err(self.engine.closed_error()),
+            None if queued.store_was_heard() => Ok(None),
+            None => Err(self.engine.unanswered(Operation::Acquire)),
+        }
+    }
+
     /// Asks the store on behalf of this task and everybody behind it. The future is boxed, so that tasks that only wait in line do not
     /// reserve space for it.
-    pub(super) fn ask(
+    fn ask(
         &self,
         duty: Duty,
         manner: Manner,
@@ -35,7 +89,7 @@ impl Locker {
         if engine.reaper.is_busy() {
             tokio::task::yield_now().await;
         }
-        let mut stale = 0;
+        let mut unusable_grants = 0;
         loop {
             let answer = tokio::select! {
                 biased;
@@ -44,26 +98,15 @@ impl Locker {
             };
             let now = engine.clock.now();
             match answer {
-                // Without keep-alive nobody would extend the short lease, so the same owner asks again for the full time.
-                Ok(Answer::Granted(grant)) if self.is_cut_short(&grant) => {
-                    duty.drive().wait.leave_something();
-                }
-                Ok(Answer::Granted(grant)) if now < grant.valid_until() => {
-                    return duty.granted(grant, now).map(Some);
-                }
-                // The process was stopped or slow between request and answer. If asked again, the store extends the same lease.
-                Ok(Answer::Granted(_)) if stale < MAX_STALE_GRANTS => {
-                    duty.drive().wait.leave_something();
-                    stale += 1;
-                }
-                Ok(Answer::Granted(_)) => {
-                    let message =
-                        "every grant arrived after its own end: the store is slower than the TTL";
-                    let store = engine.backend.store_name();
-                    let error = Error::new(ErrorKind::Timeout, store, Operation::Acquire, message)
-                        .with_effect(Effect::Maybe);
-                    return Err(duty.failed(error));
-                }
+                Ok(Answer::Granted(grant)) => match self.flaw_of(&grant, now) {
+                    None => return duty.granted(grant, now).map(Some),
+                    // If asked again, the store extends the same lease.
+                    Some(_) if unusable_grants < MAX_UNUSABLE_GRANTS => {
+                        duty.drive().wait.leave_something();
+                        unusable_grants += 1;
+                    }
+                    Some(flaw) => return Err(duty.failed(self.unusable(flaw))),
+                },
                 Ok(Answer::Busy) => {
                     duty.busy();
                     return Ok(None);
@@ -76,11 +119,32 @@ impl Locker {
         }
     }
 
-    /// Returns whether the lease is shorter than the TTL and nobody would extend it. A store may grant a waiter a short lease, which the
-    /// keeper extends if keep-alive is on.
-    fn is_cut_short(&self, grant: &Grant) -> bool {
+    /// Returns why this grant cannot be used, or `None` if it can.
+    fn flaw_of(&self, grant: &Grant, now: Moment) -> Option<Flaw> {
         let settings = &self.engine.settings;
-        !settings.keep_alive && grant.lease < settings.ttl
+        // A store may grant a waiter a short lease. The keeper extends it, but only if keep-alive is on.
+        if !settings.keep_alive && grant.lease < settings.ttl {
+            Some(Flaw::Short)
+        } else if now >= grant.valid_until() {
+            Some(Flaw::Over)
+        } else {
+            None
+        }
+    }
+
+    fn unusable(&self, flaw: Flaw) -> Error {
+        let (kind, message) = match flaw {
+            Flaw::Short => (
+                ErrorKind::Internal,
+                "the store grants less than the TTL, and keep-alive is off",
+            ),
+            Flaw::Over => (
+                ErrorKind::Timeout,
+                "every grant arrived after its own end: the store is slower than the TTL",
+            ),
+        };
+        let error = self.engine.error(kind, Operation::Acquire, message);
+        error.with_effect(Effect::Maybe)
     }
 
     /// Sends one request to the store. It is limited by `until` and, while the store has not answered, by the store timeout.
@@ -121,4 +185,12 @@ enum Answer {
     NotInTime,
     /// This task ran out of time before the store answered. The store may still answer the tasks behind it.
     Unheard,
+}
+
+/// Why a grant cannot be used.
+enum Flaw {
+    /// The lease is shorter than the TTL, and nobody would extend it.
+    Short,
+    /// The lease was over when the answer arrived, because the process was stopped or the store was slow.
+    Over,
 }

@@ -122,8 +122,8 @@ impl LockerBuilder {
     /// Checks the settings and creates the locker.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the TTL or the store timeout is out of range, or the label
-    /// contains control characters.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the TTL or the store timeout is out of range,
+    /// [`HandOver::min_valid_percent`](crate::HandOver::min_valid_percent) is over 100, or the label contains control characters.
     pub fn build(self) -> Result<Locker> {
         self.checked()
     }

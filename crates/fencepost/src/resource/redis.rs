@@ -10,7 +10,7 @@ use super::{Credential, FencedError, Refused};
 use crate::error::{Error, Operation};
 use crate::stores::redis::Redis;
 use crate::stores::redis::hub::Hub;
-use crate::stores::redis::scripts::{Answer, Script};
+use crate::stores::redis::scripts::{ReadValue, Script};
 use crate::stores::redis::{failure, keys};
 
 /// A Lua function for your own scripts: `admit(gate, epoch, seq, owner)`.

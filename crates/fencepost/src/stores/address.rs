@@ -5,12 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::kinds::{KINDS, Opener, Scheme, StoreKind};
+use super::kind::{Opener, Scheme, StoreKind};
+use super::kinds::KINDS;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Operation, Result};
-
-/// The store that errors about addresses name.
-const STORE: &str = "address";
 
 /// The address of a store, such as `redis://cache:6379`, `postgres://shop@db/shop?table=shedlock` or `sqlite:/var/lib/shop/locks.db`.
 ///
@@ -48,6 +46,7 @@ impl StoreAddress {
     }
 
     /// Returns the address without its scheme; for SQLite, that is the path. It may contain passwords.
+    #[cfg(feature = "unstable-hooks")]
     pub fn without_scheme(&self) -> &str {
         &self.text[self.scheme.prefix.len()..]
     }
@@ -154,7 +153,7 @@ impl fmt::Debug for StoreAddress {
 }
 
 fn invalid(message: String) -> Error {
-    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+    Error::new(ErrorKind::InvalidInput, "input", Operation::Open, message)
 }
 
 /// Returns whether an address has this parameter after its question mark.
@@ -167,17 +166,34 @@ pub(super) fn has_parameter(address: &str, name: &str) -> bool {
 }
 
 /// Returns the text with `***` in place of every password, even if it is not a valid address.
+#[cfg_attr(
+    not(feature = "unstable-hooks"),
+    allow(unreachable_pub, reason = "our own programs use it, too")
+)]
 pub fn without_password(address: &str) -> String {
-    let servers = address
-        .strip_prefix("redlock://")
-        .map(|servers| servers.split(','));
-    // Each server may have its own user. A part that is neither host nor port may belong to a password that contains a comma.
-    if let Some(servers) = servers.filter(|servers| servers.clone().all(has_user_or_is_host)) {
-        let one = |server| without_password_of_one(&format!("redlock://{server}"));
-        let servers: Vec<String> = servers.map(one).collect();
-        return servers.join(",").replace(",redlock://", ",");
-    }
-    without_password_of_one(address)
+    let (scheme, rest) = match address.find("://") {
+        Some(at) => address.split_at(at + 3),
+        None => ("", address),
+    };
+    let has_scheme = |kind: &&StoreKind| kind.schemes.iter().any(|all| all.prefix == scheme);
+    let kind = KINDS.iter().copied().find(has_scheme);
+    let has_user_alone = scheme.is_empty() || kind.is_some_and(|kind| kind.has_user_alone);
+    // A part that is neither host nor port may belong to a password that contains a comma.
+    let servers: Vec<&str> = match kind {
+        Some(kind) if kind.has_user_per_server && rest.split(',').all(has_user_or_is_host) => {
+            rest.split(',').collect()
+        }
+        _ => vec![rest],
+    };
+    let is_path = scheme.is_empty() && rest.contains('/');
+    let shown = servers.into_iter().map(|server| {
+        if is_path {
+            without_password_parameter(server)
+        } else {
+            without_user_password(server, has_user_alone)
+        }
+    });
+    format!("{scheme}{}", shown.collect::<Vec<_>>().join(","))
 }
 
 fn has_user_or_is_host(server: &str) -> bool {
@@ -186,23 +202,17 @@ fn has_user_or_is_host(server: &str) -> bool {
     server.contains('@') || host.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn without_password_of_one(address: &str) -> String {
-    let (scheme, rest) = match address.find("://") {
-        Some(at) => address.split_at(at + 3),
-        None => ("", address),
+/// Hides the password of the user in front of a server, and the one in the parameters behind it.
+fn without_user_password(server: &str, has_user_alone: bool) -> String {
+    let Some((person, place)) = server.rsplit_once('@') else {
+        return without_password_parameter(server);
     };
-    let is_path = scheme.is_empty() && rest.contains('/');
-    let (person, place) = match rest.rsplit_once('@').filter(|_| !is_path) {
-        Some((person, place)) => match person.split_once(':') {
-            Some((user, _)) => (format!("{user}:***@"), place),
-            None if scheme.is_empty() || scheme.starts_with("postgres") => {
-                (format!("{person}@"), place)
-            }
-            None => (format!("{person}:***@"), place),
-        },
-        None => (String::new(), rest),
+    let person = match person.split_once(':') {
+        Some((user, _)) => format!("{user}:***"),
+        None if has_user_alone => person.to_owned(),
+        None => format!("{person}:***"),
     };
-    format!("{scheme}{person}{}", without_password_parameter(place))
+    format!("{person}@{}", without_password_parameter(place))
 }
 
 /// Hides the password in the parameters of a socket's address: `unix:/PATH?pass=…`.

@@ -1,79 +1,12 @@
 //! The table of stores, with one entry per store, including those that this build does not contain.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+#[allow(unused_imports, reason = "a build without stores opens none")]
+use super::kind::Opener;
+use super::kind::{Scheme, StoreKind};
 use crate::backend::Backend;
-use crate::clock::BoxFuture;
 use crate::error::Result;
-
-/// A kind of store, as addresses name it.
-///
-/// [`KINDS`] lists all kinds of this crate, including those that this build does not contain, so that an error can name the missing
-/// feature.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct StoreKind {
-    /// The short name, such as `redis`, which is also the name of the module.
-    pub name: &'static str,
-    /// The name for people, such as `Redis`.
-    pub title: &'static str,
-    /// The server that a user has to run, such as `Redis` for Redlock. For SQLite, the library itself.
-    pub server: &'static str,
-    /// The form of its addresses, for people.
-    pub address_form: &'static str,
-    /// The schemes of its addresses.
-    pub schemes: &'static [Scheme],
-    /// The parameter that distinguishes it from another kind with the same schemes.
-    pub(super) parameter: Option<&'static str>,
-    /// How to open the store, or `None` if this build does not contain it.
-    pub(super) opener: Option<Opener>,
-}
-
-impl StoreKind {
-    /// Returns whether this build contains the store.
-    pub fn is_built_in(&self) -> bool {
-        self.opener.is_some()
-    }
-
-    /// Returns the kind with this [name](Self::name).
-    pub fn named(name: &str) -> Option<&'static Self> {
-        KINDS.iter().copied().find(|kind| kind.name == name)
-    }
-}
-
-/// Compares names, because no two kinds have the same name.
-impl PartialEq for StoreKind {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for StoreKind {}
-
-/// The beginning of an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Scheme {
-    /// The text, such as `redis://`.
-    pub prefix: &'static str,
-    /// The feature of this crate that enables it.
-    pub feature: &'static str,
-    /// Whether this build has that feature.
-    pub is_built_in: bool,
-}
-
-/// The functions that open a store by its address.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Opener {
-    pub(super) open: fn(&str) -> Opening<'_>,
-    /// Opens the store for locks with this TTL.
-    pub(super) open_for: fn(&str, Duration) -> Opening<'_>,
-    /// Opens the store only to look at its locks.
-    pub(super) look: fn(&str) -> Opening<'_>,
-}
-
-pub(super) type Opening<'a> = BoxFuture<'a, Result<Arc<dyn Backend>>>;
 
 macro_rules! scheme {
     ($prefix:literal, $feature:literal) => {
@@ -131,6 +64,8 @@ pub static SQLITE: StoreKind = StoreKind {
     address_form: "sqlite:PATH",
     schemes: &[scheme!("sqlite:", "sqlite")],
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: false,
     opener: opener!("sqlite", super::sqlite::open_address, look super::sqlite::look_at_address),
 };
 
@@ -146,6 +81,8 @@ pub static REDIS: StoreKind = StoreKind {
         scheme!("unix:", "redis"),
     ],
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: false,
     opener: opener!("redis", super::redis::Redis::open),
 };
 
@@ -157,6 +94,8 @@ pub static REDLOCK: StoreKind = StoreKind {
     address_form: "redlock://[USER:PASSWORD@]HOST,HOST,HOST[/DATABASE][?restart_delay=30s]",
     schemes: &[scheme!("redlock://", "redlock")],
     parameter: None,
+    has_user_per_server: true,
+    has_user_alone: false,
     opener: opener!("redlock", super::redlock::Redlock::open),
 };
 
@@ -168,6 +107,8 @@ pub static POSTGRES_TABLE: StoreKind = StoreKind {
     address_form: "postgres://USER[:PASSWORD]@HOST/DATABASE?table=shedlock[&create=true]",
     schemes: POSTGRES_SCHEMES,
     parameter: Some("table"),
+    has_user_per_server: false,
+    has_user_alone: true,
     opener: opener!("postgres", super::postgres_table::PostgresTable::open),
 };
 
@@ -179,6 +120,8 @@ pub static POSTGRES: StoreKind = StoreKind {
     address_form: "postgres://USER[:PASSWORD]@HOST/DATABASE",
     schemes: POSTGRES_SCHEMES,
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: true,
     opener: opener!("postgres", super::postgres::open_address, look super::postgres::look_at_address),
 };
 
@@ -190,6 +133,8 @@ pub static ETCD: StoreKind = StoreKind {
     address_form: "etcd://[USER:PASSWORD@]HOST,HOST,HOST[/PREFIX]",
     schemes: &[scheme!("etcd://", "etcd"), scheme!("etcds://", "etcd-tls")],
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: false,
     opener: opener!("etcd", super::etcd::Etcd::open),
 };
 
@@ -201,6 +146,8 @@ pub static ZOOKEEPER: StoreKind = StoreKind {
     address_form: "zk://[USER:PASSWORD@]HOST,HOST,HOST[/BASE]",
     schemes: &[scheme!("zk://", "zookeeper")],
     parameter: None,
+    has_user_per_server: false,
+    has_user_alone: false,
     opener: opener!(
         "zookeeper",
         super::zookeeper::Zookeeper::open,

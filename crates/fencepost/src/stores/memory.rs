@@ -14,7 +14,7 @@
 //!
 //! **Algorithm.** One mutex protects a table of names. A name has at most one lease, which ends at a moment of the clock, and a line of
 //! waiters with tickets. A release wakes the first waiter, which claims the lock when it is polled. A waiter whose future was dropped, and
-//! which does not come back within the [claim window](CLAIM_WINDOW), is passed over. It therefore delays the line only for a moment; if it
+//! which does not come back within the claim window of half a second, is passed over. It therefore delays the line only for a moment; if it
 //! comes back later, it has its old place. A future that is kept but not polled may cost the rest of a TTL.
 //!
 //! **The fence** comes from one counter for the whole store, which ends with the process, like everything here.
@@ -35,9 +35,6 @@ use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 use crate::mutex::lock;
 use crate::stores::kit::claim_window;
-
-/// How long the first waiter has to claim a free lock before the second one may.
-pub const CLAIM_WINDOW: Duration = claim_window::FIRST;
 
 /// Locks in memory.
 #[derive(Debug)]
@@ -376,8 +373,7 @@ impl Entry {
     /// Returns when the waiter with `rank` waiters ahead of it may claim.
     fn turn_of(&self, rank: usize) -> Moment {
         match u32::try_from(rank) {
-            Ok(0) => self.free_at(),
-            Ok(rank) => self.free_at() + CLAIM_WINDOW + CLAIM_WINDOW / 8 * (rank - 1),
+            Ok(rank) => claim_window::opens_at(self.free_at(), rank),
             Err(_) => Moment::FAR,
         }
     }

@@ -71,7 +71,7 @@ mod tests {
         ] {
             let error = open(scheme).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{scheme}: {error}");
-            assert_ne!(error.store(), "address", "{scheme}: {error}");
+            assert_ne!(error.store(), "input", "{scheme}: {error}");
         }
     }
 

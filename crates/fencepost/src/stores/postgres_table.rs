@@ -91,7 +91,7 @@ pub(crate) use builder::PARAMETERS;
 use hub::Hub;
 
 /// The name of this store in errors, spans and metrics.
-pub(crate) const STORE: &str = "postgres-table";
+pub(crate) const STORE: &str = "postgres_table";
 
 /// Locks in a Postgres table, shared with programs that use ShedLock. See the [module](self).
 ///

@@ -85,6 +85,8 @@ use crate::error::Result;
 mod address;
 mod builder;
 pub(crate) mod failure;
+#[cfg(feature = "redlock")]
+pub(crate) mod for_redlock;
 mod heartbeats;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;

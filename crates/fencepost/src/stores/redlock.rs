@@ -104,7 +104,7 @@ mod waiting;
 
 pub use builder::RedlockBuilder;
 
-use acquire::{Manner, Outcome};
+use acquire::{AskingOrder, Outcome};
 use builder::Servers;
 use hub::Hub;
 use server::Server;
@@ -216,7 +216,7 @@ impl Backend for Redlock {
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
         Box::pin(async {
-            match self.hub.attempt(claim, Manner::AllAtOnce).await? {
+            match self.hub.attempt(claim, AskingOrder::AllAtOnce).await? {
                 Outcome::Granted(grant) => Ok(Some(grant)),
                 Outcome::Busy(_) => Ok(None),
             }

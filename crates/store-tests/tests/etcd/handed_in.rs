@@ -5,16 +5,12 @@ use std::sync::Arc;
 use etcd_client::ConnectOptions;
 use fencepost::ErrorKind;
 use fencepost::stores::etcd::Etcd;
-use fencepost_store_tests::trials::Listed;
+use fencepost_store_tests::trials::{NamedTest, tests};
 
 use crate::faults::with_users;
 use crate::support::{LONG, NAME, locker, open, released, run, soon, works};
 
-pub(crate) const TESTS: &[Listed] = &[
-    ("options", options),
-    ("options_with_tls", options_with_tls),
-    ("what_is_not_an_endpoint", what_is_not_an_endpoint),
-];
+pub(crate) const TESTS: &[NamedTest] = tests![options, options_with_tls, what_is_not_an_endpoint,];
 
 /// Servers, user and password come from the options, the prefix from the builder.
 fn options() {

@@ -5,7 +5,7 @@
 //! form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, Listed, Theme};
+use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -22,75 +22,69 @@ mod support;
 mod tls;
 mod ways;
 
-const FAULTS: &[Listed] = &[
-    ("absent", faults::absent),
-    ("silent", faults::silent),
-    ("a_web_server", faults::a_web_server),
-    ("wrong_password", faults::wrong_password),
-    ("no_rights", faults::no_rights),
-    ("full", faults::full),
-    ("stopped_while_holding", faults::stopped_while_holding),
-    ("a_lease_taken_away", faults::a_lease_taken_away),
-    ("a_key_taken_away", faults::a_key_taken_away),
-    ("a_key_written_into", faults::a_key_written_into),
-    ("compacted_while_waiting", faults::compacted_while_waiting),
-    ("restarted_while_holding", restarts::while_holding),
-    ("restarted_while_waiting", restarts::while_waiting),
-    ("restarted_while_releasing", restarts::while_releasing),
-    ("cut_at_every_byte", connections::cut_at_every_byte),
-    ("cut_while_waiting", connections::cut_while_waiting),
-    ("answers_swallowed", connections::answers_swallowed),
+const FAULTS: &[NamedTest] = tests![
+    faults::absent,
+    faults::silent,
+    faults::a_web_server,
+    faults::wrong_password,
+    faults::no_rights,
+    faults::full,
+    faults::stopped_while_holding,
+    faults::a_lease_taken_away,
+    faults::a_key_taken_away,
+    faults::a_key_written_into,
+    faults::compacted_while_waiting,
+    "restarted_while_holding" = restarts::while_holding,
+    "restarted_while_waiting" = restarts::while_waiting,
+    "restarted_while_releasing" = restarts::while_releasing,
+    connections::cut_at_every_byte,
+    connections::cut_while_waiting,
+    connections::answers_swallowed,
 ];
 
-const CLUSTER: &[Listed] = &[
-    ("one_of_three_is_dead", cluster::one_of_three_is_dead),
-    ("leader_killed", cluster::leader_killed),
-    ("member_stopped", cluster::member_stopped),
-    ("leader_stopped", cluster::leader_stopped),
-    ("majority_lost", cluster::majority_lost),
-    ("old_leader_wakes", cluster::old_leader_wakes),
+const CLUSTER: &[NamedTest] = tests![
+    cluster::one_of_three_is_dead,
+    cluster::leader_killed,
+    cluster::member_stopped,
+    cluster::leader_stopped,
+    cluster::majority_lost,
+    cluster::old_leader_wakes,
 ];
 
-const CANCELLATION: &[Listed] = &[
-    ("after_every_poll", cancellation::after_every_poll),
-    ("after_every_delay", cancellation::after_every_delay),
-    ("races_leave_nothing", cancellation::races_leave_nothing),
+const CANCELLATION: &[NamedTest] = tests![
+    cancellation::after_every_poll,
+    cancellation::after_every_delay,
+    cancellation::races_leave_nothing,
 ];
 
-const KILLS: &[Listed] = &[
-    ("holder_killed", kills::holder_killed),
-    ("waiter_killed", kills::waiter_killed),
-    ("holder_stopped", kills::holder_stopped),
-    ("waiter_stopped", kills::waiter_stopped),
+const KILLS: &[NamedTest] = tests![
+    kills::holder_killed,
+    kills::waiter_killed,
+    kills::holder_stopped,
+    kills::waiter_stopped,
 ];
 
-const LOSSES: &[Listed] = &[
-    ("lease_revoked", losses::lease_revoked),
-    ("key_deleted", losses::key_deleted),
-    ("more_holds_than_streams", losses::more_holds_than_streams),
-    (
-        "deleted_after_a_compaction",
-        losses::deleted_after_a_compaction,
-    ),
+const LOSSES: &[NamedTest] = tests![
+    losses::lease_revoked,
+    losses::key_deleted,
+    losses::more_holds_than_streams,
+    losses::deleted_after_a_compaction,
 ];
 
-const WAYS: &[Listed] = &[
-    ("user_and_password", ways::user_and_password),
-    ("prefix", ways::prefix),
-    ("nested_names", ways::nested_names),
-    ("writes_while_held", ways::writes_while_held),
-    ("short_ttl", ways::short_ttl),
-    ("tls", tls::private_authority),
-    ("tls_with_client_certificate", tls::client_certificate),
-    ("no_runtime", ways::no_runtime),
+const WAYS: &[NamedTest] = tests![
+    ways::user_and_password,
+    ways::prefix,
+    ways::nested_names,
+    ways::writes_while_held,
+    ways::short_ttl,
+    "tls" = tls::private_authority,
+    "tls_with_client_certificate" = tls::client_certificate,
+    ways::no_runtime,
 ];
 
-const INTEROP: &[Listed] = &[
-    (
-        "excludes_and_is_excluded",
-        interop::excludes_and_is_excluded,
-    ),
-    ("counters_are_exact", interop::counters_are_exact),
+const INTEROP: &[NamedTest] = tests![
+    interop::excludes_and_is_excluded,
+    interop::counters_are_exact,
 ];
 
 fn main() {

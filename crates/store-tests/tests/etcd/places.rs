@@ -5,19 +5,13 @@ use std::time::Duration;
 use etcd_client::Client;
 use fencepost::clock::{BootClock, Clock};
 use fencepost_rig::{Direction, Proxy};
-use fencepost_store_tests::trials::Listed;
+use fencepost_store_tests::trials::{NamedTest, tests};
 
 use crate::support::{LONG, claim, now, open, run};
 
-pub(crate) const TESTS: &[Listed] = &[
-    (
-        "a_lease_is_not_booked_from_a_later_request",
-        a_lease_is_not_booked_from_a_later_request,
-    ),
-    (
-        "who_has_come_back_behind_us_is_not_waited_for",
-        who_has_come_back_behind_us_is_not_waited_for,
-    ),
+pub(crate) const TESTS: &[NamedTest] = tests![
+    a_lease_is_not_booked_from_a_later_request,
+    who_has_come_back_behind_us_is_not_waited_for,
 ];
 
 /// A lease is granted, but the request that needed it fails. The next request uses the same lease; its first attempt is lost,

@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
-use fencepost_store_tests::trials::Listed;
+use fencepost_store_tests::trials::{NamedTest, tests};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
 use crate::support::{LONG, NAME, Server, is, locker, run, soon, works};
 
-pub(crate) const TESTS: &[Listed] = &[
-    ("a_configuration", a_configuration),
-    ("tls_is_as_required", tls_is_as_required),
-];
+pub(crate) const TESTS: &[NamedTest] = tests![a_configuration, tls_is_as_required,];
 
 /// Server, user, database and application name come from the configuration.
 fn a_configuration() {

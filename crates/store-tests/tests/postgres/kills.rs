@@ -9,7 +9,7 @@ use crate::actor::{At, write};
 use crate::support::{GRACE, LONG, NAME, Server, locker, now, run, soon};
 
 /// How long the server gives a claim to confirm its grant.
-const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
+const CONFIRM_WITHIN: Duration = Duration::from_millis(1500);
 
 fn part(url: String, ttl: Duration, task: Task<NoVerb>) -> Part<At> {
     let store = At(url);
@@ -92,7 +92,7 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
         let cost = now().since(asked_at);
         println!("waiter stopped across its grant: cost {cost:?}");
-        assert!(cost < CLAIM_WINDOW + GRACE, "{cost:?}");
+        assert!(cost < CONFIRM_WITHIN + GRACE, "{cost:?}");
         wake(&stopped);
         eyes.wait_for_line(1).await;
         assert!(!next.is_lost());

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use fencepost::ErrorKind;
 use fencepost::stores::postgres_table::PostgresTable;
-use fencepost_store_tests::trials::Listed;
+use fencepost_store_tests::trials::{NamedTest, tests};
 use tokio_postgres::Config;
 
 use crate::support::{LONG, NAME, Server, locker, run, soon};
 
-pub(crate) const TESTS: &[Listed] = &[("a_configuration", a_configuration)];
+pub(crate) const TESTS: &[NamedTest] = tests![a_configuration];
 
 fn a_configuration() {
     run(async {

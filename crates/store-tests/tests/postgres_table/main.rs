@@ -5,7 +5,7 @@
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, Listed, Theme};
+use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -23,81 +23,72 @@ mod schema;
 mod silence;
 mod support;
 
-const NASTY: &[Listed] = &[
-    ("killed_holder", kills::a_killed_holder),
-    ("killed_waiter", kills::a_killed_waiter),
-    ("ten_of_sixteen_killed", kills::ten_of_sixteen),
-    (
-        "holder_stopped_beyond_its_ttl",
-        kills::a_holder_stopped_beyond_its_ttl,
-    ),
-    (
-        "waiter_stopped_across_its_turn",
-        kills::a_waiter_stopped_across_its_turn,
-    ),
-    ("cancelled_at_every_await", cancellation::at_every_await),
-    ("cut_off_anywhere", network::cut_off_anywhere),
-    ("black_hole", network::a_black_hole),
-    ("stale_request", network::a_stale_request),
-    ("sessions_ended", restarts::sessions_ended),
-    ("restarted_while_held", restarts::while_held_and_wanted),
-    ("restarted_while_given_back", restarts::while_given_back),
-    ("waiter_meets_a_standby", failover::a_waiter_meets_a_standby),
+const NASTY: &[NamedTest] = tests![
+    "killed_holder" = kills::a_killed_holder,
+    "killed_waiter" = kills::a_killed_waiter,
+    "ten_of_sixteen_killed" = kills::ten_of_sixteen,
+    "holder_stopped_beyond_its_ttl" = kills::a_holder_stopped_beyond_its_ttl,
+    "waiter_stopped_across_its_turn" = kills::a_waiter_stopped_across_its_turn,
+    "cancelled_at_every_await" = cancellation::at_every_await,
+    network::cut_off_anywhere,
+    "black_hole" = network::a_black_hole,
+    "stale_request" = network::a_stale_request,
+    restarts::sessions_ended,
+    "restarted_while_held" = restarts::while_held_and_wanted,
+    "restarted_while_given_back" = restarts::while_given_back,
+    "waiter_meets_a_standby" = failover::a_waiter_meets_a_standby,
 ];
 
-const FAULTS: &[Listed] = &[
-    ("absent", faults::absent),
-    ("web_server", faults::a_web_server),
-    ("no_address", faults::no_address),
-    ("wrong_password", faults::wrong_password),
-    ("no_such_database", faults::no_such_database),
-    ("row_locked", faults::a_row_that_stays_locked),
-    ("locked_row_is_no_outage", faults::a_locked_row_is_no_outage),
-    ("statement_timeout", faults::statement_timeout),
-    ("became_read_only", faults::became_read_only),
-    ("standby", faults::a_standby),
-    ("odd_defaults", faults::odd_defaults),
-    ("stopped_while_acquiring", silence::while_acquiring),
-    ("stopped_while_holding", silence::while_holding),
-    ("stopped_while_renewing", silence::while_renewing),
-    ("stopped_while_releasing", silence::while_releasing),
-    ("stopped_while_waiting", silence::while_waiting),
+const FAULTS: &[NamedTest] = tests![
+    faults::absent,
+    "web_server" = faults::a_web_server,
+    faults::no_address,
+    faults::wrong_password,
+    faults::no_such_database,
+    "row_locked" = faults::a_row_that_stays_locked,
+    "locked_row_is_no_outage" = faults::a_locked_row_is_no_outage,
+    faults::statement_timeout,
+    faults::became_read_only,
+    "standby" = faults::a_standby,
+    faults::odd_defaults,
+    "stopped_while_acquiring" = silence::while_acquiring,
+    "stopped_while_holding" = silence::while_holding,
+    "stopped_while_renewing" = silence::while_renewing,
+    "stopped_while_releasing" = silence::while_releasing,
+    "stopped_while_waiting" = silence::while_waiting,
 ];
 
-const SCHEMA: &[Listed] = &[
-    ("missing", schema::missing),
-    ("made_by_the_address", schema::made_by_the_address),
-    ("made_by_many_at_once", schema::made_by_many_at_once),
-    ("of_shedlock_itself", schema::of_shedlock_itself),
-    ("other_columns", schema::other_columns),
-    ("somewhere_else", schema::somewhere_else),
-    ("no_right_to_make_it", rights::no_right_to_make_it),
-    ("exactly_the_rights", rights::exactly_the_rights),
-    ("each_right_missing", rights::each_right_missing),
+const SCHEMA: &[NamedTest] = tests![
+    schema::missing,
+    schema::made_by_the_address,
+    schema::made_by_many_at_once,
+    schema::of_shedlock_itself,
+    schema::other_columns,
+    schema::somewhere_else,
+    rights::no_right_to_make_it,
+    rights::exactly_the_rights,
+    rights::each_right_missing,
 ];
 
-const FENCES: &[Listed] = &[
-    ("row_deleted", fences::the_row_was_deleted),
-    ("tables_lost", fences::the_tables_were_lost),
-    ("put_back_from_a_copy", fences::put_back_from_a_copy),
-    ("at_its_end", fences::at_its_end),
-    ("of_another_age", fences::of_another_age),
-    ("of_the_same_owner", fences::of_the_same_owner),
+const FENCES: &[NamedTest] = tests![
+    "row_deleted" = fences::the_row_was_deleted,
+    "tables_lost" = fences::the_tables_were_lost,
+    fences::put_back_from_a_copy,
+    fences::at_its_end,
+    fences::of_another_age,
+    fences::of_the_same_owner,
 ];
 
-const LINE: &[Listed] = &[
-    ("two_hundred_on_one_connection", line::two_hundred),
-    ("a_lost_notice", line::a_lost_notice),
-    ("forgotten_tickets", line::forgotten_tickets),
-    ("no_belief_beyond_the_row", line::no_belief_beyond_the_row),
+const LINE: &[NamedTest] = tests![
+    "two_hundred_on_one_connection" = line::two_hundred,
+    line::a_lost_notice,
+    line::forgotten_tickets,
+    line::no_belief_beyond_the_row,
 ];
 
-const INTEROP: &[Listed] = &[
-    ("counters_are_exact", interop::counters_are_exact),
-    (
-        "each_keeps_the_other_out",
-        interop::each_keeps_the_other_out,
-    ),
+const INTEROP: &[NamedTest] = tests![
+    interop::counters_are_exact,
+    interop::each_keeps_the_other_out,
 ];
 
 fn main() {

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::is_soak;
-use fencepost_store_tests::trials::{self, Listed, Theme};
+use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod clock;
@@ -17,20 +17,17 @@ mod runtime;
 mod script;
 mod stage;
 
-const TRIALS: &[Listed] = &[
-    ("exclusion", exclusion::no_update_is_lost),
-    ("kill::holder", kill::a_holder),
-    ("kill::waiter", kill::a_waiter),
-    ("pause", pause::a_stopped_holder_is_shut_out),
-    ("clock::lease_length", clock::leases_keep_their_length),
-    ("clock::keep_alive", clock::a_lease_is_kept_alive),
-    ("clock::counting", clock::no_update_is_lost),
-    ("runtime::freed", runtime::freed_with_guards_alive),
-    ("runtime::exit", runtime::a_process_ends_with_a_guard_alive),
-    (
-        "runtime::plain_thread",
-        runtime::a_guard_dropped_on_a_plain_thread,
-    ),
+const TRIALS: &[NamedTest] = tests![
+    "exclusion" = exclusion::no_update_is_lost,
+    "kill::holder" = kill::a_holder,
+    "kill::waiter" = kill::a_waiter,
+    "pause" = pause::a_stopped_holder_is_shut_out,
+    "clock::lease_length" = clock::leases_keep_their_length,
+    "clock::keep_alive" = clock::a_lease_is_kept_alive,
+    "clock::counting" = clock::no_update_is_lost,
+    "runtime::freed" = runtime::freed_with_guards_alive,
+    "runtime::exit" = runtime::a_process_ends_with_a_guard_alive,
+    "runtime::plain_thread" = runtime::a_guard_dropped_on_a_plain_thread,
 ];
 
 fn main() {

@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use fencepost::ErrorKind;
 use fencepost::stores::redis::Redis;
-use fencepost_store_tests::trials::Listed;
+use fencepost_store_tests::trials::{NamedTest, tests};
 use redis::{Client, IntoConnectionInfo};
 
 use crate::support::{LONG, NAME, Server, locker, run, soon};
 use crate::ways::works;
 
-pub(crate) const TESTS: &[Listed] = &[
-    ("a_client", a_client),
-    (
-        "the_first_request_of_a_connection_lifts_the_fence",
-        the_first_request_of_a_connection_lifts_the_fence,
-    ),
-    ("a_client_with_tls", a_client_with_tls),
+pub(crate) const TESTS: &[NamedTest] = tests![
+    a_client,
+    the_first_request_of_a_connection_lifts_the_fence,
+    a_client_with_tls,
 ];
 
 /// Server, user and database come from the client. The store uses RESP3 even if the client is set to RESP2.

@@ -5,7 +5,7 @@
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, Listed, Theme};
+use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -33,227 +33,125 @@ mod tls;
 mod ways;
 
 /// The twelve nastiest cases, in the order of the protocol description.
-const NASTY: &[Listed] = &[
-    (
-        "01_push_delayed_past_its_lease",
-        pushes::delayed_past_its_lease,
-    ),
-    ("02_push_dropped", pushes::dropped),
-    ("02_push_doubled", pushes::doubled),
-    (
-        "03_cancelled_with_the_grant_in_flight",
-        cancellation::with_the_grant_in_flight,
-    ),
-    (
-        "04_stale_acquire_after_leave",
-        connections::a_stale_acquire_comes_to_nothing,
-    ),
-    (
-        "04_old_connection_killed_first",
-        connections::the_old_one_is_killed_first,
-    ),
-    ("05_push_of_a_cancelled_wait", pushes::of_a_cancelled_wait),
-    (
-        "06_release_resent_under_a_successor",
-        connections::a_release_is_resent,
-    ),
-    (
-        "07_waiter_stopped_across_its_grant",
-        kills::a_waiter_stopped_across_its_grant,
-    ),
-    ("08_ten_of_sixteen_killed_at_once", kills::at_once),
-    ("08_ten_of_sixteen_killed_one_by_one", kills::one_by_one),
-    (
-        "08_ten_of_sixteen_killed_under_a_monitor",
-        kills::under_a_monitor,
-    ),
-    (
-        "08_ten_of_sixteen_killed_one_by_one_under_a_monitor",
-        kills::one_by_one_under_a_monitor,
-    ),
-    ("09_no_rights_on_channels", rights::no_channels),
-    (
-        "09_releaser_without_rights_on_channels",
-        rights::a_releaser_without_channels,
-    ),
-    ("09_no_right_to_kill", rights::no_kill),
-    (
-        "10_restart_with_waiters_and_a_holder",
-        restarts::with_waiters_and_a_holder,
-    ),
-    (
-        "10_restart_spares_strangers",
-        restarts::strangers_keep_their_connections,
-    ),
-    ("11_plain_client_deletes", plain_clients::deletes),
-    ("11_plain_lock_expires", plain_clients::expires),
-    ("11_plain_lock_without_expiry", plain_clients::never_expires),
-    ("11_plain_client_barges", plain_clients::barges),
-    ("12_clock_an_hour_forward", clock::an_hour_forward),
-    ("12_clock_an_hour_back", clock::an_hour_back),
-    ("12_clock_centuries_forward", clock::centuries_forward),
+const NASTY: &[NamedTest] = tests![
+    "01_push_delayed_past_its_lease" = pushes::delayed_past_its_lease,
+    "02_push_dropped" = pushes::dropped,
+    "02_push_doubled" = pushes::doubled,
+    "03_cancelled_with_the_grant_in_flight" = cancellation::with_the_grant_in_flight,
+    "04_stale_acquire_after_leave" = connections::a_stale_acquire_comes_to_nothing,
+    "04_old_connection_killed_first" = connections::the_old_one_is_killed_first,
+    "05_push_of_a_cancelled_wait" = pushes::of_a_cancelled_wait,
+    "06_release_resent_under_a_successor" = connections::a_release_is_resent,
+    "07_waiter_stopped_across_its_grant" = kills::a_waiter_stopped_across_its_grant,
+    "08_ten_of_sixteen_killed_at_once" = kills::at_once,
+    "08_ten_of_sixteen_killed_one_by_one" = kills::one_by_one,
+    "08_ten_of_sixteen_killed_under_a_monitor" = kills::under_a_monitor,
+    "08_ten_of_sixteen_killed_one_by_one_under_a_monitor" = kills::one_by_one_under_a_monitor,
+    "09_no_rights_on_channels" = rights::no_channels,
+    "09_releaser_without_rights_on_channels" = rights::a_releaser_without_channels,
+    "09_no_right_to_kill" = rights::no_kill,
+    "10_restart_with_waiters_and_a_holder" = restarts::with_waiters_and_a_holder,
+    "10_restart_spares_strangers" = restarts::strangers_keep_their_connections,
+    "11_plain_client_deletes" = plain_clients::deletes,
+    "11_plain_lock_expires" = plain_clients::expires,
+    "11_plain_lock_without_expiry" = plain_clients::never_expires,
+    "11_plain_client_barges" = plain_clients::barges,
+    "12_clock_an_hour_forward" = clock::an_hour_forward,
+    "12_clock_an_hour_back" = clock::an_hour_back,
+    "12_clock_centuries_forward" = clock::centuries_forward,
 ];
 
-const MORE: &[Listed] = &[
-    ("a_long_road", connections::a_long_road_does_not_lose_a_lock),
-    ("many_leases_at_a_distance", renewals::many_at_a_distance),
-    (
-        "a_black_hole_while_asking_again",
-        connections::a_black_hole_while_asking_again,
-    ),
-    ("push_before_the_answer", pushes::before_the_answer),
-    (
-        "a_dead_connection_does_not_lose_a_lock",
-        silence::a_dead_connection_does_not_lose_a_lock,
-    ),
-    (
-        "many_are_watched_on_a_long_road",
-        plain_clients::many_are_watched_on_a_long_road,
-    ),
-    (
-        "a_loss_is_told_when_the_connection_ends",
-        restarts::a_loss_is_told_when_the_connection_ends,
-    ),
-    (
-        "the_dead_do_not_stay_in_line",
-        line::the_dead_do_not_stay_in_line,
-    ),
-    (
-        "holder_stopped_beyond_its_ttl",
-        kills::a_holder_stopped_beyond_its_ttl,
-    ),
+const MORE: &[NamedTest] = tests![
+    "a_long_road" = connections::a_long_road_does_not_lose_a_lock,
+    "many_leases_at_a_distance" = renewals::many_at_a_distance,
+    connections::a_black_hole_while_asking_again,
+    "push_before_the_answer" = pushes::before_the_answer,
+    silence::a_dead_connection_does_not_lose_a_lock,
+    plain_clients::many_are_watched_on_a_long_road,
+    restarts::a_loss_is_told_when_the_connection_ends,
+    line::the_dead_do_not_stay_in_line,
+    "holder_stopped_beyond_its_ttl" = kills::a_holder_stopped_beyond_its_ttl,
 ];
 
-const FENCES: &[Listed] = &[
-    (
-        "forgotten_before_a_release",
-        fences::forgotten_before_a_release,
-    ),
-    (
-        "behind_after_a_silent_failover",
-        fences::behind_after_a_silent_failover,
-    ),
-    (
-        "flushed_after_a_busy_second",
-        fences::flushed_after_a_busy_second,
-    ),
-    (
-        "flushed_while_ahead_of_the_time",
-        fences::flushed_while_ahead_of_the_time,
-    ),
-    ("flushed_after_a_push", fences::flushed_after_a_push),
-    (
-        "handed_on_by_one_who_knows_less",
-        fences::handed_on_by_one_who_knows_less,
-    ),
-    (
-        "forgotten_while_held_ahead_of_the_time",
-        fences::forgotten_while_held_ahead_of_the_time,
-    ),
-    (
-        "an_older_layout_is_replaced",
-        fences::an_older_layout_is_replaced,
-    ),
-    (
-        "an_older_holder_just_releases",
-        fences::an_older_holder_just_releases,
-    ),
-    (
-        "an_older_program_was_faster_after_a_loss",
-        fences::an_older_program_was_faster_after_a_loss,
-    ),
-    ("kept_as_long_as_told", fences::kept_as_long_as_told),
-    (
-        "a_newer_layout_is_refused",
-        fences::a_newer_layout_is_refused,
-    ),
+const FENCES: &[NamedTest] = tests![
+    fences::forgotten_before_a_release,
+    fences::behind_after_a_silent_failover,
+    fences::flushed_after_a_busy_second,
+    fences::flushed_while_ahead_of_the_time,
+    fences::flushed_after_a_push,
+    fences::handed_on_by_one_who_knows_less,
+    fences::forgotten_while_held_ahead_of_the_time,
+    fences::an_older_layout_is_replaced,
+    fences::an_older_holder_just_releases,
+    fences::an_older_program_was_faster_after_a_loss,
+    fences::kept_as_long_as_told,
+    fences::a_newer_layout_is_refused,
 ];
 
-const QUIET: &[Listed] = &[
-    ("is_asked_for_plainly", quiet::is_asked_for_plainly),
-    ("a_waiter_is_noticed", quiet::a_waiter_is_noticed),
-    (
-        "nobody_in_line_is_overtaken",
-        quiet::nobody_in_line_is_overtaken,
-    ),
-    ("cut_off_in_between", quiet::cut_off_in_between),
-    (
-        "a_guess_is_not_taken_for_an_epoch",
-        quiet::a_guess_is_not_taken_for_an_epoch,
-    ),
-    (
-        "somebody_else_had_the_epoch",
-        quiet::somebody_else_had_the_epoch,
-    ),
-    ("the_fence_was_forgotten", quiet::the_fence_was_forgotten),
-    (
-        "the_fence_was_forgotten_and_the_first_is_gone",
-        quiet::the_fence_was_forgotten_and_the_first_is_gone,
-    ),
-    ("a_refusal_is_reported", quiet::a_refusal_is_reported),
-    (
-        "a_refused_second_look_may_have_taken_effect",
-        quiet::a_refused_second_look_may_have_taken_effect,
-    ),
-    (
-        "a_plain_value_is_left_alone",
-        quiet::a_plain_value_is_left_alone,
-    ),
-    ("the_holder_asks_again", quiet::the_holder_asks_again),
-    (
-        "a_taken_back_attempt_hands_on",
-        quiet::a_taken_back_attempt_hands_on,
-    ),
+const QUIET: &[NamedTest] = tests![
+    quiet::is_asked_for_plainly,
+    quiet::a_waiter_is_noticed,
+    quiet::nobody_in_line_is_overtaken,
+    quiet::cut_off_in_between,
+    quiet::a_guess_is_not_taken_for_an_epoch,
+    quiet::somebody_else_had_the_epoch,
+    quiet::the_fence_was_forgotten,
+    quiet::the_fence_was_forgotten_and_the_first_is_gone,
+    quiet::a_refusal_is_reported,
+    quiet::a_refused_second_look_may_have_taken_effect,
+    quiet::a_plain_value_is_left_alone,
+    quiet::the_holder_asks_again,
+    quiet::a_taken_back_attempt_hands_on,
 ];
 
-const RUNTIMES: &[Listed] = &[
-    ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
-    ("ended_while_connecting", runtimes::ended_while_connecting),
-    ("none_at_all", runtimes::none_at_all),
+const RUNTIMES: &[NamedTest] = tests![
+    runtimes::the_next_one_goes_on,
+    runtimes::ended_while_connecting,
+    runtimes::none_at_all,
 ];
 
-const FAULTS: &[Listed] = &[
-    ("absent", faults::absent),
-    ("silent", faults::silent),
-    ("web_server", faults::a_web_server),
-    ("too_old", faults::too_old),
-    ("wrong_password", faults::wrong_password),
-    ("read_only_replica", faults::a_read_only_replica),
-    ("out_of_memory", memory::out_of_memory),
-    ("handed_on_out_of_memory", memory::handed_on_out_of_memory),
-    ("given_back_out_of_memory", memory::given_back_out_of_memory),
-    ("loading", faults::loading),
-    ("scripts_forgotten", restarts::scripts_forgotten),
-    ("no_scripts", rights::no_scripts),
-    ("cluster_node", faults::a_cluster_node),
-    ("another_type", faults::another_type),
-    ("a_name_of_ours", faults::a_name_of_ours),
-    ("busy_with_a_script", faults::busy_with_a_script),
-    ("stopped_while_acquiring", silence::while_acquiring),
-    ("stopped_while_holding", silence::while_holding),
-    ("stopped_while_renewing", silence::while_renewing),
-    ("stopped_while_releasing", silence::while_releasing),
-    ("stopped_while_waiting", silence::while_waiting),
+const FAULTS: &[NamedTest] = tests![
+    faults::absent,
+    faults::silent,
+    "web_server" = faults::a_web_server,
+    faults::too_old,
+    faults::wrong_password,
+    "read_only_replica" = faults::a_read_only_replica,
+    memory::out_of_memory,
+    memory::handed_on_out_of_memory,
+    memory::given_back_out_of_memory,
+    faults::loading,
+    restarts::scripts_forgotten,
+    rights::no_scripts,
+    "cluster_node" = faults::a_cluster_node,
+    faults::another_type,
+    faults::a_name_of_ours,
+    faults::busy_with_a_script,
+    "stopped_while_acquiring" = silence::while_acquiring,
+    "stopped_while_holding" = silence::while_holding,
+    "stopped_while_renewing" = silence::while_renewing,
+    "stopped_while_releasing" = silence::while_releasing,
+    "stopped_while_waiting" = silence::while_waiting,
 ];
 
-const WAYS: &[Listed] = &[
-    ("unix_socket", ways::unix_socket),
-    ("user_and_password", ways::user_and_password),
-    ("database_number", ways::database_number),
-    ("tls", tls::private_authority),
-    ("tls_with_client_certificate", tls::client_certificate),
+const WAYS: &[NamedTest] = tests![
+    ways::unix_socket,
+    ways::user_and_password,
+    ways::database_number,
+    "tls" = tls::private_authority,
+    "tls_with_client_certificate" = tls::client_certificate,
 ];
 
-const INTEROP: &[Listed] = &[("counters_are_exact", interop::counters_are_exact)];
+const INTEROP: &[NamedTest] = tests![interop::counters_are_exact];
 
-const LINE: &[Listed] = &[
-    ("two_commands_a_turn", line::two_commands_a_turn),
-    ("in_order", line::in_order),
-    ("ten_killed_at_once", line::ten_killed_at_once),
-    ("ten_killed_one_by_one", line::ten_killed_one_by_one),
+const LINE: &[NamedTest] = tests![
+    line::two_commands_a_turn,
+    line::in_order,
+    line::ten_killed_at_once,
+    line::ten_killed_one_by_one,
 ];
 
-const STORM: &[Listed] = &[("sixteen_processes", storm::storm)];
+const STORM: &[NamedTest] = tests!["sixteen_processes" = storm::storm];
 
 fn main() {
     trials::main::<actor::At>([

@@ -4,19 +4,13 @@ use std::time::Duration;
 
 use fencepost::stores::redis::Redis;
 use fencepost::{Backend, Wait};
-use fencepost_store_tests::trials::Listed;
+use fencepost_store_tests::trials::{NamedTest, tests};
 
 use crate::support::{LONG, Server, claim, run, soon};
 
-pub(crate) const TESTS: &[Listed] = &[
-    (
-        "what_never_reached_the_server_is_not_remembered",
-        what_never_reached_the_server_is_not_remembered,
-    ),
-    (
-        "what_could_not_be_released_is_not_remembered_for_ever",
-        what_could_not_be_released_is_not_remembered_for_ever,
-    ),
+pub(crate) const TESTS: &[NamedTest] = tests![
+    what_never_reached_the_server_is_not_remembered,
+    what_could_not_be_released_is_not_remembered_for_ever,
 ];
 
 const NOW: Duration = Duration::ZERO;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use fencepost::ErrorKind;
 use fencepost::stores::redlock::Redlock;
 use fencepost_rig::Redis;
-use fencepost_store_tests::trials::Listed;
+use fencepost_store_tests::trials::{NamedTest, tests};
 use redis::Client;
 
 use crate::support::{LONG, NAME, Servers, is, locker, run, soon};
 
-pub(crate) const TESTS: &[Listed] = &[("three_clients", three_clients)];
+pub(crate) const TESTS: &[NamedTest] = tests![three_clients];
 
 fn three_clients() {
     run(async {

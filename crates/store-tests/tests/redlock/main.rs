@@ -5,7 +5,7 @@
 //! form.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, Listed, Theme};
+use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod addresses;
@@ -22,135 +22,69 @@ mod minority;
 mod silence;
 mod support;
 
-const ATTACKS: &[Listed] = &[
-    ("one_lost", minority::lost),
-    ("one_slow", minority::slow),
-    ("one_stopped", minority::stopped),
-    (
-        "one_restarted_with_its_data",
-        minority::restarted_with_its_data,
-    ),
-    ("cut_at_every_message", minority::cut_at_every_message),
-    ("cut_under_a_holder", minority::cut_under_a_holder),
-    (
-        "a_late_key_is_given_back",
-        minority::a_late_key_is_given_back,
-    ),
-    (
-        "a_lost_release_is_sent_again",
-        minority::a_lost_release_is_sent_again,
-    ),
-    ("extensions", minority::extensions),
-    (
-        "asking_again_keeps_the_epoch",
-        minority::asking_again_keeps_the_epoch,
-    ),
-    (
-        "a_late_key_is_not_the_lease",
-        minority::a_late_key_is_not_the_lease,
-    ),
-    ("majority_lost", majority::lost),
-    ("majority_silent", majority::silent),
-    (
-        "one_restarted_empty_under_a_bare_majority",
-        majority::one_restarted_empty_under_a_bare_majority,
-    ),
-    (
-        "a_server_without_a_memory_does_not_vote",
-        majority::a_server_without_a_memory_does_not_vote,
-    ),
-    (
-        "a_young_server_does_not_vote_too_early",
-        majority::a_young_server_does_not_vote_too_early,
-    ),
-    ("a_free_lock_cancelled", cancellation::of_a_free_lock),
-    (
-        "a_held_lock_cancelled",
-        cancellation::of_a_lock_that_is_held,
-    ),
-    ("a_release_cancelled", cancellation::of_a_release),
-    ("a_killed_holder", kills::a_killed_holder),
-    ("a_stopped_holder", kills::a_stopped_holder),
+const ATTACKS: &[NamedTest] = tests![
+    "one_lost" = minority::lost,
+    "one_slow" = minority::slow,
+    "one_stopped" = minority::stopped,
+    "one_restarted_with_its_data" = minority::restarted_with_its_data,
+    minority::cut_at_every_message,
+    minority::cut_under_a_holder,
+    minority::a_late_key_is_given_back,
+    minority::a_lost_release_is_sent_again,
+    minority::extensions,
+    minority::asking_again_keeps_the_epoch,
+    minority::a_late_key_is_not_the_lease,
+    "majority_lost" = majority::lost,
+    "majority_silent" = majority::silent,
+    majority::one_restarted_empty_under_a_bare_majority,
+    majority::a_server_without_a_memory_does_not_vote,
+    majority::a_young_server_does_not_vote_too_early,
+    "a_free_lock_cancelled" = cancellation::of_a_free_lock,
+    "a_held_lock_cancelled" = cancellation::of_a_lock_that_is_held,
+    "a_release_cancelled" = cancellation::of_a_release,
+    kills::a_killed_holder,
+    kills::a_stopped_holder,
 ];
 
-const ADDRESSES: &[Listed] = &[
-    ("that_cannot_be", addresses::that_cannot_be),
-    (
-        "one_server_with_two_names",
-        addresses::one_server_with_two_names,
-    ),
-    ("a_replica", addresses::a_replica),
-    ("users_and_passwords", addresses::users_and_passwords),
-    ("names_that_are_taken", addresses::names_that_are_taken),
-    ("scripts_forgotten", addresses::scripts_forgotten),
+const ADDRESSES: &[NamedTest] = tests![
+    addresses::that_cannot_be,
+    addresses::one_server_with_two_names,
+    addresses::a_replica,
+    addresses::users_and_passwords,
+    addresses::names_that_are_taken,
+    addresses::scripts_forgotten,
 ];
 
-const HEALING: &[Listed] = &[
-    (
-        "outlives_another_loss_empty",
-        healing::outlives_another_loss_empty,
-    ),
-    (
-        "outlives_another_loss_durable",
-        healing::outlives_another_loss_durable,
-    ),
-    (
-        "a_taken_key_does_not_vote_at_once",
-        healing::a_taken_key_does_not_vote_at_once,
-    ),
-    (
-        "not_where_a_larger_count_was_drawn",
-        healing::not_where_a_larger_count_was_drawn,
-    ),
-    (
-        "a_counter_that_is_gone_is_lifted",
-        healing::a_counter_that_is_gone_is_lifted,
-    ),
-    (
-        "a_counter_that_is_gone_passes_the_epoch",
-        healing::a_counter_that_is_gone_passes_the_epoch,
-    ),
-    (
-        "a_late_taking_is_given_back",
-        healing::a_late_taking_is_given_back,
-    ),
-    ("not_on_a_young_server", healing::not_on_a_young_server),
+const HEALING: &[NamedTest] = tests![
+    healing::outlives_another_loss_empty,
+    healing::outlives_another_loss_durable,
+    healing::a_taken_key_does_not_vote_at_once,
+    healing::not_where_a_larger_count_was_drawn,
+    healing::a_counter_that_is_gone_is_lifted,
+    healing::a_counter_that_is_gone_passes_the_epoch,
+    healing::a_late_taking_is_given_back,
+    healing::not_on_a_young_server,
 ];
 
-const LOSSES: &[Listed] = &[
-    ("a_majority_flushed", losses::a_majority_flushed),
-    (
-        "a_majority_restarted_empty",
-        losses::a_majority_restarted_empty,
-    ),
-    ("a_loss_is_remembered", losses::a_loss_is_remembered),
-    (
-        "a_loss_is_told_without_waiting",
-        losses::a_loss_is_told_without_waiting,
-    ),
-    (
-        "a_dead_connection_does_not_lose_a_lock",
-        silence::a_dead_connection_does_not_lose_a_lock,
-    ),
+const LOSSES: &[NamedTest] = tests![
+    losses::a_majority_flushed,
+    losses::a_majority_restarted_empty,
+    losses::a_loss_is_remembered,
+    losses::a_loss_is_told_without_waiting,
+    silence::a_dead_connection_does_not_lose_a_lock,
 ];
 
-const LAYOUT: &[Listed] = &[
-    ("of_the_version_before", layout::of_the_version_before),
-    ("of_a_later_version", layout::of_a_later_version),
-    (
-        "many_grants_before_all_is_lost",
-        layout::many_grants_before_all_is_lost,
-    ),
-    ("a_seen_epoch_is_passed", layout::a_seen_epoch_is_passed),
-    ("kept_for_as_long_as_told", layout::kept_for_as_long_as_told),
+const LAYOUT: &[NamedTest] = tests![
+    layout::of_the_version_before,
+    layout::of_a_later_version,
+    layout::many_grants_before_all_is_lost,
+    layout::a_seen_epoch_is_passed,
+    layout::kept_for_as_long_as_told,
 ];
 
-const FENCES: &[Listed] = &[(
-    "rise_under_contention_and_faults",
-    fences::rise_under_contention_and_faults,
-)];
+const FENCES: &[NamedTest] = tests![fences::rise_under_contention_and_faults];
 
-const INTEROP: &[Listed] = &[("counters_are_exact", interop::counters_are_exact)];
+const INTEROP: &[NamedTest] = tests![interop::counters_are_exact];
 
 fn main() {
     trials::main::<actor::At>([

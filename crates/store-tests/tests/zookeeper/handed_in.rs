@@ -4,18 +4,12 @@ use std::sync::Arc;
 
 use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::{Backend, ErrorKind};
-use fencepost_store_tests::trials::Listed;
+use fencepost_store_tests::trials::{NamedTest, tests};
 use zookeeper_client::{Client, Connector};
 
 use crate::support::{BASE, NAME, SESSION, SOON, Server, claim, locker, run, soon};
 
-pub(crate) const TESTS: &[Listed] = &[
-    ("a_connector", a_connector),
-    (
-        "a_session_of_its_own_is_refused",
-        a_session_of_its_own_is_refused,
-    ),
-];
+pub(crate) const TESTS: &[NamedTest] = tests![a_connector, a_session_of_its_own_is_refused,];
 
 fn connector() -> Connector {
     Client::connector().with_auth("digest", b"anna:secret")

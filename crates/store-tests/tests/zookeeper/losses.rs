@@ -5,20 +5,14 @@ use std::time::Duration;
 
 use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::{Guard, Locker, LostReason};
-use fencepost_store_tests::trials::Listed;
+use fencepost_store_tests::trials::{NamedTest, tests};
 use zookeeper_client::Client;
 
 use crate::support::{BASE, LONG, NAME, Server, open, run};
 
-pub(crate) const TESTS: &[Listed] = &[
-    (
-        "who_loses_its_session_is_told_at_once",
-        who_loses_its_session_is_told_at_once,
-    ),
-    (
-        "who_loses_its_node_is_told_at_once",
-        who_loses_its_node_is_told_at_once,
-    ),
+pub(crate) const TESTS: &[NamedTest] = tests![
+    who_loses_its_session_is_told_at_once,
+    who_loses_its_node_is_told_at_once,
 ];
 
 /// Shorter than a third of the TTL, after which the next renewal is due.

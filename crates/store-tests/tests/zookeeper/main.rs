@@ -5,7 +5,7 @@
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, Listed, Theme};
+use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -24,93 +24,78 @@ mod silence;
 mod support;
 mod ways;
 
-const NASTY: &[Listed] = &[
-    ("answer_lost_while_acquiring", lost_answers::while_acquiring),
-    ("answer_lost_while_waiting", lost_answers::while_waiting),
-    ("answer_lost_while_releasing", lost_answers::while_releasing),
-    ("cut_while_holding", network::cut_while_holding),
-    ("cut_while_waiting", network::cut_while_waiting),
-    ("cut_off_while_holding", network::cut_off_while_holding),
-    ("cut_off_while_waiting", network::cut_off_while_waiting),
-    ("restarted_while_holding", restarts::while_holding),
-    ("restarted_while_waiting", restarts::while_waiting),
-    ("restarted_while_releasing", restarts::while_releasing),
-    ("restarted_without_its_data", restarts::without_its_data),
-    ("restarted_after_we_gave_up", restarts::after_we_gave_up),
-    ("stopped_while_acquiring", silence::while_acquiring),
-    ("stopped_for_a_moment", silence::for_a_moment),
-    ("stopped_beyond_the_ttl", silence::beyond_the_ttl),
-    ("stopped_beyond_the_session", silence::beyond_the_session),
-    ("stopped_while_waiting", silence::while_waiting),
-    ("stopped_while_releasing", silence::while_releasing),
-    ("cancelled_at_every_await", cancellation::at_every_await),
-    ("holder_killed", kills::a_holder),
-    ("waiter_killed", kills::a_waiter),
-    ("holder_stopped", kills::a_holder_stopped_beyond_its_ttl),
-    ("waiter_stopped", kills::a_waiter_stopped_beyond_its_session),
+const NASTY: &[NamedTest] = tests![
+    "answer_lost_while_acquiring" = lost_answers::while_acquiring,
+    "answer_lost_while_waiting" = lost_answers::while_waiting,
+    "answer_lost_while_releasing" = lost_answers::while_releasing,
+    network::cut_while_holding,
+    network::cut_while_waiting,
+    network::cut_off_while_holding,
+    network::cut_off_while_waiting,
+    "restarted_while_holding" = restarts::while_holding,
+    "restarted_while_waiting" = restarts::while_waiting,
+    "restarted_while_releasing" = restarts::while_releasing,
+    "restarted_without_its_data" = restarts::without_its_data,
+    "restarted_after_we_gave_up" = restarts::after_we_gave_up,
+    "stopped_while_acquiring" = silence::while_acquiring,
+    "stopped_for_a_moment" = silence::for_a_moment,
+    "stopped_beyond_the_ttl" = silence::beyond_the_ttl,
+    "stopped_beyond_the_session" = silence::beyond_the_session,
+    "stopped_while_waiting" = silence::while_waiting,
+    "stopped_while_releasing" = silence::while_releasing,
+    "cancelled_at_every_await" = cancellation::at_every_await,
+    "holder_killed" = kills::a_holder,
+    "waiter_killed" = kills::a_waiter,
+    "holder_stopped" = kills::a_holder_stopped_beyond_its_ttl,
+    "waiter_stopped" = kills::a_waiter_stopped_beyond_its_session,
 ];
 
-const ENSEMBLE: &[Listed] = &[
-    ("leader_killed", ensemble::leader_killed),
-    ("majority_lost", ensemble::majority_lost),
-    ("follower_cut_off", ensemble::follower_cut_off),
-    (
-        "turn_told_late_by_a_follower_cut_off",
-        ensemble::turn_told_late_by_a_follower_cut_off,
-    ),
-    (
-        "waiter_stopped_at_a_follower_cut_off",
-        ensemble::waiter_stopped_at_a_follower_cut_off,
-    ),
+const ENSEMBLE: &[NamedTest] = tests![
+    ensemble::leader_killed,
+    ensemble::majority_lost,
+    ensemble::follower_cut_off,
+    ensemble::turn_told_late_by_a_follower_cut_off,
+    ensemble::waiter_stopped_at_a_follower_cut_off,
 ];
 
-const FAULTS: &[Listed] = &[
-    ("absent", faults::absent),
-    ("absent_while_waiting", faults::absent_while_waiting),
-    ("silent", faults::silent),
-    ("web_server", faults::a_web_server),
-    ("not_an_address", faults::not_an_address),
-    ("ttl_beyond_the_session", faults::a_ttl_beyond_the_session),
-    ("wrong_password", faults::wrong_password),
-    ("no_right_to_write", faults::no_right_to_write),
-    ("ephemeral_in_the_way", faults::an_ephemeral_node_in_the_way),
-    (
-        "node_that_cannot_be_deleted",
-        faults::a_node_that_cannot_be_deleted,
-    ),
-    ("node_deleted_while_held", faults::deleted_while_held),
-    ("node_deleted_while_waiting", faults::deleted_while_waiting),
+const FAULTS: &[NamedTest] = tests![
+    faults::absent,
+    faults::absent_while_waiting,
+    faults::silent,
+    "web_server" = faults::a_web_server,
+    faults::not_an_address,
+    "ttl_beyond_the_session" = faults::a_ttl_beyond_the_session,
+    faults::wrong_password,
+    faults::no_right_to_write,
+    "ephemeral_in_the_way" = faults::an_ephemeral_node_in_the_way,
+    "node_that_cannot_be_deleted" = faults::a_node_that_cannot_be_deleted,
+    "node_deleted_while_held" = faults::deleted_while_held,
+    "node_deleted_while_waiting" = faults::deleted_while_waiting,
 ];
 
-const WAYS: &[Listed] = &[
-    ("a_base_of_its_own", ways::a_base_of_its_own),
-    ("the_root", ways::the_root),
-    ("several_hosts", ways::several_hosts),
-    ("user_and_password", ways::user_and_password),
-    ("what_others_hold_is_shown", ways::what_others_hold_is_shown),
-    ("one_waiter_is_woken", ways::one_waiter_is_woken),
-    ("transactions_are_few", ways::transactions_are_few),
+const WAYS: &[NamedTest] = tests![
+    ways::a_base_of_its_own,
+    ways::the_root,
+    ways::several_hosts,
+    ways::user_and_password,
+    ways::what_others_hold_is_shown,
+    ways::one_waiter_is_woken,
+    ways::transactions_are_few,
 ];
 
-const FOLDERS: &[Listed] = &[
-    ("removed_when_idle", folders::removed_when_idle),
-    (
-        "of_others_are_left_alone",
-        folders::of_others_are_left_alone,
-    ),
-    ("vanish_under_a_newcomer", folders::vanish_under_a_newcomer),
+const FOLDERS: &[NamedTest] = tests![
+    folders::removed_when_idle,
+    folders::of_others_are_left_alone,
+    folders::vanish_under_a_newcomer,
 ];
 
-const RUNTIMES: &[Listed] = &[
-    ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
-    (
-        "an_old_place_is_given_up",
-        runtimes::an_old_place_is_given_up,
-    ),
-    ("none_at_all", runtimes::none_at_all),
+const RUNTIMES: &[NamedTest] = tests![
+    runtimes::the_next_one_goes_on,
+    runtimes::an_old_place_is_given_up,
+    runtimes::none_at_all,
 ];
 
-const INTEROP: &[Listed] = &[("curator", interop::curator), ("kazoo", interop::kazoo)];
+const INTEROP: &[NamedTest] = tests![interop::curator, interop::kazoo];
 
 fn main() {
     trials::main::<actor::At>([

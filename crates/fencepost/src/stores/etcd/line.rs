@@ -50,7 +50,7 @@ pub(super) enum Position<'a> {
 }
 
 impl LineSnapshot {
-    pub(super) fn standing(&self) -> Position<'_> {
+    pub(super) fn position(&self) -> Position<'_> {
         let Some(own) = &self.own else {
             let is_free = self.others.is_empty();
             return Position::Absent { is_free };

@@ -33,19 +33,19 @@ const ASKED_AT_ONCE: usize = 64;
 /// The locks that are watched, and the task that watches them.
 #[derive(Default)]
 pub(super) struct LossWatch {
-    book: Arc<Book>,
+    list: Arc<WatchList>,
     task: Mutex<Option<AbortHandle>>,
 }
 
 #[derive(Default)]
-struct Book {
-    pages: Mutex<Pages>,
+struct WatchList {
+    state: Mutex<WatchListState>,
     news: Notify,
 }
 
 #[derive(Default)]
-struct Pages {
-    held: HashMap<OwnerId, Held>,
+struct WatchListState {
+    held: HashMap<OwnerId, WatchedHold>,
     /// The watches of locks that were released.
     to_cancel: Vec<i64>,
     /// Whether the task runs. It ends when nothing is held any more, or with its runtime.
@@ -53,7 +53,7 @@ struct Pages {
 }
 
 /// A lock that is held.
-struct Held {
+struct WatchedHold {
     key: Vec<u8>,
     /// The revision that created the key.
     since: i64,
@@ -74,15 +74,15 @@ enum Watch {
 impl LossWatch {
     /// Records that the lock was released or lost.
     pub(super) fn end(&self, owner: OwnerId) {
-        let mut pages = lock(&self.book.pages);
-        let Some(held) = pages.held.remove(&owner) else {
+        let mut state = lock(&self.list.state);
+        let Some(held) = state.held.remove(&owner) else {
             return;
         };
         if let Watch::Begun(id) = held.watch {
-            pages.to_cancel.push(id);
+            state.to_cancel.push(id);
         }
-        if pages.held.is_empty() || !pages.to_cancel.is_empty() {
-            self.book.news.notify_one();
+        if state.held.is_empty() || !state.to_cancel.is_empty() {
+            self.list.news.notify_one();
         }
     }
 }
@@ -101,31 +101,31 @@ impl Hub {
         let Some(grant) = grant else { return };
         // Epochs are below 2^47, so the cast is safe.
         let since = grant.epoch.cast_signed();
-        let book = &self.loss_watch.book;
-        let mut pages = lock(&book.pages);
-        let known = pages.held.get(&claim.owner);
+        let list = &self.loss_watch.list;
+        let mut state = lock(&list.state);
+        let known = state.held.get(&claim.owner);
         if known.is_none_or(|held| held.since != since) {
             if let Some(Watch::Begun(id)) = known.map(|held| held.watch) {
-                pages.to_cancel.push(id);
+                state.to_cancel.push(id);
             }
-            let held = Held {
+            let held = WatchedHold {
                 key: Keys::of(&self.prefix, claim).own,
                 since,
                 due: BootClock.now() + AT_LEAST,
                 watch: Watch::None,
                 is_compacted: false,
             };
-            pages.held.insert(claim.owner, held);
-            book.news.notify_one();
+            state.held.insert(claim.owner, held);
+            list.news.notify_one();
         }
-        if std::mem::replace(&mut pages.is_kept, true) {
+        if std::mem::replace(&mut state.is_kept, true) {
             return;
         }
-        drop(pages);
+        drop(state);
         let keeping = keep(
             Arc::downgrade(self),
             Kept {
-                book: book.clone(),
+                list: list.clone(),
                 has_ended: false,
             },
         );
@@ -135,7 +135,7 @@ impl Hub {
 
 /// Notices when the runtime drops the task.
 struct Kept {
-    book: Arc<Book>,
+    list: Arc<WatchList>,
     /// Whether the task has reported its end itself; there may be another task by now.
     has_ended: bool,
 }
@@ -143,27 +143,27 @@ struct Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         if !self.has_ended {
-            let mut pages = lock(&self.book.pages);
-            pages.is_kept = false;
-            pages.start_anew();
+            let mut state = lock(&self.list.state);
+            state.is_kept = false;
+            state.start_anew();
         }
     }
 }
 
 /// Runs until nothing is held, or the hub is gone.
 async fn keep(hub: Weak<Hub>, mut kept: Kept) {
-    let book = &*kept.book.clone();
-    while book.until_due().await {
+    let list = &*kept.list.clone();
+    while list.until_due().await {
         let Some(held) = hub.upgrade() else { return };
         let connection = held.connection(Operation::Renew).await;
         drop(held);
         let is_broken = match connection {
-            Ok(connection) => Stream::run(&hub, book, &connection).await,
+            Ok(connection) => Stream::run(&hub, list, &connection).await,
             Err(_) => true,
         };
         let Some(hub) = hub.upgrade() else { return };
         // Nobody knows what happened to the locks while they were not watched.
-        let watched = lock(&book.pages).start_anew();
+        let watched = lock(&list.state).start_anew();
         if !watched.is_empty() {
             hub.bell.ring(&watched);
         }
@@ -175,7 +175,7 @@ async fn keep(hub: Weak<Hub>, mut kept: Kept) {
     kept.has_ended = true;
 }
 
-impl Book {
+impl WatchList {
     /// Completes when there is a lock to watch. Returns `false` if nothing is held and the task has to end.
     async fn until_due(&self) -> bool {
         loop {
@@ -195,29 +195,29 @@ impl Book {
 
     /// Ends the task if nothing is held, and returns whether it did. The next grant then starts another task.
     fn end_if_idle(&self) -> bool {
-        let mut pages = lock(&self.pages);
-        if pages.held.is_empty() {
-            pages.is_kept = false;
+        let mut state = lock(&self.state);
+        if state.held.is_empty() {
+            state.is_kept = false;
         }
-        pages.held.is_empty()
+        state.held.is_empty()
     }
 
     fn is_empty(&self) -> bool {
-        lock(&self.pages).held.is_empty()
+        lock(&self.state).held.is_empty()
     }
 
     /// Returns when the next lock has to be watched.
     fn next_due(&self) -> Moment {
-        let pages = lock(&self.pages);
-        let waiting = pages.held.values().filter(|held| held.watch == Watch::None);
+        let state = lock(&self.state);
+        let waiting = state.held.values().filter(|held| held.watch == Watch::None);
         waiting.map(|held| held.due).min().unwrap_or(Moment::FAR)
     }
 
     /// Returns at most this many locks that have to be watched now, with the options for each request.
     fn take_due(&self, most: usize) -> Vec<(OwnerId, Vec<u8>, WatchOptions)> {
         let now = BootClock.now();
-        let mut pages = lock(&self.pages);
-        let waiting = pages.held.iter_mut();
+        let mut state = lock(&self.state);
+        let waiting = state.held.iter_mut();
         let due = waiting.filter(|(_, held)| held.watch == Watch::None && held.due <= now);
         let taken = due.take(most).map(|(owner, held)| {
             held.watch = Watch::AskedFor;
@@ -234,7 +234,7 @@ impl Book {
     }
 }
 
-impl Pages {
+impl WatchListState {
     /// Resets the state after the stream and all its watches have ended. Returns the owners whose locks it watched.
     fn start_anew(&mut self) -> Vec<OwnerId> {
         self.to_cancel.clear();
@@ -252,7 +252,7 @@ impl Pages {
 /// The stream of events over one connection.
 struct Stream<'a> {
     hub: &'a Weak<Hub>,
-    book: &'a Book,
+    list: &'a WatchList,
     events: WatchStream,
     /// The owners whose watches were requested, in the order in which the server answers.
     asked: VecDeque<OwnerId>,
@@ -261,8 +261,8 @@ struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// Watches until the stream ends. Returns whether the stream itself ended, and not because the connection was given up.
-    async fn run(hub: &'a Weak<Hub>, book: &'a Book, connection: &Arc<Connection>) -> bool {
-        let Some((owner, key, options)) = book.take_due(1).pop() else {
+    async fn run(hub: &'a Weak<Hub>, list: &'a WatchList, connection: &Arc<Connection>) -> bool {
+        let Some((owner, key, options)) = list.take_due(1).pop() else {
             return false;
         };
         let mut client = connection.client.clone();
@@ -274,26 +274,26 @@ impl<'a> Stream<'a> {
         };
         let mut stream = Self {
             hub,
-            book,
+            list,
             events,
             asked: VecDeque::from([owner]),
             watched: HashMap::new(),
         };
         tokio::select! {
-            () = stream.until_over() => !book.is_empty(),
+            () = stream.until_over() => !list.is_empty(),
             () = connection.until_given_up() => false,
         }
     }
 
     async fn until_over(&mut self) {
-        while !self.book.is_empty() && self.send().await.is_ok() {
+        while !self.list.is_empty() && self.send().await.is_ok() {
             let next = self.next_due();
             tokio::select! {
                 message = self.events.message() => match message {
                     Ok(Some(news)) => self.hear(&news),
                     Ok(None) | Err(_) => return,
                 },
-                () = self.book.news.notified() => {}
+                () = self.list.news.notified() => {}
                 () = BootClock.sleep_until(next) => {}
             }
         }
@@ -301,7 +301,7 @@ impl<'a> Stream<'a> {
 
     fn next_due(&self) -> Moment {
         if self.asked.len() < ASKED_AT_ONCE {
-            self.book.next_due()
+            self.list.next_due()
         } else {
             // The next answer makes room.
             Moment::FAR
@@ -311,11 +311,11 @@ impl<'a> Stream<'a> {
     /// Requests the watches that are due, and cancels those that are not needed any more.
     async fn send(&mut self) -> Result<(), etcd_client::Error> {
         let room = ASKED_AT_ONCE.saturating_sub(self.asked.len());
-        for (owner, key, options) in self.book.take_due(room) {
+        for (owner, key, options) in self.list.take_due(room) {
             self.asked.push_back(owner);
             self.events.watch(key, Some(options)).await?;
         }
-        let to_cancel = std::mem::take(&mut lock(&self.book.pages).to_cancel);
+        let to_cancel = std::mem::take(&mut lock(&self.list.state).to_cancel);
         for id in to_cancel {
             if self.watched.remove(&id).is_some() {
                 self.events.cancel(id).await?;
@@ -341,25 +341,25 @@ impl<'a> Stream<'a> {
     }
 
     fn begin(&mut self, id: i64, owner: OwnerId) {
-        let mut pages = lock(&self.book.pages);
+        let mut state = lock(&self.list.state);
         self.watched.insert(id, owner);
-        match pages.held.get_mut(&owner) {
+        match state.held.get_mut(&owner) {
             Some(held) if held.watch == Watch::AskedFor => {
                 held.watch = Watch::Begun(id);
                 let is_compacted = held.is_compacted;
-                drop(pages);
+                drop(state);
                 if is_compacted {
                     self.ring(owner);
                 }
             }
             // The lock was released in the meantime.
-            _ => pages.to_cancel.push(id),
+            _ => state.to_cancel.push(id),
         }
     }
 
     fn deleted(&mut self, id: i64) {
         if let Some(owner) = self.forget(id) {
-            lock(&self.book.pages).held.remove(&owner);
+            lock(&self.list.state).held.remove(&owner);
             self.ring(owner);
         }
     }
@@ -367,7 +367,7 @@ impl<'a> Stream<'a> {
     /// Handles a watch that the server has cancelled, usually because it started at a revision that was compacted away.
     fn cancelled(&mut self, id: i64) {
         let Some(owner) = self.forget(id) else { return };
-        if let Some(held) = lock(&self.book.pages).held.get_mut(&owner) {
+        if let Some(held) = lock(&self.list.state).held.get_mut(&owner) {
             held.is_compacted = true;
             held.watch = Watch::None;
             held.due = BootClock.now() + PAUSE;
@@ -377,8 +377,8 @@ impl<'a> Stream<'a> {
     /// Removes a watch, and returns the owner of its lock if that lock is still held.
     fn forget(&mut self, id: i64) -> Option<OwnerId> {
         let owner = self.watched.remove(&id)?;
-        let pages = lock(&self.book.pages);
-        let held = pages.held.get(&owner)?;
+        let state = lock(&self.list.state);
+        let held = state.held.get(&owner)?;
         (held.watch == Watch::Begun(id)).then_some(owner)
     }
 

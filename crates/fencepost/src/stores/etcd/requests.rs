@@ -33,7 +33,7 @@ pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<
         claim,
         Operation::Acquire,
         |hub, claim, mut leases| async move {
-            let asking = Asking::new(&hub, &claim, Operation::Acquire);
+            let asking = ClaimRequest::new(&hub, &claim, Operation::Acquire);
             let answer = asking.once(&mut leases).await;
             let answer = answer.map_err(|error| with_effect_of_leases(error, &leases))?;
             if answer.is_none() {
@@ -51,22 +51,22 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     let mut outage = Outage::default();
     let mut has_waited = false;
     loop {
-        let step = in_turn(
+        let attempt = in_turn(
             hub,
             claim,
             Operation::Acquire,
             move |hub, claim, mut leases| async move {
-                let asking = Asking::new(&hub, &claim, Operation::Acquire);
-                let step = asking.in_line(&mut leases, has_waited).await;
-                if let Ok(Step::Granted(grant)) = &step {
+                let asking = ClaimRequest::new(&hub, &claim, Operation::Acquire);
+                let attempt = asking.in_line(&mut leases, has_waited).await;
+                if let Ok(Attempt::Granted(grant)) = &attempt {
                     hub.watch_over(&claim, Some(grant));
                 }
-                step.map_err(|error| with_effect_of_leases(error, &leases))
+                attempt.map_err(|error| with_effect_of_leases(error, &leases))
             },
         );
-        let waited = match step.await {
-            Ok(Step::Granted(grant)) => return Ok(grant),
-            Ok(Step::Behind(behind)) => {
+        let waited = match attempt.await {
+            Ok(Attempt::Granted(grant)) => return Ok(grant),
+            Ok(Attempt::Behind(behind)) => {
                 wait.heard();
                 has_waited = true;
                 outage = Outage::default();
@@ -100,14 +100,14 @@ async fn renew_one(hub: &Arc<Hub>, claim: &Claim) -> Result<Renewal> {
         claim,
         Operation::Renew,
         |hub, claim, mut leases| async move {
-            let asking = Asking::new(&hub, &claim, Operation::Renew);
-            match asking.stand(&mut leases, Lease::Full).await? {
-                Stand::First(_) => Ok(Renewal::Extended),
-                Stand::Behind(_) => {
+            let asking = ClaimRequest::new(&hub, &claim, Operation::Renew);
+            match asking.kept_place(&mut leases, WantedLease::Full).await? {
+                KeptPlace::First(_) => Ok(Renewal::Extended),
+                KeptPlace::Behind(_) => {
                     hub.loss_watch.end(claim.owner);
                     Ok(Renewal::Lost)
                 }
-                Stand::Absent => {
+                KeptPlace::Absent => {
                     hub.loss_watch.end(claim.owner);
                     // Somebody may have deleted the key but not its lease. The lock is lost either way, and nobody releases a lost lock.
                     let _ends_by_itself =
@@ -127,7 +127,7 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
         Operation::Release,
         |hub, claim, mut leases| async move {
             hub.loss_watch.end(claim.owner);
-            let asking = Asking::new(&hub, &claim, Operation::Release);
+            let asking = ClaimRequest::new(&hub, &claim, Operation::Release);
             asking.leave(&mut leases).await
         },
     )
@@ -135,13 +135,13 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
 }
 
 /// The answer to a request for a lock.
-enum Step {
+enum Attempt {
     Granted(Grant),
     Behind(Behind),
 }
 
 /// The place of an owner that has asked before, after its lease was restarted.
-enum Stand {
+enum KeptPlace {
     First(Grant),
     Behind(Behind),
     Absent,
@@ -149,7 +149,7 @@ enum Stand {
 
 /// The wanted length of a lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lease {
+enum WantedLease {
     /// As long as it was when it was granted.
     AsItIs,
     /// The TTL of the claim, with another lease if necessary.
@@ -157,14 +157,14 @@ enum Lease {
 }
 
 /// One request of one claim.
-struct Asking<'a> {
+struct ClaimRequest<'a> {
     hub: &'a Hub,
     claim: &'a Claim,
     keys: Keys,
     operation: Operation,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> ClaimRequest<'a> {
     fn new(hub: &'a Hub, claim: &'a Claim, operation: Operation) -> Self {
         Self {
             hub,
@@ -178,9 +178,11 @@ impl<'a> Asking<'a> {
     async fn once(&self, leases: &mut Leases) -> Result<Option<Grant>> {
         for _ in 0..LOOKS {
             let line = line::read(self.hub, self.operation, &self.keys).await?;
-            match line.standing() {
+            match line.position() {
                 Position::First(_) => {
-                    if let Stand::First(grant) = self.stand(leases, Lease::Full).await? {
+                    if let KeptPlace::First(grant) =
+                        self.kept_place(leases, WantedLease::Full).await?
+                    {
                         return Ok(Some(grant));
                     }
                 }
@@ -200,33 +202,33 @@ impl<'a> Asking<'a> {
     }
 
     /// Takes the lock if it is free, and otherwise a place in line.
-    async fn in_line(&self, leases: &mut Leases, has_waited: bool) -> Result<Step> {
+    async fn in_line(&self, leases: &mut Leases, has_waited: bool) -> Result<Attempt> {
         let mut has_place = has_waited;
         for _ in 0..LOOKS {
             if has_place {
                 // A client that has waited gets the lock at once, and asks for the rest of its TTL when it turns out to need it.
                 let lease = if has_waited {
-                    Lease::AsItIs
+                    WantedLease::AsItIs
                 } else {
-                    Lease::Full
+                    WantedLease::Full
                 };
-                match self.stand(leases, lease).await? {
-                    Stand::First(grant) => return Ok(Step::Granted(grant)),
-                    Stand::Behind(behind) => return Ok(Step::Behind(behind)),
-                    Stand::Absent => {}
+                match self.kept_place(leases, lease).await? {
+                    KeptPlace::First(grant) => return Ok(Attempt::Granted(grant)),
+                    KeptPlace::Behind(behind) => return Ok(Attempt::Behind(behind)),
+                    KeptPlace::Absent => {}
                 }
             }
             let line = line::read(self.hub, self.operation, &self.keys).await?;
-            match line.standing() {
+            match line.position() {
                 Position::First(_) | Position::Behind(..) => has_place = true,
                 Position::Absent { is_free: true } => {
                     if let Some(grant) = self.take(leases, &line).await? {
-                        return Ok(Step::Granted(grant));
+                        return Ok(Attempt::Granted(grant));
                     }
                 }
                 Position::Absent { is_free: false } => {
-                    if let Some(step) = self.queue(leases).await? {
-                        return Ok(step);
+                    if let Some(attempt) = self.queue(leases).await? {
+                        return Ok(attempt);
                     }
                 }
             }
@@ -250,7 +252,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Takes a place at the end of the line. Returns `None` if that failed because the line changed, and the caller must look again.
-    async fn queue(&self, leases: &mut Leases) -> Result<Option<Step>> {
+    async fn queue(&self, leases: &mut Leases) -> Result<Option<Attempt>> {
         let (number, ttl) = if self.claim.ttl <= WAITING_LEASE {
             (self.keys.number, self.claim.ttl)
         } else {
@@ -267,10 +269,10 @@ impl<'a> Asking<'a> {
                 return Ok(None);
             }
         };
-        Ok(match line.standing() {
+        Ok(match line.position() {
             // Those ahead have left in the meantime.
-            Position::First(own) => Some(Step::Granted(self.granted(own, &granted))),
-            Position::Behind(_, other) => Some(Step::Behind(Behind {
+            Position::First(own) => Some(Attempt::Granted(self.granted(own, &granted))),
+            Position::Behind(_, other) => Some(Attempt::Behind(Behind {
                 other: other.clone(),
                 lease: granted.lease,
                 lease_ttl: granted.ttl,
@@ -294,7 +296,7 @@ impl<'a> Asking<'a> {
 
     /// Restarts the lease of an owner that has asked before, and *then* checks its place. An owner that had to wait may have lost its key
     /// in the meantime, and the server that kept the lease alive may no longer be the leader.
-    async fn stand(&self, leases: &mut Leases, wanted: Lease) -> Result<Stand> {
+    async fn kept_place(&self, leases: &mut Leases, wanted: WantedLease) -> Result<KeptPlace> {
         let silence = self.hub.silence_for(self.claim.ttl);
         let mut lease = leases.numbers().last().copied().unwrap_or(self.keys.number);
         for _ in 0..LEADERS {
@@ -302,7 +304,7 @@ impl<'a> Asking<'a> {
             let kept = leases::keep_alive(self.hub, self.operation, lease, silence).await?;
             let line = line::read(self.hub, self.operation, &self.keys).await?;
             let Some(own) = line.own() else {
-                return Ok(Stand::Absent);
+                return Ok(KeptPlace::Absent);
             };
             let ttl = match kept {
                 Some(kept) if own.lease == lease && kept.term == line.term => kept.ttl,
@@ -314,8 +316,8 @@ impl<'a> Asking<'a> {
                 }
             };
             leases.note(lease, asked_at + ttl);
-            if let Position::Behind(_, other) = line.standing() {
-                return Ok(Stand::Behind(Behind {
+            if let Position::Behind(_, other) = line.position() {
+                return Ok(KeptPlace::Behind(Behind {
                     other: other.clone(),
                     lease,
                     lease_ttl: ttl,
@@ -326,13 +328,13 @@ impl<'a> Asking<'a> {
                 ttl,
                 asked_at,
             };
-            let is_enough = wanted == Lease::AsItIs && own.lease != 0;
+            let is_enough = wanted == WantedLease::AsItIs && own.lease != 0;
             if is_enough || is_settled(own, ttl, self.claim) {
-                return Ok(Stand::First(self.granted(own, &granted)));
+                return Ok(KeptPlace::First(self.granted(own, &granted)));
             }
             return match self.settle(leases, own, granted).await? {
-                Some(grant) => Ok(Stand::First(grant)),
-                None => Ok(Stand::Absent),
+                Some(grant) => Ok(KeptPlace::First(grant)),
+                None => Ok(KeptPlace::Absent),
             };
         }
         Err(failure::no_steady_leader(self.operation))
@@ -383,7 +385,7 @@ impl<'a> Asking<'a> {
                 0 => line::leave(self.hub, self.operation, &self.keys, own.since).await?,
                 lease => leases::revoke(self.hub, self.operation, leases, lease).await?,
             };
-            was_held = has_gone && matches!(line.standing(), Position::First(_));
+            was_held = has_gone && matches!(line.position(), Position::First(_));
         }
         leases::revoke_all(self.hub, self.operation, leases).await?;
         Ok(if was_held {

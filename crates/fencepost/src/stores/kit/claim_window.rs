@@ -2,24 +2,22 @@
 
 use std::time::Duration;
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "memory", feature = "sqlite"))]
 use crate::clock::Moment;
 
 /// For how long only the first waiter may take a lock that became free. A live waiter needs one round trip, or some
 /// milliseconds.
 pub(crate) const FIRST: Duration = Duration::from_millis(500);
 /// How much later than the waiter ahead of it each further waiter may take the lock.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) const NEXT: Duration = Duration::from_nanos(FIRST.as_nanos() as u64 / 8);
 
 /// Returns for how long a waiter leaves a free lock to the `ahead` waiters ahead of it. With nobody ahead, that is the time of the first one.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn length(ahead: u32) -> Duration {
     FIRST + NEXT.saturating_mul(ahead.saturating_sub(1))
 }
 
 /// Returns from when on a waiter with `ahead` live tickets ahead of it may take a lock that became free at `free_at`.
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "memory", feature = "sqlite"))]
 pub(crate) fn opens_at(free_at: Moment, ahead: u32) -> Moment {
     match ahead {
         0 => free_at,
@@ -27,7 +25,7 @@ pub(crate) fn opens_at(free_at: Moment, ahead: u32) -> Moment {
     }
 }
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(all(test, any(feature = "memory", feature = "sqlite")))]
 mod tests {
     use super::*;
 

@@ -1,4 +1,7 @@
 //! [`Connecting`]: one attempt to connect, shared by all tasks that need the connection.
+//!
+//! Redis and Postgres use it. etcd and ZooKeeper do not: there, one task at a time connects as a part of its own request, and if its caller
+//! gives up, the next task starts a new attempt.
 
 use std::future::Future;
 use std::result::Result;

@@ -1,5 +1,6 @@
-//! The wall clock. It tells people since when a lock is held, and gives the first epoch to a store that may have lost its counter. It
-//! can be set, so nothing else depends on it.
+//! The wall clock of this machine. Redis and ZooKeeper write it beside a lock, so that people see since when it is held; the first epoch
+//! of a new SQLite file comes from it. It can be set, so nothing else depends on it. Stores with a server take the time of epochs from the
+//! server.
 
 use std::time::SystemTime;
 

@@ -19,9 +19,9 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 use crate::mutex::lock;
 
+mod borrowed_session;
 mod renewals;
 mod upkeep;
-mod visit;
 
 use renewals::Renewals;
 use upkeep::Upkeep;

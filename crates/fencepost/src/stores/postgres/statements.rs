@@ -8,7 +8,7 @@ use crate::claim::OwnerId;
 
 /// How long a session may take to confirm that it was granted a lock before the server ends it. This is longer than the pauses of a live
 /// process, and shorter than a TTL: waiters behind a stopped or disconnected client wait this long.
-pub(super) const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
+pub(super) const CONFIRM_WITHIN: Duration = Duration::from_millis(1500);
 
 /// How long a session lasts at least if it is used for anything but renewals, so that the server does not end it between two consecutive
 /// statements. A lease that is over by then is released with the next statement, or lasts this much longer.
@@ -58,7 +58,7 @@ pub(super) fn try_lock(key: i64, granting: &Granting<'_>, without: &Lasting) -> 
 
 /// Waits for the lock in the server's own line, for at most `longest`, because the statement has a snapshot while it waits.
 pub(super) fn wait(key: i64, longest: Duration) -> String {
-    let (window_ms, longest_ms) = (millis(CLAIM_WINDOW), millis(longest));
+    let (window_ms, longest_ms) = (millis(CONFIRM_WITHIN), millis(longest));
     format!(
         "set idle_session_timeout = {window_ms}; set local lock_timeout = {longest_ms}; \
          select pg_backend_pid(), pg_advisory_lock('{key}'::bigint)"

@@ -22,7 +22,7 @@ pub(super) type Flight<T> = Shared<BoxFuture<'static, T>>;
 
 /// A lock that was granted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct GrantedLock {
     pub(super) since: GrantedAt,
     /// A moment before the statement was sent with which the server's count of the lease began.
     pub(super) asked_at: Moment,
@@ -32,13 +32,14 @@ pub(super) struct Held {
 #[derive(Clone)]
 pub(super) enum LastRequest {
     /// Take the lock if it is free.
-    Try(Flight<Result<Option<Held>>>),
+    Try(Flight<Result<Option<GrantedLock>>>),
     /// Wait for the lock.
-    Wait(Flight<Result<Option<Held>>>),
+    Wait(Flight<Result<Option<GrantedLock>>>),
     /// Release the lock; returns whether the owner had it.
     Leave(Flight<Result<bool>>),
 }
 
+/// What one owner has, or waits for, on one session.
 pub(super) struct Seat {
     pub(super) claim: Claim,
     pub(super) key: i64,
@@ -51,7 +52,7 @@ pub(super) struct Seat {
 
 struct State {
     last_request: LastRequest,
-    held: Option<Held>,
+    held: Option<GrantedLock>,
     /// The longest TTL that was requested.
     ttl: Duration,
     /// When the lease that the last statement requested ends. The server executes statements in order, so every later one finds it
@@ -63,7 +64,7 @@ struct State {
 
 /// What the next statement of a session has to do about a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LeaseCare {
     /// Nothing.
     Lasts,
     /// The lock was granted and not extended in time: release it.
@@ -107,7 +108,7 @@ impl Seat {
     }
 
     /// Records what the server granted, and returns the grant for the caller.
-    pub(super) fn record_grant(&self, held: Held) -> Grant {
+    pub(super) fn record_grant(&self, held: GrantedLock) -> Grant {
         let mut state = lock(&self.state);
         if state.held.is_none() {
             state.held = Some(held);
@@ -120,7 +121,7 @@ impl Seat {
         }
     }
 
-    pub(super) fn held(&self) -> Option<Held> {
+    pub(super) fn held(&self) -> Option<GrantedLock> {
         lock(&self.state).held
     }
 
@@ -162,22 +163,22 @@ impl Seat {
         }
     }
 
-    pub(super) fn standing(&self, now: Moment) -> Standing {
+    pub(super) fn care(&self, now: Moment) -> LeaseCare {
         self.settle();
         let unlocking = lock(&self.state).unlocking.clone();
         match unlocking.map(|flight| flight.now_or_never()) {
-            Some(Some(true)) => return Standing::Unlocked,
+            Some(Some(true)) => return LeaseCare::Unlocked,
             // The statement failed, and may or may not have released the lock.
-            Some(Some(false)) if !self.is_leaving() => return Standing::Overdue,
-            Some(None) if !self.is_leaving() => return Standing::Unlocking,
+            Some(Some(false)) if !self.is_leaving() => return LeaseCare::Overdue,
+            Some(None) if !self.is_leaving() => return LeaseCare::Unlocking,
             _ => {}
         }
         let state = lock(&self.state);
         let is_overdue = state.held.is_some() && state.until < now;
         if is_overdue && !matches!(state.last_request, LastRequest::Leave(_)) {
-            Standing::Overdue
+            LeaseCare::Overdue
         } else {
-            Standing::Lasts
+            LeaseCare::Lasts
         }
     }
 
@@ -227,7 +228,7 @@ pub(super) fn trying(
     key: i64,
     lift: Option<String>,
     statement: String,
-) -> Flight<Result<Option<Held>>> {
+) -> Flight<Result<Option<GrantedLock>>> {
     let asked_at = BootClock.now();
     let flight = async move {
         // Both statements are sent at once, in this order.
@@ -336,7 +337,7 @@ async fn clean(session: &Session, key: i64) {
 }
 
 /// Parses the fence and the server time from the text of a grant (program, fence, owner, time, …). Returns `None` if nothing was granted.
-fn granted(session: &Session, text: &str, asked_at: Moment) -> Result<Option<Held>> {
+fn granted(session: &Session, text: &str, asked_at: Moment) -> Result<Option<GrantedLock>> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -346,7 +347,7 @@ fn granted(session: &Session, text: &str, asked_at: Moment) -> Result<Option<Hel
     let mut words = text.split(' ').skip(1).step_by(2);
     let mut number = || words.next()?.parse().ok();
     match (number(), number()) {
-        (Some(epoch), Some(at_ms)) => Ok(Some(Held {
+        (Some(epoch), Some(at_ms)) => Ok(Some(GrantedLock {
             since: GrantedAt { epoch, at_ms },
             asked_at,
         })),

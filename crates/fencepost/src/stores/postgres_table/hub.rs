@@ -1,4 +1,4 @@
-//! What all requests of one [`PostgresTable`](super::PostgresTable) share: the connection and the seats of waiters.
+//! What all requests of one [`PostgresTable`](super::PostgresTable) share: the connection and the waiters.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, Weak};

@@ -11,7 +11,7 @@ use super::failure;
 use super::hub::Hub;
 use super::keys::{holder_of, micros, row_of};
 use super::session::{Parameters, SILENCE, Session};
-use super::waiting::{LinePosition, Refusal, Seat};
+use super::waiting::{LinePosition, LocalWaiter, Refusal};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -67,21 +67,21 @@ fn read(rows: &[Row], claim: &Claim, asked_at: Moment) -> Option<Outcome> {
 }
 
 pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Result<Grant> {
-    let seated = hub.line.sit_down(claim);
-    let seat = &seated.seat;
+    let registered = hub.line.sit_down(claim);
+    let waiter = &registered.waiter;
     let mut outage = Outage::default();
     let mut is_in_line = false;
     loop {
-        seat.begin();
-        match ask(hub, seat, wait.was_heard(), is_in_line).await {
+        waiter.begin();
+        match ask(hub, waiter, wait.was_heard(), is_in_line).await {
             Ok(Outcome::Granted(grant)) => return Ok(grant),
             Ok(Outcome::Refused(refusal)) => {
                 wait.heard();
                 outage = Outage::default();
                 is_in_line = refusal.ticket.is_some();
-                seat.refused(&refusal);
+                waiter.refused(&refusal);
                 if is_in_line {
-                    seated.until_worth_asking().await;
+                    registered.until_worth_asking().await;
                 }
             }
             // The server answers, so this is not part of an outage before or after.
@@ -100,16 +100,21 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     }
 }
 
-/// Asks once for the lock of a seat. If the seat was refused before and is not in line yet, it joins the line first.
-async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> Result<Outcome> {
+/// Asks once for the lock of a waiter. If the waiter was refused before and is not in line yet, it joins the line first.
+async fn ask(
+    hub: &Arc<Hub>,
+    waiter: &LocalWaiter,
+    was_heard: bool,
+    is_in_line: bool,
+) -> Result<Outcome> {
     let session = hub.session(Operation::Acquire).await?;
-    let request = request(&session, &seat.claim, &seat.row, &seat.holder);
+    let request = request(&session, &waiter.claim, &waiter.row, &waiter.holder);
     let asking = async {
         if !was_heard || is_in_line {
             return request.await;
         }
-        // The request comes after the seat has a place: from then on, a client that releases the lock notifies us.
-        let (joined, asked) = join(join_line(&session, seat), request).await;
+        // The request comes after the waiter has a place: from then on, a client that releases the lock notifies us.
+        let (joined, asked) = join(join_line(&session, waiter), request).await;
         match asked {
             Ok(Outcome::Refused(refusal)) => joined.map(|()| Outcome::Refused(refusal)),
             asked => asked,
@@ -131,11 +136,11 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> 
     }
 }
 
-async fn join_line(session: &Session, seat: &Seat) -> Result<()> {
-    let owner = seat.claim.owner.to_string();
-    let (row, label, name) = (&*seat.row, &seat.label, seat.claim.name.as_str());
+async fn join_line(session: &Session, waiter: &LocalWaiter) -> Result<()> {
+    let owner = waiter.claim.owner.to_string();
+    let (row, label, name) = (&*waiter.row, &waiter.label, waiter.claim.name.as_str());
     let statements = &session.statements;
-    let joined = match seat.place() {
+    let joined = match waiter.place() {
         None => {
             let parameters: &Parameters<'_> = &[&row, &owner, label, &name];
             session

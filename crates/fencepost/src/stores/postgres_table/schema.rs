@@ -53,26 +53,26 @@ pub(super) async fn ready(client: &Client, tables: &Tables, create: bool) -> Res
         failure::unusable("the search path names no schema; give the table as SCHEMA.TABLE")
     })?;
     let tables = tables.within(&schema);
-    let mut seen = look(client, &tables).await?;
-    if let Some((missing, statements)) = missing(&seen, &tables) {
+    let mut found = look(client, &tables).await?;
+    if let Some((missing, statements)) = missing(&found, &tables) {
         if !create {
             return Err(failure::missing(&missing, &statements));
         }
         make(client, &tables, &statements).await?;
-        seen = look(client, &tables).await?;
+        found = look(client, &tables).await?;
     }
-    check(&seen, &tables)?;
+    check(&found, &tables)?;
     Ok(tables)
 }
 
 /// What was found of the tables.
-struct Seen {
+struct FoundTables {
     columns: HashMap<String, HashMap<String, Column>>,
     /// Tables with missing permissions.
     lacking: Vec<(String, String)>,
 }
 
-async fn look(client: &Client, tables: &Tables) -> Result<Seen> {
+async fn look(client: &Client, tables: &Tables) -> Result<FoundTables> {
     let names = vec![tables.locks(), tables.fence(), tables.line()];
     let (mut on, mut rights) = (Vec::new(), Vec::new());
     for (table, wanted) in wanted_rights(tables) {
@@ -99,7 +99,7 @@ async fn look(client: &Client, tables: &Tables) -> Result<Seen> {
     }
     let lacking = lacking?;
     let lacking = lacking.iter().map(|row| (row.get(0), row.get(1))).collect();
-    Ok(Seen { columns, lacking })
+    Ok(FoundTables { columns, lacking })
 }
 
 fn wanted_rights(tables: &Tables) -> [(String, &'static str); 3] {
@@ -111,7 +111,7 @@ fn wanted_rights(tables: &Tables) -> [(String, &'static str); 3] {
 }
 
 /// Returns the missing tables and the statements that create them, or `None` if all tables exist.
-fn missing(seen: &Seen, tables: &Tables) -> Option<(Vec<String>, String)> {
+fn missing(found: &FoundTables, tables: &Tables) -> Option<(Vec<String>, String)> {
     let all = [
         (tables.locks(), tables.create_locks()),
         (tables.fence(), tables.create_fence()),
@@ -119,7 +119,7 @@ fn missing(seen: &Seen, tables: &Tables) -> Option<(Vec<String>, String)> {
     ];
     let missing = all
         .into_iter()
-        .filter(|(table, _)| !seen.columns.contains_key(table));
+        .filter(|(table, _)| !found.columns.contains_key(table));
     let (missing, statements): (Vec<String>, Vec<String>) = missing.unzip();
     (!missing.is_empty()).then(|| (missing, statements.join(" ")))
 }
@@ -136,9 +136,9 @@ async fn make(client: &Client, tables: &Tables, statements: &str) -> Result<()> 
     made.map_err(|cause| failure::not_created(statements, cause))
 }
 
-fn check(seen: &Seen, tables: &Tables) -> Result<()> {
+fn check(found: &FoundTables, tables: &Tables) -> Result<()> {
     let table = |name: String| Checked {
-        columns: seen.columns.get(&name),
+        columns: found.columns.get(&name),
         table: name,
     };
     let locks = table(tables.locks());
@@ -153,7 +153,7 @@ fn check(seen: &Seen, tables: &Tables) -> Result<()> {
     fence.has("name, lock, epoch, owner, since")?;
     fence.outlives_a_crash()?;
     table(tables.line()).has("name, owner, ticket, lock, label, joined")?;
-    let Some((table, right)) = seen.lacking.first() else {
+    let Some((table, right)) = found.lacking.first() else {
         return Ok(());
     };
     let all = wanted_rights(tables)

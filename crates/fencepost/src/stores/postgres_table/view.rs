@@ -57,19 +57,19 @@ fn records(rows: &[Row]) -> Result<BTreeMap<String, Record>> {
             waiting: Vec::new(),
         });
         match seen {
-            Seen::Holder(holder) => record.holder = Some(holder),
-            Seen::Waiter(waiter) => record.waiting.push(waiter),
+            Client::Holder(holder) => record.holder = Some(holder),
+            Client::Waiter(waiter) => record.waiting.push(waiter),
         }
     }
     Ok(records)
 }
 
-enum Seen {
+enum Client {
     Holder(Holder),
     Waiter(Waiter),
 }
 
-fn read(row: &Row, now: Moment) -> Option<(String, Seen)> {
+fn read(row: &Row, now: Moment) -> Option<(String, Client)> {
     let text = |at: usize| row.try_get::<_, Option<String>>(at).ok();
     let number = |at: usize| row.try_get::<_, Option<i64>>(at).ok();
     let duration = |micros: i64| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
@@ -80,7 +80,7 @@ fn read(row: &Row, now: Moment) -> Option<(String, Seen)> {
             label: label.into(),
             waited: time,
         };
-        return Some((name, Seen::Waiter(waiter)));
+        return Some((name, Client::Waiter(waiter)));
     }
     let locked_by = text(1)??;
     let ours = ours(&locked_by);
@@ -96,5 +96,5 @@ fn read(row: &Row, now: Moment) -> Option<(String, Seen)> {
         ttl_left: Some(ttl.map_or(time, |ttl| time.min(ttl))),
         ttl,
     };
-    Some((name, Seen::Holder(holder)))
+    Some((name, Client::Holder(holder)))
 }

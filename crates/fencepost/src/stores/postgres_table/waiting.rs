@@ -24,14 +24,14 @@ const FOREIGN_LEAST: Duration = Duration::from_millis(5);
 /// The server's clock is read in milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// The seats of the waiters, by row.
+/// The waiters of this process, by row.
 #[derive(Default)]
 pub(super) struct Waiters {
-    seats: Mutex<HashMap<Arc<str>, Vec<Arc<Seat>>>>,
+    waiters: Mutex<HashMap<Arc<str>, Vec<Arc<LocalWaiter>>>>,
 }
 
 /// A client that waits or is about to.
-pub(super) struct Seat {
+pub(super) struct LocalWaiter {
     pub(super) claim: Claim,
     pub(super) row: Arc<str>,
     pub(super) holder: String,
@@ -81,10 +81,10 @@ impl Refusal {
 }
 
 impl Waiters {
-    /// Creates a seat that exists until the returned value is dropped.
-    pub(super) fn sit_down(&self, claim: &Claim) -> Seated<'_> {
+    /// Creates a waiter that exists until the returned value is dropped.
+    pub(super) fn sit_down(&self, claim: &Claim) -> RegisteredWaiter<'_> {
         let row: Arc<str> = row_of(&claim.name).into();
-        let seat = Arc::new(Seat {
+        let waiter = Arc::new(LocalWaiter {
             holder: holder_of(claim),
             label: label_of(claim),
             claim: claim.clone(),
@@ -92,22 +92,25 @@ impl Waiters {
             state: Mutex::default(),
             told: Notify::new(),
         });
-        lock(&self.seats).entry(row).or_default().push(seat.clone());
-        Seated { line: self, seat }
+        lock(&self.waiters)
+            .entry(row)
+            .or_default()
+            .push(waiter.clone());
+        RegisteredWaiter { line: self, waiter }
     }
 
     /// Handles the server's notification that the lock is free and who is first in line.
     pub(super) fn notify_free(&self, row: &str, first: OwnerId) {
-        let seats = lock(&self.seats);
-        let Some(seats) = seats.get(row) else {
+        let waiters = lock(&self.waiters);
+        let Some(waiters) = waiters.get(row) else {
             return;
         };
-        match seats.iter().find(|seat| seat.claim.owner == first) {
-            Some(seat) => seat.ask_now(),
+        match waiters.iter().find(|waiter| waiter.claim.owner == first) {
+            Some(waiter) => waiter.ask_now(),
             // The first waiter may be dead. It is then our turn when its time has passed.
             None => {
-                if let Some(seat) = front(seats) {
-                    seat.after_those_before();
+                if let Some(waiter) = front(waiters) {
+                    waiter.after_those_before();
                 }
             }
         }
@@ -115,39 +118,41 @@ impl Waiters {
 
     /// Makes all waiters ask, because there is a new connection, or none.
     pub(super) fn ask_all(&self) {
-        for seat in lock(&self.seats).values().flatten() {
-            seat.ask_now();
+        for waiter in lock(&self.waiters).values().flatten() {
+            waiter.ask_now();
         }
     }
 
-    fn leave(&self, seat: &Arc<Seat>) {
-        let mut all = lock(&self.seats);
-        let Some(seats) = all.get_mut(&seat.row) else {
+    fn leave(&self, waiter: &Arc<LocalWaiter>) {
+        let mut all = lock(&self.waiters);
+        let Some(waiters) = all.get_mut(&waiter.row) else {
             return;
         };
-        seats.retain(|other| !Arc::ptr_eq(other, seat));
-        match front(seats) {
+        waiters.retain(|other| !Arc::ptr_eq(other, waiter));
+        match front(waiters) {
             Some(next) => next.becomes_first(),
-            None if seats.is_empty() => drop(all.remove(&seat.row)),
+            None if waiters.is_empty() => drop(all.remove(&waiter.row)),
             None => {}
         }
     }
 
-    fn is_front(&self, seat: &Arc<Seat>) -> bool {
-        let all = lock(&self.seats);
-        let first = all.get(&seat.row).and_then(|seats| front(seats));
-        first.is_none_or(|first| Arc::ptr_eq(first, seat))
+    fn is_front(&self, waiter: &Arc<LocalWaiter>) -> bool {
+        let all = lock(&self.waiters);
+        let first = all.get(&waiter.row).and_then(|waiters| front(waiters));
+        first.is_none_or(|first| Arc::ptr_eq(first, waiter))
     }
 }
 
 /// Returns the first waiter of this process that is in the server's line.
-fn front(seats: &[Arc<Seat>]) -> Option<&Arc<Seat>> {
-    let placed = seats.iter().filter_map(|seat| Some((seat.place()?, seat)));
+fn front(waiters: &[Arc<LocalWaiter>]) -> Option<&Arc<LocalWaiter>> {
+    let placed = waiters
+        .iter()
+        .filter_map(|waiter| Some((waiter.place()?, waiter)));
     let first = placed.min_by_key(|(place, _)| place.ticket);
-    first.map(|(_, seat)| seat)
+    first.map(|(_, waiter)| waiter)
 }
 
-impl Seat {
+impl LocalWaiter {
     pub(super) fn place(&self) -> Option<LinePosition> {
         lock(&self.state).place
     }
@@ -180,7 +185,7 @@ impl Seat {
         self.due_by(BootClock.now() + pause.min(LOOK));
     }
 
-    /// Gives the seat a timer: it is now the first waiter of this process.
+    /// Gives the waiter a timer: it is now the first waiter of this process.
     fn becomes_first(&self) {
         let now = BootClock.now();
         let mut state = lock(&self.state);
@@ -198,38 +203,38 @@ impl Seat {
     }
 }
 
-/// A seat that is in use.
-pub(super) struct Seated<'a> {
+/// A waiter that is in use.
+pub(super) struct RegisteredWaiter<'a> {
     line: &'a Waiters,
-    pub(super) seat: Arc<Seat>,
+    pub(super) waiter: Arc<LocalWaiter>,
 }
 
-impl Seated<'_> {
+impl RegisteredWaiter<'_> {
     /// Completes when it is time to ask.
     pub(super) async fn until_worth_asking(&self) {
         loop {
             let (ask, due) = {
-                let state = lock(&self.seat.state);
+                let state = lock(&self.waiter.state);
                 (state.ask, state.due.unwrap_or(Moment::FAR))
             };
             if ask {
                 return;
             }
-            let due = if self.line.is_front(&self.seat) {
+            let due = if self.line.is_front(&self.waiter) {
                 due
             } else {
                 Moment::FAR
             };
             tokio::select! {
-                () = self.seat.told.notified() => {}
+                () = self.waiter.told.notified() => {}
                 () = BootClock.sleep_until(due) => return,
             }
         }
     }
 }
 
-impl Drop for Seated<'_> {
+impl Drop for RegisteredWaiter<'_> {
     fn drop(&mut self) {
-        self.line.leave(&self.seat);
+        self.line.leave(&self.waiter);
     }
 }

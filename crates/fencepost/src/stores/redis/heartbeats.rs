@@ -9,9 +9,9 @@ use redis::Value;
 
 use super::hub::{Hub, OnDuty, stamp};
 use super::keys::line_of;
-use super::scripts::{Answer, BEAT, millis};
+use super::scripts::{BEAT, ReadValue, millis};
 use super::session::{SILENCE, Session};
-use super::waiting::{CLAIM_LEASE, Entry, POLL, Seat};
+use super::waiting::{CLAIM_LEASE, Entry, LocalWaiter, POLL};
 use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
@@ -51,8 +51,8 @@ pub(super) async fn attend(hub: Weak<Hub>, session: Arc<Session>) {
 }
 
 fn next_beat(hub: &Hub) -> Moment {
-    let seats = hub.seats();
-    let due = seats.iter().filter_map(|seat| seat.beat_at());
+    let waiters = hub.waiters();
+    let due = waiters.iter().filter_map(|waiter| waiter.beat_at());
     due.min().unwrap_or(Moment::FAR)
 }
 
@@ -65,15 +65,15 @@ pub(super) fn look_by(session: &Session, moment: Moment) {
 
 /// A waiter whose heartbeat is due.
 struct Due {
-    seat: Arc<Seat>,
+    waiter: Arc<LocalWaiter>,
     entry: Entry,
 }
 
 async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
     let due: Vec<Due> = hub
-        .seats()
+        .waiters()
         .into_iter()
-        .filter_map(|seat| due(seat, now))
+        .filter_map(|waiter| due(waiter, now))
         .collect();
     let batches = due
         .chunks(WAITERS_PER_COMMAND)
@@ -87,39 +87,39 @@ async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
 }
 
 /// Returns the waiter if its heartbeat is due now or soon; a heartbeat that is due soon is sent together with the others.
-fn due(seat: Arc<Seat>, now: Moment) -> Option<Due> {
-    let at = seat.beat_at()?;
-    let soon = seat.claim.ttl.min(CLAIM_LEASE) / 16;
+fn due(waiter: Arc<LocalWaiter>, now: Moment) -> Option<Due> {
+    let at = waiter.beat_at()?;
+    let soon = waiter.claim.ttl.min(CLAIM_LEASE) / 16;
     if at > now + soon {
         return None;
     }
-    let entry = seat.begin_beat(now)?;
-    Some(Due { seat, entry })
+    let entry = waiter.begin_beat(now)?;
+    Some(Due { waiter, entry })
 }
 
 async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
     let asked_at = BootClock.now();
     let [every, length] = hub.gap();
     let mut call = BEAT.call(batch.len() * 2);
-    for Due { seat, .. } in batch {
-        let name = seat.claim.name.as_str();
+    for Due { waiter, .. } in batch {
+        let name = waiter.claim.name.as_str();
         call.arg(name).arg(line_of(name));
     }
     call.arg(stamp(asked_at)).arg(session.channel());
     call.arg(every.to_string()).arg(length.to_string());
     call.arg(hub.keep());
-    for Due { seat, entry } in batch {
-        call.arg(seat.claim.owner.to_string()).arg(&entry.member);
+    for Due { waiter, entry } in batch {
+        call.arg(waiter.claim.owner.to_string()).arg(&entry.member);
         call.arg(millis(entry.times.claim))
             .arg(millis(entry.times.live));
-        call.arg(hub.names.plan(&seat.claim, session, asked_at).floor);
+        call.arg(hub.names.plan(&waiter.claim, session, asked_at).floor);
     }
     match session.call(Operation::Acquire, &BEAT, &call).await {
         Ok(answers) => {
             let mut behind_plain = Vec::new();
             for (due, answer) in batch.iter().zip(answers.items().unwrap_or_default()) {
                 if tell(hub, session, due, answer, asked_at) {
-                    behind_plain.push(due.seat.clone());
+                    behind_plain.push(due.waiter.clone());
                 }
             }
             watch(session, behind_plain);
@@ -127,7 +127,7 @@ async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
         // Each waiter asks for itself, and gets the error itself.
         Err(error) => {
             tracing::debug!(%error, "a heartbeat was not answered");
-            batch.iter().for_each(|due| due.seat.ask_again());
+            batch.iter().for_each(|due| due.waiter.ask_again());
         }
     }
 }
@@ -136,15 +136,15 @@ async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
 fn tell(
     hub: &Hub,
     session: &Session,
-    Due { seat, entry }: &Due,
+    Due { waiter, entry }: &Due,
     answer: &Value,
     asked_at: Moment,
 ) -> bool {
     let number = |at: usize| answer.item(at).and_then(|item| item.integer());
     match (answer, answer.epoch()) {
         (Value::Int(_), Some(epoch)) => {
-            hub.names.saw(&seat.claim.name, epoch);
-            seat.granted(Grant {
+            hub.names.saw(&waiter.claim.name, epoch);
+            waiter.granted(Grant {
                 epoch,
                 asked_at,
                 lease: entry.times.claim,
@@ -153,7 +153,7 @@ fn tell(
         }
         // The waiter is not in line, or the number is not an epoch, which the waiter learns when it asks for itself.
         (Value::Int(_), None) => {
-            seat.ask_again();
+            waiter.ask_again();
             false
         }
         _ => {
@@ -164,10 +164,10 @@ fn tell(
                     .unwrap_or(0),
                 gap_left: number(3).unwrap_or(0),
             };
-            seat.beat_by(advice.ask_at(BootClock.now()));
+            waiter.beat_by(advice.ask_at(BootClock.now()));
             let is_behind_plain = number(2) == Some(1) && advice.rank == 0;
             if session.must_poll() || (is_behind_plain && session.watched.is_impossible()) {
-                seat.beat_by(BootClock.now() + POLL);
+                waiter.beat_by(BootClock.now() + POLL);
                 return false;
             }
             is_behind_plain
@@ -200,13 +200,13 @@ impl WaitAdvice {
 
 /// Asks the server to announce when plain clients release these locks, unless it has been asked already. Heartbeats continue in the
 /// meantime: on a slow network, or with many names, the answer takes longer than a heartbeat may.
-fn watch(session: &Arc<Session>, mut seats: Vec<Arc<Seat>>) {
-    let key_of = |seat: &Arc<Seat>| seat.claim.name.as_str().to_owned();
-    let new = session.watched.begin(seats.iter().map(key_of));
+fn watch(session: &Arc<Session>, mut waiters: Vec<Arc<LocalWaiter>>) {
+    let key_of = |waiter: &Arc<LocalWaiter>| waiter.claim.name.as_str().to_owned();
+    let new = session.watched.begin(waiters.iter().map(key_of));
     if new.is_empty() {
         return;
     }
-    seats.retain(|seat| new.iter().any(|key| *key == seat.claim.name.as_str()));
+    waiters.retain(|waiter| new.iter().any(|key| *key == waiter.claim.name.as_str()));
     let session = session.clone();
     tokio::spawn(async move {
         let now = BootClock.now();
@@ -214,15 +214,15 @@ fn watch(session: &Arc<Session>, mut seats: Vec<Arc<Seat>>) {
         let watching = within(&BootClock, now + SILENCE, session.watch_all(&new));
         match watching.await.flatten() {
             Some(are_there) => {
-                let seats = seats.iter().zip(are_there);
-                for (seat, _) in seats.filter(|(_, is_there)| !is_there) {
-                    session.watched.end([seat.claim.name.as_str()]);
-                    seat.beat_by(now);
+                let waiters = waiters.iter().zip(are_there);
+                for (waiter, _) in waiters.filter(|(_, is_there)| !is_there) {
+                    session.watched.end([waiter.claim.name.as_str()]);
+                    waiter.beat_by(now);
                 }
             }
             None => {
                 session.watched.end(new.iter().map(String::as_str));
-                seats.iter().for_each(|seat| seat.beat_by(now + POLL));
+                waiters.iter().for_each(|waiter| waiter.beat_by(now + POLL));
             }
         }
         session.bell.notify_one();

@@ -30,6 +30,6 @@ impl Redis {
     /// remembered.
     pub fn forget_deserted(&self, later: Duration) -> usize {
         self.hub.forget_deserted(BootClock.now() + later);
-        self.hub.seats().len()
+        self.hub.waiters().len()
     }
 }

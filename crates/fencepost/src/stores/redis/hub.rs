@@ -1,4 +1,4 @@
-//! What all requests of one [`Redis`](super::Redis) share: the connection and the seats of waiters.
+//! What all requests of one [`Redis`](super::Redis) share: the connection and the waiters.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +10,9 @@ use redis::{Client, PushInfo, PushKind, RedisError, Value};
 use super::failure;
 use super::heartbeats;
 use super::names::Names;
-use super::scripts::{Answer, is_epoch, millis};
+use super::scripts::{ReadValue, is_epoch, millis};
 use super::session::{self, Identity, Session};
-use super::waiting::Seat;
+use super::waiting::LocalWaiter;
 use crate::backend::LossBell;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment, within};
@@ -51,7 +51,7 @@ pub(crate) type Listener = Box<dyn Fn(Option<&[Value]>) + Send + Sync>;
 pub(crate) struct Hub {
     client: Client,
     pub(super) settings: Settings,
-    seats: Mutex<HashMap<OwnerId, Arc<Seat>>>,
+    waiters: Mutex<HashMap<OwnerId, Arc<LocalWaiter>>>,
     session: Mutex<Option<Arc<Session>>>,
     connecting: Connecting<std::result::Result<Arc<Session>, Unconnected>>,
     /// The connections that the server must end before the next one is used.
@@ -62,7 +62,7 @@ pub(crate) struct Hub {
     /// Rings when a connection ends, because the server may have ended with it and lost all locks.
     pub(super) losses: LossBell,
     /// Another listener for changes.
-    listener: OnceLock<Listener>,
+    pub(super) listener: OnceLock<Listener>,
     /// How many commands were sent, not counting those for connecting.
     pub(super) sent: Arc<AtomicU64>,
 }
@@ -72,7 +72,7 @@ impl Hub {
         Self {
             client,
             settings,
-            seats: Mutex::default(),
+            waiters: Mutex::default(),
             session: Mutex::default(),
             connecting: Connecting::default(),
             replaced: Mutex::default(),
@@ -92,20 +92,12 @@ impl Hub {
         }
     }
 
-    fn current(&self) -> Option<Arc<Session>> {
+    pub(super) fn current(&self) -> Option<Arc<Session>> {
         let session = lock(&self.session);
         session
             .as_ref()
             .filter(|session| !session.is_down())
             .cloned()
-    }
-
-    /// Records that nobody waits any longer for a renewal that was sent at that moment.
-    #[cfg(feature = "redlock")]
-    pub(crate) fn renewal_unanswered(&self, asked_at: Moment) {
-        if let Some(session) = self.current() {
-            session.renewal_unanswered(asked_at);
-        }
     }
 
     async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
@@ -153,8 +145,8 @@ impl Hub {
         *lock(&self.session) = Some(session.clone());
         // After a reconnect we may talk to a different server. Heartbeats do not raise its epoch counter; only a lock request does.
         self.forget_deserted(BootClock.now());
-        for seat in self.seats() {
-            seat.session_was_replaced();
+        for waiter in self.waiters() {
+            waiter.session_was_replaced();
         }
         tokio::spawn(heartbeats::attend(Arc::downgrade(&self), session.clone()));
         Ok(session)
@@ -163,17 +155,11 @@ impl Hub {
     /// Gives up a connection. All waiters ask again, and holders check whether they still hold their locks.
     pub(super) fn lost(&self, session: &Session) {
         session.give_up();
-        for seat in self.seats() {
-            seat.ask_again();
+        for waiter in self.waiters() {
+            waiter.ask_again();
         }
         self.losses.ring_all();
         self.tell_listener(None);
-    }
-
-    /// Also announces changes of watched keys to `listener`. Only the first listener counts.
-    #[cfg(feature = "redlock")]
-    pub(crate) fn listen(&self, listener: Listener) {
-        let _only_one = self.listener.set(listener);
     }
 
     fn tell_listener(&self, changed: Option<&[Value]>) {
@@ -187,10 +173,10 @@ impl Hub {
             PushKind::Message => {
                 let payload = push.data.get(1).and_then(|payload| payload.text());
                 if let Some((owner, grant)) = payload.and_then(parse_grant)
-                    && let Some(seat) = self.seat_of(owner)
+                    && let Some(waiter) = self.waiter_of(owner)
                 {
-                    self.names.saw(&seat.claim.name, grant.epoch);
-                    seat.granted(grant);
+                    self.names.saw(&waiter.claim.name, grant.epoch);
+                    waiter.granted(grant);
                 }
             }
             PushKind::Invalidate => self.changed(&push.data),
@@ -212,9 +198,9 @@ impl Hub {
             names.is_none_or(|names| names.iter().any(|changed| changed.text() == Some(name)))
         };
         let now = BootClock.now();
-        for seat in self.seats() {
-            if is_named(seat.claim.name.as_str()) {
-                seat.beat_by(now);
+        for waiter in self.waiters() {
+            if is_named(waiter.claim.name.as_str()) {
+                waiter.beat_by(now);
             }
         }
         if let Some(session) = self.current() {
@@ -224,28 +210,28 @@ impl Hub {
         self.tell_listener(names);
     }
 
-    /// Returns the seat of this claim, and creates it if necessary.
-    pub(super) fn seat(&self, claim: &Claim) -> Arc<Seat> {
-        let mut seats = lock(&self.seats);
-        let make = || Arc::new(Seat::new(claim.clone()));
-        seats.entry(claim.owner).or_insert_with(make).clone()
+    /// Returns the waiter of this claim, and creates it if necessary.
+    pub(super) fn waiter(&self, claim: &Claim) -> Arc<LocalWaiter> {
+        let mut waiters = lock(&self.waiters);
+        let make = || Arc::new(LocalWaiter::new(claim.clone()));
+        waiters.entry(claim.owner).or_insert_with(make).clone()
     }
 
-    pub(super) fn seat_of(&self, owner: OwnerId) -> Option<Arc<Seat>> {
-        lock(&self.seats).get(&owner).cloned()
+    pub(super) fn waiter_of(&self, owner: OwnerId) -> Option<Arc<LocalWaiter>> {
+        lock(&self.waiters).get(&owner).cloned()
     }
 
-    pub(super) fn seats(&self) -> Vec<Arc<Seat>> {
-        lock(&self.seats).values().cloned().collect()
+    pub(super) fn waiters(&self) -> Vec<Arc<LocalWaiter>> {
+        lock(&self.waiters).values().cloned().collect()
     }
 
     pub(super) fn forget(&self, owner: OwnerId) {
-        lock(&self.seats).remove(&owner);
+        lock(&self.waiters).remove(&owner);
     }
 
-    /// Removes seats that were left behind because an outage lasted longer than their release.
+    /// Removes waiters that were left behind because an outage lasted longer than their release.
     pub(super) fn forget_deserted(&self, now: Moment) {
-        lock(&self.seats).retain(|_, seat| !seat.is_deserted(now));
+        lock(&self.waiters).retain(|_, waiter| !waiter.is_deserted(now));
     }
 
     /// Returns the gap in the form that the scripts expect: interval and length in milliseconds, or 0 for no gap.

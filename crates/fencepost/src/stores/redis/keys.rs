@@ -20,15 +20,9 @@ pub(super) fn fence_of(name: &str) -> String {
     beside(name, "fence")
 }
 
-/// The key with the last epoch on one of several servers that share no counter; see `stores::redlock`.
-#[cfg(feature = "redlock")]
-pub(crate) fn quorum_of(name: &str) -> String {
-    beside(name, "quorum")
-}
-
 /// Returns a key of ours in the slot of `name`: `fp:{TAG}:WHAT:NAME`, with a tag that contains no `}`. The scripts derive one such key from
 /// another by replacing the first `}:WHAT:`.
-fn beside(name: &str, what: &str) -> String {
+pub(super) fn beside(name: &str, what: &str) -> String {
     match hash_tag(name) {
         None if name.contains('}') => {
             let tag = lock(&TAGS).of(slot(name));
@@ -96,13 +90,7 @@ pub(super) fn name_of_fence(key: &str) -> Option<&str> {
     name_of(key, "fence")
 }
 
-/// Returns the name whose quorum counter is stored under `key`, or `None` if the key is not such a counter.
-#[cfg(feature = "redlock")]
-pub(crate) fn name_of_quorum(key: &str) -> Option<&str> {
-    name_of(key, "quorum")
-}
-
-fn name_of<'a>(key: &'a str, what: &str) -> Option<&'a str> {
+pub(super) fn name_of<'a>(key: &'a str, what: &str) -> Option<&'a str> {
     let mark = format!("}}:{what}:");
     // A name may contain the mark itself, so the right position is the one that leads back to the key.
     key.match_indices(&mark)

@@ -17,9 +17,9 @@ const MAX_NAMES: usize = 200_000;
 const QUIET_GRANTS: u8 = 2;
 
 #[derive(Default)]
-pub(crate) struct Names(Mutex<HashMap<LockName, Known>>);
+pub(crate) struct Names(Mutex<HashMap<LockName, NameHistory>>);
 
-struct Known {
+struct NameHistory {
     /// The connection over which its epoch was lifted. A failover always means a new connection.
     lifted_over: u64,
     lifted_at: Moment,
@@ -65,7 +65,7 @@ impl Names {
         if names.len() >= MAX_NAMES {
             names.clear();
         }
-        let known = names.entry(name.clone()).or_insert_with(Known::new);
+        let known = names.entry(name.clone()).or_insert_with(NameHistory::new);
         known.lifted(session.generation, now);
     }
 
@@ -105,7 +105,7 @@ impl Names {
     }
 }
 
-impl Known {
+impl NameHistory {
     fn new() -> Self {
         Self {
             lifted_over: 0,
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn only_a_quiet_name_is_expected_to_stay_so() {
         let somebody = OwnerId::random(&SystemRandom);
-        let mut known = Known::new();
-        let expected = |known: &Known| known.plan(somebody, 1, at(2)).expect;
+        let mut known = NameHistory::new();
+        let expected = |known: &NameHistory| known.plan(somebody, 1, at(2)).expect;
         assert!(known.plan(somebody, 1, at(1)).lift);
         known.lifted(1, at(1));
         known.granted(500);
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn the_highest_epoch_outlives_connections() {
         let somebody = OwnerId::random(&SystemRandom);
-        let mut known = Known::new();
+        let mut known = NameHistory::new();
         known.lifted(1, at(1));
         known.granted(500);
         known.highest = 700;

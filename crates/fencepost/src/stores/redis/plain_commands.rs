@@ -6,7 +6,7 @@ use redis::Value;
 
 use super::failure;
 use super::keys::{fence_of, line_of};
-use super::scripts::{Answer, LAYOUT, millis};
+use super::scripts::{LAYOUT, ReadValue, millis};
 use super::session::Session;
 use crate::claim::Claim;
 use crate::error::{Operation, Result};

@@ -10,9 +10,9 @@ use super::heartbeats::{WaitAdvice, look_by};
 use super::hub::{Hub, stamp};
 use super::keys::{fence_of, is_reserved, line_of};
 use super::plain_commands::{PlainAttempt, try_plain_commands};
-use super::scripts::{ACQUIRE, Answer, RELEASE, RENEW, millis};
+use super::scripts::{ACQUIRE, RELEASE, RENEW, ReadValue, millis};
 use super::session::{SILENCE, Session};
-use super::waiting::{News, POLL, Seat, Times};
+use super::waiting::{LocalWaiter, News, POLL, Times};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
@@ -32,16 +32,16 @@ enum Outcome {
 pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
     let session = hub.session(Operation::Acquire).await?;
     let asked_at = BootClock.now();
-    let place = LinePosition {
+    let position = LinePosition {
         times: Times::of(claim.ttl, &session),
         ticket: 0,
         member: "",
     };
-    let answer = request(hub, &session, claim, &place, asked_at).await?;
+    let answer = request(hub, &session, claim, &position, asked_at).await?;
     granted(&answer, claim, asked_at)
 }
 
-/// The place of a request in the line, if it has one.
+/// The position of a request in the line, if it has one.
 struct LinePosition<'a> {
     times: Times,
     /// The ticket, or 0 if the request has not been in line yet.
@@ -54,7 +54,7 @@ async fn request(
     hub: &Hub,
     session: &Arc<Session>,
     claim: &Claim,
-    place: &LinePosition<'_>,
+    position: &LinePosition<'_>,
     asked_at: Moment,
 ) -> Result<Value> {
     let Claim {
@@ -95,7 +95,7 @@ async fn request(
         times,
         ticket,
         member,
-    } = place;
+    } = position;
     call.arg(ticket).arg(member);
     let (live, stamp, channel) = (millis(times.live), stamp(asked_at), session.channel());
     call.arg(format!("{every} {length} {live} {stamp} {channel}"));
@@ -143,12 +143,12 @@ fn epoch_of(answer: &Value) -> Result<u64> {
 }
 
 pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Result<Grant> {
-    let seat = hub.seat(claim);
-    let _attended = Attended(&seat);
+    let waiter = hub.waiter(claim);
+    let _attended = Attended(&waiter);
     let mut outage = Outage::default();
     loop {
-        seat.attend();
-        match ask(hub, &seat, wait.was_heard()).await {
+        waiter.attend();
+        match ask(hub, &waiter, wait.was_heard()).await {
             Ok(Outcome::Granted(grant)) => {
                 hub.forget(claim.owner);
                 return Ok(grant);
@@ -156,8 +156,8 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Ok(Outcome::Queued) => {
                 wait.heard();
                 outage = Outage::default();
-                if let News::Granted(grant) = seat.news().await
-                    && is_good(hub, &seat, &grant)
+                if let News::Granted(grant) = waiter.news().await
+                    && is_good(hub, &waiter, &grant)
                 {
                     hub.forget(claim.owner);
                     return Ok(grant);
@@ -178,27 +178,27 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     }
 }
 
-/// Asks once for the lock of a seat. A grant for an earlier request of the same owner may arrive before the answer.
-async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
+/// Asks once for the lock of a waiter. A grant for an earlier request of the same owner may arrive before the answer.
+async fn ask(hub: &Arc<Hub>, waiter: &LocalWaiter, is_in_line: bool) -> Result<Outcome> {
     let session = hub.session(Operation::Acquire).await?;
     let asked_at = BootClock.now();
-    let entry = seat.entry(&session, stamp(asked_at));
-    let place = LinePosition {
+    let entry = waiter.entry(&session, stamp(asked_at));
+    let position = LinePosition {
         times: entry.times,
-        ticket: seat.ticket().unwrap_or(0),
+        ticket: waiter.ticket().unwrap_or(0),
         member: &entry.member,
     };
     let answer = tokio::select! {
         biased;
-        grant = good_grant(hub, seat) => return Ok(Outcome::Granted(grant)),
-        answer = request(hub, &session, &seat.claim, &place, asked_at) => answer?,
+        grant = good_grant(hub, waiter) => return Ok(Outcome::Granted(grant)),
+        answer = request(hub, &session, &waiter.claim, &position, asked_at) => answer?,
         // The caller limits the first request; only we can limit later ones.
         () = BootClock.sleep_until(asked_at + SILENCE), if is_in_line => {
             hub.lost(&session);
             return Err(failure::unreachable(Operation::Acquire));
         }
     };
-    if let Some(grant) = granted(&answer, &seat.claim, asked_at)? {
+    if let Some(grant) = granted(&answer, &waiter.claim, asked_at)? {
         return Ok(Outcome::Granted(grant));
     }
     let number = |at: usize| answer.item(at).and_then(|item| item.integer());
@@ -216,32 +216,32 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
         entry.times.beat
     };
     let beat_at = advice.ask_at(now).min(now + interval);
-    seat.queued(ticket, beat_at);
+    waiter.queued(ticket, beat_at);
     if session.is_down() {
-        seat.ask_again();
+        waiter.ask_again();
     }
     look_by(&session, beat_at);
     Ok(Outcome::Queued)
 }
 
 /// Waits for a grant that is still valid. An outdated grant means nothing; the answer that is on its way decides.
-async fn good_grant(hub: &Hub, seat: &Seat) -> Grant {
+async fn good_grant(hub: &Hub, waiter: &LocalWaiter) -> Grant {
     loop {
-        let grant = seat.grant().await;
-        if is_good(hub, seat, &grant) {
+        let grant = waiter.grant().await;
+        if is_good(hub, waiter, &grant) {
             return grant;
         }
     }
 }
 
 /// Returns whether a grant is still valid and its epoch is larger than those we know. If not, asking again yields a better one.
-fn is_good(hub: &Hub, seat: &Seat, grant: &Grant) -> bool {
-    let is_behind = hub.names.is_behind(&seat.claim.name, grant.epoch);
+fn is_good(hub: &Hub, waiter: &LocalWaiter, grant: &Grant) -> bool {
+    let is_behind = hub.names.is_behind(&waiter.claim.name, grant.epoch);
     !is_behind && BootClock.now() < grant.valid_until()
 }
 
-/// Marks a seat as attended while a future waits on it.
-struct Attended<'a>(&'a Seat);
+/// Marks a waiter as attended while a future waits on it.
+struct Attended<'a>(&'a LocalWaiter);
 
 impl Drop for Attended<'_> {
     fn drop(&mut self) {
@@ -286,8 +286,10 @@ pub(crate) fn renewal(answer: Option<&Value>) -> Result<Renewal> {
 
 pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let session = hub.session(Operation::Release).await?;
-    let seat = hub.seat_of(claim.owner);
-    let member = seat.and_then(|seat| seat.member()).unwrap_or_default();
+    let waiter = hub.waiter_of(claim.owner);
+    let member = waiter
+        .and_then(|waiter| waiter.member())
+        .unwrap_or_default();
     let name = &claim.name;
     let now = BootClock.now();
     let plan = hub.names.plan(claim, &session, now);

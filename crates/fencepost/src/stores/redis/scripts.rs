@@ -68,7 +68,7 @@ pub(super) fn is_epoch(number: u64) -> bool {
 }
 
 /// Reads the answers of the scripts, which are arrays of integers and texts.
-pub(crate) trait Answer {
+pub(crate) trait ReadValue {
     fn items(&self) -> Option<&[Value]>;
     fn integer(&self) -> Option<i64>;
     fn text(&self) -> Option<&str>;
@@ -84,7 +84,7 @@ pub(crate) trait Answer {
     }
 }
 
-impl Answer for Value {
+impl ReadValue for Value {
     fn items(&self) -> Option<&[Value]> {
         match self {
             Value::Array(items) => Some(items),

@@ -41,7 +41,7 @@ pub(crate) struct Session {
     /// How the server identifies this connection, if it says so.
     pub(super) identity: Option<Identity>,
     channel: String,
-    #[cfg(feature = "redlock")]
+    /// When it was opened.
     made_at: Moment,
     /// How long the server took to answer while connecting.
     pub(super) round_trip: Duration,
@@ -136,7 +136,6 @@ pub(super) async fn connect(
         sent,
         identity: info.as_deref().and_then(Identity::read),
         channel,
-        #[cfg(feature = "redlock")]
         made_at: BootClock.now(),
         round_trip,
         down: AtomicBool::new(false),
@@ -207,29 +206,11 @@ impl Session {
         self.send_watched(SILENCE, command).await
     }
 
-    /// Sends one command, and gives the connection up if it stays silent for longer than this operation allows.
-    #[cfg(feature = "redlock")]
-    pub(crate) async fn send_for(
-        &self,
-        operation: Operation,
-        command: &Cmd,
-    ) -> std::result::Result<Value, RedisError> {
-        self.send_watched(self.silence_limit_for(operation), command)
-            .await
-    }
-
-    /// Records that nobody waits any longer for a renewal sent at that moment, although its answer may still arrive. Gives up the
-    /// connection if nothing was received for as long as a renewal may take.
-    #[cfg(feature = "redlock")]
-    pub(super) fn renewal_unanswered(&self, asked_at: Moment) {
-        let asked_at = asked_at.max(self.made_at);
-        self.unanswered(asked_at, self.silence_limit_for(Operation::Renew));
-    }
-
     /// Records that the request sent at `asked_at` has no answer yet and since when the server has been silent. Gives up the connection if
     /// that is too long.
-    fn unanswered(&self, asked_at: Moment, silence_limit: Duration) {
-        let asked_at = asked_at.as_nanos();
+    pub(super) fn unanswered(&self, asked_at: Moment, silence_limit: Duration) {
+        // It may have been sent over an earlier connection.
+        let asked_at = asked_at.max(self.made_at).as_nanos();
         let order = Ordering::Relaxed;
         let first = self
             .unanswered_since
@@ -245,7 +226,7 @@ impl Session {
     }
 
     /// Sends one command. If the caller stops waiting for the answer and nothing was received for `silence_limit`, the connection is given up.
-    async fn send_watched(
+    pub(super) async fn send_watched(
         &self,
         silence_limit: Duration,
         command: &Cmd,
@@ -269,7 +250,7 @@ impl Session {
     /// Returns how long the connection may stay silent during this operation. Only a dropped renewal means that the store is silent,
     /// because its deadline is a part of the TTL. Other requests may be dropped because their caller changed its mind, which says nothing
     /// about the connection.
-    fn silence_limit_for(&self, operation: Operation) -> Duration {
+    pub(super) fn silence_limit_for(&self, operation: Operation) -> Duration {
         match operation {
             Operation::Renew => {
                 let answer = Duration::from_nanos(self.answer_ns.load(Ordering::Relaxed));

@@ -10,7 +10,7 @@ use redis::Value;
 use super::failure;
 use super::hub::Hub;
 use super::keys::{line_of, name_of_fence, wait_of};
-use super::scripts::{Answer, INSPECT, is_epoch};
+use super::scripts::{INSPECT, ReadValue, is_epoch};
 use super::session::Session;
 use crate::backend::{Holder, Listed, Record, Waiter};
 use crate::claim::OwnerId;

@@ -1,4 +1,4 @@
-//! The seat of one waiter: its place in the server's line, and what the server has announced to it.
+//! One waiter: its place in the server's line, and what the server has announced to it.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -45,8 +45,9 @@ impl Times {
     }
 }
 
+/// An owner of this process that waits for a lock, or is about to.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct LocalWaiter {
     pub(super) claim: Claim,
     state: Mutex<State>,
     told: Notify,
@@ -54,7 +55,7 @@ pub(super) struct Seat {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether a future waits here. Without one, nothing is done for this seat until its owner asks again or releases.
+    /// Whether a future waits here. Without one, nothing is done for this waiter until its owner asks again or releases.
     attended: bool,
     /// When the last future was dropped.
     left_at: Option<Moment>,
@@ -81,7 +82,7 @@ pub(super) enum News {
     Again,
 }
 
-impl Seat {
+impl LocalWaiter {
     pub(super) fn new(claim: Claim) -> Self {
         Self {
             claim,

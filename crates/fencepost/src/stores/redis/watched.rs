@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::Value;
 
-use super::scripts::Answer;
+use super::scripts::ReadValue;
 use super::session::Session;
 use crate::mutex::lock;
 
@@ -49,14 +49,6 @@ impl Watched {
 }
 
 impl Session {
-    /// Asks the server to announce the next change of this key. Returns `None` if that is not possible here, and otherwise whether the key
-    /// exists now.
-    #[cfg(feature = "redlock")]
-    pub(crate) async fn watch(&self, key: &str) -> Option<bool> {
-        let is_there = self.watch_all(&[key.to_owned()]).await?;
-        is_there.first().copied()
-    }
-
     /// Asks the server to announce the next change of these keys. Returns `None` if that is not possible here, and otherwise whether each
     /// exists now.
     pub(super) async fn watch_all(&self, keys: &[String]) -> Option<Vec<bool>> {

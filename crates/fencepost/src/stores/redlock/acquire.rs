@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::asking::Asking;
+use super::asking::OpenRequests;
 use super::failure::{self, Failures};
 use super::granted::Lease;
 use super::hub::Hub;
 use super::server::{Attempt, Verdict, Vote};
-use super::votes::{Stand, proposal, stand};
+use super::votes::{VoteState, proposal, vote_state};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, Operation, Result};
@@ -16,7 +16,7 @@ use crate::stores::redis::keys::is_reserved;
 
 /// The order in which the servers are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum AskingOrder {
     /// All at once: the fastest way to a free lock.
     AllAtOnce,
     /// First the first server alone, then the others if it grants: one of the waiters wins, and no two block each other.
@@ -49,7 +49,7 @@ struct Ballot {
 
 impl Hub {
     /// Asks once for the lock. If it is not granted, all keys are released.
-    pub(super) async fn attempt(&self, claim: &Claim, manner: Manner) -> Result<Outcome> {
+    pub(super) async fn attempt(&self, claim: &Claim, manner: AskingOrder) -> Result<Outcome> {
         if is_reserved(claim.name.as_str()) {
             return Err(failure::ours(&redis_failure::reserved()));
         }
@@ -72,19 +72,19 @@ impl Hub {
             self.hear_who_knows(epoch, &mut asking, &mut ballot, until)
                 .await;
         }
-        let stand = stand(ballot.ours(), asking.open(), self.servers.len());
-        let epoch = match (stand, before) {
+        let vote = vote_state(ballot.ours(), asking.open(), self.servers.len());
+        let epoch = match (vote, before) {
             // A majority has had its keys all the time, so nobody else can have got the lock in the meantime.
-            (Stand::Won, Some(epoch)) if ballot.known(epoch) >= self.majority() => Some(epoch),
-            (Stand::Won, _) => self.settle(claim, &mut ballot, until).await,
-            (Stand::Lost | Stand::Open, _) => None,
+            (VoteState::Won, Some(epoch)) if ballot.known(epoch) >= self.majority() => Some(epoch),
+            (VoteState::Won, _) => self.settle(claim, &mut ballot, until).await,
+            (VoteState::Lost | VoteState::Open, _) => None,
         };
         let open: Vec<usize> = asking.silent().collect();
         asking.leave();
         for at in open {
             ballot.in_doubt[at] = true;
             // If the attempt was decided without these servers, it did not wait for them.
-            if stand == Stand::Open {
+            if vote == VoteState::Open {
                 let silent = failure::silent(Operation::Acquire);
                 ballot.failures.add(&self.servers[at].address, silent);
             }
@@ -105,20 +105,20 @@ impl Hub {
     async fn lock(
         &self,
         attempt: &Attempt,
-        manner: Manner,
+        manner: AskingOrder,
         ballot: &mut Ballot,
         until: Moment,
-    ) -> Asking<Vote> {
-        let mut asking = Asking::new();
-        let ask = |asking: &mut Asking<Vote>, at: usize| {
+    ) -> OpenRequests<Vote> {
+        let mut asking = OpenRequests::new();
+        let ask = |asking: &mut OpenRequests<Vote>, at: usize| {
             let server = &self.servers[at];
             asking.ask(at, server, |server, listening| {
                 server.lock(attempt.clone(), listening)
             });
         };
         let first = match manner {
-            Manner::AllAtOnce => None,
-            Manner::FirstFirst => self.servers.iter().position(|server| !server.is_slow()),
+            AskingOrder::AllAtOnce => None,
+            AskingOrder::FirstFirst => self.servers.iter().position(|server| !server.is_slow()),
         };
         if let Some(first) = first {
             ask(&mut asking, first);
@@ -147,7 +147,7 @@ impl Hub {
     async fn hear_who_knows(
         &self,
         epoch: u64,
-        asking: &mut Asking<Vote>,
+        asking: &mut OpenRequests<Vote>,
         ballot: &mut Ballot,
         until: Moment,
     ) {
@@ -163,10 +163,10 @@ impl Hub {
     /// majority cannot be reached.
     fn is_decided(&self, ballot: &Ballot, open: usize) -> bool {
         let (heard, needed) = (ballot.heard(), self.majority());
-        match stand(ballot.ours(), open, self.servers.len()) {
-            Stand::Won => true,
-            Stand::Open => false,
-            Stand::Lost => heard >= needed || heard + open < needed,
+        match vote_state(ballot.ours(), open, self.servers.len()) {
+            VoteState::Won => true,
+            VoteState::Open => false,
+            VoteState::Lost => heard >= needed || heard + open < needed,
         }
     }
 
@@ -177,7 +177,7 @@ impl Hub {
             return Some(epoch);
         }
         while BootClock.now() < until {
-            let mut asking = Asking::new();
+            let mut asking = OpenRequests::new();
             let refused = |at: &usize| matches!(ballot.votes[*at], Some(Vote::Taken(_)));
             for at in (0..self.servers.len()).filter(|at| !refused(at)) {
                 asking.ask(at, &self.servers[at], |server, listening| {
@@ -185,7 +185,7 @@ impl Hub {
                 });
             }
             let (mut accepted, mut highest) = (0, 0);
-            while stand(accepted, asking.open(), self.servers.len()) == Stand::Open {
+            while vote_state(accepted, asking.open(), self.servers.len()) == VoteState::Open {
                 match asking.next(until, false).await {
                     Some((_, Ok(Verdict::Accepted))) => accepted += 1,
                     Some((_, Ok(Verdict::Behind(count)))) => highest = highest.max(count),

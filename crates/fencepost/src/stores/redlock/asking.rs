@@ -30,7 +30,7 @@ impl Listening {
 }
 
 /// Requests in progress. Each is sent at its first poll. Dropping this, or [leaving](Self::leave) it, does not take back a sent request.
-pub(super) struct Asking<T> {
+pub(super) struct OpenRequests<T> {
     under_way: FuturesUnordered<BoxFuture<'static, (usize, Result<T>)>>,
     /// The servers that have not answered yet, with their index.
     open: Vec<(usize, Arc<Server>)>,
@@ -39,7 +39,7 @@ pub(super) struct Asking<T> {
     news_at: Moment,
 }
 
-impl<T: Send + 'static> Asking<T> {
+impl<T: Send + 'static> OpenRequests<T> {
     pub(super) fn new() -> Self {
         Self {
             under_way: FuturesUnordered::new(),

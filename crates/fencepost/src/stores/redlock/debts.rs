@@ -21,10 +21,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_DEBTS: usize = 10_000;
 
 #[derive(Default)]
-pub(super) struct Debts(Mutex<Book>);
+pub(super) struct Debts(Mutex<State>);
 
 #[derive(Default)]
-struct Book {
+struct State {
     owed: HashMap<OwnerId, Debt>,
     /// Whether a task is repeating the releases.
     is_collected: bool,

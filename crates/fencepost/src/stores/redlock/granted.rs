@@ -16,10 +16,10 @@ use crate::mutex::lock;
 const SWEEP_FROM: usize = 64;
 
 #[derive(Default)]
-pub(super) struct Granted(Mutex<Book>);
+pub(super) struct Granted(Mutex<State>);
 
 #[derive(Default)]
-struct Book {
+struct State {
     epochs: HashMap<OwnerId, Entry>,
     /// How many were left after the last removal.
     kept: usize,
@@ -35,7 +35,7 @@ struct Entry {
 
 /// The state of an owner's lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LeaseState {
     /// The lease is held; a renewal creates its missing keys.
     Held(Lease),
     /// The lease was found lost, or its time is over. Nothing may revive it, and keys that were created for it in vain do not vote.
@@ -99,13 +99,13 @@ impl Granted {
     }
 
     /// Returns the state of this owner's lease, or `None` if it was released or never granted here.
-    pub(super) fn standing(&self, owner: OwnerId) -> Option<Standing> {
+    pub(super) fn state_of(&self, owner: OwnerId) -> Option<LeaseState> {
         let now = BootClock.now();
         let entry = lock(&self.0).epochs.get(&owner).copied()?;
         Some(if entry.is_lost || entry.over_at <= now {
-            Standing::Ended(entry.lease)
+            LeaseState::Ended(entry.lease)
         } else {
-            Standing::Held(entry.lease)
+            LeaseState::Held(entry.lease)
         })
     }
 
@@ -168,12 +168,12 @@ mod tests {
         granted.note(&lasting, lease(7));
         granted.note(&over, lease(8));
         assert_eq!(
-            granted.standing(lasting.owner),
-            Some(Standing::Held(lease(7)))
+            granted.state_of(lasting.owner),
+            Some(LeaseState::Held(lease(7)))
         );
         assert_eq!(
-            granted.standing(over.owner),
-            Some(Standing::Ended(lease(8)))
+            granted.state_of(over.owner),
+            Some(LeaseState::Ended(lease(8)))
         );
     }
 
@@ -188,8 +188,8 @@ mod tests {
             confirmed: 2,
         };
         assert_eq!(
-            granted.standing(claim.owner),
-            Some(Standing::Held(extended))
+            granted.state_of(claim.owner),
+            Some(LeaseState::Held(extended))
         );
     }
 
@@ -201,8 +201,8 @@ mod tests {
         assert_eq!(granted.lose(&claim, 2), Some(lease(7)));
         assert!(!granted.extended(&claim, 3));
         assert_eq!(
-            granted.standing(claim.owner),
-            Some(Standing::Ended(lease(7)))
+            granted.state_of(claim.owner),
+            Some(LeaseState::Ended(lease(7)))
         );
         assert!(granted.forget(claim.owner));
         assert!(!granted.is_lost(claim.owner));
@@ -211,8 +211,8 @@ mod tests {
         assert_eq!(granted.take(claim.owner), None);
         granted.note(&claim, lease(9));
         assert_eq!(
-            granted.standing(claim.owner),
-            Some(Standing::Held(lease(9)))
+            granted.state_of(claim.owner),
+            Some(LeaseState::Held(lease(9)))
         );
     }
 

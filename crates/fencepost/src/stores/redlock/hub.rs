@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::asking::Asking;
+use super::asking::OpenRequests;
 use super::debts::{self, Span};
 use super::failure::{self, Failures};
 use super::granted::Granted;
-use super::seen::Seen;
+use super::seen::SeenEpochs;
 use super::server::Server;
 use super::votes::majority;
 use super::waiting::Bells;
@@ -36,7 +36,7 @@ pub(super) struct Hub {
     /// Rings when servers may have lost keys that are held.
     pub(super) losses: Arc<LossBell>,
     pub(super) granted: Arc<Granted>,
-    pub(super) seen: Seen,
+    pub(super) seen: SeenEpochs,
     /// The last stamp that was issued.
     stamp: AtomicU64,
 }
@@ -71,7 +71,7 @@ impl Hub {
             bells,
             losses,
             granted: Arc::default(),
-            seen: Seen::default(),
+            seen: SeenEpochs::default(),
             stamp: AtomicU64::new(0),
         }
     }
@@ -113,7 +113,7 @@ impl Hub {
         };
         let span = Span::up_to(self.next_stamp());
         let name: Arc<str> = claim.name.as_str().into();
-        let mut asking = Asking::new();
+        let mut asking = OpenRequests::new();
         for at in at {
             let server = &self.servers[at];
             server.debts.owe(claim, span);

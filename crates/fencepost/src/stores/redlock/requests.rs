@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::asking::Asking;
+use super::asking::OpenRequests;
 use super::debts::{self, Span};
 use super::failure;
 use super::hub::Hub;
 use super::server::{Extended, Extension};
-use super::votes::{Stand, stand};
+use super::votes::{VoteState, vote_state};
 use crate::backend::{Release, Renewal};
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock};
@@ -30,9 +30,9 @@ impl Tally {
         }
     }
 
-    fn stand(&self, servers: usize) -> Stand {
+    fn vote_state(&self, servers: usize) -> VoteState {
         let open = servers - self.extended - self.lost;
-        stand(self.extended, open, servers)
+        vote_state(self.extended, open, servers)
     }
 }
 
@@ -65,7 +65,7 @@ impl Hub {
         let shortest = claims.iter().map(|claim| claim.ttl).min();
         let asked_at = BootClock.now();
         let until = asked_at + self.answer_timeout(shortest.unwrap_or(Duration::ZERO));
-        let mut asking = Asking::new();
+        let mut asking = OpenRequests::new();
         let extension = Extension {
             claims: claims.into(),
             stamp: self.next_stamp(),
@@ -76,7 +76,7 @@ impl Hub {
                 server.renew(extension.clone(), listening)
             });
         }
-        let is_open = |tally: &Tally| tally.stand(servers) == Stand::Open;
+        let is_open = |tally: &Tally| tally.vote_state(servers) == VoteState::Open;
         while tallies.iter().any(is_open) {
             match asking.next(until, false).await {
                 Some((_, Ok(answers))) => {
@@ -96,10 +96,10 @@ impl Hub {
         }
         asking.leave();
         let undecided: Option<Error> = is_undecided.then(|| failures.into_error());
-        let answer = |tally: &Tally| match (tally.stand(servers), &undecided) {
-            (Stand::Open, Some(error)) => Err(error.clone()),
-            (Stand::Won, _) => Ok(Renewal::Extended),
-            (Stand::Lost | Stand::Open, _) => Ok(Renewal::Lost),
+        let answer = |tally: &Tally| match (tally.vote_state(servers), &undecided) {
+            (VoteState::Open, Some(error)) => Err(error.clone()),
+            (VoteState::Won, _) => Ok(Renewal::Extended),
+            (VoteState::Lost | VoteState::Open, _) => Ok(Renewal::Lost),
         };
         let noted = |(claim, tally): (&Claim, &Tally)| match answer(tally) {
             Ok(Renewal::Extended) if self.granted.extended(claim, extension.stamp) => {
@@ -137,10 +137,10 @@ impl Hub {
         let was_lost = self.granted.forget(claim.owner);
         let released = self.give_back(claim, 0..self.servers.len()).await;
         let open = self.servers.len() - released.answered;
-        match stand(released.freed, open, self.servers.len()) {
-            Stand::Won if !was_lost => Ok(Release::Freed),
-            Stand::Won | Stand::Lost => Ok(Release::NotHeld),
-            Stand::Open => Err(released.failures.into_error()),
+        match vote_state(released.freed, open, self.servers.len()) {
+            VoteState::Won if !was_lost => Ok(Release::Freed),
+            VoteState::Won | VoteState::Lost => Ok(Release::NotHeld),
+            VoteState::Open => Err(released.failures.into_error()),
         }
     }
 }

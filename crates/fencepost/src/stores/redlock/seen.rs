@@ -11,9 +11,9 @@ use crate::mutex::lock;
 const MAX_NAMES: usize = 20_000;
 
 #[derive(Default)]
-pub(super) struct Seen(Mutex<HashMap<LockName, u64>>);
+pub(super) struct SeenEpochs(Mutex<HashMap<LockName, u64>>);
 
-impl Seen {
+impl SeenEpochs {
     /// Returns the last epoch of this name, or 0 if there is none.
     pub(super) fn of(&self, name: &LockName) -> u64 {
         lock(&self.0).get(name).copied().unwrap_or(0)
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn the_largest_stays_and_memory_is_bounded() {
-        let seen = Seen::default();
+        let seen = SeenEpochs::default();
         let name = |text: &str| LockName::try_from(text).expect("a name");
         seen.note(&name("stock"), 7);
         seen.note(&name("stock"), 5);

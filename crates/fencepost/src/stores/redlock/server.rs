@@ -10,16 +10,16 @@ use redis::{Cmd, RedisError, Value};
 use super::asking::Listening;
 use super::debts::{self, Debts, Span};
 use super::failure;
-use super::granted::{Granted, Standing};
+use super::granted::{Granted, LeaseState};
 use super::hub::Settings;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Error, Operation, Result};
 use crate::stores::redis::failure as redis_failure;
+use crate::stores::redis::for_redlock::quorum_of;
 use crate::stores::redis::hub::Hub as RedisHub;
-use crate::stores::redis::keys::quorum_of;
 use crate::stores::redis::requests::RENEWED_AT_ONCE;
-use crate::stores::redis::scripts::{Answer, Script, millis};
+use crate::stores::redis::scripts::{ReadValue, Script, millis};
 use crate::stores::redis::session::Session;
 
 macro_rules! script {
@@ -52,14 +52,14 @@ pub(super) struct Server {
 
 /// The scripts, as indexes of `Server::known`.
 #[derive(Clone, Copy)]
-enum Known {
+enum ScriptId {
     Lock,
     Accept,
     Release,
     Renew,
 }
 
-impl Known {
+impl ScriptId {
     /// Returns the operation, which decides how long a connection may be silent.
     fn operation(self) -> Operation {
         match self {
@@ -203,7 +203,7 @@ impl Server {
         };
         call.arg(self.least_age_seconds());
         call.arg(millis(self.settings.keep_fences)).arg(seen);
-        let answer = self.call(&session, Known::Lock, &call, &listening);
+        let answer = self.call(&session, ScriptId::Lock, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Acquire))?;
         if lift && matches!(answer, Value::Int(drawn) if drawn > 0) {
             self.hub.names.lifted(&claim.name, &session, now);
@@ -224,7 +224,7 @@ impl Server {
         call.arg(name).arg(quorum_of(name));
         call.arg(claim.owner.to_string()).arg(epoch);
         call.arg(millis(self.settings.keep_fences));
-        let answer = self.call(&session, Known::Accept, &call, &listening);
+        let answer = self.call(&session, ScriptId::Accept, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Acquire))?;
         match answer.integer() {
             Some(0) => Ok(Verdict::Gone),
@@ -255,7 +255,7 @@ impl Server {
             };
         }
         let listening = listening.unwrap_or_default();
-        let answer = self.call(&session, Known::Release, &call, &listening);
+        let answer = self.call(&session, ScriptId::Release, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Release))?;
         match answer.integer() {
             Some(freed) => Ok(freed == 1),
@@ -273,7 +273,7 @@ impl Server {
         let mut answers = Vec::with_capacity(extension.claims.len());
         for batch in extension.claims.chunks(RENEWED_AT_ONCE) {
             let call = self.renewal_of(batch, &extension);
-            let answer = self.call(&session, Known::Renew, &call, &listening);
+            let answer = self.call(&session, ScriptId::Renew, &call, &listening);
             let answer = answer.await.map_err(of_command(Operation::Renew))?;
             for at in 0..batch.len() {
                 let one = answer.item(at).and_then(|one| one.integer());
@@ -295,9 +295,9 @@ impl Server {
             if *answer != Extended::Late {
                 continue;
             }
-            let after = match extension.granted.standing(claim.owner) {
-                Some(Standing::Held(_)) => continue,
-                Some(Standing::Ended(lease)) => Some(lease.confirmed),
+            let after = match extension.granted.state_of(claim.owner) {
+                Some(LeaseState::Held(_)) => continue,
+                Some(LeaseState::Ended(lease)) => Some(lease.confirmed),
                 None => None,
             };
             let up_to = extension.stamp;
@@ -319,9 +319,9 @@ impl Server {
         for claim in claims {
             let (ttl, stamp) = (millis(claim.ttl), extension.stamp);
             call.arg(claim.owner.to_string()).arg(ttl);
-            match extension.granted.standing(claim.owner) {
-                Some(Standing::Held(lease)) => call.arg(lease.epoch).arg(lease.confirmed),
-                Some(Standing::Ended(lease)) => call.arg(0).arg(lease.confirmed),
+            match extension.granted.state_of(claim.owner) {
+                Some(LeaseState::Held(lease)) => call.arg(lease.epoch).arg(lease.confirmed),
+                Some(LeaseState::Ended(lease)) => call.arg(0).arg(lease.confirmed),
                 None => call.arg(0).arg(""),
             };
             call.arg(format!("{ttl} {stamp} {}", claim.label));
@@ -340,7 +340,7 @@ impl Server {
     async fn call(
         &self,
         session: &Arc<Session>,
-        which: Known,
+        which: ScriptId,
         call: &Cmd,
         listening: &Listening,
     ) -> std::result::Result<Value, RedisError> {

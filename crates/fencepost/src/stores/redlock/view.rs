@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::asking::Asking;
+use super::asking::OpenRequests;
 use super::failure;
 use super::hub::Hub;
 use super::server::Server;
@@ -15,8 +15,8 @@ use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
 use crate::stores::redis::failure as redis_failure;
-use crate::stores::redis::keys::name_of_quorum;
-use crate::stores::redis::scripts::Answer;
+use crate::stores::redis::for_redlock::name_of_quorum;
+use crate::stores::redis::scripts::ReadValue;
 use crate::stores::redis::session::Session;
 use crate::stores::redis::view::{STEP, lock_of, look_closely, scan};
 
@@ -58,13 +58,13 @@ impl Hub {
         &self,
         longest: Duration,
         ask: impl Fn(Arc<Server>) -> F,
-    ) -> Result<Seen<T>>
+    ) -> Result<Answers<T>>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
         let mut failures = self.failures(Operation::Inspect);
-        let mut asking = Asking::new();
+        let mut asking = OpenRequests::new();
         for (at, server) in self.servers.iter().enumerate() {
             asking.ask(at, server, |server, _| ask(server));
         }
@@ -92,7 +92,7 @@ impl Hub {
         }
         asking.leave();
         if answers.len() >= self.majority() {
-            Ok(Seen {
+            Ok(Answers {
                 // Servers that did not answer may agree.
                 needed: self.majority() + answers.len() - self.servers.len(),
                 answers,
@@ -104,7 +104,7 @@ impl Hub {
 }
 
 /// The answers of the servers, and how many of them have to agree.
-struct Seen<T> {
+struct Answers<T> {
     answers: Vec<T>,
     needed: usize,
 }

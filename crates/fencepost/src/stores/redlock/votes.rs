@@ -1,4 +1,4 @@
-//! Counts votes: whether there is a majority, and whether there can still be one. Knows no time, tasks or servers.
+//! Counts votes: whether there is a majority, and whether there can still be one. Has no clock, tasks or servers.
 
 /// Returns how many servers are more than half.
 pub(super) fn majority(servers: usize) -> usize {
@@ -7,7 +7,7 @@ pub(super) fn majority(servers: usize) -> usize {
 
 /// The state of a vote of all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum VoteState {
     Won,
     /// Too few servers are left that could still vote yes.
     Lost,
@@ -15,12 +15,12 @@ pub(super) enum Stand {
 }
 
 /// Returns the state of a vote with this many yes votes and this many open ones.
-pub(super) fn stand(yes: usize, open: usize, servers: usize) -> Stand {
+pub(super) fn vote_state(yes: usize, open: usize, servers: usize) -> VoteState {
     let needed = majority(servers);
     match (yes >= needed, yes + open >= needed) {
-        (true, _) => Stand::Won,
-        (false, true) => Stand::Open,
-        (false, false) => Stand::Lost,
+        (true, _) => VoteState::Won,
+        (false, true) => VoteState::Open,
+        (false, false) => VoteState::Lost,
     }
 }
 
@@ -39,10 +39,10 @@ mod tests {
     #[test]
     fn a_majority_is_more_than_half() {
         assert_eq!([3, 4, 5, 7].map(majority), [2, 3, 3, 4]);
-        assert_eq!(stand(2, 1, 3), Stand::Won);
-        assert_eq!(stand(1, 1, 3), Stand::Open);
-        assert_eq!(stand(1, 0, 3), Stand::Lost);
-        assert_eq!(stand(2, 0, 4), Stand::Lost);
+        assert_eq!(vote_state(2, 1, 3), VoteState::Won);
+        assert_eq!(vote_state(1, 1, 3), VoteState::Open);
+        assert_eq!(vote_state(1, 0, 3), VoteState::Lost);
+        assert_eq!(vote_state(2, 0, 4), VoteState::Lost);
     }
 
     #[test]

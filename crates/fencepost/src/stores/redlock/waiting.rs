@@ -7,8 +7,8 @@ use std::time::Duration;
 use redis::Value;
 use tokio::sync::Notify;
 
-use super::acquire::{Busy, Manner, Outcome};
-use super::asking::Asking;
+use super::acquire::{AskingOrder, Busy, Outcome};
+use super::asking::OpenRequests;
 use super::hub::Hub;
 use crate::backend::Wait;
 use crate::claim::{Claim, Grant};
@@ -19,7 +19,7 @@ use crate::random::SystemRandom;
 use crate::retry::Schedule;
 use crate::stores::kit::outage::Outage;
 use crate::stores::redis::failure as redis_failure;
-use crate::stores::redis::scripts::Answer;
+use crate::stores::redis::scripts::ReadValue;
 
 /// The pause before asking again, so that waiters with the same notification do not all ask at once. It grows each time nobody got a
 /// majority.
@@ -35,7 +35,7 @@ const ROUNDING: Duration = Duration::from_millis(1);
 impl Hub {
     pub(super) async fn acquire(&self, claim: &Claim, wait: &Wait) -> Result<Grant> {
         let schedule = Schedule::full_jitter(FIRST_PAUSE, LONGEST_PAUSE);
-        let mut manner = Manner::AllAtOnce;
+        let mut manner = AskingOrder::AllAtOnce;
         let mut outage = Outage::default();
         let mut splits = 0;
         loop {
@@ -46,7 +46,7 @@ impl Hub {
                     outage = Outage::default();
                     splits = if busy.is_split { splits + 1 } else { 0 };
                     manner = if busy.is_split {
-                        Manner::FirstFirst
+                        AskingOrder::FirstFirst
                     } else {
                         self.until_it_may_be_free(claim, &busy).await
                     };
@@ -63,14 +63,14 @@ impl Hub {
     }
 
     /// Waits until a key is gone, the lease of its holder is over, or a while has passed. Returns the manner in which to ask then.
-    async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) -> Manner {
+    async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) -> AskingOrder {
         let bell = self.bells.of(claim.name.as_str());
         let rung = bell.notify.notified();
         tokio::pin!(rung);
         // Register before checking, so that a change just after the check is not missed.
         rung.as_mut().enable();
         let now = BootClock.now();
-        let mut asking = Asking::new();
+        let mut asking = OpenRequests::new();
         for (at, server) in self.servers.iter().enumerate() {
             let name = claim.name.clone();
             asking.ask(at, server, |server, _| async move {
@@ -92,13 +92,13 @@ impl Hub {
         asking.leave();
         // A leftover key on the first server must not keep out everybody who could get the others.
         if free >= self.majority() {
-            return Manner::AllAtOnce;
+            return AskingOrder::AllAtOnce;
         }
         let interval = if watched > 0 { SLOW_POLL } else { POLL };
         let free_at = busy.free_at.map(|at| at + ROUNDING);
         let until = (now + interval).min(free_at.unwrap_or(now + interval));
         within(&BootClock, until, rung).await;
-        Manner::FirstFirst
+        AskingOrder::FirstFirst
     }
 }
 

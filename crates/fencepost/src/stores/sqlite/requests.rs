@@ -85,12 +85,12 @@ pub(super) enum Otherwise {
 }
 
 struct State {
-    held: Option<Held>,
+    held: Option<LockRow>,
     ticket: Option<Ticket>,
     ahead: u32,
 }
 
-struct Held {
+struct LockRow {
     owner: String,
     expires: Moment,
     epoch: u64,
@@ -101,7 +101,7 @@ impl State {
         let owner: Option<String> = row.get(0)?;
         let held = match owner {
             None => None,
-            Some(owner) => Some(Held {
+            Some(owner) => Some(LockRow {
                 owner,
                 expires: moment(row, 1)?,
                 epoch: unsigned(row, 2)?,

@@ -11,7 +11,7 @@ use futures_util::stream::FuturesUnordered;
 
 use super::folders;
 use super::loss_watch;
-use super::owners::{Known, Owner};
+use super::owners::{OwnNode, Owner};
 use super::requests::remove_all;
 use super::session::Session;
 use crate::claim::OwnerId;
@@ -66,7 +66,7 @@ fn next_look(session: &Session) -> Moment {
 
 /// Removes the node of an owner, however long that takes. If the session ends first, the server removes the node.
 async fn end(session: &Session, owner: Arc<Owner>) {
-    if owner.known() != Known::Nothing {
+    if owner.known() != OwnNode::Nothing {
         tracing::debug!(folder = owner.folder, owner = %owner.id, "removing a node that nobody renews");
         let mut outage = Outage::default();
         while let Err(error) = remove_all(session, &owner).await {

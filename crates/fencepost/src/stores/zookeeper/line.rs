@@ -6,7 +6,7 @@ use zookeeper_client::{CreateMode, Error as Cause};
 use super::failure;
 use super::keys::Contender;
 use super::note::Note;
-use super::owners::{Known, Node, Owner};
+use super::owners::{Node, OwnNode, Owner};
 use super::session::{Request, Session};
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock, Moment};
@@ -36,9 +36,9 @@ pub(super) async fn position(request: &Request, claim: &Claim) -> Result<Positio
     let mut vanished = 0;
     loop {
         let looked = match request.owner.known() {
-            Known::Nothing => enter(request, claim, vanished > 0).await,
-            Known::Unsure => find(request).await.map(|()| None),
-            Known::Node(node) => look(request, node).await,
+            OwnNode::Nothing => enter(request, claim, vanished > 0).await,
+            OwnNode::Unsure => find(request).await.map(|()| None),
+            OwnNode::Node(node) => look(request, node).await,
         };
         match looked {
             Ok(Some(position)) => return Ok(position),
@@ -86,7 +86,7 @@ async fn enter(
     let (prefix, note) = (request.prefix(), Note::of(claim, claim.ttl).write());
     let how = CreateMode::EphemeralSequential.with_acls(session.acls);
     // If the future is dropped from here on, it leaves a node that can only be found by its owner's name.
-    owner.set_known(Known::Unsure);
+    owner.set_known(OwnNode::Unsure);
     let asked_at = BootClock.now();
     let making_folder = folder_is_missing.then(|| session.make_folder(&owner.folder));
     let making = session.client.create(&prefix, note.as_bytes(), &how);
@@ -97,7 +97,7 @@ async fn enter(
         Ok(made) => made,
         Err(cause) => {
             if !failure::is_lost_answer(&cause) {
-                owner.set_known(Known::Nothing);
+                owner.set_known(OwnNode::Nothing);
             }
             // The nodes above the folder are missing, too.
             if let (Some(Err(Cause::NoNode)), Cause::NoNode) = (&made_folder, &cause) {
@@ -121,7 +121,7 @@ async fn enter(
     };
     let name = format!("{}{sequence:010}", &prefix[owner.folder.len() + 1..]);
     let node = Node { name, epoch };
-    owner.set_known(Known::Node(node.clone()));
+    owner.set_known(OwnNode::Node(node.clone()));
     let line = line.map_err(|cause| Trouble::of(session, cause))?;
     judge(request, line, node, Some(asked_at)).await
 }
@@ -159,14 +159,14 @@ async fn judge(
         before = Some(contender);
     }
     // Somebody has deleted the node.
-    owner.set_known(Known::Nothing);
+    owner.set_known(OwnNode::Nothing);
     Ok(None)
 }
 
 /// Finds out whether this owner has a node from a request whose answer was lost.
 async fn find(request: &Request) -> Result<(), Trouble> {
     let (session, owner) = (&request.session, &request.owner);
-    let mut known = Known::Nothing;
+    let mut known = OwnNode::Nothing;
     for name in nodes_of(session, owner)
         .await
         .map_err(|cause| Trouble::of(session, cause))?
@@ -177,8 +177,8 @@ async fn find(request: &Request) -> Result<(), Trouble> {
         let is_this_session =
             stat.is_some_and(|stat| stat.ephemeral_owner == session.client.session_id().0);
         match stat.map(|stat| epoch_of(stat.czxid)) {
-            Some(Ok(epoch)) if is_this_session && known == Known::Nothing => {
-                known = Known::Node(Node { name, epoch });
+            Some(Ok(epoch)) if is_this_session && known == OwnNode::Nothing => {
+                known = OwnNode::Node(Node { name, epoch });
             }
             Some(_) => remove(session, &path).await?,
             None => {}

@@ -29,7 +29,7 @@ pub(super) struct Node {
 
 /// What is known about the node of this owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum OwnNode {
     /// No node was created, or it is gone.
     Nothing,
     /// A node was requested, and the answer was lost or is still on its way.
@@ -49,7 +49,7 @@ pub(super) struct Owner {
 
 #[derive(Debug)]
 struct State {
-    known: Known,
+    known: OwnNode,
     /// The longest TTL that was requested.
     ttl: Duration,
     /// When the lease ends, or `None` if the lock was not granted.
@@ -71,7 +71,7 @@ impl Owner {
             id: claim.owner,
             folder,
             state: Mutex::new(State {
-                known: Known::Nothing,
+                known: OwnNode::Nothing,
                 ttl: Duration::ZERO,
                 held_until: None,
                 watched_from: None,
@@ -100,13 +100,13 @@ impl Owner {
         state.left_at = BootClock.now();
     }
 
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known(&self) -> OwnNode {
         lock(&self.state).known.clone()
     }
 
-    pub(super) fn set_known(&self, known: Known) {
+    pub(super) fn set_known(&self, known: OwnNode) {
         let mut state = lock(&self.state);
-        if known == Known::Nothing {
+        if known == OwnNode::Nothing {
             state.held_until = None;
             state.watched_from = None;
             state.ttl = Duration::ZERO;
@@ -123,7 +123,7 @@ impl Owner {
     /// meantime.
     pub(super) fn hold(&self, asked_at: Moment, ttl: Duration) -> bool {
         let mut state = lock(&self.state);
-        if state.ended || state.known == Known::Nothing {
+        if state.ended || state.known == OwnNode::Nothing {
             return false;
         }
         state.ttl = state.ttl.max(ttl);
@@ -145,7 +145,7 @@ impl Owner {
     pub(super) fn held_node(&self) -> Option<(Node, Duration)> {
         let state = lock(&self.state);
         match &state.known {
-            Known::Node(node) if state.held_until.is_some() && !state.ended => {
+            OwnNode::Node(node) if state.held_until.is_some() && !state.ended => {
                 Some((node.clone(), state.ttl))
             }
             _ => None,

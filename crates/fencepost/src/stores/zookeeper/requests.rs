@@ -9,7 +9,7 @@ use super::failure;
 use super::hub::Hub;
 use super::line::{self, Position, nodes_of};
 use super::note::Note;
-use super::owners::{Known, Node, Owner};
+use super::owners::{Node, OwnNode, Owner};
 use super::session::{Request, Session};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -26,7 +26,7 @@ pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant
     session.check_ttl(Operation::Acquire, claim.ttl)?;
     let request = session.begin(claim).await;
     // A read costs the server little; a node that has to be removed again costs two transactions.
-    if request.owner.known() == Known::Nothing && is_wanted(&request).await? {
+    if request.owner.known() == OwnNode::Nothing && is_wanted(&request).await? {
         request.vacate();
         return Ok(None);
     }
@@ -152,7 +152,7 @@ async fn confirm(
         {
             Ok(_) => return Ok(Some(asked_at)),
             Err(Cause::NoNode) => {
-                request.owner.set_known(Known::Nothing);
+                request.owner.set_known(OwnNode::Nothing);
                 return Ok(None);
             }
             Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
@@ -178,8 +178,8 @@ pub(super) async fn remove_all(
     owner: &Owner,
 ) -> std::result::Result<bool, Cause> {
     let names = match owner.known() {
-        Known::Node(node) => vec![node.name],
-        Known::Unsure | Known::Nothing => nodes_of(session, owner).await?,
+        OwnNode::Node(node) => vec![node.name],
+        OwnNode::Unsure | OwnNode::Nothing => nodes_of(session, owner).await?,
     };
     let mut was_there = false;
     for name in names {
@@ -220,10 +220,10 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
         Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
     };
     let mut answers: Vec<Result<Renewal>> = claims.iter().map(|_| Ok(Renewal::Lost)).collect();
-    let mut held: Vec<Held> = Vec::new();
+    let mut held: Vec<HeldNode> = Vec::new();
     for (at, claim) in claims.iter().enumerate() {
         match session.check_ttl(Operation::Renew, claim.ttl) {
-            Ok(()) => held.extend(Held::of(&session, claim, at)),
+            Ok(()) => held.extend(HeldNode::of(&session, claim, at)),
             Err(error) => answers[at] = Err(error),
         }
     }
@@ -231,7 +231,7 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
         let asked_at = BootClock.now();
         match prove(&session, &held).await {
             Ok(()) => {
-                for Held { owner, ttl, at, .. } in held.drain(..) {
+                for HeldNode { owner, ttl, at, .. } in held.drain(..) {
                     if owner.hold(asked_at, ttl) {
                         answers[at] = Ok(Renewal::Extended);
                     }
@@ -246,7 +246,7 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
             }
             Err(error) => {
                 if let Err(error) = retry_or_fail(&session, Operation::Renew, error.into()) {
-                    for Held { at, .. } in held.drain(..) {
+                    for HeldNode { at, .. } in held.drain(..) {
                         answers[at] = Err(error.clone());
                     }
                 }
@@ -257,7 +257,7 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
 }
 
 /// A lease that this session knows.
-struct Held<'a> {
+struct HeldNode<'a> {
     claim: &'a Claim,
     /// The index of its answer.
     at: usize,
@@ -268,7 +268,7 @@ struct Held<'a> {
     is_longer: bool,
 }
 
-impl<'a> Held<'a> {
+impl<'a> HeldNode<'a> {
     fn of(session: &Session, claim: &'a Claim, at: usize) -> Option<Self> {
         let owner = session.owner(claim.owner)?;
         let (node, ttl) = owner.held_node()?;
@@ -285,9 +285,12 @@ impl<'a> Held<'a> {
 
 /// Proves with a transaction that all these nodes exist. The leader and a majority have to confirm it, so neither a follower nor a leader
 /// that was cut off can claim it wrongly.
-async fn prove(session: &Session, held: &[Held<'_>]) -> std::result::Result<(), MultiWriteError> {
+async fn prove(
+    session: &Session,
+    held: &[HeldNode<'_>],
+) -> std::result::Result<(), MultiWriteError> {
     let mut transaction = session.client.new_multi_writer();
-    for Held {
+    for HeldNode {
         claim,
         path,
         ttl,
@@ -311,7 +314,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
     loop {
         let session = hub.session(Operation::Release).await?;
         let released = match session.resume(claim.owner) {
-            Some(request) if request.owner.known() != Known::Nothing => {
+            Some(request) if request.owner.known() != OwnNode::Nothing => {
                 give_back(&request, &mut was_held).await
             }
             _ => release_unknown(&session, claim).await,

@@ -22,7 +22,7 @@ const READ_AT_ONCE: usize = 128;
 const LOOKS_MAX: u32 = 5;
 
 /// A node with its data.
-type Seen = (String, Vec<u8>, Stat);
+type NodeData = (String, Vec<u8>, Stat);
 
 pub(super) async fn inspect(hub: &Hub, name: &LockName) -> Result<Option<Record>> {
     let session = hub.session(Operation::Inspect).await?;
@@ -113,7 +113,7 @@ async fn look(session: &Session, folder: &str) -> Result<(Option<Record>, bool)>
 async fn look_once(
     session: &Session,
     folder: &str,
-    seen: &mut Vec<Seen>,
+    seen: &mut Vec<NodeData>,
 ) -> std::result::Result<bool, Cause> {
     let line = session.line(folder).await?;
     *seen = look_at_all(session, folder, &line).await?;
@@ -124,7 +124,7 @@ async fn look_at_all(
     session: &Session,
     folder: &str,
     line: &[Contender],
-) -> std::result::Result<Vec<Seen>, Cause> {
+) -> std::result::Result<Vec<NodeData>, Cause> {
     let mut all = Vec::with_capacity(line.len());
     for some in line.chunks(READ_AT_ONCE) {
         let looks = some.iter().map(|contender| {
@@ -147,11 +147,11 @@ async fn look_at_all(
 }
 
 /// Returns the note of one of our nodes.
-fn note_of((node, data, _): &Seen) -> Option<Note> {
+fn note_of((node, data, _): &NodeData) -> Option<Note> {
     Note::read(data).filter(|note| owner_of(node) == Some(note.owner))
 }
 
-fn holder(seen: &Seen) -> Holder {
+fn holder(seen: &NodeData) -> Holder {
     let (_, data, stat) = seen;
     match note_of(seen) {
         Some(note) => Holder {
@@ -174,7 +174,7 @@ fn holder(seen: &Seen) -> Holder {
     }
 }
 
-fn waiter(seen: &Seen) -> Waiter {
+fn waiter(seen: &NodeData) -> Waiter {
     let (_, data, stat) = seen;
     let label = note_of(seen).map(|note| note.label);
     Waiter {

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::stores::postgres::book::Number;
 use crate::stores::postgres::published::comment;
 use crate::stores::postgres::statements::Lasting;
-use crate::stores::postgres::waiting::{Flight, Seat, Standing};
+use crate::stores::postgres::waiting::{Flight, LeaseCare, Seat};
 
 /// The upkeep of one statement.
 pub(super) struct Upkeep {
@@ -35,11 +35,11 @@ impl Upkeep {
             if Some(seat.claim.owner) == leaving {
                 continue;
             }
-            match seat.standing(now) {
-                Standing::Lasts => seats.push(seat),
-                Standing::Overdue => overdue.push(seat),
-                Standing::Unlocking => {}
-                Standing::Unlocked => state.forget(&seat),
+            match seat.care(now) {
+                LeaseCare::Lasts => seats.push(seat),
+                LeaseCare::Overdue => overdue.push(seat),
+                LeaseCare::Unlocking => {}
+                LeaseCare::Unlocked => state.forget(&seat),
             }
         }
         let needed = seats.iter().map(|seat| seat.left(now)).max();

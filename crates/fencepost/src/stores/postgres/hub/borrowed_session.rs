@@ -16,7 +16,7 @@ use crate::stores::postgres::{STORE, failure, statements};
 /// The rows that a statement returned.
 pub(in crate::stores::postgres) type Rows = Arc<Vec<SimpleQueryRow>>;
 
-struct Visit<'a> {
+struct BorrowedSession<'a> {
     hub: &'a Hub,
     number: Number,
     session: Arc<Session>,
@@ -31,8 +31,8 @@ impl Hub {
         statement: &str,
     ) -> Result<Rows> {
         loop {
-            let visit = self.visit(operation).await?;
-            if let Some(rows) = visit.ask(operation, statement).await? {
+            let borrowed = self.borrow_session(operation).await?;
+            if let Some(rows) = borrowed.ask(operation, statement).await? {
                 return Ok(rows);
             }
         }
@@ -41,10 +41,10 @@ impl Hub {
     /// Makes sure that fences can be drawn, as the first lock of a session does.
     pub(in crate::stores::postgres) async fn prepare(&self, operation: Operation) -> Result<()> {
         loop {
-            let visit = self.visit(operation).await?;
-            let ready = visit.session.ready(operation);
+            let borrowed = self.borrow_session(operation).await?;
+            let ready = borrowed.session.ready(operation);
             match tokio::time::timeout(self.settings.connect_timeout, ready).await {
-                Ok(Err(_)) if visit.is_reused && visit.session.is_closed() => {}
+                Ok(Err(_)) if borrowed.is_reused && borrowed.session.is_closed() => {}
                 Ok(ready) => return ready,
                 Err(_) => return Err(failure::silent(STORE, operation)),
             }
@@ -52,12 +52,12 @@ impl Hub {
     }
 
     /// Returns a session for looking and cancelling.
-    async fn visit(&self, operation: Operation) -> Result<Visit<'_>> {
+    async fn borrow_session(&self, operation: Operation) -> Result<BorrowedSession<'_>> {
         let opening = {
             let mut state = self.tidied();
             match state.book.visit(self.fresh_since()) {
                 Pick::Use(number, session) => {
-                    return Ok(Visit::new(self, number, session, true));
+                    return Ok(BorrowedSession::new(self, number, session, true));
                 }
                 // All sessions are being opened or wait, so a session that only looks may exceed the limit.
                 Pick::None => None,
@@ -66,18 +66,18 @@ impl Hub {
         };
         let session = self.open(operation).await?;
         Ok(match opening {
-            None => Visit::new(self, 0, session, false),
+            None => BorrowedSession::new(self, 0, session, false),
             Some(opening) => {
                 let mut state = self.state();
                 let number = opening.done(&mut state, session.clone());
                 state.book.visit_this(number);
-                Visit::new(self, number, session, false)
+                BorrowedSession::new(self, number, session, false)
             }
         })
     }
 }
 
-impl<'a> Visit<'a> {
+impl<'a> BorrowedSession<'a> {
     fn new(hub: &'a Hub, number: Number, session: Arc<Session>, is_reused: bool) -> Self {
         Self {
             hub,
@@ -119,7 +119,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-impl Drop for Visit<'_> {
+impl Drop for BorrowedSession<'_> {
     fn drop(&mut self) {
         let mut state = self.hub.state();
         state.book.visited(self.number, BootClock.now());

@@ -1,0 +1,58 @@
+//! What only the store on several servers, `stores::redlock`, needs of the one on a single server.
+
+use redis::{Cmd, RedisError, Value};
+
+use super::hub::{Hub, Listener};
+use super::keys::{beside, name_of};
+use super::session::Session;
+use crate::clock::Moment;
+use crate::error::Operation;
+
+/// The key with the last epoch on one of several servers that share no counter; see `stores::redlock`.
+pub(crate) fn quorum_of(name: &str) -> String {
+    beside(name, "quorum")
+}
+
+/// Returns the name whose quorum counter is stored under `key`, or `None` if the key is not such a counter.
+pub(crate) fn name_of_quorum(key: &str) -> Option<&str> {
+    name_of(key, "quorum")
+}
+
+impl Session {
+    /// Asks the server to announce the next change of this key. Returns `None` if that is not possible here, and otherwise whether the key
+    /// exists now.
+    pub(crate) async fn watch(&self, key: &str) -> Option<bool> {
+        let is_there = self.watch_all(&[key.to_owned()]).await?;
+        is_there.first().copied()
+    }
+
+    /// Sends one command, and gives the connection up if it stays silent for longer than this operation allows.
+    pub(crate) async fn send_for(
+        &self,
+        operation: Operation,
+        command: &Cmd,
+    ) -> std::result::Result<Value, RedisError> {
+        self.send_watched(self.silence_limit_for(operation), command)
+            .await
+    }
+
+    /// Records that nobody waits any longer for a renewal sent at that moment, although its answer may still arrive. Gives up the
+    /// connection if nothing was received for as long as a renewal may take.
+    fn renewal_unanswered(&self, asked_at: Moment) {
+        self.unanswered(asked_at, self.silence_limit_for(Operation::Renew));
+    }
+}
+
+impl Hub {
+    /// Records that nobody waits any longer for a renewal that was sent at that moment.
+    pub(crate) fn renewal_unanswered(&self, asked_at: Moment) {
+        if let Some(session) = self.current() {
+            session.renewal_unanswered(asked_at);
+        }
+    }
+
+    /// Also announces changes of watched keys to `listener`. Only the first listener counts.
+    pub(crate) fn listen(&self, listener: Listener) {
+        let _only_one = self.listener.set(listener);
+    }
+}
