@@ -144,11 +144,11 @@ fn find(name: &str) -> Option<PathBuf> {
 
 /// The folders in which protoc looks for includes: the configured one, one beside protoc itself, and Debian's.
 fn include_folders() -> Vec<PathBuf> {
-    let told = std::env::var_os("PROTOC_INCLUDE").map(PathBuf::from);
+    let configured = std::env::var_os("PROTOC_INCLUDE").map(PathBuf::from);
     let protoc = std::env::var_os("PROTOC").map(PathBuf::from);
     let protoc = protoc.or_else(|| find_program("protoc"));
     let beside = protoc.and_then(|protoc| Some(protoc.parent()?.parent()?.join("include")));
-    let all = [told, beside, Some("/usr/include".into())];
+    let all = [configured, beside, Some("/usr/include".into())];
     all.into_iter().flatten().collect()
 }
 

@@ -106,6 +106,17 @@ pub(crate) fn compare(one: &str, other: &str) -> Option<std::cmp::Ordering> {
     Some(number(one)?.cmp(&number(other)?))
 }
 
+/// Returns how a fence relates to the highest one: `<`, `=` or `>`, or `!=` if the two cannot be compared. A missing fence is below
+/// all others.
+pub(crate) fn relation_sign(fence: Option<&str>, highest: &str) -> &'static str {
+    match fence.map(|fence| compare(fence, highest)) {
+        None | Some(Some(std::cmp::Ordering::Less)) => "<",
+        Some(Some(std::cmp::Ordering::Equal)) => "=",
+        Some(Some(std::cmp::Ordering::Greater)) => ">",
+        Some(None) => "!=",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
