@@ -52,8 +52,6 @@ const NEEDS: &[Need] = &[
            used_for: "alert rules, and a private Prometheus that reads the service" },
     Need { program: "psql", package: "postgresql", optional: false,
            used_for: "private servers, and sessions of psql whose locks exclude ours" },
-    Need { program: "pgbouncer", package: "pgbouncer", optional: true,
-           used_for: "a pooler, which must not strand locks" },
     Need { program: "pip3", package: "python3-pip", optional: true,
            used_for: "redis-py and kazoo, whose locks exclude ours" },
     Need { program: "node", package: "nodejs", optional: true,
