@@ -3,20 +3,19 @@
 use std::collections::BTreeSet;
 
 use fencepost_trial::holds::Scenario;
-use fencepost_trial::store::{lock_only_kinds, private_name, private_names};
 use fencepost_trial::strategy::{self, Stores, Strategy};
 
 use crate::exit;
 use crate::holds::TRIALS;
 
-mod addresses;
 mod doctor;
 mod serve;
+mod stores;
 mod used;
 
-use addresses::with_servers;
 use doctor::{DOCTOR, DOCTOR_EXAMPLES};
 use serve::{SERVE, SERVE_EXAMPLES};
+use stores::{every_trial, lock_server_names, lock_servers, with_servers};
 use used::{EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -135,34 +134,6 @@ Exit codes
 {}",
         lock_servers(),
         exit::LEGEND
-    )
-}
-
-/// The stores that keep only locks: the names of private servers, then the addresses of your own.
-fn lock_servers() -> String {
-    let names: Vec<&str> = lock_only_kinds().map(private_name).collect();
-    let addresses = lock_only_kinds().filter_map(|kind| kind.schemes.first());
-    let addresses = addresses.map(|scheme| format!("   {}H1,H2,H3", scheme.prefix));
-    names.join(", ") + &addresses.collect::<String>()
-}
-
-/// The names by which `--lock` chooses the library's lock on certain servers.
-fn lock_server_names() -> String {
-    let names: Vec<&str> = lock_only_kinds().map(|kind| kind.name).collect();
-    names.join(", ")
-}
-
-/// The options that all trials share.
-fn every_trial() -> String {
-    let stores = format!(
-        "--store {}, or an address: redis://HOST",
-        private_names().join("|")
-    );
-    format!(
-        "\
-\x20 {stores:<78} [default: sqlite]
-  --json   -q, --quiet   --color auto|always|never   --ascii
-"
     )
 }
 

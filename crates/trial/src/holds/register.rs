@@ -182,4 +182,18 @@ mod tests {
         assert_eq!(compare("7", "7.0"), Some(Ordering::Equal));
         assert_eq!(compare("seven", "7.0"), None);
     }
+
+    #[test]
+    fn a_sign_says_how_fences_relate() {
+        for (fence, sign) in [
+            (Some("9.0"), "<"),
+            (Some("10.0"), "="),
+            (Some("10"), "="),
+            (Some("10.1"), ">"),
+            (Some("eleven"), "!="),
+            (None, "<"),
+        ] {
+            assert_eq!(relation_sign(fence, "10.0"), sign, "{fence:?}");
+        }
+    }
 }

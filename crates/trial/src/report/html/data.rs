@@ -344,3 +344,17 @@ fn claims(run: &PageRun<'_>) -> Vec<(&'static str, String)> {
         ("recovers", recovery),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_delay_keeps_grants_alive() {
+        assert!(forgets("redis"));
+        assert!(forgets("redlock"));
+        assert!(!forgets("redlock?restart_delay=10s"));
+        assert!(!forgets("redlock://a,b,c?restart_delay=10s"));
+        assert!(forgets("a store of a later version"));
+    }
+}
