@@ -1,7 +1,7 @@
 // A hundred users for a minute, all on one product, with one attempt each: a user that finds the lock taken is refused.
 
 import { sleep } from 'k6';
-import { IS_QUICK, NOTHING_LOST, count_what_is_left, purchase, reset } from './facade.js';
+import { IS_QUICK, NOTHING_LOST, count_what_is_left, purchase, reset } from './scratch-shop.js';
 import { TREND } from './summary.js';
 
 export { handleSummary } from './summary.js';

@@ -1,6 +1,6 @@
 // Fifty users want the only unit at the same moment. Exactly one gets it.
 
-import { NOTHING_LOST, count_what_is_left, purchase, reset } from './facade.js';
+import { NOTHING_LOST, count_what_is_left, purchase, reset } from './scratch-shop.js';
 import { TREND } from './summary.js';
 
 export { handleSummary } from './summary.js';

@@ -4,7 +4,7 @@
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { Rate, Trend } from 'k6/metrics';
-import { IS_QUICK, NOTHING_LOST, count_what_is_left, purchase, reset } from './facade.js';
+import { IS_QUICK, NOTHING_LOST, count_what_is_left, purchase, reset } from './scratch-shop.js';
 import { TREND } from './summary.js';
 
 export { handleSummary } from './summary.js';

@@ -52,8 +52,6 @@ const NEEDS: &[Need] = &[
            used_for: "alert rules, and a private Prometheus that reads the service" },
     Need { program: "psql", package: "postgresql", optional: false,
            used_for: "private servers, and sessions of psql whose locks exclude ours" },
-    Need { program: "pgbouncer", package: "pgbouncer", optional: true,
-           used_for: "a pooler, which must not strand locks" },
     Need { program: "pip3", package: "python3-pip", optional: true,
            used_for: "redis-py and kazoo, whose locks exclude ours" },
     Need { program: "node", package: "nodejs", optional: true,
@@ -144,11 +142,11 @@ fn find(name: &str) -> Option<PathBuf> {
 
 /// The folders in which protoc looks for includes: the configured one, one beside protoc itself, and Debian's.
 fn include_folders() -> Vec<PathBuf> {
-    let told = std::env::var_os("PROTOC_INCLUDE").map(PathBuf::from);
+    let configured = std::env::var_os("PROTOC_INCLUDE").map(PathBuf::from);
     let protoc = std::env::var_os("PROTOC").map(PathBuf::from);
     let protoc = protoc.or_else(|| find_program("protoc"));
     let beside = protoc.and_then(|protoc| Some(protoc.parent()?.parent()?.join("include")));
-    let all = [told, beside, Some("/usr/include".into())];
+    let all = [configured, beside, Some("/usr/include".into())];
     all.into_iter().flatten().collect()
 }
 

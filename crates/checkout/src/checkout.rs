@@ -13,7 +13,7 @@ use crate::id::Id;
 use crate::locking::{Locks, NotTaken};
 use crate::order::{Basket, NotPriced, Order, OrderStatus, PricedBasket};
 use crate::storage::{
-    Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError,
+    Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError, too_little,
 };
 
 /// How often an order is tried when it loses its locks.
@@ -203,9 +203,7 @@ impl Checkout {
     pub async fn review(&self, basket: &Basket) -> Result<PricedBasket, Refusal> {
         let products = self.0.storage.products_of(basket).await?;
         let priced = PricedBasket::price(basket, &products)?;
-        let lines = basket.lines().iter().zip(&products);
-        let short = lines.filter(|(line, product)| product.stock < line.quantity);
-        let short: Vec<Id> = short.map(|(line, _)| line.product_id.clone()).collect();
+        let short = too_little(basket, &products);
         if short.is_empty() {
             Ok(priced)
         } else {

@@ -77,8 +77,8 @@ pub struct App(Arc<Parts>);
 struct Parts {
     checkout: Checkout,
     settings: HttpSettings,
-    metrics: Option<PrometheusHandle>,
-    extra: Option<ExtraRoutes>,
+    metrics: PrometheusHandle,
+    extra: ExtraRoutes,
     in_flight: InFlight,
     places: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
@@ -88,12 +88,12 @@ struct Parts {
 }
 
 impl App {
-    /// The HTTP state for a checkout, with optional extra routes. `closing` ends streams and makes the service report that it is not ready.
+    /// The HTTP state for a checkout, with extra routes. `closing` ends streams and makes the service report that it is not ready.
     pub fn new(
         checkout: Checkout,
-        extra: Option<ExtraRoutes>,
+        extra: ExtraRoutes,
         settings: HttpSettings,
-        metrics: Option<PrometheusHandle>,
+        metrics: PrometheusHandle,
         closing: CancellationToken,
     ) -> Self {
         Self(Arc::new(Parts {
@@ -122,8 +122,7 @@ impl App {
 
     /// All routes, including the extra ones. More can be merged into them before [`layered`](Self::layered) adds the layers.
     pub fn routes(&self) -> Router<App> {
-        let extra = self.0.extra.as_ref();
-        let extra = extra.map_or_else(Router::new, |extra| extra.routes.clone());
+        let extra = self.0.extra.routes.clone();
         extra
             .route("/v1/products", get(products::list).post(products::add))
             .route("/v1/products/{id}", get(products::show))

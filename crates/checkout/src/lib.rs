@@ -9,7 +9,7 @@
 //! fences of the locks. It commits before it releases the locks. Constraints of the database also refuse a negative stock, or units that
 //! appear or vanish.
 
-pub mod board;
+mod board;
 pub mod breaker;
 pub mod checkout;
 pub mod events;
@@ -27,6 +27,6 @@ pub mod product;
 pub mod server;
 pub mod service;
 pub mod storage;
-pub mod sweep;
+mod sweep;
 pub mod telemetry;
-pub mod text;
+mod text;

@@ -29,9 +29,9 @@ pub(crate) struct LockView {
     fence: Option<String>,
     /// The time until its lease ends, unless it is renewed.
     ttl_left_ms: Option<u64>,
-    /// Since when this process holds it.
+    /// How long this process has held it.
     held_ms: Option<u64>,
-    /// Since when it is held by any process, if the store knows.
+    /// How long any process has held it, if the store knows.
     held_at_store_ms: Option<u64>,
     /// Other processes that wait at the store.
     waiting_at_store: usize,

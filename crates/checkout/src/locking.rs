@@ -273,7 +273,7 @@ impl OrderLocks {
         let held = self.holding.since.elapsed();
         let lost = self.is_lost();
         let products = self.products;
-        // Permit the board first: as soon as the lock is free, the next order enters itself there.
+        // Leave the board first: as soon as the lock is free, the next order enters itself there.
         drop(self.holding);
         self.guards.release().await;
         events.tell(|| Event::LockReleased {

@@ -82,12 +82,12 @@ pub struct Service {
     app: App,
     checkout: Checkout,
     settings: Settings,
-    metrics: Option<PrometheusHandle>,
+    metrics: PrometheusHandle,
     closing: CancellationToken,
 }
 
 impl Service {
-    /// Assembles the service, with optional extra routes. `metrics` is the handle that [`telemetry::install`] returned before the lock store
+    /// Assembles the service, with extra routes. `metrics` is the handle that [`telemetry::install`] returned before the lock store
     /// was opened.
     ///
     /// # Errors
@@ -95,9 +95,9 @@ impl Service {
     pub fn new(
         storage: Arc<dyn Storage>,
         locks: Arc<dyn Backend>,
-        extra: Option<ExtraRoutes>,
+        extra: ExtraRoutes,
         settings: Settings,
-        metrics: Option<PrometheusHandle>,
+        metrics: PrometheusHandle,
     ) -> fencepost::Result<Self> {
         telemetry::describe();
         let locker = Locker::builder(locks)
@@ -200,11 +200,11 @@ impl Service {
     }
 }
 
-async fn upkeep(metrics: Option<PrometheusHandle>, closing: CancellationToken) {
+async fn upkeep(metrics: PrometheusHandle, closing: CancellationToken) {
     let work = async {
         loop {
             tokio::time::sleep(telemetry::UPKEEP).await;
-            metrics.iter().for_each(PrometheusHandle::run_upkeep);
+            metrics.run_upkeep();
         }
     };
     closing.run_until_cancelled(work).await;

@@ -286,7 +286,7 @@ fn stored_id(text: String) -> Result<Id, StorageError> {
 }
 
 /// The products with fewer units than the basket wants.
-fn too_little(basket: &Basket, products: &[Product]) -> Vec<Id> {
+pub(crate) fn too_little(basket: &Basket, products: &[Product]) -> Vec<Id> {
     let lines = basket.lines().iter().zip(products);
     let short = lines.filter(|(line, product)| product.stock < line.quantity);
     short.map(|(line, _)| line.product_id.clone()).collect()

@@ -23,7 +23,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 const AUDIT_EVERY: Duration = Duration::from_secs(30);
 
 /// How often to look for expired reservations, given how long reservations last.
-pub fn every(reserve_for: Duration) -> Duration {
+pub(crate) fn every(reserve_for: Duration) -> Duration {
     (reserve_for / 20).clamp(Duration::from_millis(20), Duration::from_secs(5))
 }
 
@@ -31,7 +31,7 @@ pub fn every(reserve_for: Duration) -> Duration {
 ///
 /// # Cancel safety
 /// The future may be dropped at any point: an operation under way completes, and the lock is released.
-pub async fn run(
+pub(crate) async fn run(
     checkout: Checkout,
     every: Duration,
     keep_keys: Duration,

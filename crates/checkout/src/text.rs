@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The most characters of a text.
-pub const MAX_TEXT: usize = 200;
+pub(crate) const MAX_TEXT: usize = 200;
 
 /// At most 200 characters, none of them a control character. (A database may refuse those, and a log line would break.)
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]

@@ -15,13 +15,13 @@ use fencepost_trial::strategy::{Stores, Strategy};
 use crate::command_error::CommandError;
 use crate::exit;
 use crate::stopped::explain;
-use crate::store::{Site, WITH_ALL_STORES};
+use crate::store::WITH_ALL_STORES;
 
 mod external;
 mod lock;
 
 pub(crate) use external::ExternalLock;
-pub(crate) use lock::{Lock, strategies};
+pub(crate) use lock::{Lock, LockArgument, strategies};
 
 /// A lock on trial, and how to start its processes.
 #[derive(Debug)]
@@ -60,31 +60,29 @@ impl Contender {
         }
     }
 
-    /// The lock that `--lock` names; `None` if it asks for help instead.
+    /// The lock that `--lock` names. An external lock is started once, with this TTL and resource, and asked for its claims.
     pub(crate) fn of(
         lock: &Lock,
-        site: &Site,
-        (ttl_ms, resource): (u64, Resource),
+        store: &TrialStore,
+        ttl_ms: u64,
+        resource: Resource,
         interrupt: Interrupt,
-    ) -> Result<Option<Self>, CommandError> {
+    ) -> Result<Self, CommandError> {
         match lock {
-            Lock::Help => Ok(None),
             Lock::Strategy(strategy) | Lock::Of(_, strategy) => {
-                fits(strategy, &site.store)?;
-                let ours = Self::ours(strategy);
-                ours.map(Some).map_err(|stopped| explain(&stopped, None))
+                fits(strategy, store)?;
+                Self::ours(strategy).map_err(|stopped| explain(&stopped, None))
             }
-            Lock::External(_) if !site.store.keeps_stock() => {
-                let store = site.store.name();
+            Lock::External(_) if !store.keeps_stock() => {
                 let what = "external locks are not supported on these servers yet";
                 Err(CommandError::new(exit::USAGE, what)
-                    .at(format_args!("--store {store}"))
+                    .at(format_args!("--store {}", store.name()))
                     .effect("none: no process was started")
                     .try_this("use --store redis or sqlite"))
             }
             Lock::External(external) => {
-                let claims = external.claims(&site.store, ttl_ms, resource, interrupt)?;
-                Ok(Some(Self::external(external.clone(), claims)))
+                let claims = external.claims(store, ttl_ms, resource, interrupt)?;
+                Ok(Self::external(external.clone(), claims))
             }
         }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use fencepost::{LockName, Locker, MAX_TTL, ReleaseOutcome};
+use fencepost_trial::text::shell_word;
 use nix::errno::Errno;
 use nix::sys::wait::waitpid;
 
@@ -19,7 +20,7 @@ use crate::exit;
 use crate::store::LockStore;
 use crate::terminal::OutputStyle;
 use crate::values::duration;
-use crate::wording::{seconds, shell_word};
+use crate::wording::seconds;
 
 mod channel;
 mod family;
@@ -61,7 +62,7 @@ const MIN_TTL: Duration = Duration::from_millis(500);
 /// The default grace; a fifth of the TTL if that is shorter.
 const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 /// How long the release may take after the lock was lost.
-const FAREWELL: Duration = Duration::from_secs(1);
+const RELEASE_GRACE: Duration = Duration::from_secs(1);
 const EXAMPLE: &str = "fencepost exec --name deploy -- ./deploy.sh";
 
 /// The checked arguments.
@@ -246,7 +247,7 @@ impl Plan {
                     self.named_here()
                 ));
                 // If the store answers again, the next waiter need not wait for the lease to end.
-                let _ = tokio::time::timeout(FAREWELL, guard.release()).await;
+                let _ = tokio::time::timeout(RELEASE_GRACE, guard.release()).await;
                 exit::LOST
             }
             Outcome::WardenDied => {

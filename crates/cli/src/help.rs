@@ -8,14 +8,14 @@ use fencepost_trial::strategy::{self, Stores, Strategy};
 use crate::exit;
 use crate::holds::TRIALS;
 
-mod addresses;
 mod doctor;
 mod serve;
+mod stores;
 mod used;
 
-use addresses::with_servers;
 use doctor::{DOCTOR, DOCTOR_EXAMPLES};
 use serve::{SERVE, SERVE_EXAMPLES};
+use stores::{every_trial, lock_server_names, lock_servers, with_servers};
 use used::{EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -74,7 +74,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("crash") => (holds(CRASH, &ttl(Scenario::Crash)), CRASH_EXAMPLES),
         Some("trial") => (holds(TRIAL, &ttls()), TRIAL_EXAMPLES),
         Some("check") => (CHECK.to_owned(), CHECK_EXAMPLES),
-        Some("run-all") => (RUN_ALL.to_owned() + EVERY_TRIAL, RUN_ALL_EXAMPLES),
+        Some("run-all") => (RUN_ALL.to_owned() + &every_trial(), RUN_ALL_EXAMPLES),
         Some("exec") => (with_servers(EXEC), EXEC_EXAMPLES),
         Some("locks") => (with_servers(LOCKS), LOCKS_EXAMPLES),
         Some("doctor") => (with_servers(DOCTOR), DOCTOR_EXAMPLES),
@@ -126,30 +126,27 @@ Options of trials
                   redis://HOST   a server that you run
                   built with --features full, also private servers or yours by address:
                   postgres   postgres://USER@HOST/DATABASE   with its own locks
-                  redlock, etcd, zk   redlock://H1,H2,H3   etcd://H1,H2,H3   zk://H1,H2,H3
+                  {}
                   (they store the locks; the stock is in a file)
   --json          one JSON document on stdout instead of the report
   -q, --quiet     results only        --color auto|always|never        --ascii        -h   -V
 Exit codes
 {}",
+        lock_servers(),
         exit::LEGEND
     )
 }
 
-const EVERY_TRIAL: &str = "\
-\x20 --store sqlite|redis|postgres|redlock|etcd|zk, or an address: redis://HOST     [default: sqlite]
-  --json   -q, --quiet   --color auto|always|never   --ascii
-";
-
 fn oversell() -> String {
-    let strategies = strategy::ALL.len();
+    let (strategies, servers) = (strategy::ALL.len(), lock_server_names());
+    let every_trial = every_trial();
     format!(
         "\
 Many processes buy from one stock at once. BROKEN: oversold, or stock and orders disagree.
 Usage: fencepost oversell [OPTIONS]
 
   --lock NAME         strategy; --lock help lists all {strategies}                [default: none]
-                      etcd, zookeeper, redlock: the library's lock on such servers
+                      {servers}: the library's lock on such servers
                       or your own program: --lock='python3 my_lock.py' (docs/lab.md)
   --all               every strategy, side by side
   --stock N           units at the start, 0 to 1,000,000              [default: 1]
@@ -159,7 +156,7 @@ Usage: fencepost oversell [OPTIONS]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
-{EVERY_TRIAL}"
+{every_trial}"
     )
 }
 
@@ -171,6 +168,7 @@ Examples
 ";
 
 fn retry() -> String {
+    let every_trial = every_trial();
     format!(
         "\
 Many processes wait for one lock in four ways. Compares what each way costs.
@@ -187,7 +185,7 @@ Usage: fencepost retry [OPTIONS]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
   -v, --verbose       print every attempt
-{EVERY_TRIAL}"
+{every_trial}"
     )
 }
 
@@ -209,6 +207,7 @@ fn holds(words: &str, ttl: &str) -> String {
         let names: Vec<&str> = group.iter().map(|able| able.name).collect();
         names.join(" ")
     };
+    let (servers, every_trial) = (lock_server_names(), every_trial());
     format!(
         "\
 {words}\
@@ -216,13 +215,13 @@ fn holds(words: &str, ttl: &str) -> String {
                       {}
                       with --store postgres also {}
                       with --store zk also {}
-                      etcd, zookeeper, redlock: the library's lock on such servers, renewed
+                      {servers}: the library's lock on such servers, renewed
                       or your own program: --lock='python3 my_lock.py' (docs/lab.md)
   --ttl MS            how long a lock lasts without being renewed     [default: {ttl}]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
-{EVERY_TRIAL}",
+{every_trial}",
         names(common),
         names(own),
         names(in_line),

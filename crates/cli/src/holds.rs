@@ -17,7 +17,7 @@ use fencepost_trial::store::{ServerFault, TrialStore};
 use fencepost_trial::text::numbers;
 
 use crate::command_error::CommandError;
-use crate::contender::{Contender, Lock, outlives_servers, strategies};
+use crate::contender::{Contender, Lock, LockArgument, outlives_servers, strategies};
 use crate::exit;
 use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
@@ -58,8 +58,8 @@ pub(crate) struct OneTrial {
 /// The arguments that all lock trials share.
 #[derive(Debug, Args)]
 pub(crate) struct Holds {
-    #[arg(long, default_value = "safe", value_parser = Lock::parse_holding)]
-    lock: Lock,
+    #[arg(long, default_value = "safe", value_parser = LockArgument::parse_holding)]
+    lock: LockArgument,
     #[arg(long, allow_hyphen_values = true, value_parser = ttl)]
     ttl: Option<u64>,
     #[arg(long, allow_hyphen_values = true, value_parser = seed)]
@@ -130,17 +130,16 @@ fn run(
     arguments: &Holds,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
-    let list = || Ok(arguments.trial.screen().finish(&strategies()));
-    if let Lock::Help = arguments.lock {
-        return list();
-    }
+    let LockArgument::Lock(lock) = &arguments.lock else {
+        return Ok(arguments.trial.screen().finish(&strategies()));
+    };
     let (json, quiet) = (
         arguments.trial.output_flags.json,
         arguments.trial.output_flags.quiet,
     );
-    let asked = arguments.trial.store_for(Some(&arguments.lock))?;
+    let asked = arguments.trial.store_for(Some(lock))?;
     let site = if scenario.fails_servers() {
-        if let Lock::Strategy(strategy) = &arguments.lock {
+        if let Lock::Strategy(strategy) = lock {
             outlives_servers(strategy)?;
         }
         servers_to_fail(scenario, asked)?
@@ -149,15 +148,8 @@ fn run(
     };
     let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&site.store));
     lasts_long_enough(ttl_ms, &site.store)?;
-    let Some(contender) = Contender::of(
-        &arguments.lock,
-        &site,
-        (ttl_ms, scenario.resource()),
-        interrupt,
-    )?
-    else {
-        return list();
-    };
+    let resource = scenario.resource();
+    let contender = Contender::of(lock, &site.store, ttl_ms, resource, interrupt)?;
     // A trial that kills servers starts its own. This store only showed that they can be started, and let external locks declare their claims.
     let store = site.store.clone();
     let _site = (!scenario.fails_servers()).then_some(site);
@@ -176,15 +168,15 @@ fn run(
     if !json {
         screen.print(&format!("{}\n", title(&trial)));
     }
-    let mut viewer = Viewer {
+    let mut progress = LockProgress {
         screen: &mut screen,
         lanes: (!json && !quiet).then(|| Lanes::new(ink)),
     };
     let subject = || contender.command();
-    let tried = holds::run(&trial, &subject, file, &mut viewer, interrupt)
+    let tried = holds::run(&trial, &subject, file, &mut progress, interrupt)
         .map(|history| Judged::of(&trial, history))
         .map_err(|stopped| explain(&stopped, files.history_path()))?;
-    viewer.finish(&tried);
+    progress.finish(&tried);
     if json {
         screen.print_json(&report(&tried));
     } else {
@@ -254,12 +246,12 @@ pub(crate) fn run_without_output(
 }
 
 /// Shows the progress of a lock trial.
-struct Viewer<'a> {
+struct LockProgress<'a> {
     screen: &'a mut Screen,
     lanes: Option<Lanes>,
 }
 
-impl Viewer<'_> {
+impl LockProgress<'_> {
     fn finish(&mut self, tried: &Judged) {
         if let Some(lanes) = &mut self.lanes {
             let rest = lanes.finish(&tried.header, &tried.events);
@@ -268,13 +260,13 @@ impl Viewer<'_> {
     }
 }
 
-impl LockWatch for Viewer<'_> {
+impl LockWatch for LockProgress<'_> {
     fn starting(&mut self, ready: usize, of: usize) {
         self.screen
             .suspense(&format!("  {ready} of {of} processes are ready"));
     }
 
-    fn look(&mut self, header: &Header, events: &[Event], now_ns: u64) {
+    fn progressed(&mut self, header: &Header, events: &[Event], now_ns: u64) {
         if let Some(lanes) = &mut self.lanes {
             let lines = lanes.settled(header, events, now_ns);
             if !lines.is_empty() {

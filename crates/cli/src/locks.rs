@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use fencepost::{Backend, LockName};
+use fencepost_trial::text::shell_word;
 
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
@@ -13,7 +14,7 @@ use crate::screen::Screen;
 use crate::store::{LockStore, NotOpened};
 use crate::terminal::Colour;
 use crate::values::BadValue;
-use crate::wording::{harmless_record, shell_word};
+use crate::wording::harmless_record;
 
 mod document;
 mod list;
@@ -73,8 +74,8 @@ fn name(text: &str) -> Result<LockName, BadValue> {
     })
 }
 
-/// The store and the screen of a command.
-struct Desk {
+/// What every `locks` command works with: the open store and the screen.
+struct CommandContext {
     store: LockStore,
     /// `None` if there is no file, and so there are no locks.
     backend: Option<Arc<dyn Backend>>,
@@ -98,7 +99,7 @@ pub(crate) fn run(arguments: Locks) -> Result<ExitCode, CommandError> {
             What::Release { .. } => common.store.open_to_release().await,
         };
         let backend = opened.map_err(|error| error.command_error())?;
-        let desk = Desk {
+        let context = CommandContext {
             backend,
             screen: Screen::new(common.color, common.ascii, common.quiet || common.json),
             store: common.store,
@@ -106,14 +107,14 @@ pub(crate) fn run(arguments: Locks) -> Result<ExitCode, CommandError> {
             quiet: common.quiet,
         };
         match what {
-            What::List { pattern } => list::run(desk, pattern.as_deref()).await,
-            What::Show { name } => show::run(desk, &name).await,
-            What::Release { name, yes } => release::run(desk, &name, yes).await,
+            What::List { pattern } => list::run(context, pattern.as_deref()).await,
+            What::Show { name } => show::run(context, &name).await,
+            What::Release { name, yes } => release::run(context, &name, yes).await,
         }
     })
 }
 
-impl Desk {
+impl CommandContext {
     /// Reads the record of one lock.
     async fn record(&self, name: &LockName) -> Result<Option<fencepost::Record>, CommandError> {
         let Some(backend) = &self.backend else {

@@ -37,7 +37,6 @@ use fencepost_trial::{strategy, subject};
 use arguments::{Arguments, Command};
 use command_error::CommandError;
 use screen::Screen;
-use serve::Serve;
 use terminal::OutputStyle;
 
 fn main() -> ExitCode {
@@ -63,44 +62,32 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command, style: OutputStyle) -> ExitCode {
-    if let Command::Subject { lock } = command {
-        return answer(&lock, style);
-    }
-    let command = match command {
-        // `exec` handles signals itself, and forks before anything else happens.
-        Command::Exec(arguments) => return exec::run(arguments, style),
-        // These two handle signals themselves, too.
-        Command::Serve(arguments) => return served(*arguments, style),
-        Command::HttpServer(arguments) => return served(arguments.with_lab(), style),
-        command => command,
-    };
-    let interrupt = match Interrupt::listen() {
-        Ok(interrupt) => interrupt,
-        Err(error) => {
-            let error = CommandError::new(exit::INTERNAL, "cannot listen for Ctrl-C").at(error);
-            return command_error::report(&error, style);
-        }
-    };
     let outcome = match command {
-        Command::Oversell(arguments) => oversell::run(arguments, interrupt),
-        Command::Deadlock(arguments) => holds::deadlock(arguments, interrupt),
-        Command::Crash(arguments) => holds::crash(arguments, interrupt),
-        Command::Trial(arguments) => holds::trial(arguments, interrupt),
-        Command::Retry(arguments) => retry::run(arguments, interrupt),
-        Command::RunAll(arguments) => run_all::run(arguments, interrupt),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Locks(arguments) => locks::run(arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Exec(_) | Command::Serve(_) | Command::HttpServer(_) | Command::Subject { .. } => {
-            Ok(ExitCode::SUCCESS)
-        }
+        // `subject`, `exec` and `serve` handle signals themselves, and `exec` forks before anything else happens.
+        Command::Subject { lock } => return answer(&lock, style),
+        Command::Exec(arguments) => return exec::run(arguments, style),
+        Command::Serve(arguments) => serve::run(*arguments),
+        Command::HttpServer(arguments) => serve::run(arguments.with_lab()),
+        Command::Oversell(arguments) => with_interrupt(|by| oversell::run(arguments, by)),
+        Command::Deadlock(arguments) => with_interrupt(|by| holds::deadlock(arguments, by)),
+        Command::Crash(arguments) => with_interrupt(|by| holds::crash(arguments, by)),
+        Command::Trial(arguments) => with_interrupt(|by| holds::trial(arguments, by)),
+        Command::Retry(arguments) => with_interrupt(|by| retry::run(arguments, by)),
+        Command::RunAll(arguments) => with_interrupt(|by| run_all::run(arguments, by)),
+        Command::Check(arguments) => with_interrupt(|_| check::run(&arguments)),
+        Command::Locks(arguments) => with_interrupt(|_| locks::run(arguments)),
+        Command::Doctor(arguments) => with_interrupt(|_| doctor::run(&arguments)),
     };
     outcome.unwrap_or_else(|error| command_error::report(&error, style))
 }
 
-fn served(arguments: Serve, style: OutputStyle) -> ExitCode {
-    let served = serve::run(arguments);
-    served.unwrap_or_else(|error| command_error::report(&error, style))
+/// Listens for signals, then runs the command.
+fn with_interrupt(
+    command: impl FnOnce(Interrupt) -> Result<ExitCode, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    let interrupt = Interrupt::listen()
+        .map_err(|error| CommandError::new(exit::INTERNAL, "cannot listen for Ctrl-C").at(error))?;
+    command(interrupt)
 }
 
 /// Runs this program as a subject: it reads the lab's requests from standard input and answers them.

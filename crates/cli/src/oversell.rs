@@ -1,35 +1,36 @@
-//! `fencepost oversell`: a race of buyers for one stock, with one strategy or with all of them.
+//! `fencepost oversell`: many buyers at one stock, with one strategy or with all of them.
 
 use std::fs::File;
 use std::process::ExitCode;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::report::html;
 use fencepost_trial::report::json::sale as json;
-use fencepost_trial::report::terminal::sale::{self as race, Columns};
+use fencepost_trial::report::terminal::sale::{Columns, figures, title};
 use fencepost_trial::report::terminal::{grounds, table};
 use fencepost_trial::sale::facts::Attempt;
-use fencepost_trial::sale::{self, Judged, Sale, SaleWatch, Stopped};
+use fencepost_trial::sale::{self, Judged, Sale, SaleWatch};
 use fencepost_trial::strategy;
 
 use crate::command_error::CommandError;
-use crate::contender::{Contender, Lock, strategies};
+use crate::contender::{Contender, LockArgument, strategies};
 use crate::results::{Drawings, FileFlags, Files, OutputFile};
 use crate::screen::Screen;
 use crate::stopped::explain;
 use crate::trial_flags::TrialFlags;
 use crate::values::{concurrency, delay, random_seed, seed, stock, wait};
 
-/// The TTL that an external lock is given when it is asked for its claims. In the race the lease is longer than the work.
+/// The TTL that an external lock is given when it is asked for its claims. In the sale the lease is longer than the work.
 const LEASE_MS: u64 = 10_000;
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Oversell {
-    #[arg(long, default_value = "none", value_parser = Lock::parse)]
-    lock: Lock,
+    #[arg(long, default_value = "none", value_parser = LockArgument::parse)]
+    lock: LockArgument,
     #[arg(long, conflicts_with_all = ["lock", "history"])]
     all: bool,
     #[arg(long, allow_hyphen_values = true, default_value_t = Sale::STOCK, value_parser = stock)]
@@ -50,15 +51,11 @@ pub(crate) struct Oversell {
 
 /// Runs `fencepost oversell`.
 pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
-    let list = || Ok(arguments.trial.screen().finish(&strategies()));
-    if let Lock::Help = arguments.lock {
-        return list();
-    }
-    let site = arguments.trial.open_store(Some(&arguments.lock))?;
-    let setting = (LEASE_MS, Resource::Stock);
-    let Some(contender) = Contender::of(&arguments.lock, &site, setting, interrupt)? else {
-        return list();
+    let LockArgument::Lock(lock) = &arguments.lock else {
+        return Ok(arguments.trial.screen().finish(&strategies()));
     };
+    let site = arguments.trial.open_store(Some(lock))?;
+    let contender = Contender::of(lock, &site.store, LEASE_MS, Resource::Stock, interrupt)?;
     let strategy = contender.strategy;
     let sale = Sale {
         strategy,
@@ -91,10 +88,10 @@ fn one(
     let mut screen = arguments.trial.screen();
     let ink = screen.ink;
     if !json {
-        screen.print(&format!("{}\n", race::title(sale)));
+        screen.print(&format!("{}\n", title(sale)));
     }
     let columns = (!json && !quiet).then(|| Columns::of(sale, ink));
-    let mut watch = Viewer {
+    let mut watch = SaleProgress {
         screen: &mut screen,
         columns,
         begun: false,
@@ -105,7 +102,7 @@ fn one(
         screen.print_json(&json::report(&judged));
     } else {
         let gap = if quiet { "" } else { "\n" };
-        let figures = race::figures(&judged, ink);
+        let figures = figures(&judged, ink);
         screen.print(&format!(
             "{gap}{figures}\n{}",
             grounds::text(&judged.verdict, quiet, ink)
@@ -146,7 +143,7 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
             strategy,
             ..sale.clone()
         };
-        let mut watch = Viewer {
+        let mut watch = SaleProgress {
             screen: &mut screen,
             columns: None,
             begun: false,
@@ -180,15 +177,15 @@ pub(crate) fn run_sale(
     Ok(Judged::of(sale, history))
 }
 
-/// Shows the progress of a race.
-pub(crate) struct Viewer<'a> {
+/// Shows the progress of a sale.
+pub(crate) struct SaleProgress<'a> {
     pub(crate) screen: &'a mut Screen,
     /// How to show answers; `None` if they are not shown.
     pub(crate) columns: Option<Columns>,
     pub(crate) begun: bool,
 }
 
-impl SaleWatch for Viewer<'_> {
+impl SaleWatch for SaleProgress<'_> {
     fn starting(&mut self, ready: usize, of: usize) {
         self.screen
             .suspense(&format!("  {ready} of {of} processes are ready"));

@@ -16,7 +16,7 @@ use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy::Strategy;
 
 use crate::command_error::CommandError;
-use crate::contender::{Contender, ExternalLock, Lock, fits, strategies};
+use crate::contender::{Contender, ExternalLock, Lock, LockArgument, fits, strategies};
 use crate::exit;
 use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
@@ -27,8 +27,8 @@ use crate::values::{budget, concurrency, delay, random_seed, retries, seed, stoc
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Retry {
-    #[arg(long, default_value = "safe", value_parser = Lock::parse)]
-    lock: Lock,
+    #[arg(long, default_value = "safe", value_parser = LockArgument::parse)]
+    lock: LockArgument,
     #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::STOCK, value_parser = stock)]
     stock: u32,
     #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::CONCURRENCY, value_parser = concurrency)]
@@ -53,15 +53,17 @@ pub(crate) struct Retry {
 
 /// Runs `fencepost retry`.
 pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
-    let strategy = match &arguments.lock {
-        Lock::Help => return Ok(arguments.trial.screen().finish(&strategies())),
+    let LockArgument::Lock(lock) = &arguments.lock else {
+        return Ok(arguments.trial.screen().finish(&strategies()));
+    };
+    let strategy = match lock {
         Lock::External(external) => return Err(not_for_external_locks(external)),
         Lock::Strategy(strategy) | Lock::Of(_, strategy) => *strategy,
     };
     if strategy.promise != Promise::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
-    let site = arguments.trial.open_store(Some(&arguments.lock))?;
+    let site = arguments.trial.open_store(Some(lock))?;
     fits(strategy, &site.store)?;
     let comparison = Comparison {
         stock: arguments.stock,

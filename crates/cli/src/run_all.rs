@@ -7,14 +7,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use fencepost_rig::{Interrupt, Postgres, Redis};
+use fencepost_rig::Interrupt;
 use fencepost_trial::matrix::{Cell, Run, cells};
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::report::html;
 use fencepost_trial::report::json::matrix;
 use fencepost_trial::report::terminal::matrix::{Shown, progress, title};
-use fencepost_trial::sale::Stopped;
-use fencepost_trial::store::TrialStore;
-use fencepost_trial::store::reach::HAS_POSTGRES;
+use fencepost_trial::store::{TrialStore, private_names};
 use fencepost_trial::text::numbers::plural;
 
 use crate::command_error::CommandError;
@@ -22,6 +21,7 @@ use crate::exit;
 use crate::results::{OutputFile, open_folder};
 use crate::screen::Screen;
 use crate::stopped::explain;
+use crate::store::{PrivateServers, parse_trial_store};
 use crate::trial_flags::TrialFlags;
 use crate::values::{random_seed, seed};
 
@@ -136,19 +136,23 @@ fn elsewhere(store: &TrialStore) -> Vec<(&'static str, String)> {
     if *store != TrialStore::sqlite() {
         return Vec::new();
     }
-    let redis = if Redis::is_installed() {
-        "fencepost run-all --store redis".into()
+    let names = private_names().into_iter();
+    names
+        .filter_map(|name| Some((name, how_to_run_on(&parse_trial_store(name).ok()?)?)))
+        .collect()
+}
+
+/// The command that runs the matrix on a private server, or what to install first. `None` for a store without a server, and for servers
+/// that keep only locks.
+fn how_to_run_on(store: &TrialStore) -> Option<String> {
+    let name = store.name();
+    let servers = PrivateServers::of(store.kind()).filter(|_| store.keeps_stock())?;
+    Some(if (servers.is_installed)() {
+        format!("fencepost run-all --store {name}")
     } else {
-        format!(
-            "skipped: no redis-server ({}), then run-all --store redis",
-            Redis::INSTALL
-        )
-    };
-    let mut ways = vec![("redis", redis)];
-    if HAS_POSTGRES && Postgres::is_installed() {
-        ways.push(("postgres", "fencepost run-all --store postgres".into()));
-    }
-    ways
+        let (missing, install) = (servers.missing, servers.install);
+        format!("skipped: {missing} ({install}), then run-all --store {name}")
+    })
 }
 
 /// Runs all trials of the matrix.
@@ -220,7 +224,7 @@ impl Collector<'_> {
                     matrix_run.interrupt,
                 )
             };
-            order.carry_out(&run, REDRAW, &mut |news| self.hear(news, screen));
+            order.carry_out(&run, REDRAW, &mut |news| self.handle_news(news, screen));
         }
     }
 
@@ -239,7 +243,7 @@ impl Collector<'_> {
         cells
     }
 
-    fn hear(&mut self, news: Option<News<Result<Run, Trouble>>>, screen: &mut Screen) {
+    fn handle_news(&mut self, news: Option<News<Result<Run, Trouble>>>, screen: &mut Screen) {
         match news {
             None => {}
             Some(News::Begun(at)) => self.progress.begun(at),
@@ -344,7 +348,7 @@ mod tests {
     /// A run of this cell in which nothing happened.
     fn nothing(cell: &Cell) -> Run {
         let Cell::Sale(sale) = cell else {
-            panic!("not a race: {cell:?}");
+            panic!("not a sale: {cell:?}");
         };
         let history = History {
             header: sale.header(),

@@ -254,13 +254,7 @@ impl Serve {
         routes: ExtraRoutes,
         metrics: telemetry::Handle,
     ) -> Result<Service, CommandError> {
-        let service = Service::new(
-            storage,
-            backend,
-            Some(routes),
-            self.settings(),
-            Some(metrics),
-        );
+        let service = Service::new(storage, backend, routes, self.settings(), metrics);
         service.map_err(|error| {
             CommandError::new(exit::USAGE, error.message())
                 .at(format_args!(

@@ -66,6 +66,11 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> CommandError
         .try_this(format_args!(
             "ulimit -n {wanted}, or --concurrency={processes}"
         )),
+        Stopped::NotStarted { program, error } => {
+            CommandError::new(exit::INTERNAL, format!("cannot start '{program}'"))
+                .at(system_words(error))
+                .effect("none: the trial had not begun")
+        }
         Stopped::NotReady {
             who,
             what,

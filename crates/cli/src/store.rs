@@ -7,6 +7,7 @@ mod private_servers;
 mod trial_store;
 
 pub(crate) use lock_store::{LockStore, NotOpened};
+pub(crate) use private_servers::PrivateServers;
 pub(crate) use trial_store::{Site, open, open_to_fail, parse_trial_store};
 
 /// The command that builds this program with all stores.

@@ -94,15 +94,6 @@ pub(crate) fn time_of_day(time: SystemTime) -> String {
     }
 }
 
-/// Quotes a name for a shell if necessary.
-pub(crate) fn shell_word(name: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-.:/@%+=,".contains(c);
-    if name.chars().all(is_plain) && !name.starts_with('-') {
-        return name.to_owned();
-    }
-    format!("'{}'", name.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,13 +120,5 @@ mod tests {
             assert_eq!((who(odd).as_str(), host(odd)), (odd, odd));
         }
         assert_eq!(who(""), "another program");
-    }
-
-    #[test]
-    fn a_command_can_be_pasted_whatever_the_name() {
-        assert_eq!(shell_word("lock:product:42"), "lock:product:42");
-        assert_eq!(shell_word("a b"), "'a b'");
-        assert_eq!(shell_word("it's"), r"'it'\''s'");
-        assert_eq!(shell_word("-x"), "'-x'");
     }
 }

@@ -87,8 +87,8 @@ fn sell_exactly(store: &str, lock: &str, stock: u64) {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{arguments}: {told}{text}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments}: {stderr}{text}");
     let report: Value = serde_json::from_str(&text).unwrap();
     let figures = [
         &report["successes"],

@@ -38,14 +38,14 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `command`. Its output goes to `ears` under the number `id`.
+    /// Starts `command`. Its output goes to `sender` under the number `id`.
     ///
     /// The kernel kills the process when the *thread* that calls this ends, so that no child outlives a killed program. Call this from a
     /// thread that lives as long as the child is needed, such as the main thread.
     ///
     /// # Errors
     /// Returns the system's error if the program cannot be started.
-    pub fn spawn(mut command: Command, id: usize, ears: &FeedSender) -> io::Result<Self> {
+    pub fn spawn(mut command: Command, id: usize, sender: &FeedSender) -> io::Result<Self> {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -67,11 +67,11 @@ impl Child {
             last_words,
             stderr_reader: None,
         };
-        let (ears, words) = (ears.clone(), Arc::clone(&child.last_words));
+        let (sender, words) = (sender.clone(), Arc::clone(&child.last_words));
         reader(move || {
             stdout
                 .into_iter()
-                .for_each(|stdout| ears.listen(id, stdout))
+                .for_each(|stdout| sender.listen(id, stdout))
         })?;
         let listen = move || {
             stderr
@@ -266,10 +266,10 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     fn shell(script: &str) -> (Child, Feed) {
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        (Child::spawn(command, 7, &ears).unwrap(), feed)
+        (Child::spawn(command, 7, &sender).unwrap(), feed)
     }
 
     fn line(feed: &Feed) -> String {
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_an_error() {
-        let (_feed, ears) = feed();
-        assert!(Child::spawn(Command::new("/no/such/program"), 0, &ears).is_err());
+        let (_feed, sender) = feed();
+        assert!(Child::spawn(Command::new("/no/such/program"), 0, &sender).is_err());
     }
 }

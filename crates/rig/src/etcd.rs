@@ -311,8 +311,8 @@ fn etcdctl(addresses: &[SocketAddr]) -> Command {
 fn spawn(program: &Path, arguments: &[String], folder: &Path) -> io::Result<(Child, Feed)> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
-    let (said, ears) = feed();
-    Ok((Child::spawn(command, 0, &ears)?, said))
+    let (said, sender) = feed();
+    Ok((Child::spawn(command, 0, &sender)?, said))
 }
 
 fn not_installed(what: &'static str) -> ServerError {

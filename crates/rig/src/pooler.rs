@@ -60,8 +60,8 @@ impl Pooler {
         {
             command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
         }
-        let (said, ears) = feed();
-        let child = Child::spawn(command, 0, &ears)?;
+        let (said, sender) = feed();
+        let child = Child::spawn(command, 0, &sender)?;
         let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(address).is_err() {
             if Instant::now() > deadline {

@@ -338,8 +338,8 @@ impl Environment<'_> {
         for setting in settings {
             server.args(["-c", setting]);
         }
-        let (said, ears) = feed();
-        Ok((Child::spawn(server, 0, &ears)?, said))
+        let (said, sender) = feed();
+        Ok((Child::spawn(server, 0, &sender)?, said))
     }
 
     /// Waits until the server accepts connections, with `pg_isready`, because it listens before it accepts them.

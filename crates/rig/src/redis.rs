@@ -94,8 +94,8 @@ impl RedisBuilder {
             )
             .envs(self.environment.iter().cloned())
             .current_dir(folder);
-        let (said, ears) = feed();
-        Ok((Child::spawn(command, 0, &ears)?, said))
+        let (said, sender) = feed();
+        Ok((Child::spawn(command, 0, &sender)?, said))
     }
 }
 

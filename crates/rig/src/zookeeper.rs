@@ -220,8 +220,8 @@ fn spawn(folder: &Path, properties: &[String]) -> io::Result<(Child, Feed)> {
     server.args(MACHINE).args(properties);
     server.args(["-cp", &JARS.join(":")]);
     server.arg(MAIN_CLASS).arg("./zoo.cfg").current_dir(folder);
-    let (said, ears) = feed();
-    Ok((Child::spawn(server, 0, &ears)?, said))
+    let (said, sender) = feed();
+    Ok((Child::spawn(server, 0, &sender)?, said))
 }
 
 /// Waits until the server is ready, and returns its version. It listens before it is ready, but `srvr` tells.

@@ -106,6 +106,11 @@ impl Trial {
         }
     }
 
+    /// Returns whether the lock is a program of the user, of whose records the lab knows nothing.
+    fn is_external(&self) -> bool {
+        strategy::find(self.strategy.name).is_none()
+    }
+
     fn ttl(&self) -> Duration {
         Duration::from_millis(self.ttl_ms)
     }

@@ -24,7 +24,7 @@ pub mod retry;
 pub mod sale;
 pub mod saved;
 pub mod store;
-pub mod story;
+mod story;
 pub mod strategy;
 pub mod subject;
 pub mod text;

@@ -22,9 +22,28 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The number of open files besides the three pipes of each process.
 const OTHER_FILES: u64 = 64;
 /// How long a process may take to exit after it was told to shut down, or after it closed its output.
-const FAREWELL: Duration = Duration::from_secs(2);
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How many characters of an invalid line are quoted.
 const QUOTE_CHARS: usize = 120;
+
+/// Starts one process, returns the claims that it makes, and lets it exit.
+///
+/// # Errors
+///
+/// Returns the reason if the process cannot be started, does not get ready within `patience`, or the lab is interrupted.
+pub fn claims_of(
+    subject: &dyn Fn() -> Command,
+    init: &dyn Fn(&str) -> Request,
+    patience: Duration,
+    interrupt: Interrupt,
+) -> Result<Claims, Stopped> {
+    let name = vec!["the subject".to_owned()];
+    let starting = &mut |_, _| {};
+    let mut process = Processes::gather(name, subject, init, patience, interrupt, starting)?;
+    process.send(0, &Request::Shutdown);
+    process.wait_for_exits(|_| true);
+    Ok(process.claims())
+}
 
 pub(crate) struct Processes {
     children: Vec<Child>,
@@ -32,7 +51,7 @@ pub(crate) struct Processes {
     /// The claims of each process that is ready.
     claims_of: Vec<Option<Claims>>,
     pub(crate) feed: Feed,
-    ears: FeedSender,
+    sender: FeedSender,
 }
 
 impl Processes {
@@ -86,13 +105,13 @@ impl Processes {
             allowed,
             processes: allowed.saturating_sub(OTHER_FILES) / 3,
         })?;
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         Ok(Self {
             children: Vec::with_capacity(names.len()),
             claims_of: vec![None; names.len()],
             names,
             feed,
-            ears,
+            sender,
         })
     }
 
@@ -103,9 +122,8 @@ impl Processes {
         init: &dyn Fn(&str) -> Request,
     ) -> Result<(), Stopped> {
         let program = command.get_program().display().to_string();
-        let child = Child::spawn(command, index, &self.ears);
-        let child = child
-            .map_err(|error| self.not_ready(index, format!("{program}: {error}"), Vec::new()))?;
+        let child = Child::spawn(command, index, &self.sender);
+        let child = child.map_err(|error| Stopped::NotStarted { program, error })?;
         self.children.push(child);
         let init = init(&self.names[index]);
         self.send(index, &init);
@@ -212,7 +230,7 @@ impl Processes {
     }
 
     fn how_it_ended(&mut self, index: usize) -> String {
-        match self.children[index].wait(FAREWELL) {
+        match self.children[index].wait(EXIT_GRACE) {
             None => "closed its output".into(),
             Some(status) => ending(status),
         }
@@ -220,7 +238,7 @@ impl Processes {
 
     /// Gives the processes that were told to shut down the time to exit by themselves.
     pub(crate) fn wait_for_exits(&mut self, to: impl Fn(usize) -> bool) {
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + EXIT_GRACE;
         let children = self.children.iter_mut().enumerate();
         for (_, child) in children.filter(|(index, _)| to(*index)) {
             child.wait(deadline.saturating_duration_since(Instant::now()));
@@ -230,7 +248,7 @@ impl Processes {
 
 fn ending(status: ExitStatus) -> String {
     match status.signal().map(Signal::try_from) {
-        Some(Ok(signal)) => format!("killed by {signal}"),
+        Some(Ok(signal)) => format!("was killed by {signal}"),
         _ => format!("ended with {}", status.code().unwrap_or(-1)),
     }
 }

@@ -112,7 +112,7 @@ pub enum Reply {
         /// How long the subject may believe that it holds the lock, if it knows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         valid_ms: Option<f64>,
-        /// Whether the lock was taken at the first try.
+        /// Whether somebody else had the lock at the first try.
         #[serde(default)]
         contended: bool,
     },
@@ -291,7 +291,7 @@ pub struct Purchase {
     /// The stock it wrote, if it wrote any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// Whether the lock was taken at the first try.
+    /// Whether somebody else had the lock at the first try.
     #[serde(default)]
     pub contended: bool,
     /// How long it waited for the lock.
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stranger_needs_to_say_only_what_happened() {
+    fn an_external_lock_needs_to_say_only_what_happened() {
         let reply: Reply =
             serde_json::from_str(r#"{"type":"purchased","op":4,"outcome":"sold"}"#).unwrap();
         let Reply::Purchased { op: 4, purchase } = reply else {

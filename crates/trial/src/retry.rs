@@ -83,7 +83,7 @@ impl Comparison {
             .collect()
     }
 
-    /// Returns the verdict that the committed table expects of each round, which is the same as for a race.
+    /// Returns the verdict that the committed table expects of each round, which is the same as for a sale.
     pub fn expected(&self) -> Option<Outcome> {
         sale::expectation::expected(&Sale {
             stock: self.stock,

@@ -21,7 +21,6 @@ pub mod remark;
 mod run;
 pub mod verdict;
 
-pub use crate::processes::Stopped;
 pub use judged::Judged;
 pub(crate) use run::record;
 pub use run::{SaleWatch, run};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 pub use kinds::{ServerFault, StoreFacts};
 pub use locks::wait_until_voting;
-pub(crate) use temporary_ground::TemporaryGround;
-pub use trial_store::{TrialStore, lock_only_kinds, private_name};
+pub use temporary_ground::TemporaryGround;
+pub use trial_store::{TrialStore, lock_only_kinds, private_name, private_names};
 
 use fencepost::stores::StoreAddress;
 

@@ -7,9 +7,9 @@
 mod beats;
 mod lanes;
 mod phrases;
+#[cfg(test)]
 mod words;
 
-pub use beats::{Beat, Mark, beats};
-pub use lanes::{Entry, SETTLED_NS, lanes};
-pub use phrases::label;
-pub use words::words;
+pub(crate) use beats::{Beat, beats};
+pub(crate) use lanes::{Entry, SETTLED_NS, lanes};
+pub(crate) use phrases::label;

@@ -246,7 +246,7 @@ pub struct Granted {
     pub fence: Option<String>,
     /// How long the holder may believe in it, if that is known.
     pub valid_ms: Option<f64>,
-    /// Whether the lock was taken at the first try.
+    /// Whether somebody else had the lock at the first try.
     pub contended: bool,
 }
 

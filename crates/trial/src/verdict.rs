@@ -55,22 +55,63 @@ pub struct Missing {
     pub advice: &'static str,
 }
 
-/// One of the two axes of a lock trial: what holders believed, and what happened to the resource.
+/// One of the two axes of a lock trial: what holders believed ([`Belief`]), and what happened to the resource ([`Damage`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Axis {
-    /// One or two words, for programs.
-    pub code: String,
+pub struct Axis<Code> {
+    /// What was found, for programs.
+    pub code: Code,
     /// A sentence for people, if there is something to say.
     pub text: Option<String>,
 }
 
-impl Axis {
+impl<Code> Axis<Code> {
     /// Creates an axis without a sentence.
-    pub fn bare(code: impl Into<String>) -> Self {
-        Self {
-            code: code.into(),
-            text: None,
+    pub fn bare(code: Code) -> Self {
+        Self { code, text: None }
+    }
+}
+
+/// Whether two processes believed at the same time that they held the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Belief {
+    /// The trial records no holds.
+    #[serde(rename = "n/a")]
+    NotApplicable,
+    /// They did not.
+    #[serde(rename = "none")]
+    NoOverlap,
+    /// They did.
+    #[serde(rename = "overlap")]
+    Overlap,
+}
+
+/// A kind of damage to the resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Damage {
+    /// More was sold than there was.
+    Oversold,
+    /// An acknowledged update is gone.
+    LostUpdate,
+    /// The steps of two holds are mixed.
+    Interleaved,
+}
+
+impl Damage {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Oversold => "oversold",
+            Self::LostUpdate => "lost_update",
+            Self::Interleaved => "interleaved",
         }
+    }
+
+    /// Returns the names of all damage, for programs: `none`, or `oversold, lost_update`.
+    pub fn names(all: &[Self]) -> String {
+        if all.is_empty() {
+            return "none".into();
+        }
+        let names: Vec<&str> = all.iter().map(|damage| damage.name()).collect();
+        names.join(", ")
     }
 }
 
@@ -99,9 +140,9 @@ pub struct Verdict {
     /// For `INCONCLUSIVE`: what is missing.
     pub missing: Option<Missing>,
     /// Whether two processes believed that they held the lock.
-    pub belief: Axis,
+    pub belief: Axis<Belief>,
     /// Whether the resource was damaged.
-    pub damage: Axis,
+    pub damage: Axis<Vec<Damage>>,
     /// What each check found.
     pub checks: Vec<Checked>,
     /// What the figures of this run support.
@@ -134,8 +175,8 @@ impl Verdict {
             evidence: Vec::new(),
             witness: Vec::new(),
             missing: None,
-            belief: Axis::bare("n/a"),
-            damage: Axis::bare("none"),
+            belief: Axis::bare(Belief::NotApplicable),
+            damage: Axis::bare(Vec::new()),
             checks: Vec::new(),
             found: Vec::new(),
             why: None,

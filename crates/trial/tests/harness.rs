@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, History, What};
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::Outcome as Answered;
 use fencepost_trial::sale::facts::{Answer, Attempt, Facts};
 use fencepost_trial::sale::verdict::judge;
-use fencepost_trial::sale::{Sale, SaleWatch, Stopped, run};
+use fencepost_trial::sale::{Sale, SaleWatch, run};
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::Outcome;
 
@@ -67,7 +68,7 @@ fn a_subject_that_claims_a_sale_it_did_not_make_is_convicted() {
 fn a_subject_that_dies_leaves_an_unknown_answer() {
     assert_eq!(
         unknown("echo out of coffee >&2; kill -9 $$"),
-        "killed by SIGKILL: 'out of coffee'"
+        "was killed by SIGKILL: 'out of coffee'"
     );
     assert_eq!(unknown("exit 3"), "ended with 3");
 }
@@ -132,7 +133,7 @@ fn a_program_that_is_not_there_is_named() {
     let error = run(&sale(1), &missing, None, &mut (), Interrupt::never()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "proc_0: /no/such/program: No such file or directory (os error 2)"
+        "cannot start '/no/such/program': No such file or directory (os error 2)"
     );
 }
 

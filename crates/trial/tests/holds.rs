@@ -157,7 +157,7 @@ fn the_dead_the_mute_and_the_confused_leave_nothing_to_judge() {
     for (script, said) in [
         (
             "acquire() { echo out of coffee >&2; kill -9 $$; };",
-            "killed by SIGKILL: 'out of coffee'",
+            "was killed by SIGKILL: 'out of coffee'",
         ),
         ("acquire() { exit 3; };", "ended with 3"),
         (
@@ -256,7 +256,7 @@ fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
 }
 
 #[test]
-fn a_stranger_that_never_stops_where_it_is_told_to_is_not_taken_for_paused() {
+fn an_external_lock_that_never_stops_where_it_is_told_to_is_not_taken_for_paused() {
     let script = format!("{TWO_STEPS}{GRANT}{STEP}{RELEASE}");
     let tried = judged(Scenario::StaleRelease, "get-then-delete", &script);
     let stopped = |event: &Event| matches!(event.what, What::Fault { .. });

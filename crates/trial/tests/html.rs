@@ -241,7 +241,7 @@ fn a_page_of_many_long_runs_keeps_what_their_verdicts_rest_on() {
     assert!(!data["runs"][4]["story"].as_array().unwrap().is_empty());
 }
 
-/// The page of `run-all`, with 16 races of 50 processes and 46 lock trials.
+/// The page of `run-all`, with 16 sales of 50 processes and 46 lock trials.
 #[test]
 fn a_page_of_sixty_two_runs_is_smaller_than_two_megabytes() {
     let mut runs: Vec<Fixture> = (0..16).map(|_| long(500)).collect();

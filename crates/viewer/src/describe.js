@@ -50,7 +50,7 @@ const DESCRIBERS = {
     };
   },
   lease(item) {
-    if (item.forEver) return { title: 'A key that never expires', rows: rows(['since', exactMoment(item.t0)], ['seen', exactMoment(item.t1)], ['made by', item.by], ['expiry', 'none']) };
+    if (item.neverExpires) return { title: 'A key that never expires', rows: rows(['since', exactMoment(item.t0)], ['seen', exactMoment(item.t1)], ['made by', item.by], ['expiry', 'none']) };
     const end = item.isOver ? 'over by now' : item.expires == null ? 'renewed until here' : item.open ? 'still there' : 'ended or given back';
     return {
       title: `Lease of ${item.by}`,
@@ -62,7 +62,7 @@ const DESCRIBERS = {
     if (e.kind === 'stock_read') return { title: fillIn(WORDS.stock_read, { units: signed(e.units) }), rows: rows(['at', exactMoment(item.t0)]) };
     if (e.kind === 'store_read') return { title: WORDS.store_read, rows: rows(['at', exactMoment(item.t0)], ['server', e.server], ['lock', e.key], ['taken', e.taken ? 'yes' : 'no'], ['lasts', e.ttl_left_ms == null ? null : duration(e.ttl_left_ms * 1000)]) };
     if (e.kind === 'declined') return { title: fillIn(WORDS.declined, e), rows: rows(['at', exactMoment(item.t0)]) };
-    if (item.answer) return { title: fillIn(WORDS.bought[e.outcome] ?? `{who} is told: ${e.outcome}`, e), rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
+    if (item.answer) return { title: fillIn(WORDS.bought[e.outcome] ?? `{who}: ${e.outcome}`, e), rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
     return {
       title: `${fillIn(WORDS.register[e.action], e)}${e.refused ? ': refused' : ''}`,
       rows: rows(['at', exactMoment(item.t0)], ['operation', `op ${e.serial}`], ['fence', e.fence ?? 'none'], ['highest seen', e.highest], ['effect', item.bad && item.overwrites ? 'an earlier update is gone' : e.refused ? 'nothing changed' : null]),

@@ -1,11 +1,6 @@
 // Folds a history into a picture, in one pass. The picture is a pure function of the events. The verdict is not made here, and
 // red marks only what the verdict already calls broken.
 
-const isLower = (fence, highest) => {
-  const [a, b] = [fence, highest].map(text => String(text).split('.').map(Number));
-  return a[0] !== b[0] ? a[0] < b[0] : (a[1] ?? 0) < (b[1] ?? 0);
-};
-
 // Fences are long and differ at their end, so the prefix that all fences of a run share is left out.
 const shortener = cut => fence => (fence == null || !cut ? fence : `…${fence.slice(cut)}`);
 
@@ -151,8 +146,8 @@ class Fold {
     const isBack = ['promoted', 'restarted_empty', 'elected'].includes(e.change);
     if (isBack && open) {
       open.t1 = e.t;
-      // The grants died with the server. With a restart delay, the other servers still keep them, and the one that forgot has no vote.
-      const isForgotten = e.change !== 'elected' && !this.run.command.includes('restart_delay');
+      // The grants died with the server, unless the other servers still keep them.
+      const isForgotten = e.change !== 'elected' && this.run.forgets;
       if (isForgotten) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
     }
     const word = { cut_off: 'cut off:', reconnected: 'back:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', elected: 'elected:' }[e.change];
@@ -169,7 +164,7 @@ class Fold {
   }
 
   on_register(e, lane) {
-    const below = e.highest != null && e.fence != null && isLower(e.fence, e.highest);
+    const below = e.sign === '<' && e.fence != null;
     const isWrite = e.action === 'write';
     const overwrites = isWrite && !e.refused && this.number != null && e.value <= this.number;
     if (isWrite && !e.refused) this.number = e.value;
@@ -178,7 +173,10 @@ class Fold {
       bad: this.broken && !e.refused && isWrite && (below || overwrites), event: e,
     };
     const [fence, highest] = [this.short(e.fence), this.short(e.highest)];
-    op.top = below ? [`${fence} < ${highest}${e.refused ? ' refused' : ''}`, fence] : fence ? [fence] : [];
+    const relation = `${fence ?? 'none'} ${e.sign} ${highest}`;
+    if (e.refused && e.sign) op.top = [`${relation} refused`, fence ?? 'none'];
+    else if (below) op.top = [relation, fence];
+    else op.top = fence ? [fence] : [];
     const verb = isWrite ? 'writes' : 'reads';
     const value = `${verb} ${e.value}${op.bad && overwrites ? ' over it' : ''}`;
     op.low = e.refused ? [] : [`op ${e.serial}: ${value}`, value, `${verb[0]} ${e.value}`];
@@ -199,7 +197,7 @@ class Fold {
       const from = this.makerOf(key);
       const lease = this.leases.find(item => item.hold === from && from) ?? { type: 'lease', key, by: from?.lane.name, t0: from?.t0 ?? 0, event: e };
       if (!this.leases.includes(lease)) this.leases.push(lease);
-      Object.assign(lease, { t1: e.t, expires: null, forEver: true, look });
+      Object.assign(lease, { t1: e.t, expires: null, neverExpires: true, look });
       return lease;
     }
     this.ops.push({ ...look, type: 'op', shape: 'eye', refused: false, bad: false, top: [], low: [`${e.server ?? 'store'}: ${e.taken ? 'taken' : 'free'}`, e.taken ? 'taken' : 'free'] });

@@ -15,7 +15,7 @@ const MARKS = [
   ['part of the proof', m => m.works.some(item => item.bad), [box({ y: 1, width: 28, height: 9 }, 'k-hold'), box({ y: 11, width: 28, height: 3 }, 'k-bad')]],
   ['believed, after the lease ended', m => m.holds.some(hold => hold.over != null), [box({ x: 0.5, y: 2.5, width: 27, height: 9 }, 'k-belief'), path('M1 11l8-8M8 11l8-8M15 11l8-8M22 11l5-5', 'k-belief')]],
   ['lease ends', m => m.holds.some(hold => hold.over != null), [path('M14 0v9', 'k-belief dots'), path('M9.5 6h9l-4.5 6z', 'k-hold')]],
-  ['key without expiry', m => m.leases.some(lease => lease.forEver), [box({ x: 0.5, y: 1.5, width: 27, height: 11 }, 'k-stuck'), path('M1 12l9-9M10 12l9-9M19 12l8-8', 'k-stuck')]],
+  ['key without expiry', m => m.leases.some(lease => lease.neverExpires), [box({ x: 0.5, y: 1.5, width: 27, height: 11 }, 'k-stuck'), path('M1 12l9-9M10 12l9-9M19 12l8-8', 'k-stuck')]],
   ['stopped', m => has(m, 'pause'), [box({ x: 0.5, y: 1.5, width: 27, height: 11 }, 'k-pause'), path('M4.5 2v10M9.5 2v10M14.5 2v10M19.5 2v10M24.5 2v10', 'k-pause')]],
   ['killed', m => has(m, 'kill'), [path('M9 2l10 10M19 2L9 12', 'k-ink thick')]],
   ['wait cycle', m => m.cycles.length, [path('M0 7h28', 'k-stuck dash')]],

@@ -163,7 +163,7 @@ export function paintLeases({ palette, view, layout, model }) {
     // If many fall on one pixel, draw one for all.
     if (model.leases.length > MANY_LEASES && to < drawnTo + 1) continue;
     drawnTo = to;
-    if (lease.forEver) {
+    if (lease.neverExpires) {
       keyForEver(palette, view, from, to, y, height);
       continue;
     }

@@ -38,15 +38,16 @@ pub(super) fn read(summary: &Path) -> Result<Vec<Limit>> {
 
 fn limits(summary: &Value) -> Option<Vec<Limit>> {
     let mut all = Vec::new();
-    for (metric, told) in summary["metrics"].as_object()? {
-        for (text, threshold) in told["thresholds"].as_object().into_iter().flatten() {
+    for (metric, measurement) in summary["metrics"].as_object()? {
+        for (text, threshold) in measurement["thresholds"].as_object().into_iter().flatten() {
             all.push(Limit {
                 metric: metric.clone(),
                 text: text.clone(),
-                measured: told["values"][watched(text)].as_f64(),
+                measured: measurement["values"][watched(text)].as_f64(),
                 is_held: threshold["ok"].as_bool().unwrap_or(false),
-                figures: (text == NO_LIMIT)
-                    .then(|| FIGURES.map(|part| told["values"][part].as_f64().unwrap_or(f64::NAN))),
+                figures: (text == NO_LIMIT).then(|| {
+                    FIGURES.map(|part| measurement["values"][part].as_f64().unwrap_or(f64::NAN))
+                }),
             });
         }
     }

@@ -99,8 +99,8 @@ impl Instance {
             // The instance is killed in the end; what it leaves behind is removed with our folder.
             .env("TMPDIR", folder)
             .current_dir(folder);
-        let (said, ears) = feed();
-        let mut process = Child::spawn(command, 0, &ears)
+        let (said, sender) = feed();
+        let mut process = Child::spawn(command, 0, &sender)
             .with_context(|| format!("cannot start {}", program.display()))?;
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline && !interrupt::happened() {

@@ -46,9 +46,7 @@ struct Api;
     responses((status = 200, description = "OpenAPI", body = serde_json::Value)))]
 pub(super) async fn show(State(app): State<App>) -> Json<Document> {
     let mut document = Api::openapi();
-    if let Some(extra) = &app.0.extra {
-        document.merge(extra.description.clone());
-    }
+    document.merge(app.0.extra.description.clone());
     Everywhere.modify(&mut document);
     Json(document)
 }

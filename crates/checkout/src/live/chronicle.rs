@@ -347,11 +347,11 @@ mod tests {
         for product in ["a", "b", "a", "a"] {
             chronicle.learn(&refused(product), 0);
         }
-        let told: Vec<_> = chronicle
+        let counts: Vec<_> = chronicle
             .entries
             .iter()
             .map(|entry| (entry.products[0].as_str(), entry.times))
             .collect();
-        assert_eq!(told, [("a", 3), ("b", 1)]);
+        assert_eq!(counts, [("a", 3), ("b", 1)]);
     }
 }

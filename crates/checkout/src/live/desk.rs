@@ -16,7 +16,7 @@ use super::{FrameBoard, Topic};
 /// How long a trial may take.
 const LIMIT: Duration = Duration::from_secs(60);
 /// How long a trial may take to end after it is told to stop.
-const FAREWELL: Duration = Duration::from_secs(10);
+const EXIT_GRACE: Duration = Duration::from_secs(10);
 
 /// Runs trials of locks with real processes.
 pub trait Lab: Send + Sync {
@@ -221,7 +221,7 @@ impl Desk {
         self.state().is_closed = true;
         self.end("the service was stopped");
         let id = *self.0.under_way.borrow();
-        if id != 0 && !self.ended(id, FAREWELL).await {
+        if id != 0 && !self.ended(id, EXIT_GRACE).await {
             tracing::error!("a trial does not end");
         }
     }

@@ -4,16 +4,16 @@
 //! program at once, and the claims are known before the first event.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use fencepost_rig::{Child, Feed, Interrupt, Output, Silence, feed, folder};
+use fencepost_rig::Interrupt;
 use fencepost_trial::holds::{FIRST, SECOND};
-use fencepost_trial::processes::Stopped;
-use fencepost_trial::protocol::{Claims, Promise, Reply, Request, Resource};
-use fencepost_trial::store::TrialStore;
+use fencepost_trial::processes::{Stopped, claims_of};
+use fencepost_trial::protocol::{Claims, Promise, Request, Resource};
+use fencepost_trial::store::{TemporaryGround, TrialStore};
 use fencepost_trial::strategy::{Buyer, Failure, Group, Opening, Remark, Setup, Stores, Strategy};
+use fencepost_trial::text::shell_word;
 
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
@@ -21,12 +21,6 @@ use crate::stopped::explain;
 
 /// How long the program may take to get ready; some languages start slowly.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the program may take to exit.
-const FAREWELL: Duration = Duration::from_secs(2);
-/// How often the lab checks for an interrupt while it waits for a line.
-const LOOK_UP: Duration = Duration::from_millis(50);
-/// How much of an invalid line is quoted, in characters.
-const QUOTE_CHARS: usize = 120;
 
 /// The command that starts the program, split into words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +41,7 @@ impl ExternalLock {
         is_command.then(|| Self {
             program,
             arguments,
-            typed: quoted(text),
+            typed: shell_word(text),
         })
     }
 
@@ -71,29 +65,22 @@ impl ExternalLock {
         resource: Resource,
         interrupt: Interrupt,
     ) -> Result<Claims, CommandError> {
-        let no_folder = |error| Stopped::Store(format!("no temporary folder: {error}"));
-        let told = |stopped| explain(&stopped, None);
-        let folder = folder().map_err(|error| told(no_folder(error)))?;
-        let ground = store.ground(folder.path());
-        ground.prepare().map_err(|error| told(error.into()))?;
-        let (feed, ears) = feed();
-        let child = Child::spawn(self.command(), 0, &ears);
-        let mut child = child.map_err(|error| self.cannot_start(&error))?;
-        // If writing fails, the program has exited or closed its input; what it says next tells which.
-        let _ = child.send(&Request::Init {
-            id: "rehearsal".into(),
+        let ground = TemporaryGround::prepare(store);
+        let temporary = ground.map_err(|failure| explain(&failure.into(), None))?;
+        let init = |id: &str| Request::Init {
+            id: id.into(),
             keys: vec![FIRST.into(), SECOND.into()],
             ttl_ms,
-            endpoints: ground.endpoints(),
+            endpoints: temporary.ground.endpoints(),
             resource,
             start: None,
-        });
-        let claims = listen(&feed, &mut child, interrupt).map_err(told)?;
-        let _ = child.send(&Request::Shutdown);
-        child.wait(FAREWELL);
-        // If the server is gone, there is nothing to clean up.
-        let _ = ground.clear();
-        Ok(claims)
+        };
+        claims_of(&|| self.command(), &init, PATIENCE, interrupt).map_err(
+            |stopped| match &stopped {
+                Stopped::NotStarted { error, .. } => self.cannot_start(error),
+                other => explain(other, None),
+            },
+        )
     }
 
     /// The strategy for this program. Strategies are `'static`, so it is leaked.
@@ -128,59 +115,6 @@ fn not_here(_: Setup) -> Opening<dyn Buyer> {
     Box::pin(async { Err(failure) })
 }
 
-/// Waits until the program is ready, and returns its claims.
-fn listen(feed: &Feed, child: &mut Child, interrupt: Interrupt) -> Result<Claims, Stopped> {
-    let deadline = Instant::now() + PATIENCE;
-    let said = loop {
-        if let Some(signal) = interrupt.requested() {
-            let progress = "no process was asked anything yet".into();
-            return Err(Stopped::Interrupted {
-                signal,
-                progress,
-                stopped: 1,
-                events: 0,
-            });
-        }
-        match feed.next(LOOK_UP) {
-            Ok(heard) => break Some(heard.output),
-            Err(Silence::TimedOut) if Instant::now() < deadline => {}
-            Err(_) => break None,
-        }
-    };
-    let what = match said {
-        None => "did not answer init; does it flush its output after each line?".into(),
-        Some(Output::Closed) => format!("{} before it was ready", ending(child.wait(FAREWELL))),
-        Some(Output::Line(line)) => match serde_json::from_str(&line) {
-            Ok(Reply::InitOk { claims }) => return Ok(claims),
-            Ok(Reply::Error { message, .. }) => return Err(Stopped::Store(message)),
-            Ok(_) => format!("answered before it was asked: {}", quote(&line)),
-            Err(error) => format!("sent an invalid message ({error}): {}", quote(&line)),
-        },
-    };
-    Err(Stopped::NotReady {
-        who: "the subject".into(),
-        what,
-        last_words: child.last_words(),
-    })
-}
-
-fn ending(status: Option<ExitStatus>) -> String {
-    match status.map(|status| (status.code(), status.signal())) {
-        Some((Some(code), _)) => format!("ended with {code}"),
-        Some((None, Some(signal))) => format!("was killed by signal {signal}"),
-        _ => "closed its output".into(),
-    }
-}
-
-/// Quotes a line of the program, shortened and without control characters.
-fn quote(line: &str) -> String {
-    let start = line.chars().take(QUOTE_CHARS);
-    format!(
-        "'{}'",
-        start.flat_map(char::escape_debug).collect::<String>()
-    )
-}
-
 /// Splits a command into words with the quoting rules of a shell, but without expansions.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -203,15 +137,6 @@ fn words(text: &str) -> Vec<String> {
         }
     }
     words
-}
-
-/// Quotes the text as one word for a shell.
-fn quoted(text: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./=:@%+,-".contains(letter);
-    if text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -10,9 +10,33 @@ use crate::values::{BadValue, nearest};
 
 /// The value of `--lock`.
 #[derive(Debug, Clone)]
-pub(crate) enum Lock {
-    /// The list of strategies.
+pub(crate) enum LockArgument {
+    /// `help`: the list of strategies.
     Help,
+    Lock(Lock),
+}
+
+impl LockArgument {
+    pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
+        Self::parse_with(text, Lock::parse)
+    }
+
+    /// Parses a lock that a process can hold.
+    pub(crate) fn parse_holding(text: &str) -> Result<Self, BadValue> {
+        Self::parse_with(text, Lock::parse_holding)
+    }
+
+    fn parse_with(text: &str, parse: fn(&str) -> Result<Lock, BadValue>) -> Result<Self, BadValue> {
+        if text == "help" {
+            return Ok(Self::Help);
+        }
+        parse(text).map(Self::Lock)
+    }
+}
+
+/// A lock that `--lock` names.
+#[derive(Debug, Clone)]
+pub(crate) enum Lock {
     Strategy(&'static strategy::Strategy),
     /// The library's lock on servers of this kind.
     Of(&'static StoreKind, &'static strategy::Strategy),
@@ -21,14 +45,12 @@ pub(crate) enum Lock {
 }
 
 impl Lock {
-    pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
-        if text == "help" {
-            return Ok(Self::Help);
-        }
+    fn parse(text: &str) -> Result<Self, BadValue> {
         if let Some(external) = ExternalLock::parse(text) {
             return Ok(Self::External(external));
         }
-        let kind = lock_only_kinds().find(|kind| kind.name == text);
+        let mut kinds = lock_only_kinds();
+        let kind = kinds.find(|kind| [kind.name, private_name(kind)].contains(&text));
         if let (Some(kind), Some(library)) = (kind, strategy::find(LIBRARY)) {
             parse_trial_store(private_name(kind))?;
             return Ok(Self::Of(kind, library));
@@ -38,7 +60,7 @@ impl Lock {
     }
 
     /// Parses a lock that a process can hold.
-    pub(crate) fn parse_holding(text: &str) -> Result<Self, BadValue> {
+    fn parse_holding(text: &str) -> Result<Self, BadValue> {
         match Self::parse(text)? {
             Self::Strategy(strategy) if strategy.lock.is_none() => Err(BadValue {
                 what: format!("{text} has no lock that a process could hold"),
@@ -106,6 +128,18 @@ mod tests {
             assert!(Lock::parse_holding(name).is_ok(), "{name}");
         }
         assert!(!advice.contains("help"), "{advice}");
+    }
+
+    #[cfg(feature = "zookeeper")]
+    #[test]
+    fn the_name_of_a_store_is_also_the_name_of_its_lock() {
+        for name in ["zk", "zookeeper"] {
+            let kind = match Lock::parse(name).unwrap() {
+                Lock::Of(kind, _) => kind,
+                other => panic!("{name}: {other:?}"),
+            };
+            assert_eq!(kind.name, "zookeeper");
+        }
     }
 
     #[test]

@@ -212,11 +212,11 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_applies_is_told() {
-        let told = |size| apply(CHECKS, &size);
-        let severities = [120, 60, 7].map(|size| told(size)[0].severity);
+        let findings = |size| apply(CHECKS, &size);
+        let severities = [120, 60, 7].map(|size| findings(size)[0].severity);
         let expected = [Severity::Danger, Severity::Caution, Severity::Fine];
         assert_eq!(severities, expected);
-        let worst = &told(120)[0];
+        let worst = &findings(120)[0];
         assert_eq!(
             (worst.what.as_str(), worst.advice.as_str()),
             ("120 is too much", "less")

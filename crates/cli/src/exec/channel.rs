@@ -129,7 +129,7 @@ impl WardenChannel {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub(super) async fn hear<M: Message>(&mut self) -> Option<M> {
+    pub(super) async fn receive<M: Message>(&mut self) -> Option<M> {
         while self.partial.len() < MESSAGE_BYTES {
             let mut bytes = [0; MESSAGE_BYTES];
             let room = MESSAGE_BYTES - self.partial.len();
@@ -168,7 +168,7 @@ mod tests {
             one.say(order).await;
         }
         for order in orders {
-            assert_eq!(other.hear().await, Some(order));
+            assert_eq!(other.receive().await, Some(order));
         }
         let reports = [
             Report::Started(4121),
@@ -184,8 +184,8 @@ mod tests {
         }
         drop(other);
         for report in reports {
-            assert_eq!(one.hear().await, Some(report));
+            assert_eq!(one.receive().await, Some(report));
         }
-        assert_eq!(one.hear::<Report>().await, None);
+        assert_eq!(one.receive::<Report>().await, None);
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct NotStarted {
 /// The time after which a line about the holder is printed.
 const SUSPENSE: Duration = Duration::from_secs(1);
 /// How long leaving the queue may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 /// Takes the lock, and queues for it if `--wait` allows.
 pub(super) async fn for_the_lock(
@@ -128,7 +128,7 @@ pub(super) async fn unless_interrupted<W: Future>(
 
 /// Leaves the queue before the program ends, because the process would not live long enough to do it in the background.
 async fn leave(locker: &Locker) {
-    let _ = tokio::time::timeout(FAREWELL, locker.shutdown()).await;
+    let _ = tokio::time::timeout(EXIT_GRACE, locker.shutdown()).await;
 }
 
 /// Completes when a signal asks this program to end. Pauses the program on signals that ask for that.

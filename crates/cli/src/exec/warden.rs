@@ -131,7 +131,7 @@ impl Post {
         loop {
             let next = self.next_step();
             tokio::select! {
-                order = self.channel.hear() => match order {
+                order = self.channel.receive() => match order {
                     Some(order) => self.follow(order).await,
                     None => return self.end_alone().await,
                 },

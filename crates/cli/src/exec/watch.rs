@@ -88,9 +88,9 @@ impl Watch<'_> {
             let is_told = self.taken_away;
             tokio::select! {
                 biased;
-                report = self.channel.hear() => match report {
+                report = self.channel.receive() => match report {
                     Some(report) => {
-                        if let Some(outcome) = self.hear(report).await {
+                        if let Some(outcome) = self.handle_report(report).await {
                             return outcome;
                         }
                     }
@@ -155,7 +155,7 @@ impl Watch<'_> {
         self.channel.say(Order::Pass(Signal::SIGCONT as i32)).await;
     }
 
-    async fn hear(&mut self, report: Report) -> Option<Outcome> {
+    async fn handle_report(&mut self, report: Report) -> Option<Outcome> {
         match report {
             Report::Started(pid) => self.group = Some(Pid::from_raw(pid)),
             Report::NotStarted(error) => return Some(Outcome::NotStarted(error)),

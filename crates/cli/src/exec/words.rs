@@ -269,7 +269,7 @@ mod tests {
         );
         let late = Cause::TooLate(Duration::from_millis(1_400));
         assert!(lost(&name, time, &late).ends_with("none for 1.4 s, and the command was stopped"));
-        let told = Cause::Told(LostReason::Gone);
-        assert!(lost(&name, time, &told).ends_with("released by force, or forgotten"));
+        let cause = Cause::Told(LostReason::Gone);
+        assert!(lost(&name, time, &cause).ends_with("released by force, or forgotten"));
     }
 }

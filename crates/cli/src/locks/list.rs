@@ -8,7 +8,7 @@ use fencepost::{Listed, Moment};
 use fencepost_trial::text::ink::Role;
 use fencepost_trial::text::numbers::{count, plural};
 
-use super::{Desk, document};
+use super::{CommandContext, document};
 use crate::command_error::CommandError;
 use crate::store::LockStore;
 use crate::wording::{age, fence, harmless, seconds};
@@ -29,30 +29,33 @@ const COLUMNS: [(&str, bool); 7] = [
 /// The columns that a narrow screen does not show.
 const MINOR: [&str; 3] = ["held for", "fence", "kind"];
 
-pub(super) async fn run(mut desk: Desk, pattern: Option<&str>) -> Result<ExitCode, CommandError> {
-    let mut locks = match &desk.backend {
-        Some(backend) => desk
+pub(super) async fn run(
+    mut context: CommandContext,
+    pattern: Option<&str>,
+) -> Result<ExitCode, CommandError> {
+    let mut locks = match &context.backend {
+        Some(backend) => context
             .answer(PATIENCE_FOR_ALL, backend.list(pattern))
             .await?
-            .map_err(|error| desk.command_error(&error))?,
+            .map_err(|error| context.command_error(&error))?,
         None => Vec::new(),
     };
     locks.sort_by(|a, b| a.name.cmp(&b.name));
-    let now = desk.now();
-    if desk.json {
-        let document = document::list(&desk.store.place(), pattern, &locks, desk.seen());
-        desk.screen.print_json(&document);
+    let now = context.now();
+    if context.json {
+        let document = document::list(&context.store.place(), pattern, &locks, context.seen());
+        context.screen.print_json(&document);
     } else {
-        let text = text(&desk, pattern, &locks, now);
-        desk.screen.print(&text);
+        let text = text(&context, pattern, &locks, now);
+        context.screen.print(&text);
     }
-    Ok(desk.screen.end(0))
+    Ok(context.screen.end(0))
 }
 
-fn text(desk: &Desk, pattern: Option<&str>, locks: &[Listed], now: Moment) -> String {
-    let rows = locks.iter().map(|lock| row(lock, now, desk.has_line()));
+fn text(context: &CommandContext, pattern: Option<&str>, locks: &[Listed], now: Moment) -> String {
+    let rows = locks.iter().map(|lock| row(lock, now, context.has_line()));
     let rows: Vec<[String; 7]> = rows.collect();
-    let ink = desk.screen.ink;
+    let ink = context.screen.ink;
     let is_shown = |column: usize| ink.columns >= NARROW || !MINOR.contains(&COLUMNS[column].0);
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -76,7 +79,7 @@ fn text(desk: &Desk, pattern: Option<&str>, locks: &[Listed], now: Moment) -> St
         text.trim_end().to_owned() + "\n"
     };
     let mut text = String::new();
-    if !desk.quiet && !rows.is_empty() {
+    if !context.quiet && !rows.is_empty() {
         let heading = line(COLUMNS.map(|(heading, _)| heading));
         text.push_str(&ink.paint(Role::Label, heading.trim_end()));
         text.push('\n');
@@ -84,25 +87,25 @@ fn text(desk: &Desk, pattern: Option<&str>, locks: &[Listed], now: Moment) -> St
     for row in &rows {
         text.push_str(&line(std::array::from_fn(|column| row[column].as_str())));
     }
-    if !desk.quiet {
-        text.push_str(&summary(desk, pattern, rows.len()));
+    if !context.quiet {
+        text.push_str(&summary(context, pattern, rows.len()));
     }
     text
 }
 
-fn summary(desk: &Desk, pattern: Option<&str>, found: usize) -> String {
+fn summary(context: &CommandContext, pattern: Option<&str>, found: usize) -> String {
     let which = match pattern {
         Some(pattern) => format!(" like '{}'", harmless(pattern)),
         None => String::new(),
     };
-    let hint = match (&desk.store, pattern) {
+    let hint = match (&context.store, pattern) {
         (LockStore::Address(address), None) if address.kind().server == REDIS.server => {
             "      (a pattern such as 'lock:*' also finds other clients' locks: kind plain, holder ?)"
         }
         _ => "",
     };
     match found {
-        0 => format!("no locks{which} in {}{hint}\n", desk.store.place()),
+        0 => format!("no locks{which} in {}{hint}\n", context.store.place()),
         found => format!("{}{which}{hint}\n", plural(found, "lock", "locks")),
     }
 }

@@ -7,20 +7,24 @@ use std::sync::Arc;
 use fencepost::{Claim, Effect, Holder, LockName, MIN_TTL, Record, Release};
 use serde_json::json;
 
-use super::{Desk, NOT_HELD, PATIENCE, document};
+use super::{CommandContext, NOT_HELD, PATIENCE, document};
 use crate::command_error::CommandError;
 use crate::exit;
 use crate::store::NotOpened;
 use crate::wording::{held_by, host, seconds, who};
 
-pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCode, CommandError> {
-    let record = desk.record(name).await?;
+pub(super) async fn run(
+    context: CommandContext,
+    name: &LockName,
+    yes: bool,
+) -> Result<ExitCode, CommandError> {
+    let record = context.record(name).await?;
     let held = record
         .as_ref()
         .and_then(|record| Some((record, record.holder.as_ref()?)));
-    let (Some((record, holder)), Some(backend)) = (held, desk.backend.clone()) else {
+    let (Some((record, holder)), Some(backend)) = (held, context.backend.clone()) else {
         return Ok(finish(
-            desk,
+            context,
             name,
             record.as_ref(),
             false,
@@ -34,13 +38,13 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
         )
         .at(format_args!(
             "{name}, held by {}",
-            held_by(holder, desk.now())
+            held_by(holder, context.now())
         ))
         .effect("none"));
     };
-    if !yes && !is_meant(&desk, name, holder)? {
+    if !yes && !is_meant(&context, name, holder)? {
         return Ok(finish(
-            desk,
+            context,
             name,
             Some(record),
             false,
@@ -51,12 +55,20 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
         .with_label(Arc::clone(&holder.label));
     let released = match tokio::time::timeout(PATIENCE, backend.release(&claim)).await {
         Ok(Ok(released)) => released,
-        Ok(Err(error)) if error.effect() == Effect::None => return Err(desk.command_error(&error)),
-        Ok(Err(error)) => return Err(unsure(&desk, NotOpened::new(&desk.store, &error), name)),
+        Ok(Err(error)) if error.effect() == Effect::None => {
+            return Err(context.command_error(&error));
+        }
+        Ok(Err(error)) => {
+            return Err(unsure(
+                &context,
+                NotOpened::new(&context.store, &error),
+                name,
+            ));
+        }
         Err(_) => {
             return Err(unsure(
-                &desk,
-                NotOpened::silent(&desk.store, PATIENCE),
+                &context,
+                NotOpened::silent(&context.store, PATIENCE),
                 name,
             ));
         }
@@ -71,14 +83,14 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
             ),
         ),
     };
-    Ok(finish(desk, name, Some(record), done, &text))
+    Ok(finish(context, name, Some(record), done, &text))
 }
 
 /// The error for a request that was sent but not answered.
-fn unsure(desk: &Desk, reason: NotOpened, name: &LockName) -> CommandError {
-    reason.fault_with(
+fn unsure(context: &CommandContext, reason: NotOpened, name: &LockName) -> CommandError {
+    reason.command_error_with(
         "maybe: the lock may have been released",
-        &format!("fencepost locks show {}", desk.named_here(name)),
+        &format!("fencepost locks show {}", context.named_here(name)),
     )
 }
 
@@ -91,35 +103,39 @@ fn released_text(name: &LockName, holder: &Holder, record: &Record) -> String {
         Some(next) => format!("; next is {}", who(&next.label)),
         None => String::new(),
     };
-    let told = format!("{}, notices at its next renewal{soon}", who(&holder.label));
-    format!("{name}   released: {told}, and may still be working{next}\n")
+    let notice = format!("{}, notices at its next renewal{soon}", who(&holder.label));
+    format!("{name}   released: {notice}, and may still be working{next}\n")
 }
 
 fn finish(
-    mut desk: Desk,
+    mut context: CommandContext,
     name: &LockName,
     record: Option<&Record>,
     done: bool,
     text: &str,
 ) -> ExitCode {
-    if desk.json {
-        let seen = desk.seen();
-        desk.screen.print_json(&json!({
+    if context.json {
+        let seen = context.seen();
+        context.screen.print_json(&json!({
             "schema": "fencepost/release/1",
             "version": env!("CARGO_PKG_VERSION"),
-            "store": desk.store.place(),
+            "store": context.store.place(),
             "name": name.as_str(),
             "released": done,
             "before": record.map(|record| document::lock(name.as_str(), record, seen)),
         }));
     } else {
-        desk.screen.print(text);
+        context.screen.print(text);
     }
-    desk.screen.end(if done { 0 } else { NOT_HELD })
+    context.screen.end(if done { 0 } else { NOT_HELD })
 }
 
 /// Asks the user for confirmation.
-fn is_meant(desk: &Desk, name: &LockName, holder: &Holder) -> Result<bool, CommandError> {
+fn is_meant(
+    context: &CommandContext,
+    name: &LockName,
+    holder: &Holder,
+) -> Result<bool, CommandError> {
     if !io::stdin().is_terminal() {
         return Err(
             CommandError::new(exit::USAGE, "cannot ask for confirmation")
@@ -127,13 +143,13 @@ fn is_meant(desk: &Desk, name: &LockName, holder: &Holder) -> Result<bool, Comma
                 .effect("none: the lock is held as before")
                 .try_this(format_args!(
                     "fencepost locks release {} --yes",
-                    desk.named_here(name)
+                    context.named_here(name)
                 )),
         );
     }
     let question = format!(
         "{name} is held by {}.\n{} may still be working: stop it there first. Release? [y/N] ",
-        held_by(holder, desk.now()),
+        held_by(holder, context.now()),
         host(&holder.label)
     );
     let mut stderr = io::stderr().lock();

@@ -6,33 +6,36 @@ use std::time::{Duration, SystemTime};
 use fencepost::{Holder, LockName, Moment, Record};
 use fencepost_trial::text::ink::{Ink, Role};
 
-use super::{Desk, NOT_HELD, document};
+use super::{CommandContext, NOT_HELD, document};
 use crate::command_error::CommandError;
 use crate::wording::{fence, held_by, host, seconds, time_of_day};
 
 /// If the age of the lease and the age of the hold differ by less than this, the lease was not renewed yet.
 const FIRST: Duration = Duration::from_millis(50);
 
-pub(super) async fn run(mut desk: Desk, name: &LockName) -> Result<ExitCode, CommandError> {
-    let record = desk.record(name).await?;
-    let now = desk.now();
+pub(super) async fn run(
+    mut context: CommandContext,
+    name: &LockName,
+) -> Result<ExitCode, CommandError> {
+    let record = context.record(name).await?;
+    let now = context.now();
     let code = match record.as_ref().and_then(|record| record.holder.as_ref()) {
         Some(_) => 0,
         None => NOT_HELD,
     };
-    if desk.json {
-        let seen = desk.seen();
-        let document = document::show(&desk.store.place(), name.as_str(), record.as_ref(), seen);
-        desk.screen.print_json(&document);
+    if context.json {
+        let seen = context.seen();
+        let document = document::show(&context.store.place(), name.as_str(), record.as_ref(), seen);
+        context.screen.print_json(&document);
     } else {
-        let text = text(&desk, name, record.as_ref(), now);
-        desk.screen.print(&text);
+        let text = text(&context, name, record.as_ref(), now);
+        context.screen.print(&text);
     }
-    Ok(desk.screen.end(code))
+    Ok(context.screen.end(code))
 }
 
-fn text(desk: &Desk, name: &LockName, record: Option<&Record>, now: Moment) -> String {
-    let ink = desk.screen.ink;
+fn text(context: &CommandContext, name: &LockName, record: Option<&Record>, now: Moment) -> String {
+    let ink = context.screen.ink;
     let Some(record) = record else {
         return format!("{name}   free: nobody holds it, nobody waits\n");
     };
@@ -40,13 +43,13 @@ fn text(desk: &Desk, name: &LockName, record: Option<&Record>, now: Moment) -> S
         Some(holder) => held(name, holder, now, ink),
         None => format!("{name}   free, and wanted: between two holders\n"),
     };
-    text.push_str(&if desk.has_line() {
+    text.push_str(&if context.has_line() {
         waiting(record, ink)
     } else {
         ink.labelled("waiting", "unknown: these servers have no queue")
     });
     if let Some(holder) = &record.holder {
-        text.push_str(&release(&desk.named_here(name), holder, record, ink));
+        text.push_str(&release(&context.named_here(name), holder, record, ink));
     }
     text
 }

@@ -78,21 +78,21 @@ impl<'a> Progress<'a> {
         )
     }
 
-    /// Estimates the remaining time from the usual durations: races run one by one, the others in parallel, and no run is shorter than its
+    /// Estimates the remaining time from the usual durations: sales run one by one, the others in parallel, and no run is shorter than its
     /// longest trial.
     fn seconds_left(&self) -> u64 {
-        let (mut races, mut others, mut longest) = (0, 0, 0);
+        let (mut sales, mut others, mut longest) = (0, 0, 0);
         for &at in &self.left {
             let since = self.under_way.iter().find(|(other, _)| *other == at);
             let spent = since.map_or(0, |(_, since)| since.elapsed().as_millis() as u64);
             let ms = self.cells[at].likely_ms().saturating_sub(spent);
             match self.cells[at] {
-                Cell::Sale(_) => races += ms,
+                Cell::Sale(_) => sales += ms,
                 _ => others += ms,
             }
             longest = longest.max(ms);
         }
-        (races + (others / self.lanes as u64).max(longest)).div_ceil(1000)
+        (sales + (others / self.lanes as u64).max(longest)).div_ceil(1000)
     }
 
     /// The running trials, longest first.

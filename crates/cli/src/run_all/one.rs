@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::matrix::{Cell, Run};
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::report::json::matrix;
-use fencepost_trial::sale::Stopped;
 
 use crate::command_error::CommandError;
 use crate::contender::Contender;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fencepost::stores::kinds::{POSTGRES, POSTGRES_TABLE, SQLITE};
+use fencepost::stores::{StoreAddress, without_password};
 use fencepost_checkout::storage::sqlite::SqliteStorage;
 use fencepost_checkout::storage::{Storage, StorageError};
-
-use fencepost::stores::without_password;
 
 use crate::command_error::CommandError;
 use crate::exit;
@@ -22,22 +22,33 @@ pub(super) enum Database {
 
 impl Database {
     pub(super) fn parse(text: &str) -> Result<Self, BadValue> {
-        let is_postgres = ["postgres://", "postgresql://"]
-            .iter()
-            .any(|scheme| text.starts_with(scheme));
-        let file = text.strip_prefix("sqlite:").unwrap_or(text);
-        match text {
-            _ if is_postgres && cfg!(feature = "postgres") => Ok(Self::Postgres(text.to_owned())),
-            _ if is_postgres => Err(BadValue {
-                what: "this program was built without Postgres".into(),
-                advice: format!("{WITH_ALL_STORES} · or --db FILE"),
-            }),
-            _ if text.contains("://") || file.is_empty() => Err(BadValue {
-                what: format!("there is no database '{}'", without_password(text)),
-                advice: "--db FILE, or --db postgres://USER@HOST/DATABASE".into(),
-            }),
-            _ => Ok(Self::File(file.into())),
+        let unknown = || BadValue {
+            what: format!("there is no database '{}'", without_password(text)),
+            advice: "--db FILE, or --db postgres://USER@HOST/DATABASE".into(),
+        };
+        let file = match text.parse::<StoreAddress>() {
+            Ok(address) if [&POSTGRES, &POSTGRES_TABLE].contains(&address.kind()) => {
+                return Self::postgres(text);
+            }
+            _ if text.contains("://") => return Err(unknown()),
+            Ok(address) if *address.kind() != SQLITE => return Err(unknown()),
+            Ok(address) => PathBuf::from(address.without_scheme()),
+            Err(_) => PathBuf::from(text),
+        };
+        if file.as_os_str().is_empty() {
+            return Err(unknown());
         }
+        Ok(Self::File(file))
+    }
+
+    fn postgres(address: &str) -> Result<Self, BadValue> {
+        if cfg!(feature = "postgres") {
+            return Ok(Self::Postgres(address.to_owned()));
+        }
+        Err(BadValue {
+            what: "this program was built without Postgres".into(),
+            advice: format!("{WITH_ALL_STORES} · or --db FILE"),
+        })
     }
 
     /// The address or path, without a password.

@@ -35,7 +35,7 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
     let (trials, lab) = if serve.lab {
         (
             "; starts lock trials at the press of a button",
-            "facade    POST /reset, POST /purchase, GET /stock/{id}      for load-tests/",
+            "lab       a scratch shop for load-tests/: POST /reset, POST /purchase, GET /stock/{id}",
         )
     } else {
         (

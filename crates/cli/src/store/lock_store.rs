@@ -13,8 +13,9 @@ use fencepost::{Backend, Error, ErrorKind};
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
 use crate::values::BadValue;
-use crate::wording::{seconds, shell_word};
+use crate::wording::seconds;
 use fencepost_trial::store::TrialStore;
+use fencepost_trial::text::shell_word;
 
 /// The value of `--store` for commands that use locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,11 +224,11 @@ impl NotOpened {
     }
 
     pub(crate) fn command_error(&self) -> CommandError {
-        self.fault_with("none", &self.advice)
+        self.command_error_with("none", &self.advice)
     }
 
     /// The error message if the command had already begun: `effect` says what it may have changed.
-    pub(crate) fn fault_with(&self, effect: &str, advice: &str) -> CommandError {
+    pub(crate) fn command_error_with(&self, effect: &str, advice: &str) -> CommandError {
         CommandError::new(self.code, "cannot use the store")
             .at(format_args!("{}: {}", self.place, self.words))
             .effect(effect)

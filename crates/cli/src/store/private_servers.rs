@@ -15,14 +15,14 @@ use crate::exit;
 const SEVERAL: usize = 3;
 
 /// How to start private servers of one kind.
-pub(super) struct PrivateServers {
+pub(crate) struct PrivateServers {
     kind: &'static StoreKind,
     /// What `--store` starts.
     starts: &'static str,
     /// What is missing if the servers are not installed, and how to install it.
-    missing: &'static str,
-    install: &'static str,
-    pub(super) is_installed: fn() -> bool,
+    pub(crate) missing: &'static str,
+    pub(crate) install: &'static str,
+    pub(crate) is_installed: fn() -> bool,
     start: fn(&TrialStore) -> Result<Started, NotStarted>,
 }
 
@@ -110,7 +110,7 @@ static ALL: [PrivateServers; 5] = [
 
 impl PrivateServers {
     /// `None` if there are no private servers of this kind.
-    pub(super) fn of(kind: &StoreKind) -> Option<&'static Self> {
+    pub(crate) fn of(kind: &StoreKind) -> Option<&'static Self> {
         ALL.iter().find(|servers| servers.kind == kind)
     }
 
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn a_missing_postgres_is_reported_with_the_install_command() {
-        let told = PrivateServers::of(&POSTGRES).unwrap().not_installed();
+        let error = PrivateServers::of(&POSTGRES).unwrap().not_installed();
         assert_eq!(
-            told.text(Ink::PLAIN),
+            error.text(Ink::PLAIN),
             "error: --store postgres starts a private server, and none is installed\n  \
              where     no Postgres in /usr/lib/postgresql\n  \
              effect    none: no process was started\n  \

@@ -5,7 +5,7 @@ use std::fmt;
 use fencepost::stores::kinds::{POSTGRES, REDIS, SQLITE};
 use fencepost::stores::without_password;
 use fencepost_trial::store::reach::{HAS_POSTGRES, NotReached, has_valid_address, reach};
-use fencepost_trial::store::{TrialStore, private_name};
+use fencepost_trial::store::{TrialStore, private_name, private_names};
 use fencepost_trial::text::numbers::decimal;
 
 use super::private_servers::PrivateServers;
@@ -54,9 +54,12 @@ fn unknown(text: &str) -> BadValue {
         advice: if text.starts_with("redlock?") {
             "--store redlock · --store 'redlock?restart_delay=30s'".into()
         } else {
-            "--store sqlite: a file, nothing to install · redis, postgres, redlock, etcd, zk: private servers · \
-             redis://HOST and so on: yours"
-                .into()
+            let mut servers = private_names();
+            servers.retain(|name| *name != private_name(&SQLITE));
+            format!(
+                "--store sqlite: a file, nothing to install · {}: private servers · redis://HOST and so on: yours",
+                servers.join(", ")
+            )
         },
     }
 }

@@ -33,8 +33,8 @@ fn open(page: &Page<'_>) -> Opened {
     }
 }
 
-/// Writes a report of a real race, with the real program.
-fn race(arguments: &str, file: &Path) {
+/// Writes a report of a real sale, with the real program.
+fn sale(arguments: &str, file: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
     command
         .args(arguments.split_whitespace())
@@ -60,7 +60,7 @@ pub(crate) fn a_report_of_the_program_draws_itself() {
     let mut browser = Chromium::start();
     let race_of = |name: &str, arguments: &str| {
         let file = folder.path().join(name);
-        race(arguments, &file);
+        sale(arguments, &file);
         file
     };
     browser.open(&race_of(

@@ -18,7 +18,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn race(lock: &str) -> Option<Outcome> {
+fn sale(lock: &str) -> Option<Outcome> {
     sale::expectation::expected(&Sale::new(strategy::find(lock)?, 1))
 }
 
@@ -42,7 +42,7 @@ fn the_matrix_of_the_comparison_is_the_table_of_expectations() {
             seen += 1;
             let scenarios =
                 Scenario::ALL.map(|scenario| holds::expectation::of_strategy(scenario, lock));
-            let expected = std::iter::once(race(lock)).chain(scenarios);
+            let expected = std::iter::once(sale(lock)).chain(scenarios);
             for (cell, expected) in cells[1..].iter().zip(expected) {
                 let word = cell.replace(['*', '\\'], "");
                 let expected = expected.map_or("–".to_owned(), |outcome| outcome.to_string());
@@ -65,7 +65,7 @@ fn expected(command: &str) -> Option<Outcome> {
         rest.truncate(rest.len() - 2);
     }
     let scenario = match (name, rest.as_slice()) {
-        ("oversell", []) => return race(lock?),
+        ("oversell", []) => return sale(lock?),
         ("crash", []) => Scenario::Crash,
         ("crash", ["--ttl-edge"]) => Scenario::TtlEdge,
         ("deadlock", []) => Scenario::Deadlock,

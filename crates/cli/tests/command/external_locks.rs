@@ -24,8 +24,8 @@ fn tried(arguments: &str, lock: &str) -> Ran {
 
 fn verdict(ran: &Ran) -> &str {
     let mut lines = ran.stdout.lines();
-    let told = lines.find(|line| line.starts_with(char::is_uppercase));
-    told.unwrap_or_else(|| panic!("{}{}", ran.stdout, ran.stderr))
+    let first = lines.find(|line| line.starts_with(char::is_uppercase));
+    first.unwrap_or_else(|| panic!("{}{}", ran.stdout, ran.stderr))
 }
 
 #[test]
@@ -111,8 +111,11 @@ fn an_external_lock_is_judged_by_its_own_claims() {
         "it has no fences: {}{}",
         ran.stdout, ran.stderr
     );
-    let told = verdict(&ran);
-    assert!(told.starts_with("BROKEN   Fences were promised"), "{told}");
+    let verdict = verdict(&ran);
+    assert!(
+        verdict.starts_with("BROKEN   Fences were promised"),
+        "{verdict}"
+    );
 }
 
 #[test]
@@ -137,6 +140,12 @@ fn who_cannot_be_started_or_does_not_get_ready_is_told_so_before_the_trial() {
             "error: the subject did not get ready\n\
              \x20 where     the subject ended with 4 before it was ready\n\
              \x20 said      no database\n",
+        ),
+        (
+            "sh -c 'kill -9 $$'",
+            70,
+            "error: the subject did not get ready\n\
+             \x20 where     the subject was killed by SIGKILL before it was ready\n",
         ),
     ] {
         for command in ["crash", "oversell"] {

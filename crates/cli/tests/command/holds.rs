@@ -222,8 +222,8 @@ fn a_purchase_without_stock_keeps_its_lock_or_gives_it_back() {
         "trial short-stock --ttl 300 --lock=late-expiry",
         3,
         "… STUCK Nobody died, and N ms (N × TTL) after a purchase without stock nobody can buy any more.
-proof #N N ms A is told no stock, and is done
-#N N ms B is still told busy
+proof #N N ms A gets its turn and finds nothing left
+#N N ms B still finds the lock taken
 #N N ms the lab reads the store: key there, no expiry, owner done with it",
     );
     tells(

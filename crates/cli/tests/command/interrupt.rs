@@ -37,8 +37,8 @@ pub(crate) fn processes(folder: &Path) -> Vec<i32> {
     .collect()
 }
 
-/// Starts a race with its temporary files in `folder`, and returns once every process was asked to buy.
-fn race(folder: &Path, arguments: &str) -> Child {
+/// Starts a sale with its temporary files in `folder`, and returns once every process was asked to buy.
+fn sale(folder: &Path, arguments: &str) -> Child {
     let child = start(folder, arguments, r#""event":"purchase","#, 20);
     assert_eq!(processes(&folder.join("tmp")).len(), 21);
     child
@@ -77,7 +77,7 @@ fn interrupted(signal: Signal) -> (Ran, tempfile::TempDir) {
         "oversell --concurrency=20 --delay 10000000 --output {}",
         output.display()
     );
-    let child = race(folder.path(), &arguments);
+    let child = sale(folder.path(), &arguments);
     send(&child, signal);
     let ran = finish(child.wait_with_output().unwrap());
     assert_eq!(processes(&folder.path().join("tmp")), [] as [i32; 0]);
@@ -124,7 +124,7 @@ fn so_does_a_polite_request_to_end() {
 #[test]
 fn the_processes_die_with_the_lab_even_when_it_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = race(folder.path(), "oversell --concurrency=20 --delay 10000000");
+    let mut child = sale(folder.path(), "oversell --concurrency=20 --delay 10000000");
     send(&child, Signal::SIGKILL);
     child.wait().unwrap();
     until("all processes are gone", || {
@@ -143,7 +143,7 @@ fn left_in(temporary: &Path) -> Vec<String> {
 fn what_a_killed_lab_leaves_is_removed_by_the_next_run_and_nothing_of_a_living_one() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().join("tmp");
-    let mut killed = race(folder.path(), "oversell --concurrency=20 --delay 10000000");
+    let mut killed = sale(folder.path(), "oversell --concurrency=20 --delay 10000000");
     let orphan = left_in(&temporary);
     assert_eq!(orphan.len(), 1, "{orphan:?}");
     send(&killed, Signal::SIGKILL);
@@ -153,7 +153,7 @@ fn what_a_killed_lab_leaves_is_removed_by_the_next_run_and_nothing_of_a_living_o
     });
     assert_eq!(left_in(&temporary), orphan, "nobody was there to remove it");
     std::fs::remove_file(folder.path().join("run.jsonl")).unwrap();
-    let mut living = race(folder.path(), "oversell --concurrency=20 --delay 10000000");
+    let mut living = sale(folder.path(), "oversell --concurrency=20 --delay 10000000");
     let its = left_in(&temporary);
     assert!(its.len() == 1 && its != orphan, "{its:?}, {orphan:?}");
     let mut another = fencepost("oversell --concurrency=2 --quiet");

@@ -84,6 +84,19 @@ fn ctrl_c_leaves_neither_a_schema_nor_a_session() {
 }
 
 #[test]
+fn an_external_lock_that_does_not_get_ready_leaves_no_schema() {
+    let server = Postgres::start().unwrap();
+    let user_store = server.url();
+    for (lock, code) in [("./no-such-lock --fast", 64), ("sh -c 'exit 4'", 70)] {
+        let mut command = fencepost("crash");
+        command.args(["--store", &user_store]);
+        let ran = finish(command.arg(format!("--lock={lock}")).output().unwrap());
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+        assert_eq!(ask(&server, SCHEMAS), "0", "{lock}");
+    }
+}
+
+#[test]
 fn who_may_not_make_a_schema_is_told_before_anything_starts() {
     let server = Postgres::start().unwrap();
     ask(&server, "create role guest login");
@@ -134,10 +147,10 @@ fn an_invalid_postgres_address_is_refused() {
 fn the_database_ends_a_deadlock_and_a_dead_session() {
     let ran = run("deadlock --lock=row --ttl 500 --store postgres");
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
-    let told = shape(&ran.stdout);
+    let shown = shape(&ran.stdout);
     assert!(
-        told.contains("HELD The store ended the deadlock after N ms: "),
-        "{told}"
+        shown.contains("HELD The store ended the deadlock after N ms: "),
+        "{shown}"
     );
     let ran = run("crash --lock=unique-index --ttl 300 --store postgres");
     assert_eq!(ran.code, 3, "{}{}", ran.stdout, ran.stderr);

@@ -38,8 +38,8 @@ failed (stock) N expected stock N sold beyond stock N
 failed (lock) N initial − sold N unsold / buyers refused N / N
 
 BROKEN N orders for a stock of N. The store says N are left, the orders say N.
-proof #N N ms proc_N is told sold order N: the stock is used up
-#N N ms proc_N is told sold order N: one more than there was
+proof #N N ms proc_N buys a unit order N: the stock is used up
+#N N ms proc_N buys a unit order N: one more than there was
 #N N ms the lab reads the stock: N N − N = N: ";
     assert!(shape.contains(report), "{shape}");
     assert!(ran.stdout.contains("\nBROKEN   "));

@@ -250,7 +250,7 @@ fn on_redis_the_store_counts_as_many_lock_operations_as_the_table_says() {
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let rows = report["runs"].as_array().unwrap();
     assert_eq!(rows.len(), 4);
-    let told: u64 = rows
+    let shown: u64 = rows
         .iter()
         .map(|row| row["lock_ops"].as_u64().unwrap())
         .sum();
@@ -265,5 +265,5 @@ fn on_redis_the_store_counts_as_many_lock_operations_as_the_table_says() {
     };
     // One call was made before the trial, to check whether scripts are supported.
     let counted = calls("cmdstat_evalsha:") + calls("cmdstat_eval:") - 1;
-    assert_eq!(told, counted, "{stats}");
+    assert_eq!(shown, counted, "{stats}");
 }

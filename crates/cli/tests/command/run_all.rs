@@ -44,13 +44,13 @@ fn one_matrix_and_every_history_of_it_is_judged_alike_again() {
     ] {
         assert!(stdout.contains(row), "{row}{stdout}");
     }
-    let told = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     let kept = "59 × JSON and history (those of retry in one), report.html";
-    assert!(told.contains(kept), "{stdout}");
+    assert!(words.contains(kept), "{stdout}");
     let comparison = report(&results.join("retry_safe.json"));
     for way in comparison["runs"].as_array().unwrap() {
         let sold = way["successes"].as_u64().unwrap();
-        let said = told.contains(&format!(" sold {sold} of 10 in "));
+        let said = words.contains(&format!(" sold {sold} of 10 in "));
         assert!(sold == 10 || said, "a time without all its sales: {stdout}");
     }
     assert!(stdout.lines().all(|line| line.chars().count() <= 100));
@@ -115,10 +115,10 @@ fn ctrl_c_keeps_what_was_finished_and_nothing_else() {
     send(&child, Signal::SIGINT);
     let ran = finish(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 130, "{}", ran.stderr);
-    let told = shape(&ran.stderr);
+    let shown = shape(&ran.stderr);
     assert!(
-        told.contains("\ninterrupted: N of N trials were finished.\nstopped N processes; "),
-        "{told}"
+        shown.contains("\ninterrupted: N of N trials were finished.\nstopped N processes; "),
+        "{shown}"
     );
     assert_eq!(processes(&temporary), [] as [i32; 0]);
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);

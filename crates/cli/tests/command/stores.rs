@@ -35,8 +35,8 @@ fn nothing_is_left(folder: &Path) {
     assert_eq!(files.count(), 0, "no temporary file stays");
 }
 
-/// Starts a race on a private server, and returns once every process was asked to buy.
-fn race(folder: &Path, history: &Path) -> std::process::Child {
+/// Starts a sale on a private server, and returns once every process was asked to buy.
+fn sale(folder: &Path, history: &Path) -> std::process::Child {
     let child = fencepost("oversell --store redis --concurrency=4 --delay 10000000 --history")
         .arg(history)
         .env("TMPDIR", folder)
@@ -89,7 +89,7 @@ fn a_pause_of_the_lab_never_fails_a_request_to_redis() {
 #[test]
 fn ctrl_c_stops_the_private_server_too() {
     let (folder, results) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let child = race(folder.path(), &results.path().join("run.jsonl"));
+    let child = sale(folder.path(), &results.path().join("run.jsonl"));
     send(&child, Signal::SIGINT);
     let ran = finish(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 130, "{}", ran.stderr);
@@ -99,7 +99,7 @@ fn ctrl_c_stops_the_private_server_too() {
 #[test]
 fn a_private_server_dies_with_the_lab_even_when_it_is_killed() {
     let (folder, results) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut child = race(folder.path(), &results.path().join("run.jsonl"));
+    let mut child = sale(folder.path(), &results.path().join("run.jsonl"));
     send(&child, Signal::SIGKILL);
     child.wait().unwrap();
     until("the server is gone", || processes(folder.path()).is_empty());

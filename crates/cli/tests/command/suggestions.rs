@@ -145,12 +145,12 @@ fn what_is_suggested_after_unusual_settings_works() {
 
 #[test]
 fn suggestions_are_found_in_what_is_printed() {
-    let told = "\
+    let report = "\
         HELD   Recovered.\n  next      fencepost crash --lock=naive · fencepost crash --ttl-edge\n\
         BROKEN\n  next      fencepost oversell --lock=safe   the same race with a lock\n\
         \x20           fencepost oversell --all           every strategy\n\
         \x20 kept      run.jsonl, 2 events: fencepost check run.jsonl\n";
-    let found: Vec<String> = commands(told).into_iter().collect();
+    let found: Vec<String> = commands(report).into_iter().collect();
     let expected = [
         "fencepost crash --lock=naive",
         "fencepost crash --ttl-edge",

@@ -53,8 +53,8 @@ impl Prometheus {
             ])
             .arg(format!("--web.listen-address={address}"))
             .current_dir(folder.path());
-        let (_said, ears) = feed();
-        let process = Child::spawn(command, 0, &ears).expect("prometheus");
+        let (_said, sender) = feed();
+        let process = Child::spawn(command, 0, &sender).expect("prometheus");
         let this = Self {
             _process: process,
             address,

@@ -114,18 +114,18 @@ impl<O: Opener> Part<O> {
     }
 
     /// Starts a child that plays this part.
-    pub fn start(&self, id: usize, ears: &FeedSender) -> Child {
+    pub fn start(&self, id: usize, sender: &FeedSender) -> Child {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.env(PART_VARIABLE, serde_json::to_string(self).expect("a part"));
         // Only the last lines are kept. They should say what happened, rather than where.
         command.env("RUST_BACKTRACE", "0");
-        Child::spawn(command, id, ears).expect("a child")
+        Child::spawn(command, id, sender).expect("a child")
     }
 
     /// Starts the only child of a test and waits until it holds the lock. Returns the child, its reports, and its fence.
     pub fn start_holding(&self) -> (Child, Feed, i64) {
-        let (feed, ears) = feed();
-        let child = self.start(0, &ears);
+        let (feed, sender) = feed();
+        let child = self.start(0, &sender);
         assert_eq!(report(&feed), Report::Ready);
         match report(&feed) {
             Report::Held { fence } => (child, feed, fence),

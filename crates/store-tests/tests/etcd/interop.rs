@@ -28,7 +28,7 @@ pub(crate) fn excludes_and_is_excluded() {
         let server = fencepost_rig::Etcd::start().unwrap();
         let store = open(&server.url()).await;
         let locker = locker(&store, LONG);
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         let heard = || match feed.next(LONG).unwrap().output {
             Output::Line(line) => line,
             Output::Closed => "closed".to_owned(),
@@ -38,7 +38,7 @@ pub(crate) fn excludes_and_is_excluded() {
         let sign = folder.path().join("go-on");
         let wait = format!("while ! [ -e '{}' ]; do sleep 0.02; done", sign.display());
         let script = etcdctl_lock(&server, &format!("echo held; {wait}; echo done"), 1);
-        let mut theirs = Child::spawn(script, 0, &ears).unwrap();
+        let mut theirs = Child::spawn(script, 0, &sender).unwrap();
         assert_eq!(heard(), "held");
         assert!(locker.try_acquire(NAME).await.unwrap().is_none());
         let record = store
@@ -66,7 +66,7 @@ pub(crate) fn excludes_and_is_excluded() {
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
 
         let script = etcdctl_lock(&server, "echo held", 1);
-        let mut theirs_again = Child::spawn(script, 1, &ears).unwrap();
+        let mut theirs_again = Child::spawn(script, 1, &sender).unwrap();
         until_waiting(&store, 1).await;
         assert!(theirs_again.status().is_none());
         released(guard).await;
@@ -96,7 +96,7 @@ pub(crate) fn counters_are_exact() {
         std::fs::write(&file, "0\n").unwrap();
         let file = file.to_str().unwrap();
         let script = format!("n=$(cat '{file}'); echo $((n + 1)) > '{file}'");
-        let (_feed, ears) = feed();
+        let (_feed, sender) = feed();
         let ours = Part {
             store: At(server.url()),
             ttl: Duration::from_secs(10),
@@ -105,10 +105,10 @@ pub(crate) fn counters_are_exact() {
                 turns,
             }),
         };
-        let mut children = vec![ours.start(0, &ears), ours.start(1, &ears)];
+        let mut children = vec![ours.start(0, &sender), ours.start(1, &sender)];
         for id in 2..4 {
             let command = etcdctl_lock(&server, &script, turns);
-            children.push(Child::spawn(command, id, &ears).unwrap());
+            children.push(Child::spawn(command, id, &sender).unwrap());
         }
         // All start together.
         until_waiting(&store, 4).await;

@@ -23,8 +23,8 @@ fn holding(url: &str, ttl: Duration) -> Part {
 
 /// Starts a child that waits in line.
 fn waiting(url: &str) -> (Child, Feed) {
-    let (feed, ears) = feed();
-    let child = holding(url, LONG).start(0, &ears);
+    let (feed, sender) = feed();
+    let child = holding(url, LONG).start(0, &sender);
     assert_eq!(report(&feed), Report::Ready);
     (child, feed)
 }

@@ -63,14 +63,14 @@ pub(crate) fn counters_are_exact() {
             tasks.push(tokio::spawn(counting));
         }
         let folder = fencepost_rig::folder().unwrap();
-        let (_feed, ears) = feed();
+        let (_feed, sender) = feed();
         let mut children: Vec<Child> = Vec::new();
         for (id, script) in [blocking(turns), trying(turns)].into_iter().enumerate() {
             let file = folder.path().join(format!("{id}.sql"));
             std::fs::write(&file, script).unwrap();
             let mut psql = server.0.psql();
             psql.arg("-f").arg(&file);
-            children.push(Child::spawn(psql, id, &ears).unwrap());
+            children.push(Child::spawn(psql, id, &sender).unwrap());
         }
         for child in &mut children {
             while child.status().is_none() {

@@ -83,8 +83,8 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         let holder = locker(&server.store().await, LONG);
         let eyes = server.eyes().await;
         let held = holder.acquire(NAME).await.unwrap();
-        let (feed, ears) = feed();
-        let stopped = waiter(server.0.url()).start(0, &ears);
+        let (feed, sender) = feed();
+        let stopped = waiter(server.0.url()).start(0, &sender);
         eyes.wait_for_line(1).await;
         stop(&stopped);
         assert!(held.release().await.is_released());
@@ -112,12 +112,12 @@ pub(crate) fn waiters_are_killed() {
         let holder = locker(&server.store().await, LONG);
         let eyes = server.eyes().await;
         let held = holder.acquire(NAME).await.unwrap();
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         let mut children = Vec::new();
         // They keep their places however long it takes to start all of them.
         let part = waiter(format!("{}?requeue_after=never", server.0.url()));
         for id in 0..8 {
-            children.push(part.start(id, &ears));
+            children.push(part.start(id, &sender));
             eyes.wait_for_line(id as i64 + 1).await;
         }
         for child in &children[1..6] {

@@ -57,8 +57,8 @@ pub(crate) fn a_killed_waiter() {
         let holder = locker(&server.store().await, LONG);
         let behind = locker(&server.store().await, LONG);
         let held = holder.acquire(NAME).await.unwrap();
-        let (_feed, ears) = feed();
-        let mut dead = waiter(&server).start(0, &ears);
+        let (_feed, sender) = feed();
+        let mut dead = waiter(&server).start(0, &sender);
         server.wait_for_line(1).await;
         let waiting = tokio::spawn(async move { behind.acquire(NAME).await.unwrap() });
         server.wait_for_line(2).await;
@@ -81,10 +81,10 @@ pub(crate) fn ten_of_sixteen() {
         let server = Server::start().await;
         let holder = locker(&server.store().await, LONG);
         let held = holder.acquire(NAME).await.unwrap();
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         let mut children: Vec<Child> = Vec::new();
         for id in 0..16 {
-            children.push(waiter(&server).start(id, &ears));
+            children.push(waiter(&server).start(id, &sender));
             server.wait_for_line(id as i64 + 1).await;
         }
         for child in &mut children[3..13] {
@@ -143,8 +143,8 @@ pub(crate) fn a_waiter_stopped_across_its_turn() {
         let server = Server::start().await;
         let holder = locker(&server.store().await, LONG);
         let held = holder.acquire(NAME).await.unwrap();
-        let (feed, ears) = feed();
-        let stopped = waiter(&server).start(0, &ears);
+        let (feed, sender) = feed();
+        let stopped = waiter(&server).start(0, &sender);
         server.wait_for_line(1).await;
         stop(&stopped);
         // A waiter asks once more when it has its place. If the server answered that only after the release, it would grant the lock to a

@@ -131,8 +131,8 @@ impl Performer {
         // Only the last lines are kept. They should say what happened, rather than where.
         command.env("RUST_BACKTRACE", "0");
         command.envs(environment.iter().map(|(name, value)| (name, value)));
-        let (feed, ears) = feed();
-        let child = Child::spawn(command, 0, &ears).unwrap();
+        let (feed, sender) = feed();
+        let child = Child::spawn(command, 0, &sender).unwrap();
         Self {
             child,
             feed,

@@ -58,12 +58,12 @@ pub(crate) fn counters_are_exact() {
     run_within(longest, async move {
         let server = Server::start();
         let commands = ["python", "node"].map(|language| foreign(language, &server.0.url(), turns));
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         let mut children: Vec<Child> = commands
             .into_iter()
             .flatten()
             .enumerate()
-            .map(|(id, command)| Child::spawn(command, id, &ears).unwrap())
+            .map(|(id, command)| Child::spawn(command, id, &sender).unwrap())
             .collect();
         if children.is_empty() {
             return;

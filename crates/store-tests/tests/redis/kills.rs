@@ -30,8 +30,8 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         let server = Server::start();
         let holder = locker(&server.store().await, LONG);
         let held = holder.acquire(NAME).await.unwrap();
-        let (feed, ears) = feed();
-        let stopped = waiter(&server, Duration::ZERO).start(0, &ears);
+        let (feed, sender) = feed();
+        let stopped = waiter(&server, Duration::ZERO).start(0, &sender);
         server.wait_for_line(NAME, 1).await;
         // Its last heartbeat was only a moment ago.
         stop(&stopped);
@@ -152,10 +152,10 @@ fn ten_of_sixteen(manner: Manner) {
         }
         let holder = locker(&server.store().await, LONG);
         let held = holder.acquire(NAME).await.unwrap();
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         let mut children: Vec<Child> = Vec::new();
         for id in 0..16 {
-            children.push(waiter(&server, Duration::from_millis(5)).start(id, &ears));
+            children.push(waiter(&server, Duration::from_millis(5)).start(id, &sender));
             server.wait_for_line(NAME, id as i64 + 1).await;
         }
         // The killed ones are next to each other in line: if each cost its own lease, the costs would add up.

@@ -101,7 +101,7 @@ async fn two_hundred(fate: Fate) -> (f64, Duration) {
     let server = Server::start();
     let holder = locker(&server.store().await, LONG);
     let held = holder.acquire(NAME).await.unwrap();
-    let (feed, ears) = feed();
+    let (feed, sender) = feed();
     let mut children: Vec<Child> = (0..PROCESSES)
         .map(|id| {
             let waiters = WAITERS / PROCESSES + usize::from(id < WAITERS % PROCESSES);
@@ -113,7 +113,7 @@ async fn two_hundred(fate: Fate) -> (f64, Duration) {
                     hold: HOLD,
                 },
             };
-            part.start(id, &ears)
+            part.start(id, &sender)
         })
         .collect();
     server.wait_for_line(NAME, WAITERS as i64).await;

@@ -82,7 +82,7 @@ struct Storm {
     proxies: Vec<Proxy>,
     children: Vec<Child>,
     feed: Feed,
-    ears: FeedSender,
+    sender: FeedSender,
     random: SeededRandom,
     log: Log,
 }
@@ -90,14 +90,14 @@ struct Storm {
 impl Storm {
     fn start(seed: u64) -> Self {
         let server = Server::start();
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         let proxies = (0..PROCESSES).map(|_| server.proxy()).collect();
         let mut storm = Self {
             server,
             proxies,
             children: Vec::new(),
             feed,
-            ears,
+            sender,
             random: SeededRandom::new(seed),
             log: Log::default(),
         };
@@ -111,7 +111,7 @@ impl Storm {
             ttl: TTL,
             task: Task::Verb(Count { tasks: 2 }),
         };
-        part.start(id, &self.ears)
+        part.start(id, &self.sender)
     }
 
     fn below(&mut self, end: u64) -> u64 {

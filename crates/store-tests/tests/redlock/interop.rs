@@ -32,7 +32,7 @@ pub(crate) fn counters_are_exact() {
     run_within(longest, async move {
         let servers = Servers::start();
         let urls = servers.0.each_ref().map(fencepost_rig::Redis::url);
-        let (feed, ears) = feed();
+        let (feed, sender) = feed();
         let mut children: Vec<Child> = (0..EACH)
             .map(|id| {
                 let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/redlock/interop.js");
@@ -40,7 +40,7 @@ pub(crate) fn counters_are_exact() {
                 command.env("NODE_PATH", folder.join("node_modules"));
                 command.arg(script).arg(urls.join(","));
                 command.args([NAME, &turns.to_string()]);
-                Child::spawn(command, id, &ears).unwrap()
+                Child::spawn(command, id, &sender).unwrap()
             })
             .collect();
         let started = now();

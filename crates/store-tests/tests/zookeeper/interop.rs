@@ -93,7 +93,7 @@ fn counts_are_exact(whose: &str, command: Command) {
     run_within(longest, async move {
         let server = Server::start();
         let count = Count::new();
-        let (_feed, ears) = feed();
+        let (_feed, sender) = feed();
         let mut children: Vec<Child> = (0..2)
             .map(|id| {
                 let mut theirs = Command::new(command.get_program());
@@ -104,7 +104,7 @@ fn counts_are_exact(whose: &str, command: Command) {
                 theirs.arg(server.0.address().to_string());
                 theirs.arg(format!("{BASE}/{NAME}"));
                 theirs.arg(turns.to_string()).arg(count.file());
-                Child::spawn(theirs, id, &ears).unwrap()
+                Child::spawn(theirs, id, &sender).unwrap()
             })
             .collect();
         let stop = Arc::new(AtomicBool::new(false));

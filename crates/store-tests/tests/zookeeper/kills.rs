@@ -29,8 +29,8 @@ fn holding(address: SocketAddr, ttl: Duration, register: PathBuf) -> Part<At> {
 
 /// Starts a child that waits in line and never writes.
 pub(crate) fn waiting(address: SocketAddr) -> (Child, Feed) {
-    let (feed, ears) = feed();
-    let child = holding(address, SESSION, PathBuf::new()).start(0, &ears);
+    let (feed, sender) = feed();
+    let child = holding(address, SESSION, PathBuf::new()).start(0, &sender);
     assert_eq!(report(&feed), Report::Ready);
     (child, feed)
 }

@@ -2,6 +2,8 @@
 //!
 //! The table is a hypothesis, not a rule: the trial decides, and `run-all` reports a deviation as a surprise.
 
+use fencepost::stores::kinds::ETCD;
+
 use super::{Scenario, Trial};
 use crate::verdict::Outcome;
 
@@ -48,7 +50,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
 pub fn expected(trial: &Trial) -> Option<Outcome> {
     let expected = of_strategy(trial.scenario, trial.strategy.name)?;
     let survives = match trial.scenario {
-        Scenario::Failover => trial.store.name() == "etcd",
+        Scenario::Failover => trial.store.is(&ETCD),
         // A restarted server does not vote during its restart delay. If the delay covers the TTL, the server cannot grant a
         // lock that it has forgotten.
         Scenario::RestartEmpty => {

@@ -5,7 +5,8 @@ use super::facts::Facts;
 use super::{Trial, expectation, verdict};
 use crate::history::{Event, Header, History, What};
 use crate::protocol::Claims;
-use crate::verdict::{Outcome, Verdict};
+use crate::strategy;
+use crate::verdict::{Belief, Outcome, Verdict};
 
 /// A lock trial with its facts and its verdict.
 #[derive(Debug, Clone)]
@@ -54,7 +55,8 @@ impl Judged {
     /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
     /// refused one of them.
     pub fn is_refused_overlap(&self) -> bool {
-        is_refused_overlap(self.trial.strategy.claims, &self.verdict, &self.events)
+        let claims = strategy::claims_in(&self.header).unwrap_or(self.trial.strategy.claims);
+        is_refused_overlap(claims, &self.verdict, &self.events)
     }
 }
 
@@ -64,6 +66,6 @@ pub fn is_refused_overlap(claims: Claims, verdict: &Verdict, events: &[Event]) -
     let is_refusal = |event: &Event| matches!(event.what, What::Register { refused: true, .. });
     verdict.outcome == Outcome::Held
         && claims.fencing
-        && verdict.belief.code == "overlap"
+        && verdict.belief.code == Belief::Overlap
         && events.iter().any(is_refusal)
 }

@@ -106,6 +106,17 @@ pub(crate) fn compare(one: &str, other: &str) -> Option<std::cmp::Ordering> {
     Some(number(one)?.cmp(&number(other)?))
 }
 
+/// Returns how a fence relates to the highest one: `<`, `=` or `>`, or `!=` if the two cannot be compared. A missing fence is below
+/// all others.
+pub(crate) fn relation_sign(fence: Option<&str>, highest: &str) -> &'static str {
+    match fence.map(|fence| compare(fence, highest)) {
+        None | Some(Some(std::cmp::Ordering::Less)) => "<",
+        Some(Some(std::cmp::Ordering::Equal)) => "=",
+        Some(Some(std::cmp::Ordering::Greater)) => ">",
+        Some(None) => "!=",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,5 +181,19 @@ mod tests {
         assert_eq!(compare("7", "6.3"), Some(Ordering::Greater));
         assert_eq!(compare("7", "7.0"), Some(Ordering::Equal));
         assert_eq!(compare("seven", "7.0"), None);
+    }
+
+    #[test]
+    fn a_sign_says_how_fences_relate() {
+        for (fence, sign) in [
+            (Some("9.0"), "<"),
+            (Some("10.0"), "="),
+            (Some("10"), "="),
+            (Some("10.1"), ">"),
+            (Some("eleven"), "!="),
+            (None, "<"),
+        ] {
+            assert_eq!(relation_sign(fence, "10.0"), sign, "{fence:?}");
+        }
     }
 }

@@ -30,7 +30,7 @@ pub trait LockWatch {
     }
 
     /// Called after every event, and regularly in between, with the history so far and the current time.
-    fn look(&mut self, header: &Header, events: &[Event], now_ns: u64) {
+    fn progressed(&mut self, header: &Header, events: &[Event], now_ns: u64) {
         let _ = (header, events, now_ns);
     }
 }

@@ -12,7 +12,7 @@ use crate::protocol::{Action, Claims};
 use crate::strategy;
 use crate::text::capital;
 use crate::text::numbers::{count, in_words, ms, plural, shorten};
-use crate::verdict::{Axis, Cited, Evidence, Missing, Next, Outcome, Verdict};
+use crate::verdict::{Axis, Belief, Cited, Damage, Evidence, Missing, Next, Outcome, Verdict};
 
 mod crash;
 mod deadlock;
@@ -23,7 +23,7 @@ mod stale;
 mod stock;
 mod wakeup;
 
-pub(crate) use deadlock::waits as waits_told;
+pub(crate) use deadlock::waits as waits_in_words;
 
 /// Judges a lock trial. An unknown scenario is inconclusive.
 pub fn judge(header: &Header, facts: &Facts) -> Verdict {
@@ -141,27 +141,22 @@ impl Court<'_> {
     /// Adds the two axes: what holders believed, and what happened to the number.
     fn add_axes(&self, verdict: &mut Verdict) {
         let overlaps = self.findings.overlaps();
-        if verdict.belief.code == "n/a" && !self.facts.holds.is_empty() {
-            verdict.belief.code = if overlaps.is_empty() {
-                "none"
-            } else {
-                "overlap"
-            }
-            .into();
+        if verdict.belief.code == Belief::NotApplicable && !self.facts.holds.is_empty() {
+            verdict.belief.code = belief_in(&overlaps);
         }
         let mut damage = Vec::new();
         if self.findings.lost_updates() > 0 {
-            damage.push("lost_update");
+            damage.push(Damage::LostUpdate);
         }
         if self.findings.interleaved().is_some() {
-            damage.push("interleaved");
+            damage.push(Damage::Interleaved);
         }
         if !damage.is_empty() {
             let additions = self.facts.additions();
             let additions = plural(additions.max(0) as usize, "addition", "additions");
             let number = count(self.facts.number());
             verdict.damage = Axis {
-                code: damage.join(", "),
+                code: damage,
                 text: Some(format!("{additions} acknowledged, the number is {number}")),
             };
         }
@@ -308,6 +303,14 @@ fn op_evidence(op: &Op, sentence: impl Into<String>) -> Evidence {
     Evidence {
         cited: Cited::Op(op.serial),
         ..evidence(op.mark, &op.who, &what, sentence)
+    }
+}
+
+fn belief_in(overlaps: &[Overlap<'_>]) -> Belief {
+    if overlaps.is_empty() {
+        Belief::NoOverlap
+    } else {
+        Belief::Overlap
     }
 }
 

@@ -44,7 +44,15 @@ pub enum Stopped {
         /// The number of processes that would be possible.
         processes: u64,
     },
-    /// A process could not be started, or did not become ready.
+    /// A process could not be started.
+    #[error("cannot start '{program}': {error}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// The reason.
+        error: io::Error,
+    },
+    /// A process did not become ready.
     #[error("{who}: {what}")]
     NotReady {
         /// The name of the process.

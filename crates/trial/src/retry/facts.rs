@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn a_hold_is_never_believed_beyond_question_and_answer() {
-        let told = |held| hold(&attempt(100, 110, 0, Some(held)));
-        assert_eq!(told((500.0, 0.0)), Some((100 * MS, 110 * MS)));
-        assert_eq!(told((4.0, -9.0)), Some((106 * MS, 110 * MS)));
-        assert_eq!(told((0.0, 4.0)), None, "from after to");
+        let hold_of = |held| hold(&attempt(100, 110, 0, Some(held)));
+        assert_eq!(hold_of((500.0, 0.0)), Some((100 * MS, 110 * MS)));
+        assert_eq!(hold_of((4.0, -9.0)), Some((106 * MS, 110 * MS)));
+        assert_eq!(hold_of((0.0, 4.0)), None, "from after to");
     }
 
     #[test]

@@ -336,8 +336,8 @@ fn a_narrow_screen_shows_less_and_ascii_says_the_same() {
 fn a_lock_without_a_line_has_no_row_for_it() {
     let mut judged = Story::new().round(FIXED, 100, &GOOD).judged();
     let text = terminal::table(&judged, Ink::PLAIN);
-    let told = "  – waiting line: no such round in this history\n";
-    assert!(text.ends_with(told), "{text}");
+    let last_line = "  – waiting line: no such round in this history\n";
+    assert!(text.ends_with(last_line), "{text}");
     judged.comparison.strategy = strategy::find("naive").unwrap();
     let text = terminal::table(&judged, Ink::PLAIN);
     assert!(text.ends_with("  – naive has no waiting line\n"), "{text}");

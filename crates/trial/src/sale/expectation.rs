@@ -5,7 +5,7 @@
 use super::Sale;
 use crate::verdict::Outcome;
 
-/// In a race nothing crashes and nothing takes too long. Locks whose flaw needs either hold like any other.
+/// In a sale nothing crashes and nothing takes too long. Locks whose flaw needs either hold like any other.
 const OVERSELL: [(&str, Outcome); 22] = [
     ("none", Outcome::Broken),
     ("decrement", Outcome::Broken),
@@ -31,7 +31,7 @@ const OVERSELL: [(&str, Outcome); 22] = [
     ("queue", Outcome::Held),
 ];
 
-/// Returns the expected verdict of a race with this strategy, given enough processes and work for a race to occur.
+/// Returns the expected verdict of a sale with this strategy, given enough processes and work for a race to occur.
 pub fn expected(sale: &Sale) -> Option<Outcome> {
     let name = sale.strategy.name;
     // Its subtraction loses nothing. It fails only if the stock is too small for all buyers.

@@ -44,7 +44,7 @@ impl Judged {
         self.expected() == Some(self.verdict.outcome)
     }
 
-    /// Returns the time from the start of the race to the lab's last reading.
+    /// Returns the time from the start of the sale to the lab's last reading.
     pub fn duration_ns(&self) -> u64 {
         let last = self
             .facts

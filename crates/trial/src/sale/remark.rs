@@ -34,7 +34,7 @@ pub fn remark(remark: Remark, facts: &Facts, outcome: Outcome) -> String {
     }
 }
 
-/// Names the scenario that reveals a flaw which a plain race does not.
+/// Names the scenario that reveals a flaw which a plain sale does not.
 fn not_met(outcome: Outcome, scenario: &str) -> String {
     match outcome {
         Outcome::Held => format!("flaw not met: see {scenario}"),

@@ -35,7 +35,7 @@ pub trait SaleWatch {
         let _ = (ready, of);
     }
 
-    /// Called when an event was recorded. The race waits for this call, so it must return quickly.
+    /// Called when an event was recorded. The sale waits for this call, so it must return quickly.
     fn recorded(&mut self, event: &Event) {
         let _ = event;
     }
@@ -80,7 +80,7 @@ pub fn run(
     Ok(recorder.finish())
 }
 
-/// Runs a sale and appends it to what was recorded before. The clock starts with the first race.
+/// Runs a sale and appends it to what was recorded before. The clock starts with the first sale.
 pub(crate) fn record(
     sale: &Sale,
     recorder: &mut Recorder,
@@ -104,8 +104,8 @@ pub(crate) fn record(
         interrupt,
     };
     let mut crowd = lab.gather(&temporary.ground, subject)?;
-    let raced = lab.race(&mut crowd);
-    raced.map_err(|stopped| stopped.after(lab.recorder.len()))?;
+    let sold = lab.sell(&mut crowd);
+    sold.map_err(|stopped| stopped.after(lab.recorder.len()))?;
     crowd.wait_for_exits();
     Ok(())
 }
@@ -143,7 +143,7 @@ impl Lab<'_> {
     }
 
     /// Asks all processes at once, and listens until every one has answered or is given up.
-    fn race(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
+    fn sell(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let initial = i64::from(self.sale.stock);
         self.stock.write(PRODUCT, initial)?;
         if self.recorder.is_empty() {
@@ -162,7 +162,7 @@ impl Lab<'_> {
                 delay_us: self.sale.delay_us,
                 retry: self.sale.retry.map(|retry| retry.of_process(index)),
             };
-            // Timestamped before it is sent, but recorded later: the race must not wait for a file.
+            // Timestamped before it is sent, but recorded later: the sale must not wait for a file.
             self.asked.push_back((Instant::now(), index));
             crowd.subjects.send(index, &request);
         }

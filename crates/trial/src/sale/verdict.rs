@@ -6,7 +6,7 @@ use crate::check::Finding;
 use crate::history::Header;
 use crate::protocol::{Outcome as Answered, Promise};
 use crate::text::numbers::{count, plural};
-use crate::verdict::{Axis, Missing, Outcome, Verdict};
+use crate::verdict::{Axis, Damage, Missing, Outcome, Verdict};
 
 mod proof;
 mod remarks;
@@ -39,21 +39,16 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     verdict
 }
 
-fn damage(checks: Checks) -> String {
+fn damage(checks: Checks) -> Vec<Damage> {
     let violated = [
-        (checks.no_oversell, "oversold"),
-        (checks.no_lost_update, "lost_update"),
+        (checks.no_oversell, Damage::Oversold),
+        (checks.no_lost_update, Damage::LostUpdate),
     ];
-    let names: Vec<&str> = violated
-        .iter()
+    violated
+        .into_iter()
         .filter(|(finding, _)| *finding == Finding::Violated)
-        .map(|(_, name)| *name)
-        .collect();
-    if names.is_empty() {
-        "none".into()
-    } else {
-        names.join(", ")
-    }
+        .map(|(_, damage)| damage)
+        .collect()
 }
 
 /// Returns the reason why nothing can be concluded, if there is one.

@@ -6,15 +6,21 @@ use super::{Ground, TrialStore};
 use crate::protocol::Failure;
 
 /// A ground that is prepared for one trial and cleared when it is dropped, even after a failure.
-pub(crate) struct TemporaryGround {
-    pub(crate) ground: Ground,
+#[derive(Debug)]
+pub struct TemporaryGround {
+    /// The prepared ground.
+    pub ground: Ground,
     /// A temporary folder of the trial.
     pub(crate) folder: TempDir,
 }
 
 impl TemporaryGround {
     /// Prepares a ground in this store.
-    pub(crate) fn prepare(store: &TrialStore) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no temporary folder, or if the store cannot be reached or prepared.
+    pub fn prepare(store: &TrialStore) -> Result<Self, Failure> {
         let folder = fencepost_rig::folder();
         let folder =
             folder.map_err(|error| Failure::definite(format!("no temporary folder: {error}")))?;

@@ -10,6 +10,7 @@ use fencepost::stores::{KINDS, RedlockAddress, StoreAddress, StoreKind, without_
 use super::kinds::{Data, StoreFacts, kind_in_lab};
 use super::locks::LockServers;
 use super::{Ground, redis};
+use crate::text::shell_word;
 
 /// The store of a trial: a temporary file, private servers that the lab starts, or servers that the user runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,12 +114,7 @@ impl TrialStore {
 
     /// Returns the name, quoted for a shell if necessary.
     pub fn typed(&self) -> String {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_:/@.,=+".contains(c);
-        if self.name.chars().all(is_plain) {
-            self.name.clone()
-        } else {
-            format!("'{}'", self.name)
-        }
+        shell_word(&self.name)
     }
 
     /// Returns the name with a gloss, for titles.
@@ -180,6 +176,14 @@ impl Default for TrialStore {
 pub fn lock_only_kinds() -> impl Iterator<Item = &'static StoreKind> {
     let kinds = KINDS.iter().copied();
     kinds.filter(|kind| !StoreFacts::of(kind).keeps_stock())
+}
+
+/// Returns the `--store` names of a file and of private servers, one for each kind that the lab knows.
+pub fn private_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = KINDS.iter().map(|kind| private_name(kind)).collect();
+    // Both kinds of Postgres locks have the same servers.
+    names.dedup();
+    names
 }
 
 /// Returns the `--store` name of a file, or of private servers of this kind.
@@ -289,6 +293,16 @@ mod tests {
         let store = TrialStore::named("redis://u:hunter2@cache").unwrap();
         assert_eq!(store.name(), "redis://u:***@cache");
         assert_eq!(store.address(), "redis://u:hunter2@cache");
+    }
+
+    #[test]
+    fn every_private_name_is_a_store_and_listed_once() {
+        let names = private_names();
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "{names:?}");
+        for name in names {
+            assert!(TrialStore::named(name).unwrap().is_private(), "{name}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ const FEW_PROCESSES: usize = 4;
 
 /// One event of a story.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Beat {
+pub(crate) struct Beat {
     /// The number of the event.
     pub event: u64,
     /// What happened.
@@ -38,7 +38,7 @@ pub struct Beat {
 /// Why an event of a story stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mark {
+pub(crate) enum Mark {
     /// The verdict rests on it.
     Proof,
     /// It is the last event of a run in which nothing broke.
@@ -46,14 +46,14 @@ pub enum Mark {
 }
 
 /// Returns the story of a run with this verdict.
-pub fn beats(verdict: &Verdict, events: &[Event]) -> Vec<Beat> {
+pub(crate) fn beats(verdict: &Verdict, events: &[Event]) -> Vec<Beat> {
     let evidence: HashMap<u64, &Evidence> = verdict.evidence.iter().map(|e| (e.event, e)).collect();
     let names: HashSet<&str> = events
         .iter()
         .filter_map(|event| event.who.as_deref())
         .collect();
     let mut picker = Picker::of(events);
-    let mut told: Vec<(u32, Beat)> = Vec::new();
+    let mut beats: Vec<(u32, Beat)> = Vec::new();
     for event in events {
         let telling = picker.tell(event);
         let (weight, text, mark) = match evidence.get(&event.n) {
@@ -64,9 +64,9 @@ pub fn beats(verdict: &Verdict, events: &[Event]) -> Vec<Beat> {
             },
         };
         let event = event.n;
-        told.push((weight, Beat { event, text, mark }));
+        beats.push((weight, Beat { event, text, mark }));
     }
-    let mut by_weight: Vec<(u32, usize)> = told
+    let mut by_weight: Vec<(u32, usize)> = beats
         .iter()
         .enumerate()
         .map(|(at, (weight, _))| (*weight, at))
@@ -78,12 +78,12 @@ pub fn beats(verdict: &Verdict, events: &[Event]) -> Vec<Beat> {
         .count();
     by_weight.truncate(enough.clamp(BEATS_MIN, BEATS_MAX));
     let chosen: BTreeSet<usize> = by_weight.into_iter().map(|(_, at)| at).collect();
-    let told = told
+    let mut story: Vec<Beat> = beats
         .into_iter()
         .enumerate()
         .filter(|(at, _)| chosen.contains(at))
-        .map(|(_, told)| told);
-    let mut story: Vec<Beat> = told.map(|(_, beat)| beat).collect();
+        .map(|(_, (_, beat))| beat)
+        .collect();
     if verdict.outcome == Outcome::Held
         && let Some(last) = story.last_mut()
     {
@@ -254,7 +254,7 @@ impl<'a> Picker<'a> {
 
     fn of_lock(&mut self, event: &'a Event, who: Option<&'a str>) -> Option<(u32, String)> {
         let name = who.unwrap_or("the lab");
-        let told = match &event.what {
+        let weighted = match &event.what {
             What::Acquire { op, key, wait_ms } => {
                 let answered = self.answers.get(op);
                 if answered.is_some_and(|at| at - event.at_ns <= NOTABLE_WAIT_NS) {
@@ -289,7 +289,7 @@ impl<'a> Picker<'a> {
             }
             _ => return None,
         };
-        let (weight, phrase) = told;
+        let (weight, phrase) = weighted;
         Some((weight, phrase.full))
     }
 }

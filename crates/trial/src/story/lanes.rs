@@ -5,7 +5,7 @@
 use super::phrases::{self, Phrase, RefusedFences};
 use crate::history::{Event, Fault, Header, What};
 use crate::holds::facts::Facts;
-use crate::holds::verdict::waits_told;
+use crate::holds::verdict::waits_in_words;
 use crate::holds::{NAMES, Scenario};
 use crate::protocol::{Action, Claims};
 use crate::strategy;
@@ -17,11 +17,11 @@ mod purchases;
 mod releases;
 
 /// Events within this time may share a line.
-pub const SETTLED_NS: u64 = 25_000_000;
+pub(crate) const SETTLED_NS: u64 = 25_000_000;
 
 /// An entry in the lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// When it began.
     pub at_ns: u64,
     /// The lane of a process; `None` if the entry concerns all processes.
@@ -48,13 +48,13 @@ enum Continuation {
 
 impl Entry {
     /// Returns whether the entry concerns all processes and happened at one moment.
-    pub fn is_turn(&self) -> bool {
+    pub(crate) fn is_server_event(&self) -> bool {
         self.kind == Continuation::Server
     }
 }
 
 /// Returns every entry of a lock trial, ordered by time.
-pub fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry> {
+pub(crate) fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry> {
     let mut story = LaneStory {
         scenario,
         ttl_ns: header.ttl_ms.saturating_mul(1_000_000),
@@ -63,7 +63,7 @@ pub fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry
         events,
         facts: Facts::of(events),
         lines: Vec::new(),
-        told_over: Vec::new(),
+        shown_over: Vec::new(),
     };
     for (index, event) in events.iter().enumerate() {
         story.event(index, event);
@@ -84,7 +84,7 @@ struct LaneStory<'a> {
     facts: Facts,
     lines: Vec<Entry>,
     /// The holds whose expired leases already have an entry.
-    told_over: Vec<(usize, u64)>,
+    shown_over: Vec<(usize, u64)>,
 }
 
 impl LaneStory<'_> {
@@ -381,7 +381,7 @@ impl LaneStory<'_> {
     fn cycles(&mut self) {
         for cycle in self.facts.cycles() {
             let Some(until) = cycle.until else { continue };
-            let (waits, lasted) = (waits_told(&cycle), ms(cycle.lasted_ns));
+            let (waits, lasted) = (waits_in_words(&cycle), ms(cycle.lasted_ns));
             let text = format!("wait cycle: {waits}, for {lasted} ms");
             self.for_all(until.at_ns, text, Continuation::Other);
         }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fmt::Display;
 
 use crate::history::{Fault, What};
-use crate::holds::register::compare;
+use crate::holds::register::{compare, relation_sign};
 use crate::protocol::{Action, Outcome};
 use crate::text::numbers::{count, plural, shorten};
 
@@ -113,13 +113,11 @@ pub(super) fn step_refused(
         let full = format!("{name}'s step is refused (op {serial})");
         return phrase(format!("– {verb} refused: {own} < {highest}"), full);
     };
-    let (sign, relation) = match compare(full_own, full_highest) {
-        Some(Ordering::Equal) => (
-            "=",
-            format!("equals {highest}, which another hold has shown"),
-        ),
-        Some(_) => ("<", format!("is below {highest}")),
-        None => ("!=", format!("cannot be compared with {highest}")),
+    let sign = relation_sign(fences.own, full_highest);
+    let relation = match compare(full_own, full_highest) {
+        Some(Ordering::Equal) => format!("equals {highest}, which another hold has shown"),
+        Some(_) => format!("is below {highest}"),
+        None => format!("cannot be compared with {highest}"),
     };
     phrase(
         format!("– {verb} refused: {own} {sign} {highest}"),
@@ -263,7 +261,7 @@ pub(super) fn stored(key: &str, taken: bool, ttl_left_ms: Option<f64>) -> String
 }
 
 /// Returns the label of an event in a trace.
-pub fn label(what: &What) -> String {
+pub(crate) fn label(what: &What) -> String {
     match what {
         What::StockSet { units } => format!("sets the stock to {units}"),
         What::StockRead { units } => format!("reads the stock: {units}"),

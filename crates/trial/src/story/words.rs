@@ -16,7 +16,7 @@ use crate::protocol::{Action, Outcome};
 const WHO: &str = "{who}";
 
 /// Returns the viewer's phrase for each kind of event.
-pub fn words() -> Value {
+fn words() -> Value {
     let bought = |outcome| phrases::bought(WHO, outcome, false, false).full;
     json!({
         "bought": named([Outcome::Sold, Outcome::NoStock, Outcome::Busy, Outcome::Unknown], bought),

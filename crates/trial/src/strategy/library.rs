@@ -140,7 +140,7 @@ impl Library {
         Ok(Some(held))
     }
 
-    /// Requests the lock. Returns its guard if it was granted, and whether the lock was taken at the first try.
+    /// Requests the lock. Returns its guard if it was granted, and whether somebody else had the lock at the first try.
     async fn ask(&self, key: &str, wait: Duration) -> fencepost::Result<(Option<Guard>, bool)> {
         let at_once = match self.locker.try_acquire(key).await {
             // The store is crowded. A caller that has time waits.

@@ -5,7 +5,7 @@ use super::{Failure, Group, Order, Remark, Stores, Strategy, busy, no_stock, sol
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 
-/// Each failed try means that another buyer succeeded, so this is enough for the largest possible race.
+/// Each failed try means that another buyer succeeded, so this is enough for the largest possible sale.
 const TRIES: u32 = 1_000;
 
 pub(super) static STRATEGY: Strategy = Strategy {

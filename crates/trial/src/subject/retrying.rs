@@ -162,7 +162,7 @@ mod tests {
     const SOON: Pauses = Pauses::Fixed { pause_ms: 1 };
     const LONG: u64 = 600_000;
 
-    fn told((purchase, tries): (Purchase, u32)) -> (Outcome, bool, u32, u32, u32, bool) {
+    fn summary((purchase, tries): (Purchase, u32)) -> (Outcome, bool, u32, u32, u32, bool) {
         let effort = purchase.effort.unwrap();
         (
             purchase.outcome,
@@ -177,18 +177,30 @@ mod tests {
     #[test]
     fn tries_are_counted_until_the_lock_is_had_or_given_up() {
         let (sold, busy) = (Outcome::Sold, Outcome::Busy);
-        assert_eq!(told(buy_after(0, SOON, LONG)), (sold, false, 0, 2, 1, true));
-        assert_eq!(told(buy_after(2, SOON, LONG)), (sold, true, 2, 4, 3, true));
-        assert_eq!(told(buy_after(3, SOON, LONG)), (sold, true, 3, 5, 4, true));
-        assert_eq!(told(buy_after(9, SOON, LONG)), (busy, true, 3, 4, 4, false));
+        assert_eq!(
+            summary(buy_after(0, SOON, LONG)),
+            (sold, false, 0, 2, 1, true)
+        );
+        assert_eq!(
+            summary(buy_after(2, SOON, LONG)),
+            (sold, true, 2, 4, 3, true)
+        );
+        assert_eq!(
+            summary(buy_after(3, SOON, LONG)),
+            (sold, true, 3, 5, 4, true)
+        );
+        assert_eq!(
+            summary(buy_after(9, SOON, LONG)),
+            (busy, true, 3, 4, 4, false)
+        );
     }
 
     #[test]
     fn the_budget_ends_a_pause_and_nobody_tries_after_it() {
         let pauses = Pauses::Fixed { pause_ms: LONG };
         let started = Instant::now();
-        let told = told(buy_after(9, pauses, 30));
-        assert_eq!(told, (Outcome::Busy, true, 0, 1, 1, false));
+        let last = summary(buy_after(9, pauses, 30));
+        assert_eq!(last, (Outcome::Busy, true, 0, 1, 1, false));
         assert!(started.elapsed() >= Duration::from_millis(30));
     }
 
@@ -196,11 +208,11 @@ mod tests {
     fn in_line_nobody_retries() {
         let sold = Outcome::Sold;
         assert_eq!(
-            told(buy_after(0, Pauses::Line, LONG)),
+            summary(buy_after(0, Pauses::Line, LONG)),
             (sold, false, 0, 2, 1, true)
         );
         assert_eq!(
-            told(buy_after(9, Pauses::Line, LONG)),
+            summary(buy_after(9, Pauses::Line, LONG)),
             (sold, true, 0, 3, 1, true)
         );
     }

@@ -31,7 +31,7 @@ const STUCK: Due = Conviction(Outcome::Stuck);
 const DEATH: &[&str] = &["ended with 4", "out of coffee"];
 const INVALID_MESSAGE: &[&str] = &["invalid message", r"'Segmentation\u{1b}[2J fault'"];
 
-const CASES: &[(Stranger, Ordeal, Due)] = &[
+const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (NONE, Oversell, BROKEN),
     (NONE, Holds(TtlEdge), BROKEN),
     (NONE, Holds(Sorted), BROKEN),
@@ -72,19 +72,19 @@ const CASES: &[(Stranger, Ordeal, Due)] = &[
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trial = |&(stranger, ordeal, due): &(Stranger, Ordeal, Due)| {
-        let name = format!("bad::{}::{}", stranger.name, ordeal.name());
-        Trial::test(name, move || judge(stranger, ordeal, due))
+    let trial = |&(lock, ordeal, due): &(ExternalLock, Ordeal, Due)| {
+        let name = format!("bad::{}::{}", lock.name, ordeal.name());
+        Trial::test(name, move || judge(lock, ordeal, due))
     };
     CASES.iter().map(trial).collect()
 }
 
-fn judge(stranger: Stranger, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
+fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
     // Each of these takes as long as the lab's timeout.
-    let runs = if stranger == BUFFERED { 1 } else { runs() };
+    let runs = if lock == BUFFERED { 1 } else { runs() };
     let wrong: Vec<String> = (0..runs)
         .filter_map(|seed| {
-            let tried = ordeal.try_subject(Part::Stranger(stranger), seed, stranger == BUFFERED);
+            let tried = ordeal.try_subject(Part::External(lock), seed, lock == BUFFERED);
             let wrong = complaint(&tried, due);
             match due {
                 Conviction(_) => rates::CONVICTIONS.count(wrong.is_none()),

@@ -27,8 +27,8 @@ const REPEATS: u64 = 5;
 
 fn cases() -> Vec<(Part, Ordeal)> {
     let locks = [
-        (Part::Stranger(HONEST), &[] as &[Ordeal]),
-        (Part::Stranger(HONEST_FENCED), BY_FENCES),
+        (Part::External(HONEST), &[] as &[Ordeal]),
+        (Part::External(HONEST_FENCED), BY_FENCES),
         (Part::Library("safe"), &[]),
         (Part::Library("watchdog"), BY_RENEWAL),
         (Part::Library("fenced"), BY_FENCES),

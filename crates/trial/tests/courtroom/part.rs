@@ -18,12 +18,12 @@ pub(crate) enum Part {
     /// A lock of the library, as the program itself plays it.
     Library(&'static str),
     /// An external lock.
-    Stranger(Stranger),
+    External(ExternalLock),
 }
 
 /// An external lock: the flaw of the lock, the behaviour of its process, and its claims.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Stranger {
+pub(crate) struct ExternalLock {
     pub(crate) name: &'static str,
     pub(crate) flaw: Option<Flaw>,
     pub(crate) manners: Manners,
@@ -35,8 +35,8 @@ const FENCED: Claims = Claims {
     ..Claims::PLAIN
 };
 
-const fn stranger(name: &'static str, claims: Claims) -> Stranger {
-    Stranger {
+const fn lock(name: &'static str, claims: Claims) -> ExternalLock {
+    ExternalLock {
         name,
         flaw: None,
         manners: Manners::Good,
@@ -44,58 +44,60 @@ const fn stranger(name: &'static str, claims: Claims) -> Stranger {
     }
 }
 
-const fn flawed(name: &'static str, flaw: Flaw, claims: Claims) -> Stranger {
-    Stranger {
+const fn flawed(name: &'static str, flaw: Flaw, claims: Claims) -> ExternalLock {
+    ExternalLock {
         flaw: Some(flaw),
-        ..stranger(name, claims)
+        ..lock(name, claims)
     }
 }
 
-const fn rude(name: &'static str, manners: Manners) -> Stranger {
-    Stranger {
+const fn rude(name: &'static str, manners: Manners) -> ExternalLock {
+    ExternalLock {
         manners,
-        ..stranger(name, Claims::PLAIN)
+        ..lock(name, Claims::PLAIN)
     }
 }
 
-pub(crate) const HONEST: Stranger = stranger("honest", Claims::PLAIN);
-pub(crate) const HONEST_FENCED: Stranger = stranger("honest-fenced", FENCED);
-pub(crate) const NONE: Stranger = flawed("none", Flaw::NoLock, Claims::PLAIN);
-pub(crate) const BLIND_DELETE: Stranger = flawed("blind-delete", Flaw::BlindDelete, Claims::PLAIN);
-pub(crate) const NO_EXPIRY: Stranger = flawed("no-expiry", Flaw::NoExpiry, Claims::PLAIN);
-pub(crate) const TWICE: Stranger =
+pub(crate) const HONEST: ExternalLock = lock("honest", Claims::PLAIN);
+pub(crate) const HONEST_FENCED: ExternalLock = lock("honest-fenced", FENCED);
+pub(crate) const NONE: ExternalLock = flawed("none", Flaw::NoLock, Claims::PLAIN);
+pub(crate) const BLIND_DELETE: ExternalLock =
+    flawed("blind-delete", Flaw::BlindDelete, Claims::PLAIN);
+pub(crate) const NO_EXPIRY: ExternalLock = flawed("no-expiry", Flaw::NoExpiry, Claims::PLAIN);
+pub(crate) const TWICE: ExternalLock =
     flawed("twice-after-expiry", Flaw::TwiceAfterExpiry, Claims::PLAIN);
-pub(crate) const FORGETFUL: Stranger =
+pub(crate) const FORGETFUL: ExternalLock =
     flawed("forgets-to-release", Flaw::ForgetsToRelease, Claims::PLAIN);
-pub(crate) const CONSTANT: Stranger = flawed("fence-constant", Flaw::FenceConstant, FENCED);
-pub(crate) const REGRESSING: Stranger = flawed("fence-regressing", Flaw::FenceRegressing, FENCED);
-pub(crate) const WORDS: Stranger = flawed("fence-of-words", Flaw::FenceOfWords, FENCED);
-pub(crate) const NO_FENCE: Stranger = flawed("lies-about-fences", Flaw::NoFence, FENCED);
-pub(crate) const NO_RENEWAL: Stranger = stranger(
+pub(crate) const CONSTANT: ExternalLock = flawed("fence-constant", Flaw::FenceConstant, FENCED);
+pub(crate) const REGRESSING: ExternalLock =
+    flawed("fence-regressing", Flaw::FenceRegressing, FENCED);
+pub(crate) const WORDS: ExternalLock = flawed("fence-of-words", Flaw::FenceOfWords, FENCED);
+pub(crate) const NO_FENCE: ExternalLock = flawed("lies-about-fences", Flaw::NoFence, FENCED);
+pub(crate) const NO_RENEWAL: ExternalLock = lock(
     "lies-about-renewal",
     Claims {
         keep_alive: true,
         ..Claims::PLAIN
     },
 );
-pub(crate) const SLOW_RECOVERY: Stranger = stranger(
+pub(crate) const SLOW_RECOVERY: ExternalLock = lock(
     "lies-about-recovery",
     Claims {
         recovery_ms: Some(10),
         ..Claims::PLAIN
     },
 );
-pub(crate) const LATE: Stranger = rude("late", Manners::LateAndBlind);
-pub(crate) const LATE_AND_AWARE: Stranger = rude("late-and-aware", Manners::LateAndAware);
-pub(crate) const DIES_AT_STEP: Stranger = rude("dies-at-step", Manners::DiesAtStep);
-pub(crate) const DIES_AT_WORK: Stranger = rude("dies-at-work", Manners::DiesAtWork);
-pub(crate) const DIES_AT_INIT: Stranger = rude("dies-at-init", Manners::DiesAtInit);
-pub(crate) const GARBAGE: Stranger = rude("garbage", Manners::Garbage);
-pub(crate) const GARBAGE_AT_INIT: Stranger = rude("garbage-at-init", Manners::GarbageAtInit);
-pub(crate) const CHATTY: Stranger = rude("chatty", Manners::Chatty);
-pub(crate) const BUFFERED: Stranger = rude("buffered", Manners::Buffered);
+pub(crate) const LATE: ExternalLock = rude("late", Manners::LateAndBlind);
+pub(crate) const LATE_AND_AWARE: ExternalLock = rude("late-and-aware", Manners::LateAndAware);
+pub(crate) const DIES_AT_STEP: ExternalLock = rude("dies-at-step", Manners::DiesAtStep);
+pub(crate) const DIES_AT_WORK: ExternalLock = rude("dies-at-work", Manners::DiesAtWork);
+pub(crate) const DIES_AT_INIT: ExternalLock = rude("dies-at-init", Manners::DiesAtInit);
+pub(crate) const GARBAGE: ExternalLock = rude("garbage", Manners::Garbage);
+pub(crate) const GARBAGE_AT_INIT: ExternalLock = rude("garbage-at-init", Manners::GarbageAtInit);
+pub(crate) const CHATTY: ExternalLock = rude("chatty", Manners::Chatty);
+pub(crate) const BUFFERED: ExternalLock = rude("buffered", Manners::Buffered);
 
-const STRANGERS: [Stranger; 22] = [
+const EXTERNAL_LOCKS: [ExternalLock; 22] = [
     HONEST,
     HONEST_FENCED,
     NONE,
@@ -123,8 +125,8 @@ const STRANGERS: [Stranger; 22] = [
 /// Returns the part that the environment assigns to this process, if any.
 pub(crate) fn of_this_process() -> Option<Part> {
     let name = std::env::var(PART).ok()?;
-    let stranger = STRANGERS.iter().find(|stranger| stranger.name == name);
-    let part = stranger.copied().map(Part::Stranger);
+    let lock = EXTERNAL_LOCKS.iter().find(|lock| lock.name == name);
+    let part = lock.copied().map(Part::External);
     Some(part.unwrap_or_else(|| Part::Library(strategy::find(&name).unwrap().name)))
 }
 
@@ -132,14 +134,14 @@ impl Part {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Library(name) => name,
-            Self::Stranger(stranger) => stranger.name,
+            Self::External(lock) => lock.name,
         }
     }
 
     /// Plays the part: answers the lab until the input ends.
     pub(crate) fn play(self) {
         match self {
-            Self::Stranger(stranger) => player::play(stranger),
+            Self::External(lock) => player::play(lock),
             Self::Library(name) => {
                 let strategy = strategy::find(name).unwrap();
                 subject::serve(strategy, io::stdin().lock(), io::stdout()).unwrap();
@@ -159,12 +161,12 @@ impl Part {
         let safe = strategy::find("safe").unwrap();
         match self {
             Self::Library(name) => strategy::find(name).unwrap(),
-            Self::Stranger(stranger) => Box::leak(Box::new(Strategy {
-                name: stranger.name,
+            Self::External(lock) => Box::leak(Box::new(Strategy {
+                name: lock.name,
                 summary: "somebody else's",
                 gloss: "",
                 flaw: None,
-                claims: stranger.claims,
+                claims: lock.claims,
                 ..*safe
             })),
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fencepost_trial::protocol::{Outcome, Purchase, ReleaseWord, Reply, Request};
 
 use crate::latch::{Grant, Latch, now_ns};
-use crate::part::Stranger;
+use crate::part::ExternalLock;
 
 /// The behaviour of a process, independent of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ const FIRST: &str = "A";
 const PAUSE: Duration = Duration::from_millis(2);
 
 struct Player {
-    stranger: Stranger,
+    lock: ExternalLock,
     id: String,
     ttl: Duration,
     latch: Option<Latch>,
@@ -49,16 +49,16 @@ struct Player {
 }
 
 /// Answers until it is told to stop.
-pub(crate) fn play(stranger: Stranger) {
+pub(crate) fn play(lock: ExternalLock) {
     let mut player = Player {
-        stranger,
+        lock,
         id: String::new(),
         ttl: Duration::ZERO,
         latch: None,
         holds: HashMap::new(),
         last_hold: 0,
     };
-    let manners = stranger.manners;
+    let manners = lock.manners;
     let mut output = BufWriter::new(stdout());
     for line in stdin().lock().lines() {
         let request: Request = serde_json::from_str(&line.unwrap()).unwrap();
@@ -88,7 +88,7 @@ fn die() -> ! {
 
 impl Player {
     fn misbehave(&self, request: &Request, output: &mut impl Write) {
-        match (self.stranger.manners, request) {
+        match (self.lock.manners, request) {
             (Manners::DiesAtInit, Request::Init { .. })
             | (Manners::DiesAtStep, Request::Step { .. }) => die(),
             (Manners::GarbageAtInit, Request::Init { .. })
@@ -110,7 +110,7 @@ impl Player {
                 let path = endpoints[0].strip_prefix("sqlite:").unwrap();
                 self.id = id;
                 self.ttl = Duration::from_millis(ttl_ms);
-                let Stranger { flaw, claims, .. } = self.stranger;
+                let ExternalLock { flaw, claims, .. } = self.lock;
                 self.latch = Some(Latch::open(path, self.ttl, flaw, claims.fencing));
                 Reply::InitOk { claims }
             }
@@ -128,7 +128,7 @@ impl Player {
             },
             Request::Step { op, hold, .. } => {
                 let grant = &self.holds[&hold];
-                if self.stranger.manners == Manners::LateAndAware && grant.until_ns <= now_ns() {
+                if self.lock.manners == Manners::LateAndAware && grant.until_ns <= now_ns() {
                     return Reply::Declined { op };
                 }
                 let fence = grant.fence.clone();
@@ -156,7 +156,7 @@ impl Player {
         }
     }
 
-    /// Acquires the lock. Returns the number of the hold, and whether the lock was taken at first.
+    /// Acquires the lock. Returns the number of the hold, and whether somebody else had the lock at the first try.
     fn take(&mut self, key: &str, wait_ms: u64) -> Option<(u64, bool)> {
         let deadline = Instant::now() + Duration::from_millis(wait_ms);
         self.last_hold += 1;
@@ -174,7 +174,7 @@ impl Player {
             std::thread::sleep(PAUSE);
         };
         let is_late = matches!(
-            self.stranger.manners,
+            self.lock.manners,
             Manners::LateAndBlind | Manners::LateAndAware
         );
         if is_late && self.id == FIRST {

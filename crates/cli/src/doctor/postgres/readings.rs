@@ -112,18 +112,18 @@ impl Opened {
         let opened = match kind {
             Kind::Advisory => {
                 let opened = Postgres::builder(address).create_sequences(false).open();
-                let told = |_| "advisory locks exclude (tested)".to_owned();
-                opened.await.map(told)
+                let describe = |_| "advisory locks exclude (tested)".to_owned();
+                opened.await.map(describe)
             }
             Kind::Table => {
                 let opened = PostgresTable::builder(address).create_table(false).open();
-                let told = |store: PostgresTable| {
+                let describe = |store: PostgresTable| {
                     format!(
                         "table {} has the right columns, and the user may use them",
                         store.table()
                     )
                 };
-                opened.await.map(told)
+                opened.await.map(describe)
             }
         };
         let error = match opened {

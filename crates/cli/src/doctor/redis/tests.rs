@@ -65,10 +65,12 @@ fn memory_is_told_once() {
             "maxmemory_policy:{policy}\nused_memory:{used}\nmaxmemory:{limit}\n"
         ));
         let findings = apply(CHECKS, &readings).into_iter();
-        let told = findings.filter(|found| matches!(found.topic, "eviction" | "memory"));
-        let told: Vec<_> = told.map(|found| (found.topic, found.severity)).collect();
-        assert_eq!(told.len(), 1, "{policy} {used} {limit}: {told:?}");
-        told[0]
+        let relevant = findings.filter(|found| matches!(found.topic, "eviction" | "memory"));
+        let relevant: Vec<_> = relevant
+            .map(|found| (found.topic, found.severity))
+            .collect();
+        assert_eq!(relevant.len(), 1, "{policy} {used} {limit}: {relevant:?}");
+        relevant[0]
     };
     assert_eq!(of("noeviction", 9, 0), ("eviction", Severity::Fine));
     assert_eq!(of("noeviction", 9, 100), ("eviction", Severity::Fine));

@@ -41,7 +41,7 @@ pub(super) fn findings(readings: &Readings) -> Vec<Finding> {
         .collect::<BTreeSet<&str>>()
         .len();
     let is_enough = all - nodes.len() + without_vote <= may_be_lost;
-    let told = |(finding, hosts): (Finding, Vec<&str>)| {
+    let with_hosts = |(finding, hosts): (Finding, Vec<&str>)| {
         let finding = of_one_among_several(finding, is_enough);
         let is_plain = finding.severity == Severity::Fine && hosts.len() == nodes.len();
         let what = if is_plain {
@@ -51,7 +51,7 @@ pub(super) fn findings(readings: &Readings) -> Vec<Finding> {
         };
         finding.saying(what)
     };
-    groups.into_iter().map(told).collect()
+    groups.into_iter().map(with_hosts).collect()
 }
 
 /// Adjusts a finding that prevents locks on one server. It prevents locks altogether only if `Redlock::open` refuses such a server or too

@@ -96,19 +96,19 @@ fn votes_are_kept_or_the_forgetful_wait() {
     };
     let off = Finding::fine("persistence", "").figure("append_only", false);
     let all = |finding: &Finding| named(vec![node(None, vec![finding.clone()])]);
-    let told = |nodes: Vec<(String, Node)>, delay_ms| {
+    let severity = |nodes: Vec<(String, Node)>, delay_ms| {
         let readings = Readings {
             restart_delay: Duration::from_millis(delay_ms),
             ..readings(nodes)
         };
         found(&readings, "restart").severity
     };
-    assert_eq!(told(all(&kept("always")), 0), Severity::Fine);
-    assert_eq!(told(all(&kept("everysec")), 0), Severity::Caution);
-    assert_eq!(told(all(&off), 1), Severity::Caution);
-    assert_eq!(told(all(&off), 10_000), Severity::Fine);
+    assert_eq!(severity(all(&kept("always")), 0), Severity::Fine);
+    assert_eq!(severity(all(&kept("everysec")), 0), Severity::Caution);
+    assert_eq!(severity(all(&off), 1), Severity::Caution);
+    assert_eq!(severity(all(&off), 10_000), Severity::Fine);
     let silent = named(vec![node(None, vec![])]);
-    assert_eq!(told(silent, 0), Severity::Unknown);
+    assert_eq!(severity(silent, 0), Severity::Unknown);
 }
 
 #[test]

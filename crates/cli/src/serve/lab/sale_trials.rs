@@ -81,6 +81,7 @@ fn words(stopped: &fencepost_trial::processes::Stopped) -> String {
         Stopped::Store(_) => "The trial could not create its scratch product.",
         Stopped::StoreLost { .. } => "The trial lost the store of its scratch product.",
         Stopped::TooManyFiles { .. } => "The system allows too few open files for a trial.",
+        Stopped::NotStarted { .. } => "A process of the trial could not be started.",
         Stopped::NotReady { .. } => "A process of the trial did not get ready.",
         Stopped::History { .. } => "The history of the trial could not be written.",
     }

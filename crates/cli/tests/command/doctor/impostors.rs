@@ -27,10 +27,10 @@ fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     address
 }
 
-fn refused(store: &str, told: &str) {
+fn refused(store: &str, message: &str) {
     let ran = run(&format!("doctor --store {store}"));
     assert_eq!((ran.code, ran.stdout.as_str()), (69, ""), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with(told), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with(message), "{}", ran.stderr);
     assert!(
         ran.stderr
             .contains("\n  effect    none: nothing was examined\n")
@@ -45,10 +45,10 @@ fn where_nobody_listens() {
         .local_addr()
         .unwrap()
         .port();
-    let told = format!(
+    let message = format!(
         "error: cannot reach the store\n  where     redis://shop:***@127.0.0.1:{port}: connection refused, tried for 2.0 s\n"
     );
-    refused(&format!("redis://shop:hunter2@127.0.0.1:{port}"), &told);
+    refused(&format!("redis://shop:hunter2@127.0.0.1:{port}"), &message);
 }
 
 #[test]
@@ -84,11 +84,11 @@ fn a_server_that_stopped() {
     };
     patient.server.signal(Signal::SIGSTOP).unwrap();
     assert!(patient.server.wait_stopped(PATIENCE));
-    let told = format!(
+    let message = format!(
         "error: cannot reach the store\n  where     {}: no answer",
         patient.server.url()
     );
-    refused(&patient.server.url(), &told);
+    refused(&patient.server.url(), &message);
 }
 
 /// A wait for an answer that is interrupted this way is not an answer either.

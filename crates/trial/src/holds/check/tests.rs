@@ -9,8 +9,8 @@ use crate::protocol::{Action, ReleaseWord};
 
 const RELEASED: ReleaseWord = ReleaseWord::Released;
 
-fn finding(tale: &HistoryBuilder, name: &str) -> Finding {
-    let (header, facts) = (tale.header(), tale.facts());
+fn finding(history: &HistoryBuilder, name: &str) -> Finding {
+    let (header, facts) = (history.header(), history.facts());
     let list = Findings::of(&header, &facts).list();
     list.iter()
         .find(|check| check.name == name)
@@ -50,16 +50,16 @@ fn in_turn() -> HistoryBuilder {
 
 #[test]
 fn an_overrun_is_seen_at_the_resource_in_belief_and_in_the_number() {
-    let tale = overrun();
+    let history = overrun();
     for name in [
         "exclusion_at_resource",
         "exclusion_of_belief",
         "no_lost_update",
     ] {
-        assert_eq!(finding(&tale, name), Finding::Violated, "{name}");
+        assert_eq!(finding(&history, name), Finding::Violated, "{name}");
         assert_eq!(finding(&in_turn(), name), Finding::Held, "{name}");
     }
-    let (header, facts) = (tale.header(), tale.facts());
+    let (header, facts) = (history.header(), history.facts());
     let findings = Findings::of(&header, &facts);
     let (between, op) = findings.interleaved().unwrap();
     assert_eq!((between.serial, op.serial), (2, 4));
@@ -88,31 +88,31 @@ fn what_nobody_did_is_not_judged() {
 
 #[test]
 fn two_who_touch_do_not_overlap() {
-    let tale = edge()
+    let history = edge()
         .granted("A", KEY, 0.0, 1.0, 1)
         .releases("A", 5.0, 1, RELEASED)
         .granted("B", KEY, 4.0, 5.0, 1)
         .releases("B", 6.0, 1, RELEASED);
-    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+    assert_eq!(finding(&history, "exclusion_of_belief"), Finding::Held);
 }
 
 #[test]
 fn locks_of_different_names_do_not_exclude_each_other() {
-    let tale = edge()
+    let history = edge()
         .granted("A", KEY, 0.0, 1.0, 1)
         .granted("B", "product_B", 1.0, 2.0, 1)
         .releases("A", 5.0, 1, RELEASED);
-    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+    assert_eq!(finding(&history, "exclusion_of_belief"), Finding::Held);
 }
 
 #[test]
 fn a_killed_holder_believes_nothing_any_more() {
-    let tale = edge()
+    let history = edge()
         .granted("A", KEY, 0.0, 1.0, 1)
         .fault("A", 10.0, Fault::Killed)
         .granted("B", KEY, 11.0, 12.0, 1)
         .reads("B", 20.0, 1);
-    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+    assert_eq!(finding(&history, "exclusion_of_belief"), Finding::Held);
 }
 
 #[test]
@@ -123,12 +123,12 @@ fn a_release_without_an_answer_ends_the_hold_where_it_was_sent() {
         definite: false,
         message: "no answer".into(),
     };
-    let tale = edge()
+    let history = edge()
         .granted("A", KEY, 0.0, 1.0, 1)
         .add(5.0, "A", What::Release { op, key, hold })
         .granted("B", KEY, 6.0, 7.0, 1)
         .add(60.0, "A", failed);
-    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+    assert_eq!(finding(&history, "exclusion_of_belief"), Finding::Held);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_holder_that_fell_silent_is_believed_only_up_to_its_last_step() {
         definite: false,
         message: "ended with 4".into(),
     };
-    let tale = |last_step: f64| {
+    let history = |last_step: f64| {
         edge()
             .granted("A", KEY, 0.0, 1.0, 1)
             .granted("B", KEY, 3.0, 1001.0, 1)
@@ -146,9 +146,9 @@ fn a_holder_that_fell_silent_is_believed_only_up_to_its_last_step() {
             .add(1500.0, "A", died.clone())
             .releases("B", 2000.0, 1, RELEASED)
     };
-    assert_eq!(finding(&tale(2.0), "exclusion_of_belief"), Finding::Held);
+    assert_eq!(finding(&history(2.0), "exclusion_of_belief"), Finding::Held);
     assert_eq!(
-        finding(&tale(1200.0), "exclusion_of_belief"),
+        finding(&history(1200.0), "exclusion_of_belief"),
         Finding::Violated
     );
 }
@@ -156,16 +156,16 @@ fn a_holder_that_fell_silent_is_believed_only_up_to_its_last_step() {
 #[test]
 fn a_grant_that_is_told_after_its_lease_is_not_within_a_lease() {
     // B asked before A, may have had the lock for a TTL, and reports the grant only when A has the lock.
-    let tale = |told: f64| {
+    let history = |granted: f64| {
         edge()
             .asks("B", KEY, 0.0, 0)
             .granted("A", KEY, 400.0, 900.0, 1)
-            .grants("B", KEY, 1, told, 1, None)
+            .grants("B", KEY, 1, granted, 1, None)
             .releases("A", 1300.0, 1, RELEASED)
     };
-    for (told, is_certain) in [(990.0, true), (1010.0, false)] {
-        let (tale, header) = (tale(told), edge().header());
-        let facts = tale.facts();
+    for (granted, is_certain) in [(990.0, true), (1010.0, false)] {
+        let (history, header) = (history(granted), edge().header());
+        let facts = history.facts();
         let overlaps = Findings::of(&header, &facts).overlaps();
         assert_eq!(overlaps.len(), 1);
         assert_eq!(overlaps[0].is_within_lease(1_000_000_000), is_certain);
@@ -179,18 +179,18 @@ fn an_acquire_without_an_answer_constrains_nothing() {
         definite: false,
         message: "killed by SIGSEGV".into(),
     };
-    let tale = edge()
+    let history = edge()
         .asks("A", KEY, 0.0, 0)
         .add(3.0, "A", failed)
         .granted("B", KEY, 1.0, 2.0, 1);
-    assert_eq!(tale.facts().holds.len(), 1);
-    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
-    assert_eq!(tale.facts().failures.len(), 1);
+    assert_eq!(history.facts().holds.len(), 1);
+    assert_eq!(finding(&history, "exclusion_of_belief"), Finding::Held);
+    assert_eq!(history.facts().failures.len(), 1);
 }
 
 #[test]
 fn who_learns_of_the_loss_is_believed_only_up_to_its_last_step() {
-    let tale = |last_step: f64| {
+    let history = |last_step: f64| {
         edge()
             .granted("A", KEY, 0.0, 1.0, 1)
             .granted("B", KEY, 3.0, 1001.0, 1)
@@ -198,21 +198,21 @@ fn who_learns_of_the_loss_is_believed_only_up_to_its_last_step() {
             .add(1500.0, "A", What::Lost { hold: 1 })
             .releases("A", 2000.0, 1, ReleaseWord::AlreadyLost)
     };
-    assert_eq!(finding(&tale(2.0), "exclusion_of_belief"), Finding::Held);
+    assert_eq!(finding(&history(2.0), "exclusion_of_belief"), Finding::Held);
     assert_eq!(
-        finding(&tale(1200.0), "exclusion_of_belief"),
+        finding(&history(1200.0), "exclusion_of_belief"),
         Finding::Violated
     );
 }
 
 #[test]
 fn who_knew_of_the_loss_from_the_beginning_overlaps_with_nobody() {
-    let tale = edge()
+    let history = edge()
         .granted("A", KEY, 0.0, 1.0, 1)
         .granted("B", KEY, 3.0, 4.0, 1)
         .add(5.0, "B", What::Lost { hold: 1 })
         .releases("A", 20.0, 1, RELEASED);
-    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+    assert_eq!(finding(&history, "exclusion_of_belief"), Finding::Held);
 }
 
 #[test]
@@ -266,9 +266,9 @@ fn nothing_is_accepted_below_the_highest_fence() {
             highest: Some("7.0".into()),
             refused,
         };
-        let tale = edge().with("fenced").add(1.0, "A", used);
+        let history = edge().with("fenced").add(1.0, "A", used);
         assert_eq!(
-            finding(&tale, "fence_enforced"),
+            finding(&history, "fence_enforced"),
             expected,
             "{action:?} {fence}"
         );
@@ -313,7 +313,7 @@ fn recovery_is_held_against_what_was_promised() {
 fn stuck_needs_three_ttls_and_a_store_that_does_not_say_otherwise() {
     let stuck = crash().waits_in_vain("B", 302.0, 3302.0);
     let freed = crash().granted("B", KEY, 302.0, 1002.0, 1);
-    for (tale, expected) in [
+    for (history, expected) in [
         (stuck.clone(), Finding::Violated),
         (stuck.clone().looks(3303.0, true, None), Finding::Violated),
         (stuck.clone().looks(3303.0, true, Some(20.0)), Finding::Held),
@@ -321,7 +321,7 @@ fn stuck_needs_three_ttls_and_a_store_that_does_not_say_otherwise() {
         (crash().waits_in_vain("B", 302.0, 3299.0), Finding::Held),
         (freed.waits_in_vain("C", 303.0, 4000.0), Finding::Held),
     ] {
-        assert_eq!(finding(&tale, "not_stuck"), expected);
+        assert_eq!(finding(&history, "not_stuck"), expected);
     }
 }
 
@@ -332,11 +332,15 @@ fn nobody_can_buy_after_a_purchase_that_failed() {
         (3100.0, Outcome::Sold, Finding::Held),
         (2000.0, Outcome::Busy, Finding::Held),
     ] {
-        let tale = HistoryBuilder::of(Scenario::ShortStock)
+        let history = HistoryBuilder::of(Scenario::ShortStock)
             .buys("A", 0.0, 1.0, Outcome::NoStock)
             .buys("B", 2.0, 3.0, Outcome::Busy)
             .buys("B", 4.0, until, outcome);
-        assert_eq!(finding(&tale, "not_stuck"), expected, "{until} {outcome:?}");
+        assert_eq!(
+            finding(&history, "not_stuck"),
+            expected,
+            "{until} {outcome:?}"
+        );
     }
 }
 
@@ -351,15 +355,15 @@ fn embrace() -> HistoryBuilder {
 
 #[test]
 fn a_wait_cycle_is_found_with_its_length() {
-    let tale =
+    let history =
         embrace()
             .grants("B", KEY, 6, 1001.0, 2, None)
             .grants("A", "product_B", 5, 1002.0, 2, None);
-    let cycles = tale.facts().cycles();
+    let cycles = history.facts().cycles();
     assert_eq!(cycles.len(), 1);
     assert_eq!(cycles[0].who, ["B", "A"]);
     assert_eq!(cycles[0].lasted_ns, 950_000_000);
-    assert_eq!(finding(&tale, "no_wait_cycle"), Finding::Violated);
+    assert_eq!(finding(&history, "no_wait_cycle"), Finding::Violated);
     assert_eq!(finding(&in_turn(), "no_wait_cycle"), Finding::Held);
 }
 
@@ -381,19 +385,19 @@ fn a_line_of_waiters_is_no_cycle_and_a_try_is_no_wait() {
 
 #[test]
 fn a_lock_that_was_given_back_closes_no_cycle() {
-    let tale = HistoryBuilder::of(Scenario::Deadlock)
+    let history = HistoryBuilder::of(Scenario::Deadlock)
         .granted("A", KEY, 0.0, 1.0, 1)
         .granted("B", "product_B", 0.0, 1.5, 1)
         .releases("A", 20.0, 1, RELEASED)
         .asks("A", "product_B", 50.0, 10_000)
         .asks("B", KEY, 51.0, 10_000)
         .looks(60.0, true, None);
-    assert!(tale.facts().cycles().is_empty());
+    assert!(history.facts().cycles().is_empty());
 }
 
 #[test]
 fn a_cycle_of_three_is_found_once() {
-    let tale = HistoryBuilder::of(Scenario::Deadlock)
+    let history = HistoryBuilder::of(Scenario::Deadlock)
         .granted("A", "a", 0.0, 1.0, 1)
         .granted("B", "b", 0.0, 1.0, 1)
         .granted("C", "c", 0.0, 1.0, 1)
@@ -401,8 +405,8 @@ fn a_cycle_of_three_is_found_once() {
         .asks("B", "c", 3.0, 10_000)
         .asks("C", "a", 4.0, 10_000);
     // The lab is still recording, and both processes still hold their locks.
-    let tale = tale.looks(50.0, true, None);
-    let cycles = tale.facts().cycles();
+    let history = history.looks(50.0, true, None);
+    let cycles = history.facts().cycles();
     assert_eq!(cycles.len(), 1);
     assert_eq!(cycles[0].who, ["C", "A", "B"]);
     assert_eq!((cycles[0].until, cycles[0].lasted_ns), (None, 46_000_000));

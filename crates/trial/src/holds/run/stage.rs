@@ -21,7 +21,6 @@ use crate::processes::{LOOK_UP, Processes, Stopped, quote};
 use crate::protocol::{Outcome, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
-use crate::strategy;
 
 mod actor;
 mod acts;
@@ -142,7 +141,7 @@ impl Stage<'_> {
             self.check_interrupt()?;
             let pause = self.next_alarm().saturating_duration_since(Instant::now());
             match self.subjects.feed.next(pause.min(LOOK_UP)) {
-                Ok(heard) => self.hear(&heard)?,
+                Ok(heard) => self.handle_output(&heard)?,
                 // Everything that was said before this moment has been read.
                 Err(_) => self.diary.settle(Instant::now())?,
             }
@@ -184,8 +183,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Handles a line from a process.
-    fn hear(&mut self, heard: &FeedItem) -> Result<(), Stopped> {
+    /// Handles what a process said, or that it closed its output.
+    fn handle_output(&mut self, heard: &FeedItem) -> Result<(), Stopped> {
         self.diary.settle(heard.at)?;
         let index = heard.child;
         let line = match &heard.output {
@@ -283,7 +282,8 @@ impl Stage<'_> {
     fn show(&mut self) {
         let now_ns = self.diary.now_ns();
         let history = self.diary.history();
-        self.watch.look(&history.header, &history.events, now_ns);
+        self.watch
+            .progressed(&history.header, &history.events, now_ns);
     }
 
     fn check_interrupt(&mut self) -> Result<(), Stopped> {
@@ -319,7 +319,7 @@ impl Stage<'_> {
         let Some(key) = refused else { return Ok(()) };
         let state = self.ground.inspect(&key)?;
         // An external lock may keep its records where the lab does not look. Then the lab cannot say anything about them.
-        if !state.taken && strategy::find(self.trial.strategy.name).is_none() {
+        if !state.taken && self.trial.is_external() {
             return Ok(());
         }
         let what = What::StoreRead {

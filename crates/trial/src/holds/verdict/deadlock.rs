@@ -66,7 +66,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 /// The store told one of the two processes that it had lost its lock, and the other one continued.
 fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
     let lost = |held: &&Hold| {
-        let is_told = |told: Mark| told.at_ns >= cycle.since.at_ns;
+        let is_told = |mark: Mark| mark.at_ns >= cycle.since.at_ns;
         cycle.who.contains(&held.who) && held.learnt.is_some_and(is_told)
     };
     let victim = court.facts.holds.iter().find(lost)?;

@@ -1,6 +1,6 @@
 //! The holder worked longer than its lease: was anything lost?
 
-use super::{Court, did, inconclusive, op_evidence};
+use super::{Court, belief_in, did, inconclusive, op_evidence};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Op};
 use crate::protocol::Action;
@@ -80,7 +80,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
             )
         },
     };
-    verdict.belief.code = if belief.is_empty() { "none" } else { "overlap" }.into();
+    verdict.belief.code = belief_in(&belief);
     verdict.belief.text = belief.first().map(two_holders);
     let why = if court.claims.checks_owner {
         WHY

@@ -30,14 +30,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             failed,
             "A",
             "no_stock",
-            "A is told no stock, and is done",
+            "A gets its turn and finds nothing left",
         )];
         for (who, mark) in &stuck.refused {
             proof.push(evidence(
                 *mark,
                 who,
                 "busy",
-                format!("{who} is still told busy"),
+                format!("{who} still finds the lock taken"),
             ));
         }
         proof.extend(court.last_inspection());
@@ -84,14 +84,14 @@ fn sold_from_nothing(court: &Court<'_>, sold: Mark) -> Verdict {
         .stocked
         .first()
         .map(|(mark, _)| evidence(*mark, "lab", "stock 0", "the lab sets the stock to 0"));
-    let told = evidence(
+    let order = evidence(
         sold,
         "A",
         "sold",
-        "A is told sold: there was nothing to sell",
+        "A buys a unit: there was nothing to sell",
     );
     Verdict {
-        evidence: emptied.into_iter().chain([told]).collect(),
+        evidence: emptied.into_iter().chain([order]).collect(),
         why: court.why_strategy(),
         ..Verdict::bare(Outcome::Broken, "1 order for a stock of 0.")
     }

@@ -11,7 +11,7 @@ use crate::history::{Fault, What};
 use crate::holds::Scenario;
 use crate::holds::by_hand::{HistoryBuilder, KEY, shown};
 use crate::protocol::{Outcome as Answered, ReleaseWord};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Belief, Damage, Outcome, Verdict};
 
 const RELEASED: ReleaseWord = ReleaseWord::Released;
 const LOST: ReleaseWord = ReleaseWord::AlreadyLost;
@@ -59,7 +59,7 @@ fn a_recovery_is_measured_against_the_rest_of_the_lease() {
         verdict.witness,
         ["A died of signal 9 while holding; B was refused 0.5 ms later"]
     );
-    assert_eq!(verdict.belief.code, "none");
+    assert_eq!(verdict.belief.code, Belief::NoOverlap);
 }
 
 #[test]
@@ -156,7 +156,10 @@ fn an_update_that_was_written_over_breaks_a_lock() {
         verdict.belief.text.unwrap(),
         "two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms"
     );
-    assert_eq!(verdict.damage.code, "lost_update, interleaved");
+    assert_eq!(
+        verdict.damage.code,
+        [Damage::LostUpdate, Damage::Interleaved]
+    );
     assert_eq!(
         verdict.damage.text.unwrap(),
         "2 additions acknowledged, the number is 1"
@@ -179,8 +182,8 @@ fn a_resource_that_refuses_the_late_write_holds() {
         verdict.witness,
         ["A's lease was over by 2,008.6 ms, and A wrote at 3,009.4 ms"]
     );
-    assert_eq!(verdict.belief.code, "overlap");
-    assert_eq!(verdict.damage.code, "none");
+    assert_eq!(verdict.belief.code, Belief::Overlap);
+    assert_eq!(verdict.damage.code, []);
 }
 
 #[test]
@@ -262,7 +265,7 @@ fn damage_at_the_resource_needs_no_clock() {
         .writes("A", 7.0, 1, 1)
         .judged();
     assert_eq!(interleaved.outcome, Outcome::Broken);
-    assert_eq!(interleaved.damage.code, "interleaved");
+    assert_eq!(interleaved.damage.code, [Damage::Interleaved]);
     let written_over = HistoryBuilder::of(Scenario::TtlEdge)
         .granted("A", KEY, 0.0, 1.0, 1)
         .writes("A", 2.0, 1, 1)
@@ -271,17 +274,21 @@ fn damage_at_the_resource_needs_no_clock() {
         .writes("B", 6.0, 1, 1)
         .judged();
     assert_eq!(written_over.outcome, Outcome::Broken);
-    assert_eq!(written_over.damage.code, "lost_update");
+    assert_eq!(written_over.damage.code, [Damage::LostUpdate]);
 }
 
 #[test]
 fn who_knows_that_its_lock_is_lost_and_stops_holds() {
-    let tale = edge("watchdog")
+    let history = edge("watchdog")
         .add(3009.4, "A", What::Declined { op: 40, hold: 1 })
         .releases("A", 3009.7, 1, LOST);
-    let verdict = tale.judged();
+    let verdict = history.judged();
     held(&verdict);
-    assert_eq!(verdict.belief.code, "none", "it may have known all along");
+    assert_eq!(
+        verdict.belief.code,
+        Belief::NoOverlap,
+        "it may have known all along"
+    );
 }
 
 /// Each process holds one lock and waits for the other's. Then the TTL lets both in.
@@ -303,8 +310,9 @@ fn let_in(strategy: &'static str) -> HistoryBuilder {
         .reads("B", 3003.2, 2)
 }
 
-fn let_go(tale: HistoryBuilder) -> Verdict {
-    tale.releases_of("A", OTHER, 3053.9, 2, RELEASED)
+fn let_go(history: HistoryBuilder) -> Verdict {
+    history
+        .releases_of("A", OTHER, 3053.9, 2, RELEASED)
         .releases_of("B", KEY, 3053.9, 2, RELEASED)
         .releases_of("A", KEY, 3053.9, 1, LOST)
         .releases_of("B", OTHER, 3053.9, 1, LOST)
@@ -313,10 +321,10 @@ fn let_go(tale: HistoryBuilder) -> Verdict {
 
 #[test]
 fn a_deadlock_that_the_ttl_ends_is_a_violation() {
-    let tale = let_in("safe")
+    let history = let_in("safe")
         .writes("A", 3053.4, 1, 1)
         .writes("B", 3053.6, 2, 1);
-    let verdict = let_go(tale);
+    let verdict = let_go(history);
     assert_eq!(verdict.outcome, Outcome::Broken);
     assert_eq!(
         verdict.because,
@@ -338,23 +346,21 @@ fn a_deadlock_that_the_ttl_ends_is_a_violation() {
 
 #[test]
 fn under_fences_the_late_one_is_refused_and_that_is_harmless() {
-    let tale = let_in("fenced")
+    let history = let_in("fenced")
         .write_refused("A", 3053.4, 1, 1)
         .writes("B", 3053.6, 2, 1);
-    let verdict = let_go(tale);
+    let verdict = let_go(history);
     held(&verdict);
-    assert_eq!(
-        (verdict.belief.code.as_str(), verdict.damage.code.as_str()),
-        ("overlap", "none")
-    );
+    assert_eq!(verdict.belief.code, Belief::Overlap);
+    assert_eq!(verdict.damage.code, []);
 }
 
 #[test]
 fn two_who_were_let_in_and_did_not_meet_show_nothing() {
-    let tale = embrace("fenced")
+    let history = embrace("fenced")
         .grants("B", KEY, 6, 3052.5, 2, None)
         .grants("A", OTHER, 5, 3053.0, 2, None);
-    assert_eq!(missing(&let_go(tale.looks(3053.5, true, None))), "clash");
+    assert_eq!(missing(&let_go(history.looks(3053.5, true, None))), "clash");
 }
 
 #[test]
@@ -440,7 +446,7 @@ fn a_purchase_without_stock_gives_its_lock_back_or_is_stuck() {
         shown(&from_nothing),
         [
             "#1 the lab sets the stock to 0",
-            "#3 A is told sold: there was nothing to sell"
+            "#3 A buys a unit: there was nothing to sell"
         ]
     );
 }

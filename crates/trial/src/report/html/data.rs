@@ -9,10 +9,11 @@ use super::events::{Packed, Tables};
 use super::{Page, PageRun, Retry};
 use crate::history::fences;
 use crate::holds::is_refused_overlap;
+use crate::store::TrialStore;
 use crate::story::{Beat, beats};
 use crate::strategy;
 use crate::text::numbers::shorten;
-use crate::verdict::{Axis, Evidence, Outcome, Verdict};
+use crate::verdict::{Axis, Belief, Damage, Evidence, Outcome, Verdict};
 
 #[derive(Serialize)]
 struct Data<'a> {
@@ -81,6 +82,8 @@ struct Run<'a> {
     ttl_us: u64,
     keep_alive: bool,
     fencing: bool,
+    /// Whether a server that comes back has forgotten the grants, and none of the others remembers them.
+    forgets: bool,
     fence_cut: usize,
     expected: Option<Outcome>,
     outcome: Outcome,
@@ -88,7 +91,7 @@ struct Run<'a> {
     because: &'a str,
     refused_overlap: bool,
     belief: Option<String>,
-    damage: Option<String>,
+    damage: String,
     measured: &'a [String],
     found: &'a [String],
     evidence: Vec<Proof<'a>>,
@@ -150,7 +153,8 @@ fn stores(page: &Page<'_>) -> String {
     stores.join(", ")
 }
 
-/// Returns the run that is shown first: the first that is broken or, if there is none, the first of all.
+/// Returns the run that is shown first: the first with an unexpected verdict, otherwise the first that is broken, otherwise the first of
+/// all.
 fn lead<'a>(page: &'a Page<'_>) -> Option<&'a str> {
     let surprise = |run: &&PageRun<'_>| {
         run.expected
@@ -221,14 +225,15 @@ impl<'a> Run<'a> {
             ttl_us: run.lease_us(),
             keep_alive: run.claims.keep_alive,
             fencing: run.claims.fencing,
+            forgets: forgets(&run.header.store),
             fence_cut: fence_cut(run),
             expected: run.expected,
             outcome: *outcome,
             exit_code: outcome.exit_code(),
             because: &verdict.because,
             refused_overlap: is_refused_overlap(run.claims, verdict, run.events),
-            belief: axis_text(&verdict.belief),
-            damage: axis_text(&verdict.damage),
+            belief: belief_text(&verdict.belief),
+            damage: damage_text(&verdict.damage),
             measured: &verdict.measured,
             found: &verdict.found,
             evidence: evidence
@@ -258,13 +263,26 @@ impl<'a> Proof<'a> {
     }
 }
 
-/// Returns the text of an axis; `None` if the axis does not apply.
-fn axis_text(axis: &Axis) -> Option<String> {
-    match (&axis.text, axis.code.as_str()) {
-        (_, "n/a") => None,
-        (Some(text), _) => Some(text.clone()),
-        (None, code) => Some(code.replace('_', " ")),
-    }
+/// Returns what holders believed, in words; `None` if the trial records no holds.
+fn belief_text(belief: &Axis<Belief>) -> Option<String> {
+    let code = match belief.code {
+        Belief::NotApplicable => return None,
+        Belief::NoOverlap => "none",
+        Belief::Overlap => "overlap",
+    };
+    Some(belief.text.clone().unwrap_or_else(|| code.into()))
+}
+
+/// Returns the damage in words.
+fn damage_text(damage: &Axis<Vec<Damage>>) -> String {
+    let text = damage.text.clone();
+    text.unwrap_or_else(|| Damage::names(&damage.code).replace('_', " "))
+}
+
+/// Returns whether the grants are gone once a killed server of this store is back. With a restart delay, the other servers still keep
+/// them, and the one that forgot has no vote.
+fn forgets(store: &str) -> bool {
+    TrialStore::named(store).is_none_or(|store| store.restart_delay().is_none())
 }
 
 /// Returns the length of the prefix that all fences of a run share; zero if the fences are short.
@@ -325,4 +343,18 @@ fn claims(run: &PageRun<'_>) -> Vec<(&'static str, String)> {
         ("is fair", yes(claims.fair, "waiters are served in order")),
         ("recovers", recovery),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_delay_keeps_grants_alive() {
+        assert!(forgets("redis"));
+        assert!(forgets("redlock"));
+        assert!(!forgets("redlock?restart_delay=10s"));
+        assert!(!forgets("redlock://a,b,c?restart_delay=10s"));
+        assert!(forgets("a store of a later version"));
+    }
 }

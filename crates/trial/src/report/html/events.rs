@@ -9,7 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::history::Event;
+use crate::history::{Event, What};
+use crate::holds::register::relation_sign;
 
 /// A run with more events than this is not drawn completely.
 pub(super) const EVENTS_PER_RUN_MAX: usize = 20_000;
@@ -104,6 +105,9 @@ impl Tables {
             Value::Object(fields) => fields,
             other => Map::from_iter([("event".to_owned(), other)]),
         };
+        if let Some(sign) = sign_of_fences(&event.what) {
+            fields.insert("sign".to_owned(), Value::from(sign));
+        }
         let kind = fields.shift_remove("event").unwrap_or_default();
         let mut shape = vec![Value::from(kind.as_str().unwrap_or_default())];
         let mut values = Vec::new();
@@ -131,6 +135,18 @@ impl Tables {
     pub(super) fn shapes(&self) -> Vec<Value> {
         let shape = |text: &String| serde_json::from_str(text).unwrap_or_default();
         self.shapes.entries.iter().map(shape).collect()
+    }
+}
+
+/// Returns how the fence of a step relates to the highest one that the number had seen, so that the page need not compare fences.
+fn sign_of_fences(what: &What) -> Option<&'static str> {
+    match what {
+        What::Register {
+            fence,
+            highest: Some(highest),
+            ..
+        } => Some(relation_sign(fence.as_deref(), highest)),
+        _ => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sales as HTML pages: one race, or several strategies in the same race.
+//! Sales as HTML pages: one sale, or the same sale with several strategies.
 
 use super::{Page, PageRun};
 use crate::sale::Judged;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ms;
-use crate::verdict::{Cited, Evidence, Outcome, Verdict};
+use crate::verdict::{Belief, Cited, Damage, Evidence, Outcome, Verdict};
 
 /// The verdict object.
 #[derive(Debug, Serialize)]
@@ -16,7 +16,7 @@ pub(super) struct Decision {
     evidence: Vec<Proof>,
     witness: Vec<String>,
     missing: Option<&'static str>,
-    belief: String,
+    belief: Belief,
     damage: String,
     checks: Map<String, Value>,
     reproduce: String,
@@ -46,8 +46,8 @@ impl Decision {
             evidence: verdict.evidence.iter().map(Proof::of).collect(),
             witness: verdict.witness.clone(),
             missing: verdict.missing.as_ref().map(|missing| missing.what),
-            belief: verdict.belief.code.clone(),
-            damage: verdict.damage.code.clone(),
+            belief: verdict.belief.code,
+            damage: Damage::names(&verdict.damage.code),
             checks: verdict.checks.iter().map(finding).collect(),
             reproduce,
         }

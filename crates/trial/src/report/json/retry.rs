@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{decision, ms, sale as race};
+use super::{decision, ms, sale};
 use crate::protocol::{Outcome, Retry};
 use crate::retry::{Judged, Round};
 
@@ -87,9 +87,9 @@ fn schedule(retry: Retry) -> Value {
     Value::Object(schedule)
 }
 
-/// Returns an attempt as in a race, plus its cost.
+/// Returns an attempt as in a sale, plus its cost.
 fn entry(attempt: &crate::sale::facts::Attempt) -> Value {
-    let mut entry = race::entry(attempt);
+    let mut entry = sale::entry(attempt);
     let effort = attempt.purchase().and_then(|purchase| purchase.effort);
     if let (Value::Object(fields), Some(effort)) = (&mut entry, effort) {
         fields.insert("retries".into(), effort.retries.into());

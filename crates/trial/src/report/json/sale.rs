@@ -1,4 +1,4 @@
-//! The JSON report of a race: the ten fields of the original format in their order, followed by ours.
+//! The JSON report of a sale: the ten fields of the original format in their order, followed by ours.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use crate::protocol::Outcome as Answered;
 use crate::sale::Judged;
 use crate::sale::facts::{Answer, Attempt};
 
-/// Returns the report of a race as one JSON document.
+/// Returns the report of a sale as one JSON document.
 pub fn report(judged: &Judged) -> Value {
     // Every field is a number, a string or a list of these, so the conversion cannot fail.
     serde_json::to_value(Report::of(judged)).unwrap_or_default()
 }
 
-/// Returns several races as one document.
+/// Returns several sales as one document.
 pub fn reports(runs: &[Judged]) -> Value {
     let as_expected = runs.iter().filter(|run| run.as_expected()).count();
     json!({

@@ -206,7 +206,7 @@ impl Lanes {
 
     fn line(&self, line: &Entry, lanes: usize) -> String {
         let Some(lane) = line.lane else {
-            let time = if line.is_turn() {
+            let time = if line.is_server_event() {
                 ms(line.at_ns)
             } else {
                 String::new()

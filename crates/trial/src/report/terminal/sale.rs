@@ -1,4 +1,4 @@
-//! The terminal report of one race: title, one line per answer, and figures.
+//! The terminal report of one sale: title, one line per answer, and figures.
 
 use crate::protocol::Outcome as Answered;
 use crate::sale::Judged;
@@ -37,7 +37,7 @@ pub fn title(sale: &Sale) -> String {
     )
 }
 
-/// The widths of the columns of answers, which fit the largest number of this race.
+/// The widths of the columns of answers, which fit the largest number of this sale.
 #[derive(Debug, Clone, Copy)]
 pub struct Columns {
     who: usize,
@@ -48,7 +48,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Returns the columns for the answers of this race.
+    /// Returns the columns for the answers of this sale.
     pub fn of(sale: &Sale, ink: Ink) -> Self {
         let initial = i64::from(sale.stock);
         let widest_stock = format!("{} → {}", count(initial), count(initial - 1));

@@ -1,4 +1,4 @@
-//! The terminal table of `--all`: every strategy in the same race.
+//! The terminal table of `--all`: the same sale with every strategy.
 
 use super::grounds::role;
 use crate::matrix::Summary;
@@ -11,10 +11,10 @@ use crate::text::numbers::{count, ms, plural};
 use crate::verdict::Outcome;
 
 /// Returns the title of `--all`.
-pub fn all_title(sale: &Sale, races: usize) -> String {
+pub fn all_title(sale: &Sale, sales: usize) -> String {
     format!(
         "oversell --all   {}: {}, stock {}, delay {} µs   {}   seed {}\n",
-        plural(races, "race", "races"),
+        plural(sales, "race", "races"),
         plural(sale.concurrency, "process", "processes"),
         count(sale.stock.into()),
         count(sale.delay_us as i64),
@@ -23,7 +23,7 @@ pub fn all_title(sale: &Sale, races: usize) -> String {
     )
 }
 
-/// Returns the table of all strategies in the same race.
+/// Returns the table of all strategies in the same sale.
 pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
     let columns = AllColumns::of(runs, ink);
     let mut text = format!("{}\n", ink.paint(Role::Label, columns.heading()));

@@ -71,7 +71,7 @@ fn sold(order: &Attempt, shows: String) -> Evidence {
         at_ns: order.answered_ns,
         who: order.who.clone(),
         what: "sold".into(),
-        sentence: format!("{} is told sold", order.who),
+        sentence: format!("{} buys a unit", order.who),
         shows,
     }
 }

@@ -36,8 +36,8 @@ fn an_oversell_is_proven_by_the_order_too_many_and_the_final_stock() {
     assert_eq!(
         shown(&verdict),
         [
-            "#5 proc_2 is told sold: order 1: the stock is used up",
-            "#6 proc_0 is told sold: order 2: one more than there was",
+            "#5 proc_2 buys a unit: order 1: the stock is used up",
+            "#6 proc_0 buys a unit: order 2: one more than there was",
             "#8 the lab reads the stock: 0: 1 − 3 = −2: two updates lost",
         ]
     );
@@ -57,8 +57,8 @@ fn a_lost_update_is_proven_by_two_orders_for_the_same_unit() {
     assert_eq!(
         shown(&verdict),
         [
-            "#5 proc_0 is told sold: it read 3, wrote 2",
-            "#7 proc_2 is told sold: it read 3, wrote 2: the same unit",
+            "#5 proc_0 buys a unit: it read 3, wrote 2",
+            "#7 proc_2 buys a unit: it read 3, wrote 2: the same unit",
             "#8 the lab reads the stock: 1: 3 − 3 = 0: one update lost",
         ]
     );
@@ -73,7 +73,7 @@ fn selling_from_nothing_is_proven_by_the_first_order() {
     assert_eq!(verdict.because, "1 order for a stock of 0, and −1 left.");
     assert_eq!(
         shown(&verdict)[0],
-        "#3 proc_0 is told sold: order 1: there was nothing to sell"
+        "#3 proc_0 buys a unit: order 1: there was nothing to sell"
     );
     assert_eq!(
         shown(&verdict)[1],

@@ -333,7 +333,7 @@ impl Connection {
         if config.get_application_name().is_none() {
             config.application_name("fencepost lab");
         }
-        // A race does not outlive a power failure, so waiting for the disk at each commit would only slow it down.
+        // A sale does not outlive a power failure, so waiting for the disk at each commit would only slow it down.
         let setup = format!(
             "SET search_path TO {}; SET synchronous_commit = off;
             SET default_transaction_isolation = 'read committed'",

@@ -50,10 +50,10 @@ mod tests {
 
     #[test]
     fn an_answer_from_another_thread_wakes() {
-        let (tell, told) = tokio::sync::oneshot::channel();
-        thread::spawn(move || tell.send(7).unwrap());
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        thread::spawn(move || sender.send(7).unwrap());
         let late = Instant::now() + Duration::from_secs(30);
-        assert_eq!(wait_until(late, told), Some(Ok(7)));
+        assert_eq!(wait_until(late, receiver), Some(Ok(7)));
         assert!(Instant::now() < late);
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn create(path: &Path) -> Result<(), Failure> {
 pub(crate) fn connect(path: &Path) -> Result<Connection, Failure> {
     let connection = Connection::open(path).and_then(|connection| {
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // The trial does not outlive a power failure, so waiting for the disk at each commit would only slow the race down.
+        // The trial does not outlive a power failure, so waiting for the disk at each commit would only slow the sale down.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         Ok(connection)
     });

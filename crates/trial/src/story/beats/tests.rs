@@ -5,8 +5,8 @@ use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::by_hand::{HistoryBuilder, KEY};
 
-fn told(tale: &HistoryBuilder) -> Vec<String> {
-    beats(&tale.judged(), tale.events())
+fn texts_of(history: &HistoryBuilder) -> Vec<String> {
+    beats(&history.judged(), history.events())
         .into_iter()
         .map(|beat| beat.text)
         .collect()
@@ -14,7 +14,7 @@ fn told(tale: &HistoryBuilder) -> Vec<String> {
 
 #[test]
 fn a_late_release_is_told_with_its_answer_and_with_whom_it_did_not_let_in() {
-    let tale = HistoryBuilder::of(Scenario::StaleRelease)
+    let history = HistoryBuilder::of(Scenario::StaleRelease)
         .ttl(500)
         .granted("A", KEY, 0.1, 0.3, 1)
         .reads("A", 0.4, 1)
@@ -30,27 +30,27 @@ fn a_late_release_is_told_with_its_answer_and_with_whom_it_did_not_let_in() {
         .writes("B", 521.7, 1, 2)
         .releases("B", 521.8, 1, ReleaseWord::Released)
         .looks(522.0, false, None);
-    let story = told(&tale);
+    let story = texts_of(&history);
     assert!(story.len() <= BEATS_MAX, "{story:#?}");
     for beat in [
         "A releases the lock, which is no longer its own.",
         "C is refused the lock.",
         "B writes 2 (op 4).",
     ] {
-        assert!(story.iter().any(|told| told == beat), "{beat} {story:#?}");
+        assert!(story.iter().any(|text| text == beat), "{beat} {story:#?}");
     }
 }
 
 #[test]
 fn who_is_asked_later_is_not_said_to_be_asked_at_first() {
-    let tale = HistoryBuilder::of(Scenario::ShortStock)
+    let history = HistoryBuilder::of(Scenario::ShortStock)
         .with("late-expiry")
         .ttl(500)
         .buys("A", 0.1, 0.3, Answered::NoStock)
         .buys("B", 0.5, 0.6, Answered::Busy)
         .buys("B", 0.7, 1_521.0, Answered::Busy)
         .looks(1_521.5, true, None);
-    let story = told(&tale).join(" ");
+    let story = texts_of(&history).join(" ");
     assert!(story.contains("A is asked to buy."), "{story}");
     assert!(story.contains("B is asked to buy."), "{story}");
     assert!(!story.contains("goes away"), "{story}");
@@ -58,13 +58,13 @@ fn who_is_asked_later_is_not_said_to_be_asked_at_first() {
 
 #[test]
 fn one_attempt_is_not_told_as_a_wait() {
-    let tale = HistoryBuilder::of(Scenario::Crash)
+    let history = HistoryBuilder::of(Scenario::Crash)
         .with("naive")
         .ttl(500)
         .asks("A", KEY, 0.1, 0)
         .fault("A", 30.0, Fault::Killed)
         .waits_in_vain("B", 30.5, 1_550.0);
-    let story = told(&tale);
+    let story = texts_of(&history);
     assert!(
         story.contains(&"A asks for the lock.".to_owned()),
         "{story:#?}"

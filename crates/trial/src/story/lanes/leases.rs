@@ -13,10 +13,10 @@ use crate::holds::{NAMES, Scenario};
 impl LaneStory<'_> {
     /// Adds an entry at the latest time at which a lease ended.
     pub(super) fn lease_over(&mut self, lane: usize, at_ns: u64, hold: u64) {
-        if self.has_two_locks() || self.told_over.contains(&(lane, hold)) {
+        if self.has_two_locks() || self.shown_over.contains(&(lane, hold)) {
             return;
         }
-        self.told_over.push((lane, hold));
+        self.shown_over.push((lane, hold));
         let mut phrase = phrases::lease_over(NAMES[lane], None);
         if self.scenario == Scenario::StaleRelease {
             // A paused process cannot know.

@@ -12,7 +12,7 @@ use crate::strategy::{Group, Remark, Stores, Strategy, read_work_write};
 pub static STRATEGY: Strategy = Strategy {
     name: "none",
     group: Group::NoCoordination,
-    // It uses no lock, so the race is the same on every store.
+    // It uses no lock, so the sale is the same on every store.
     stores: Stores::All,
     summary: "reads the stock, works, writes it back; nothing keeps the others out",
     gloss: "no coordination",

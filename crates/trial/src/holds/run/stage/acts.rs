@@ -13,7 +13,6 @@ use crate::holds::run::script::{Act, NAMES, ServerEvent};
 use crate::holds::run::servers::Watched;
 use crate::processes::Stopped;
 use crate::protocol::{Action, Request};
-use crate::strategy;
 
 /// How long it may take until the effect of a signal is visible.
 const WITNESS: Duration = Duration::from_secs(10);
@@ -195,7 +194,7 @@ impl Stage<'_> {
         let watched = Watched {
             ground: self.ground,
             key: FIRST,
-            is_known: strategy::find(self.trial.strategy.name).is_some(),
+            is_known: !self.trial.is_external(),
         };
         let seen = match event {
             ServerEvent::CutOff => servers.cut_off()?,

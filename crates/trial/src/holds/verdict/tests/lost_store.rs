@@ -18,8 +18,9 @@ fn failover(strategy: &'static str, knows: bool) -> HistoryBuilder {
 }
 
 /// B is let in and writes; then A writes.
-fn both_inside(tale: HistoryBuilder) -> HistoryBuilder {
-    tale.granted("B", KEY, 111.0, 112.0, 1)
+fn both_inside(history: HistoryBuilder) -> HistoryBuilder {
+    history
+        .granted("B", KEY, 111.0, 112.0, 1)
         .reads("B", 113.0, 1)
         .writes("B", 160.0, 1, 1)
 }
@@ -45,7 +46,7 @@ fn a_replica_that_lets_a_second_one_in_breaks_the_lock() {
                 "#19 A writes 1: computed from op 1, B's update is gone",
             ]
         );
-        assert_eq!(verdict.belief.code, "overlap");
+        assert_eq!(verdict.belief.code, Belief::Overlap);
     }
 }
 
@@ -75,7 +76,7 @@ fn a_fence_that_the_resource_refuses_makes_it_harmless() {
         verdict.because,
         "No damage: the resource refused A's late write (fence 1.0; it had seen 2.0)."
     );
-    assert_eq!(verdict.belief.code, "overlap");
+    assert_eq!(verdict.belief.code, Belief::Overlap);
     let accepted = both_inside(failover("fenced", false)).writes("A", 161.0, 1, 1);
     assert_eq!(accepted.judged().outcome, Outcome::Broken);
 }
@@ -115,17 +116,18 @@ fn whoever_learns_of_the_loss_and_stops_is_not_accused() {
 
 #[test]
 fn whoever_learns_of_the_loss_before_anybody_is_let_in_was_alone() {
-    let told = failover("watchdog", false).add(111.5, "A", What::Lost { hold: 1 });
-    let verdict = both_inside(told).judged();
+    let history = failover("watchdog", false).add(111.5, "A", What::Lost { hold: 1 });
+    let verdict = both_inside(history).judged();
     held(&verdict);
     let belief = "two holders were not seen at once";
     assert_eq!(verdict.belief.text.as_deref(), Some(belief));
 }
 
 /// B gets the lock after A has released it.
-fn one_after_the_other(tale: HistoryBuilder) -> HistoryBuilder {
-    let op = tale.events().len() as u64 + 1;
-    tale.asks("B", KEY, 111.0, 30_000)
+fn one_after_the_other(history: HistoryBuilder) -> HistoryBuilder {
+    let op = history.events().len() as u64 + 1;
+    history
+        .asks("B", KEY, 111.0, 30_000)
         .writes("A", 600.0, 1, 1)
         .releases("A", 601.0, 1, RELEASED)
         .grants("B", KEY, op, 603.0, 1, None)

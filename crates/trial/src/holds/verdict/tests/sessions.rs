@@ -46,9 +46,10 @@ fn paused() -> HistoryBuilder {
 
 #[test]
 fn a_paused_holder_that_keeps_its_lock_holds() {
-    let waits = |tale: HistoryBuilder| {
-        let op = tale.events().len() as u64 + 1;
-        tale.asks("B", KEY, 5.0, 10_000)
+    let waits = |history: HistoryBuilder| {
+        let op = history.events().len() as u64 + 1;
+        history
+            .asks("B", KEY, 5.0, 10_000)
             .fault("A", 1030.0, Fault::Continued)
             .releases("A", 1031.0, 1, RELEASED)
             .grants("B", KEY, op, 1033.0, 1, None)
@@ -99,13 +100,13 @@ fn failed(op: u64) -> What {
 
 #[test]
 fn a_deadlock_that_the_store_ends_by_telling_one_of_the_two_holds() {
-    let told = crossed()
+    let history = crossed()
         .add(1052.0, "A", What::Lost { hold: 1 })
         .add(1052.1, "A", failed(5))
         .grants("B", KEY, 6, 1053.0, 2, None)
         .reads("B", 1054.0, 2);
     assert_eq!(
-        missing(&told.judged()),
+        missing(&history.judged()),
         "answers",
         "B has not done its work"
     );

@@ -11,8 +11,8 @@ fn another_scenario_is_suggested_with_its_own_times() {
     let locks = strategy::ALL.into_iter().filter(|all| all.lock.is_some());
     for lock in locks {
         for scenario in Scenario::ALL {
-            let tale = HistoryBuilder::of(scenario).with(lock.name).ttl(700);
-            let (header, facts) = (tale.header(), tale.facts());
+            let history = HistoryBuilder::of(scenario).with(lock.name).ttl(700);
+            let (header, facts) = (history.header(), history.facts());
             let mut trial = Trial::of(&header).unwrap();
             trial.work_ms = 100;
             let court = Court {

@@ -14,8 +14,8 @@ fn given_back() -> HistoryBuilder {
 }
 
 /// Returns the number of B's request.
-fn request(tale: &HistoryBuilder) -> u64 {
-    let asked = tale.events().iter().rev();
+fn request(history: &HistoryBuilder) -> u64 {
+    let asked = history.events().iter().rev();
     let op = |event: &Event| match &event.what {
         What::Acquire { op, .. } => Some(*op),
         _ => None,
@@ -25,9 +25,9 @@ fn request(tale: &HistoryBuilder) -> u64 {
 
 #[test]
 fn who_is_woken_has_the_lock() {
-    let tale = given_back();
-    let op = request(&tale);
-    let verdict = tale.grants("B", KEY, op, 8.0, 1, None).judged();
+    let history = given_back();
+    let op = request(&history);
+    let verdict = history.grants("B", KEY, op, 8.0, 1, None).judged();
     held(&verdict);
     assert_eq!(
         verdict.because,
@@ -42,10 +42,10 @@ fn who_is_woken_has_the_lock() {
 #[test]
 fn who_sleeps_on_although_nobody_has_the_lock_is_stuck() {
     let refused = |at_ms: f64| {
-        let tale = given_back().with("late-watch");
-        let op = request(&tale);
+        let history = given_back().with("late-watch");
+        let op = request(&history);
         let key = KEY.into();
-        tale.add(at_ms, "B", What::Refused { op, key }).judged()
+        history.add(at_ms, "B", What::Refused { op, key }).judged()
     };
     let verdict = refused(3_010.0);
     assert_eq!(verdict.outcome, Outcome::Stuck);

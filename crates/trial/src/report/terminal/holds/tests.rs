@@ -8,12 +8,12 @@ use crate::protocol::{Outcome, ReleaseWord};
 const RELEASED: ReleaseWord = ReleaseWord::Released;
 const LOST: ReleaseWord = ReleaseWord::AlreadyLost;
 
-fn lanes(tale: &HistoryBuilder, columns: usize) -> String {
+fn lanes(history: &HistoryBuilder, columns: usize) -> String {
     let ink = Ink {
         columns,
         ..Ink::PLAIN
     };
-    Lanes::new(ink).finish(&tale.header(), tale.events())
+    Lanes::new(ink).finish(&history.header(), history.events())
 }
 
 fn edge() -> HistoryBuilder {
@@ -61,8 +61,8 @@ fn on_a_narrow_screen_the_lanes_become_one() {
 
 #[test]
 fn lines_are_printed_once_and_only_when_they_are_settled() {
-    let tale = edge();
-    let (header, events) = (tale.header(), tale.events());
+    let history = edge();
+    let (header, events) = (history.header(), history.events());
     let mut live = Lanes::new(Ink::PLAIN);
     let mut text = String::new();
     for until in 1..=events.len() {
@@ -73,12 +73,12 @@ fn lines_are_printed_once_and_only_when_they_are_settled() {
         assert!(!text.contains("granted\n"), "{text}");
     }
     text.push_str(&live.finish(&header, events));
-    assert_eq!(text, lanes(&tale, 100));
+    assert_eq!(text, lanes(&history, 100));
 }
 
 #[test]
 fn a_kill_and_the_recovery() {
-    let tale = HistoryBuilder::of(Scenario::Crash)
+    let history = HistoryBuilder::of(Scenario::Crash)
         .ttl(2_000)
         .granted("A", KEY, 11.0, 11.9, 1)
         .reads("A", 12.3, 1)
@@ -86,7 +86,7 @@ fn a_kill_and_the_recovery() {
         .tries("B", 312.9)
         .granted("B", KEY, 313.0, 2014.6, 1);
     assert_eq!(
-        lanes(&tale, 100),
+        lanes(&history, 100),
         "      at ms  A                                           B
        11.9  granted, starts to work
       312.4  ✗ SIGKILL
@@ -104,13 +104,13 @@ fn a_kill_between_two_steps() {
         of: 2,
         what: "creates the key".into(),
     };
-    let tale = HistoryBuilder::of(Scenario::Crash)
+    let history = HistoryBuilder::of(Scenario::Crash)
         .asks("A", KEY, 9.0, 0)
         .add(9.8, "A", reached)
         .fault("A", 10.1, Fault::Killed)
         .waits_in_vain("B", 10.6, 6010.1);
     assert_eq!(
-        lanes(&tale, 100),
+        lanes(&history, 100),
         "      at ms  A                                           B
         9.8  step 1 of 2: creates the key
        10.1  ✗ SIGKILL, before step 2
@@ -122,7 +122,7 @@ fn a_kill_between_two_steps() {
 
 #[test]
 fn a_deadlock_and_its_cycle() {
-    let tale = HistoryBuilder::of(Scenario::Deadlock)
+    let history = HistoryBuilder::of(Scenario::Deadlock)
         .ttl(3_000)
         .granted("A", KEY, 0.5, 0.9, 1)
         .granted("B", SECOND, 0.6, 1.0, 1)
@@ -136,7 +136,7 @@ fn a_deadlock_and_its_cycle() {
         .releases_of("A", SECOND, 3053.9, 2, RELEASED)
         .releases_of("A", KEY, 3054.3, 1, LOST);
     assert_eq!(
-        lanes(&tale, 100),
+        lanes(&history, 100),
         "      at ms  A: product_A, then product_B                B: product_B, then product_A
         0.9  granted product_A
         1.0                                              granted product_B
@@ -155,7 +155,7 @@ fn a_deadlock_and_its_cycle() {
 
 #[test]
 fn the_same_order() {
-    let tale = HistoryBuilder::of(Scenario::Sorted)
+    let history = HistoryBuilder::of(Scenario::Sorted)
         .granted("A", KEY, 0.5, 0.9, 1)
         .asks("B", KEY, 1.0, 3_000)
         .granted("A", SECOND, 51.0, 51.2, 2)
@@ -165,7 +165,7 @@ fn the_same_order() {
         .releases_of("A", KEY, 102.1, 1, RELEASED)
         .grants("B", KEY, 3, 103.4, 1, None);
     assert_eq!(
-        lanes(&tale, 100),
+        lanes(&history, 100),
         "      at ms  A: product_A, then product_B                B: product_A, then product_B (sorted)
         0.9  granted product_A
         1.0                                              waits for product_A
@@ -178,7 +178,7 @@ fn the_same_order() {
 
 #[test]
 fn three_lanes_and_what_the_resource_refuses() {
-    let tale = HistoryBuilder::of(Scenario::StaleRelease)
+    let history = HistoryBuilder::of(Scenario::StaleRelease)
         .with("fenced")
         .fenced("A", KEY, 1.0, "1.0")
         .fault("A", 30.0, Fault::Stopped)
@@ -187,7 +187,7 @@ fn three_lanes_and_what_the_resource_refuses() {
         .write_refused("A", 1031.0, 1, 1)
         .tries("C", 1033.0);
     assert_eq!(
-        lanes(&tale, 100),
+        lanes(&history, 100),
         "      at ms  A                            B                            C
         1.0  granted, fence 1.0
        30.0  SIGSTOP: paused
@@ -201,13 +201,13 @@ fn three_lanes_and_what_the_resource_refuses() {
 
 #[test]
 fn nothing_to_sell() {
-    let tale = HistoryBuilder::of(Scenario::ShortStock)
+    let history = HistoryBuilder::of(Scenario::ShortStock)
         .buys("A", 0.5, 0.8, Outcome::NoStock)
         .add(0.9, "", What::StockSet { units: 1 })
         .buys("B", 1.0, 1.3, Outcome::Busy)
         .buys("B", 1.4, 1523.1, Outcome::Busy);
     assert_eq!(
-        lanes(&tale, 100),
+        lanes(&history, 100),
         "      at ms  A                                           B
         0.8  buys: no stock
              ── 1 unit comes in ──
@@ -220,7 +220,7 @@ fn nothing_to_sell() {
 /// The lab counts from the moment it read the grant, which is slightly later than the store's start.
 #[test]
 fn a_lease_is_over_before_somebody_else_is_granted_the_lock() {
-    let tale = |over: f64, granted: f64| {
+    let history = |over: f64, granted: f64| {
         HistoryBuilder::of(Scenario::StaleRelease)
             .ttl(500)
             .granted("A", KEY, 1.0, 9.0, 1)
@@ -231,43 +231,43 @@ fn a_lease_is_over_before_somebody_else_is_granted_the_lock() {
             .reads("B", 510.5, 1)
             .fault("A", 530.0, Fault::Continued)
     };
-    let told = lanes(&tale(509.0, 505.0), 100);
+    let shown = lanes(&history(509.0, 505.0), 100);
     let expected = "\
        13.0                               waits
       505.0  lease over by now
       505.0                               granted; reads 0       op 1
       530.0  SIGCONT: goes on
 ";
-    assert!(told.ends_with(expected), "{told}");
+    assert!(shown.ends_with(expected), "{shown}");
     // This is within the first lease by every clock, so the lanes must not hide it.
-    let told = lanes(&tale(509.0, 499.0), 100);
+    let shown = lanes(&history(509.0, 499.0), 100);
     let expected = "\
       499.0                               granted; reads 0       op 1
       509.0  lease over by now
       530.0  SIGCONT: goes on
 ";
-    assert!(told.ends_with(expected), "{told}");
+    assert!(shown.ends_with(expected), "{shown}");
 }
 
 /// The lines printed during the trial must equal those printed at the end.
 #[test]
 fn the_end_of_a_lease_that_is_told_early_is_printed_once() {
-    let tale = HistoryBuilder::of(Scenario::StaleRelease)
+    let history = HistoryBuilder::of(Scenario::StaleRelease)
         .ttl(500)
         .granted("A", KEY, 1.0, 90.0, 1)
         .fault("A", 92.0, Fault::Stopped)
         .asks("B", KEY, 93.0, 9_000)
         .grants("B", KEY, 4, 505.0, 1, None)
         .lease_over("A", 590.0, 1);
-    let (header, events) = (tale.header(), tale.events());
+    let (header, events) = (history.header(), history.events());
     let mut whole = Lanes::new(Ink::PLAIN);
     let mut live = Lanes::new(Ink::PLAIN);
-    let mut told = String::new();
+    let mut shown = String::new();
     for seen in 0..=events.len() {
         let now_ns = events[..seen].last().map_or(0, |event| event.at_ns) + SETTLED_NS;
-        told.push_str(&live.settled(&header, &events[..seen], now_ns));
+        shown.push_str(&live.settled(&header, &events[..seen], now_ns));
     }
-    told.push_str(&live.finish(&header, events));
-    assert_eq!(told, whole.finish(&header, events));
-    assert_eq!(told.matches("lease over by now").count(), 1, "{told}");
+    shown.push_str(&live.finish(&header, events));
+    assert_eq!(shown, whole.finish(&header, events));
+    assert_eq!(shown.matches("lease over by now").count(), 1, "{shown}");
 }

@@ -1,7 +1,8 @@
-//! The addresses of servers in help texts, as the library's table of stores describes them.
+//! The names and addresses of stores in help texts, as the library's table of stores describes them.
 
 use fencepost::stores::kinds::{REDIS, SQLITE};
 use fencepost::stores::{KINDS, StoreKind};
+use fencepost_trial::store::{lock_only_kinds, private_name, private_names};
 
 /// Where a help text lists the addresses.
 const BLANK: &str = "{servers}";
@@ -33,6 +34,34 @@ fn line(kind: &StoreKind) -> String {
         }
     }
     line
+}
+
+/// The stores that keep only locks: the names of private servers, then the addresses of your own.
+pub(super) fn lock_servers() -> String {
+    let names: Vec<&str> = lock_only_kinds().map(private_name).collect();
+    let addresses = lock_only_kinds().filter_map(|kind| kind.schemes.first());
+    let addresses = addresses.map(|scheme| format!("   {}H1,H2,H3", scheme.prefix));
+    names.join(", ") + &addresses.collect::<String>()
+}
+
+/// The names by which `--lock` chooses the library's lock on certain servers.
+pub(super) fn lock_server_names() -> String {
+    let names: Vec<&str> = lock_only_kinds().map(|kind| kind.name).collect();
+    names.join(", ")
+}
+
+/// The options that all trials share.
+pub(super) fn every_trial() -> String {
+    let stores = format!(
+        "--store {}, or an address: redis://HOST",
+        private_names().join("|")
+    );
+    format!(
+        "\
+\x20 {stores:<78} [default: sqlite]
+  --json   -q, --quiet   --color auto|always|never   --ascii
+"
+    )
 }
 
 #[cfg(test)]

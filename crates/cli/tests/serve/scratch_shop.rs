@@ -213,7 +213,7 @@ fn the_old_name_comes_with_the_lab() {
     let set = service.client.post("/reset", &json!({"stock": 1}));
     assert_eq!(set.status, 200);
     until("it says where the shop is", || {
-        stage.read("stderr").contains("  facade    POST /reset")
+        stage.read("stderr").contains("  lab       a scratch shop")
     });
 }
 
