@@ -134,7 +134,7 @@ async fn key_at(session: &Arc<Session>, name: &str) -> Result<Option<Key>> {
 async fn list_at(server: Arc<Server>, pattern: Option<Arc<str>>) -> Result<Vec<(String, Key)>> {
     let session = server.session(Operation::Inspect).await?;
     let pattern = pattern.as_deref();
-    let counters = format!("fp:{{*}}:hub:{}", pattern.unwrap_or("*"));
+    let counters = format!("fp:{{*}}:quorum:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
     for key in scan_counters(&session, &counters).await? {
         names.extend(name_of_quorum(&key).map(str::to_owned));
