@@ -48,7 +48,8 @@ fn unpack(folder: &Path) -> Result<String> {
     }
     let version = env!("CARGO_PKG_VERSION");
     let mut tar = Command::new("tar");
-    tar.arg("xzf")
+    // Files in a package have a fixed date. With a new one (m), Cargo does not mistake them for those of an earlier run.
+    tar.arg("xzmf")
         .arg(packed.join(format!("package/fencepost-{version}.crate")))
         .arg("-C")
         .arg(folder.join("unpacked"));
