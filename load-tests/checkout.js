@@ -63,12 +63,12 @@ function post(url, body, more = {}) {
   return answer;
 }
 
-const told = {};
+const reported = {};
 
 // Failures repeat: each user reports only the first of a kind.
 function tell_once(name, { status, body, error }) {
-  if ([200, 201, 409].includes(status) || told[status]) return;
-  told[status] = true;
+  if ([200, 201, 409].includes(status) || reported[status]) return;
+  reported[status] = true;
   console.warn(`${name}: ${status} ${error || body}`);
 }
 

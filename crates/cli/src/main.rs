@@ -63,20 +63,27 @@ fn main() -> ExitCode {
 
 fn run(command: Command, style: OutputStyle) -> ExitCode {
     let outcome = match command {
-        // `subject`, `exec` and `serve` handle signals themselves, and `exec` forks before anything else happens.
+        // The lab ends `subject`. `exec` and `serve` handle signals themselves, and `exec` forks before anything else happens.
         Command::Subject { lock } => return answer(&lock, style),
         Command::Exec(arguments) => return exec::run(arguments, style),
         Command::Serve(arguments) => serve::run(*arguments),
         Command::HttpServer(arguments) => serve::run(arguments.with_lab()),
-        Command::Oversell(arguments) => with_interrupt(|by| oversell::run(arguments, by)),
-        Command::Deadlock(arguments) => with_interrupt(|by| holds::deadlock(arguments, by)),
-        Command::Crash(arguments) => with_interrupt(|by| holds::crash(arguments, by)),
-        Command::Trial(arguments) => with_interrupt(|by| holds::trial(arguments, by)),
-        Command::Retry(arguments) => with_interrupt(|by| retry::run(arguments, by)),
-        Command::RunAll(arguments) => with_interrupt(|by| run_all::run(arguments, by)),
-        Command::Check(arguments) => with_interrupt(|_| check::run(&arguments)),
-        Command::Locks(arguments) => with_interrupt(|_| locks::run(arguments)),
-        Command::Doctor(arguments) => with_interrupt(|_| doctor::run(&arguments)),
+        Command::Oversell(arguments) => {
+            with_interrupt(|interrupt| oversell::run(arguments, interrupt))
+        }
+        Command::Deadlock(arguments) => {
+            with_interrupt(|interrupt| holds::deadlock(arguments, interrupt))
+        }
+        Command::Crash(arguments) => with_interrupt(|interrupt| holds::crash(arguments, interrupt)),
+        Command::Trial(arguments) => with_interrupt(|interrupt| holds::trial(arguments, interrupt)),
+        Command::Retry(arguments) => with_interrupt(|interrupt| retry::run(arguments, interrupt)),
+        Command::RunAll(arguments) => {
+            with_interrupt(|interrupt| run_all::run(arguments, interrupt))
+        }
+        // A signal ends these as it ends any program: they leave nothing behind.
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Locks(arguments) => locks::run(arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
     };
     outcome.unwrap_or_else(|error| command_error::report(&error, style))
 }

@@ -1,7 +1,7 @@
 //! The record of a run: its events in order, numbered and timestamped by the lab, stored as JSON Lines.
 //!
 //! The first line is the [`Header`]; every following line is an [`Event`]. Timestamps are nanoseconds since the start of the
-//! sale, on the lab's single monotonic clock. The lab timestamps a request before writing it and a reply after reading it.
+//! run, on the lab's single monotonic clock. The lab timestamps a request before writing it and a reply after reading it.
 
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ pub struct HoldSettings {
 pub struct Event {
     /// Its number, from 1.
     pub n: u64,
-    /// The time since the start of the sale.
+    /// The time since the start of the run.
     pub at_ns: u64,
     /// The process concerned; `None` for something that the lab itself did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

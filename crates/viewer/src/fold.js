@@ -146,7 +146,7 @@ class Fold {
     const isBack = ['promoted', 'restarted_empty', 'elected'].includes(e.change);
     if (isBack && open) {
       open.t1 = e.t;
-      // The grants died with the server, unless the other servers still keep them.
+      // The grants died with the server, unless a restart delay keeps the server that forgot from voting.
       const isForgotten = e.change !== 'elected' && this.run.forgets;
       if (isForgotten) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
     }

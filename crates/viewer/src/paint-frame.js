@@ -164,7 +164,7 @@ export function paintLeases({ palette, view, layout, model }) {
     if (model.leases.length > MANY_LEASES && to < drawnTo + 1) continue;
     drawnTo = to;
     if (lease.neverExpires) {
-      keyForEver(palette, view, from, to, y, height);
+      keyWithoutExpiry(palette, view, from, to, y, height);
       continue;
     }
     const left = lease.expires == null ? 1 : Math.max(0, 1 - (lease.t1 - lease.t0) / (lease.expires - lease.t0));
@@ -191,7 +191,7 @@ export function paintLeases({ palette, view, layout, model }) {
   }
 }
 
-function keyForEver(palette, view, from, to, y, height) {
+function keyWithoutExpiry(palette, view, from, to, y, height) {
   const { g, c } = palette;
   g.fillStyle = palette.hatch('for-ever', c.stuck, { gap: 7, width: 1, background: c['stuck-soft'] });
   g.fillRect(from, y, to - from, height);

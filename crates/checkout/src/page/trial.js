@@ -70,8 +70,8 @@ export class Trials {
     const words = { idle: 'Nothing was tried yet.', starting: `${trial.lock}: the processes start.`, running: `${trial.lock} is running.` };
     const end = trial.phase === 'ended' && page?.runs[0];
     const key = `${trial.id} ${trial.phase}`;
-    if (key === this.told) return;
-    this.told = key;
+    if (key === this.shown) return;
+    this.shown = key;
     const sentence = text => h('span', { class: 'two' }, text);
     $('#out').replaceChildren(...(end ? [verdictTag(end.outcome), sentence(end.because)] : [sentence(words[trial.phase] ?? trial.words ?? '')]));
     $('#again').replaceChildren(...(end ? [h('p', { class: 'sub' }, 'The same on the command line; a report of it: --report FILE.html'), commandBox(page.command)] : []));
@@ -143,7 +143,7 @@ export class Trials {
   }
 
   complain(words) {
-    this.told = null;
+    this.shown = null;
     $('#out').replaceChildren(h('span', { class: 'two' }, words ?? 'It was refused.'));
   }
 }

@@ -67,8 +67,8 @@ impl ExternalLock {
     ) -> Result<Claims, CommandError> {
         let ground = TemporaryGround::prepare(store);
         let temporary = ground.map_err(|failure| explain(&failure.into(), None))?;
-        let init = |id: &str| Request::Init {
-            id: id.into(),
+        let init = |_: &str| Request::Init {
+            id: "rehearsal".into(),
             keys: vec![FIRST.into(), SECOND.into()],
             ttl_ms,
             endpoints: temporary.ground.endpoints(),

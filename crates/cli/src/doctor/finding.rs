@@ -172,15 +172,15 @@ mod tests {
         let caution = Finding::caution("replica", Harm::Forgotten);
         let slow = Finding::caution("round trip", Harm::Hampered);
         let danger = Finding::danger("eviction", Harm::Vanishes, "");
-        let conclusion = |findings: &[&Finding]| {
+        let judged = |findings: &[&Finding]| {
             let findings: Vec<Finding> = findings.iter().copied().cloned().collect();
             (exit_code(&findings), conclusion(&findings))
         };
-        assert_eq!(conclusion(&[&fine, &unknown]).0, 0);
-        assert!(conclusion(&[&fine]).1.starts_with("nothing"));
-        assert_eq!(conclusion(&[&slow, &fine]).0, 1);
-        assert!(conclusion(&[&slow, &caution]).1.starts_with("a restart"));
-        assert_eq!(conclusion(&[&caution, &danger]).0, 2);
-        assert!(conclusion(&[&caution, &danger]).1.contains("vanish"));
+        assert_eq!(judged(&[&fine, &unknown]).0, 0);
+        assert!(judged(&[&fine]).1.starts_with("nothing"));
+        assert_eq!(judged(&[&slow, &fine]).0, 1);
+        assert!(judged(&[&slow, &caution]).1.starts_with("a restart"));
+        assert_eq!(judged(&[&caution, &danger]).0, 2);
+        assert!(judged(&[&caution, &danger]).1.contains("vanish"));
     }
 }

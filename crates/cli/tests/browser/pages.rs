@@ -33,8 +33,8 @@ fn open(page: &Page<'_>) -> Opened {
     }
 }
 
-/// Writes a report of a real sale, with the real program.
-fn sale(arguments: &str, file: &Path) {
+/// Writes a report of a real run, with the real program.
+fn report(arguments: &str, file: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
     command
         .args(arguments.split_whitespace())
@@ -58,12 +58,12 @@ pub(crate) const NOTHING: Vec<String> = Vec::new();
 pub(crate) fn a_report_of_the_program_draws_itself() {
     let folder = tempfile::tempdir().unwrap();
     let mut browser = Chromium::start();
-    let race_of = |name: &str, arguments: &str| {
+    let report_of = |name: &str, arguments: &str| {
         let file = folder.path().join(name);
-        sale(arguments, &file);
+        report(arguments, &file);
         file
     };
-    browser.open(&race_of(
+    browser.open(&report_of(
         "none.html",
         "oversell --lock=none --concurrency=10 --delay=20000",
     ));
@@ -90,7 +90,7 @@ pub(crate) fn a_report_of_the_program_draws_itself() {
     );
     assert_eq!(browser.troubles(), NOTHING);
 
-    browser.open(&race_of("all.html", "oversell --all --concurrency=5"));
+    browser.open(&report_of("all.html", "oversell --all --concurrency=5"));
     assert_eq!(
         browser.evaluate("document.querySelector('#matrix').hidden"),
         false
@@ -99,7 +99,7 @@ pub(crate) fn a_report_of_the_program_draws_itself() {
     assert_eq!(browser.troubles(), NOTHING);
 
     let edge = "crash --ttl-edge --lock=fenced --ttl 300 --work 450";
-    browser.open(&race_of("edge.html", edge));
+    browser.open(&report_of("edge.html", edge));
     assert!(browser.text("#run-p").contains("TTL 300 ms"));
     assert!(
         browser
@@ -108,7 +108,7 @@ pub(crate) fn a_report_of_the_program_draws_itself() {
     );
     assert_eq!(browser.troubles(), NOTHING);
 
-    browser.open(&race_of(
+    browser.open(&report_of(
         "retry.html",
         "retry --concurrency=4 --stock=2 --budget 8000",
     ));

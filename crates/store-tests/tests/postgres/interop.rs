@@ -109,7 +109,7 @@ async fn count(locker: Locker, eyes: Eyes, stop: Arc<AtomicBool>, ours: Arc<Atom
 }
 
 /// Holders that took the lock by other means are shown, but cannot be released through the library.
-pub(crate) fn strangers_are_seen() {
+pub(crate) fn external_locks_are_seen() {
     run(async {
         let server = Server::start();
         let stranger = Eyes::open(&format!("{}?application_name=nightly", server.0.url())).await;

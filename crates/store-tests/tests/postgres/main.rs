@@ -91,7 +91,7 @@ const POOLER: &[NamedTest] = tests![
 
 const INTEROP: &[NamedTest] = tests![
     interop::counters_are_exact,
-    interop::strangers_are_seen,
+    interop::external_locks_are_seen,
     interop::the_server_computes_the_same_number,
 ];
 

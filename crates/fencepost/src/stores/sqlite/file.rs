@@ -115,12 +115,19 @@ impl Creation {
     pub(super) fn clear_companions(&self, path: &Path) -> Result<()> {
         for suffix in ["-wal", "-shm"] {
             let companion = with_suffix(path, suffix);
-            if companion.symlink_metadata().is_ok() {
-                std::fs::remove_file(&companion).map_err(|error| {
-                    Failure::Unusable(format!(
+            // On a read-only disk, only a file that exists must be deleted.
+            if companion.symlink_metadata().is_err() {
+                continue;
+            }
+            match std::fs::remove_file(&companion) {
+                Ok(()) => {}
+                // Somebody else has just deleted it, perhaps with its folder.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(Failure::Unusable(format!(
                         "{companion:?}, left behind by a deleted database, cannot be deleted: {error}"
-                    ))
-                })?;
+                    )));
+                }
             }
         }
         Ok(())

@@ -101,7 +101,12 @@ impl Database {
         };
         let connection = match Connection::open_with_flags(path, flags) {
             Err(_) if found.is_some() && Identity::of(path)?.is_none() => return Ok(None),
-            opened => opened?,
+            // The folder may have been deleted meanwhile; then that is the reason.
+            Err(error) => {
+                file::folder(path)?;
+                return Err(error.into());
+            }
+            Ok(connection) => connection,
         };
         let identity = match Identity::of(path)? {
             Some(identity) if creation.is_some() || found == Some(identity) => identity,

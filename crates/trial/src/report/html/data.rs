@@ -82,7 +82,8 @@ struct Run<'a> {
     ttl_us: u64,
     keep_alive: bool,
     fencing: bool,
-    /// Whether a server that comes back has forgotten the grants, and none of the others remembers them.
+    /// Whether the page ends all leases when a killed server is back: it does, unless a restart delay keeps the server that forgot from
+    /// voting.
     forgets: bool,
     fence_cut: usize,
     expected: Option<Outcome>,
