@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -95,6 +95,18 @@ impl Terminal {
 
     fn until_shown(&self, text: &str) {
         until(text, || self.shown.lock().unwrap().contains(text));
+    }
+
+    /// Returns the signal that ended the program. Ends it if it is still there after a long time.
+    fn signal(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.program.try_wait().unwrap().is_none() {
+            if Instant::now() >= deadline {
+                self.program.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.program.wait().unwrap().signal()
     }
 
     fn code(&mut self) -> i32 {
@@ -288,6 +300,18 @@ fn a_release_is_asked_for_and_meant() {
     assert_eq!(terminal.code(), 0);
     terminal.until_shown("deploy   released: ");
     assert_eq!(stage.run(&["locks", "show", "deploy"]).code(), 1);
+}
+
+#[test]
+fn ctrl_c_at_the_question_ends_the_program_and_releases_nothing() {
+    let stage = Stage::new();
+    let _holder = stage.shell("--name deploy --ttl 60s", "echo > held; sleep 1000");
+    stage.until_lines("held", 1);
+    let mut terminal = Terminal::with(&stage, &["locks", "release", "deploy"]);
+    terminal.until_shown("Release? [y/N] ");
+    terminal.press("\x03");
+    assert_eq!(terminal.signal(), Some(Signal::SIGINT as i32));
+    assert_eq!(stage.run(&["locks", "show", "deploy"]).code(), 0);
 }
 
 #[test]
