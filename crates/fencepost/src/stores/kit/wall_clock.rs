@@ -1,6 +1,6 @@
-//! The wall clock of this machine. Redis and ZooKeeper write it beside a lock, so that people see since when it is held; the first epoch
-//! of a new SQLite file comes from it, and Redlock's stamps begin at it and always grow. It can be set, so nothing else depends on it. Stores with a server take the time of epochs from the
-//! server.
+//! The wall clock of this machine. Redis and ZooKeeper write it beside a lock, so that people see since when it is held. The first epoch
+//! of a new SQLite file comes from it, and Redlock's stamps begin at it and always grow. It can be set, so nothing else depends on it.
+//! Stores with a server take the time of epochs from the server.
 
 use std::time::SystemTime;
 

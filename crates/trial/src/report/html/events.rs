@@ -157,3 +157,42 @@ fn short(number: &serde_json::Number) -> Value {
         _ => Value::Number(number.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Action;
+
+    #[test]
+    fn the_sign_of_a_refused_step_reaches_the_page() {
+        let what = What::Register {
+            op: 1,
+            hold: 1,
+            serial: 1,
+            action: Action::Write,
+            value: 0,
+            fence: Some("2.0".into()),
+            highest: Some("2.0".into()),
+            refused: true,
+        };
+        let event = Event {
+            n: 1,
+            at_ns: 0,
+            who: Some("A".into()),
+            what,
+        };
+        let mut tables = Tables::default();
+        let packed = tables.pack(&[event], &BTreeSet::new());
+        let shape = &tables.shapes()[0];
+        let names: Vec<&str> = shape
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap())
+            .collect();
+        // A row begins with the time, the process and the shape; a shape begins with the kind of event.
+        let at = names.iter().position(|name| *name == "$sign").unwrap() + 2;
+        let word = packed.rows[0][at].as_u64().unwrap();
+        assert_eq!(tables.words()[usize::try_from(word).unwrap()], "=");
+    }
+}
