@@ -5,10 +5,10 @@ Runs a command while holding a lock. If the lock is lost, stops the command and 
 Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
 
   --name NAME         the lock: any text without control characters, at most 255 bytes
-  --wait TIME         queue this long for the lock                    [default: one attempt]
+  --wait TIME         queue this long for the lock: 500ms, 30s, 1h30m [default: one attempt]
   --ttl TIME          how long the lock outlives a crash, 500ms to 24h; renewed while it runs
                       ZooKeeper: at most its maxSessionTimeout        [default: 10s]
-  --grace TIME        from SIGTERM to SIGKILL after the lock is lost; less than half the TTL
+  --grace TIME        from SIGTERM to SIGKILL when renewals fail; at most 0.45 × TTL - 0.1 s
                                                                       [default: 2s, at most TTL / 5]
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
 {servers}                      FENCEPOST_STORE sets it for all commands, and keeps passwords out of ps
