@@ -152,7 +152,7 @@ impl Lease {
     pub(crate) fn left(&self, now: Moment) -> Duration {
         match self.lost.get() {
             Some(_) => Duration::ZERO,
-            None => self.valid_until().since(now),
+            None => self.valid_until().saturating_duration_since(now),
         }
     }
 

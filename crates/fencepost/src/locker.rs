@@ -251,7 +251,9 @@ impl Locker {
         let asked_at = telemetry.has_recorder.then(|| self.engine.clock.now());
         let result = self.take(name, manner, until).instrument(span).await;
         match &result {
-            Ok(Some(guard)) => telemetry.granted(asked_at.map(|at| guard.since().since(at))),
+            Ok(Some(guard)) => {
+                telemetry.granted(asked_at.map(|at| guard.since().saturating_duration_since(at)))
+            }
             Ok(None) => telemetry.busy(),
             Err(_) => telemetry.failed(),
         }

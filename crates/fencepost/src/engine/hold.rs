@@ -83,7 +83,9 @@ impl Hold {
     fn end(&mut self) -> Ending {
         self.ended = true;
         let now = self.engine.clock.now();
-        self.engine.telemetry.held(now.since(self.since));
+        self.engine
+            .telemetry
+            .held(now.saturating_duration_since(self.since));
         if let Some(lost) = self.lease.lost_at(now) {
             self.engine.lose(&self.lease, lost.reason());
             if lost.reason() != LostReason::Shutdown {
