@@ -108,7 +108,7 @@ fn at_store(listed: Listed, ours: &str, now: Moment) -> LockView {
             .map(|epoch| epoch.to_string()),
         ttl_left_ms: holder.and_then(|holder| holder.ttl_left).map(ms),
         held_ms: None,
-        held_at_store_ms: since.map(|since| ms(now.since(since))),
+        held_at_store_ms: since.map(|since| ms(now.saturating_duration_since(since))),
         waiting_at_store: waiting.filter(|waiter| *waiter.label != *ours).count(),
         waiting_here: 0,
     }

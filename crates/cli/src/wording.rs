@@ -76,7 +76,7 @@ pub(crate) fn host_and_process(label: &str) -> Option<(&str, u32)> {
 pub(crate) fn held_by(holder: &Holder, now: Moment) -> String {
     let who = who(&holder.label);
     match holder.since {
-        Some(since) => format!("{who}, for {}", age(now.since(since))),
+        Some(since) => format!("{who}, for {}", age(now.saturating_duration_since(since))),
         None => who,
     }
 }

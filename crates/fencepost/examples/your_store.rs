@@ -1,6 +1,6 @@
 //! A store of your own, outside this crate: locks in a folder, for the processes of one machine.
 //!
-//! `docs/adding-a-store.md` walks through this file. Run as a program, it can be put on trial:
+//! `adding-a-store.md` in the repository's docs folder walks through this file. Run as a program, it can be put on trial:
 //! `fencepost crash --lock=target/debug/examples/your_store`
 //!
 //! # How it works
@@ -187,7 +187,8 @@ impl Held {
         holder.owner = self.owner.parse().ok();
         holder.epoch = Some(self.epoch);
         holder.since = Some(Moment::from_nanos(self.since_ns));
-        holder.ttl_left = Some(Moment::from_nanos(self.until_ns).since(BootClock.now()));
+        holder.ttl_left =
+            Some(Moment::from_nanos(self.until_ns).saturating_duration_since(BootClock.now()));
         holder.ttl = Some(Duration::from_millis(self.ttl_ms));
         Record::new(Some(holder), Vec::new())
     }

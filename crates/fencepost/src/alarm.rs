@@ -21,7 +21,7 @@ pub(crate) struct Alarm {
     clock: Arc<dyn Clock>,
     /// Nanoseconds of a [`Moment`]; the far future if there is nothing to keep.
     next_look: AtomicU64,
-    bell: Notify,
+    wake: Notify,
     doubts: Mutex<Doubts>,
     /// Whether there may be a doubt. There rarely is one, and then nobody needs the mutex.
     has_doubts: AtomicBool,
@@ -56,7 +56,7 @@ impl Alarm {
         Self {
             clock,
             next_look: AtomicU64::new(Moment::FAR.as_nanos()),
-            bell: Notify::new(),
+            wake: Notify::new(),
             doubts: Mutex::default(),
             has_doubts: AtomicBool::new(false),
         }
@@ -70,7 +70,7 @@ impl Alarm {
     }
 
     pub(crate) fn ring(&self) {
-        self.bell.notify_one();
+        self.wake.notify_one();
     }
 
     /// Sets the moment at which the keeper looks next unless it is woken earlier.
@@ -80,7 +80,7 @@ impl Alarm {
 
     /// Completes when the alarm rings.
     pub(crate) async fn rung(&self) {
-        self.bell.notified().await;
+        self.wake.notified().await;
     }
 
     /// Records that every lease may have ended.

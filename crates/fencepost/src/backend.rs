@@ -52,7 +52,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Waits until the lock is granted.
     ///
-    /// Calls [`Wait::heard`] as soon as the store has answered that somebody else is ahead. Keeps its place while the store fails
+    /// Calls [`Wait::report_busy`] as soon as the store has answered that somebody else is ahead. Keeps its place while the store fails
     /// temporarily. Returns an error if it makes no sense to wait longer, and then leaves nothing behind unless the [effect](crate::Effect)
     /// of the error is `Maybe`. Has no deadline: the caller drops the future.
     ///
@@ -69,7 +69,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
                 if let Some(grant) = self.try_acquire(claim).await? {
                     return Ok(grant);
                 }
-                wait.heard();
+                wait.report_busy();
                 clock
                     .sleep_until(clock.now() + schedule.delay(retry, random))
                     .await;
@@ -81,8 +81,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Extends each lease so that it lasts at least the TTL of its claim from now on. Never shortens a lease, and never revives one that
     /// has ended. Returns the answers in the order of the claims.
     ///
-    /// A locker makes many of these calls at the same time, each with at most [`renew_batch_size`](Self::renew_batch_size) claims and never
-    /// with the same owner twice. An extension counts from the moment of its own call.
+    /// A locker makes many of these calls at the same time, each with at most [`renew_batch_size`](Self::renew_batch_size) claims. No call
+    /// contains an owner twice; two calls for the same owner may run at the same time ([`Guard::extend`](crate::Guard::extend)). An
+    /// extension counts from the moment of its own call.
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>>;
 
     /// Returns how many claims one call of [`renew`](Self::renew) should carry: as many as fit in one request to the store. The claims of
@@ -165,30 +166,30 @@ impl Capabilities {
 /// How [`Backend::acquire`] reports its progress to the caller.
 #[derive(Debug, Default)]
 pub struct Wait {
-    heard: AtomicBool,
+    busy: AtomicBool,
     /// An earlier request of the same owner may have taken effect.
-    left_something: AtomicBool,
+    may_have_effect: AtomicBool,
 }
 
 impl Wait {
     /// Records that the store has answered, and that somebody else is ahead. This distinguishes a timeout because of other holders from a
     /// timeout because of a dead store.
-    pub fn heard(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+    pub fn report_busy(&self) {
+        self.busy.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether [`heard`](Self::heard) was called: the store has answered, and somebody else is ahead.
-    pub fn was_heard(&self) -> bool {
-        self.heard.load(Ordering::Relaxed)
+    /// Returns whether [`report_busy`](Self::report_busy) was called: the store has answered, and somebody else is ahead.
+    pub fn was_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
     }
 
     /// Records that a request of this owner may have taken effect although its answer was not used.
-    pub(crate) fn leave_something(&self) {
-        self.left_something.store(true, Ordering::Relaxed);
+    pub(crate) fn report_possible_effect(&self) {
+        self.may_have_effect.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn left_something(&self) -> bool {
-        self.left_something.load(Ordering::Relaxed)
+    pub(crate) fn may_have_effect(&self) -> bool {
+        self.may_have_effect.load(Ordering::Relaxed)
     }
 }
 

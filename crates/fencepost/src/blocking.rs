@@ -52,8 +52,12 @@ impl LockerBuilder<Locker> {
     /// error if the thread cannot be started.
     pub fn build(self) -> Result<Locker> {
         let inner = self.checked()?;
-        let worker = Arc::new(Worker::start(inner.errands(), inner.store_timeout())?);
-        Ok(Locker { inner, worker })
+        let store = inner.backend().store_name();
+        let worker = Worker::start(inner.errands(), inner.store_timeout(), store)?;
+        Ok(Locker {
+            inner,
+            worker: Arc::new(worker),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::clock::Moment;
 use crate::error::{Error, Result};
 use crate::random::Random;
 
-/// The name of a lock: 1 to 255 bytes of UTF-8 without control characters.
+/// The name of a lock: 1 to 255 bytes of UTF-8 without control characters, line separators and text direction marks.
 ///
 /// Everything else is allowed: spaces, slashes, quotes, braces, any script. Backends pass names only as bound values or escape them, so a
 /// name cannot become a command, a path or a separate line in a log.
@@ -47,7 +47,7 @@ impl LockName {
         }
         if let Some(at) = name.chars().position(hides_or_breaks_text) {
             return Err(Error::invalid(format!(
-                "a lock's name must not contain control characters: {name:?}, character {at}"
+                "a lock's name must not contain control characters, line separators or text direction marks: {name:?}, character {at}"
             )));
         }
         Ok(Self(name.into()))
@@ -132,7 +132,7 @@ impl TryFrom<&LockName> for LockName {
 pub struct OwnerId(u128);
 
 impl OwnerId {
-    /// Creates a new owner, different from every other.
+    /// Creates an owner from 128 random bits.
     pub fn random(random: &dyn Random) -> Self {
         Self(random.next_u128())
     }
@@ -206,7 +206,8 @@ pub struct Grant {
     /// A moment, on the backend's [`clock`](crate::Backend::clock), *before* the request that obtained this grant was sent.
     pub asked_at: Moment,
     /// For at least this long after `asked_at`, the store keeps others out. A client that waited may be granted less than its TTL at first.
-    /// More than half of that should be left when the client learns of it; otherwise its process releases the lock after every hold.
+    /// If less than half of that is left when the grant arrives, [`HandOver::min_valid_percent`](crate::HandOver::min_valid_percent)
+    /// prevents hand-over, and the process releases the lock after every hold.
     pub lease: Duration,
 }
 
@@ -235,7 +236,8 @@ mod tests {
             ("a\0b", "control characters"),
             ("a\nb", "control characters"),
             ("a\u{1b}[31mb", "control characters"),
-            ("a\u{202e}b", "control characters"),
+            ("a\u{2028}b", "line separators"),
+            ("a\u{202e}b", "text direction marks"),
         ] {
             let error = LockName::new(name).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");

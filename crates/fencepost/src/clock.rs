@@ -34,7 +34,7 @@ impl Moment {
     }
 
     /// Returns the time from `earlier` to this moment, or zero if `earlier` is not earlier.
-    pub fn since(self, earlier: Self) -> Duration {
+    pub fn saturating_duration_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
@@ -71,6 +71,9 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 }
 
 /// The time since boot, including sleep (`CLOCK_BOOTTIME`, or `CLOCK_MONOTONIC` on systems without it). Sleeps on Tokio's timer.
+///
+/// # Panics
+/// The future of [`sleep_until`](Clock::sleep_until) panics if it has to wait outside a Tokio runtime with time enabled.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BootClock;
 
@@ -91,7 +94,7 @@ impl Clock for BootClock {
     fn sleep_until(&self, until: Moment) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
-                let left = until.since(self.now());
+                let left = until.saturating_duration_since(self.now());
                 if left.is_zero() {
                     return;
                 }
@@ -122,7 +125,10 @@ mod tests {
     #[test]
     fn moments_do_not_overflow() {
         assert_eq!(Moment::FAR + Duration::MAX, Moment::FAR);
-        assert_eq!(Moment::ZERO.since(Moment::FAR), Duration::ZERO);
+        assert_eq!(
+            Moment::ZERO.saturating_duration_since(Moment::FAR),
+            Duration::ZERO
+        );
         assert_eq!(Moment::ZERO.saturating_sub(Duration::MAX), Moment::ZERO);
     }
 

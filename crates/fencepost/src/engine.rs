@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
 use crate::alarm::Alarm;
 use crate::backend::{Backend, Release};
 use crate::claim::{Claim, LockName, OwnerId};
 use crate::clock::{Clock, Moment, within};
-use crate::error::{Effect, Error, ErrorKind, Operation};
+use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::lease::{Lease, LostReason};
 use crate::line::{Done, Drive, HandOver, Joined, Line, Manner, Ticket};
@@ -189,10 +190,10 @@ impl Engine {
 
     /// Records that a holder of `lease` is done with it at `now`.
     pub(crate) fn hold_done(self: &Arc<Self>, lease: &Arc<Lease>, now: Moment) -> Ending {
-        let bound = &self.settings.hand_over;
+        let limits = &self.settings.hand_over;
         let name = &lease.claim.name;
         let done = self.with_line(&lease.claim, |line| {
-            line.done(lease.claim.owner, now, bound, || self.new_claim(name))
+            line.done(lease.claim.owner, now, limits, || self.new_claim(name))
         });
         match done {
             Some(Done::HandOver { to, seq }) => {
@@ -207,19 +208,20 @@ impl Engine {
 
     /// Marks a lease as lost: its holders are told, and the line continues without it.
     pub(crate) fn lose(self: &Arc<Self>, lease: &Lease, reason: LostReason) {
-        if lease.lose(reason) {
-            tracing::warn!(name = %lease.claim.name, epoch = lease.epoch, ?reason, "lock lost");
-        }
+        let reason = lease.lose(reason);
         let name = &lease.claim.name;
+        // A holder or the keeper may have noticed the end of the lease before this call. The line had the lease only until the first call.
+        let mut is_first_call = false;
         let next = self.with_line(&lease.claim, |line| {
-            let held = line
+            is_first_call = line
                 .lease()
                 .is_some_and(|held| held.claim.owner == lease.claim.owner);
-            if held {
-                self.telemetry.lost(reason);
-            }
             line.lost(lease.claim.owner, || self.new_claim(name))
         });
+        if is_first_call {
+            self.telemetry.lost(reason);
+            tracing::warn!(%name, epoch = lease.epoch, ?reason, "lock lost");
+        }
         self.deliver_drive(next.flatten());
     }
 
@@ -315,6 +317,17 @@ impl Engine {
             "the store did not answer in time",
         )
         .with_effect(Effect::Maybe)
+    }
+
+    /// Returns the Tokio runtime of the caller, or an error if there is none.
+    pub(crate) fn runtime(&self, operation: Operation) -> Result<Handle> {
+        Handle::try_current().map_err(|_| {
+            self.error(
+                ErrorKind::WrongContext,
+                operation,
+                "called outside a Tokio runtime; use fencepost::blocking there",
+            )
+        })
     }
 
     pub(crate) fn error(

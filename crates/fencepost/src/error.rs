@@ -26,7 +26,7 @@ pub enum ErrorKind {
     Lost,
     /// The [`Locker`](crate::Locker) was shut down.
     Closed,
-    /// An async function was called outside a Tokio runtime, or a blocking function inside one.
+    /// A function that acquires or extends a lock was called outside a Tokio runtime, or a blocking function inside an async runtime.
     WrongContext,
     /// The store's fence counter left the range of a [`Fence`](crate::Fence). The lock is refused, because its fence could repeat.
     FenceExhausted,
@@ -130,7 +130,8 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the store, as [`Backend::store_name`](crate::Backend::store_name) names it, or `"input"` for arguments that never reached a store.
+    /// Returns the store, as [`Backend::store_name`](crate::Backend::store_name) names it. Returns `"postgres_transaction"` for locks of
+    /// `pg_tx`, and `"input"` for arguments that never reached a store.
     pub fn store(&self) -> &'static str {
         self.0.store
     }

@@ -128,7 +128,7 @@ impl Guard {
     /// Returns how much longer nobody else can hold the lock, even if every renewal fails from now on. Returns zero if the lock is lost.
     ///
     /// The time counts from before the request was sent to the store, minus a margin for clock drift (1 % of the TTL plus 2 ms), on a
-    /// clock that also runs while the machine sleeps.
+    /// clock that also runs while the machine sleeps (on [Linux and Android](crate#platforms)).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -194,6 +194,9 @@ impl Guard {
     /// # Ok(()) }
     /// ```
     ///
+    /// # Panics
+    /// Panics if the future is polled outside a Tokio runtime with time enabled while the lock is held.
+    ///
     /// # Cancel safety
     /// Dropping the future has no effect. You can call this any number of times.
     pub async fn lost(&self) -> Lost {
@@ -225,6 +228,9 @@ impl Guard {
     /// Returns [`Lost`] if the lock was lost before `work` completed, or by the time it completed. `work` may have taken effect partly or
     /// completely.
     ///
+    /// # Panics
+    /// Panics if the future is polled outside a Tokio runtime with time enabled while the lock is held.
+    ///
     /// # Cancel safety
     /// Dropping the future drops `work`. The lock stays held.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
@@ -249,8 +255,9 @@ impl Guard {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Lost`] if the lock is lost, [`ErrorKind::InvalidInput`] if the TTL is out of range, and otherwise the error of
-    /// the store. After an error of the store the lock is held for as long as before, or longer.
+    /// Returns [`ErrorKind::Lost`] if the lock is lost, [`ErrorKind::InvalidInput`] if the TTL is out of range,
+    /// [`ErrorKind::WrongContext`] outside a Tokio runtime, and otherwise the error of the store. After an error of the store the lock is
+    /// held for as long as before, or longer.
     ///
     /// # Cancel safety
     /// If the future is dropped, the lease may or may not have been extended. The lock stays held.
@@ -260,6 +267,7 @@ impl Guard {
         if self.is_lost() {
             return Err(self.lost_error());
         }
+        engine.runtime(Operation::Renew)?;
         let claim = Claim {
             ttl,
             ..lease.claim.clone()
@@ -313,7 +321,8 @@ impl Guard {
         }
     }
 
-    /// Releases the lock, and returns the outcome.
+    /// Releases the lock, and returns the outcome. Outside a Tokio runtime, the release continues in the background, and the outcome is
+    /// [`Unknown`](ReleaseOutcome::Unknown).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {

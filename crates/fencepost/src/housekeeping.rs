@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::Engine;
-use crate::error::{ErrorKind, Operation, Result};
+use crate::error::{Operation, Result};
 use crate::keeper;
 use crate::mutex::lock;
 use crate::reaper;
@@ -21,13 +21,7 @@ pub(crate) fn ready(engine: &Arc<Engine>) -> Result<()> {
 
 /// Starts the background task if it is not running.
 pub(crate) fn ensure_running(engine: &Arc<Engine>) -> Result<()> {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-        return Err(engine.error(
-            ErrorKind::WrongContext,
-            Operation::Acquire,
-            "called outside a Tokio runtime; use fencepost::blocking there",
-        ));
-    };
+    let runtime = engine.runtime(Operation::Acquire)?;
     if engine.is_running.load(Ordering::Acquire) {
         return Ok(());
     }

@@ -27,61 +27,61 @@ struct Look {
 }
 
 /// Runs until the locker is shut down, or the locker and all its guards are gone.
-pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
+pub(crate) async fn keep(weak: Weak<Engine>, alarm: Arc<Alarm>) {
     let mut idle_looks = 0;
     let mut renewals = Renewals::default();
     loop {
-        let Some(held) = engine.upgrade() else {
+        let Some(engine) = weak.upgrade() else {
             return;
         };
-        if held.is_closed() {
+        if engine.is_closed() {
             return;
         }
-        let age = age_of_doubts(&held);
-        let look = alarm.with_doubts(age, |doubts| look(&held, doubts, &mut idle_looks));
+        let age = age_of_doubts(&engine);
+        let look = alarm.with_doubts(age, |doubts| look(&engine, doubts, &mut idle_looks));
         for lease in &look.ended {
-            held.lose(lease, LostReason::Expired);
+            engine.lose(lease, LostReason::Expired);
         }
         for renewing in look.due {
             renewals.add(renewing);
         }
-        renewals.start(&held);
+        renewals.start(&engine);
         alarm.set(look.next);
         // A lease may have been granted between the look and the line above without ringing, so look once more.
-        if earliest(&held).is_some_and(|moment| moment < look.next) {
+        if earliest(&engine).is_some_and(|moment| moment < look.next) {
             continue;
         }
-        drop(held);
-        until_next_look(&engine, &alarm, &mut renewals, look.next).await;
+        drop(engine);
+        until_next_look(&weak, &alarm, &mut renewals, look.next).await;
     }
 }
 
 /// Handles answers, and starts renewals that had to wait, until it is time to look.
 async fn until_next_look(
-    engine: &Weak<Engine>,
+    weak: &Weak<Engine>,
     alarm: &Alarm,
     renewals: &mut Renewals,
     mut next: Moment,
 ) {
     loop {
-        let Some(held) = engine.upgrade() else {
+        let Some(engine) = weak.upgrade() else {
             return;
         };
-        let until = renewals.urgent_at(&held).map_or(next, |at| next.min(at));
-        let clock = held.clock.clone();
-        drop(held);
+        let until = renewals.urgent_at(&engine).map_or(next, |at| next.min(at));
+        let clock = engine.clock.clone();
+        drop(engine);
         let answered = tokio::select! {
             biased;
             answered = renewals.answered() => answered,
             () = alarm.rung() => return,
             () = clock.sleep_until(until) => return,
         };
-        let Some(held) = engine.upgrade() else {
+        let Some(engine) = weak.upgrade() else {
             return;
         };
-        let kept = apply_answers(&held, answered);
-        renewals.start(&held);
-        next = next.min(next_look_of(&held, alarm, &kept));
+        let kept = apply_answers(&engine, answered);
+        renewals.start(&engine);
+        next = next.min(next_look_of(&engine, alarm, &kept));
         alarm.set(next);
     }
 }

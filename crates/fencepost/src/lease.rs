@@ -76,10 +76,11 @@ impl fmt::Display for Lost {
             LostReason::Gone => "the lock was lost: the store no longer knows this owner",
             LostReason::Shutdown => "the lock was given up: its locker was shut down",
         })?;
-        if self.failed_renewals > 0 {
-            write!(f, " ({} renewals failed)", self.failed_renewals)?;
+        match self.failed_renewals {
+            0 => Ok(()),
+            1 => f.write_str(" (1 renewal failed)"),
+            n => write!(f, " ({n} renewals failed)"),
         }
-        Ok(())
     }
 }
 
@@ -151,7 +152,7 @@ impl Lease {
     pub(crate) fn left(&self, now: Moment) -> Duration {
         match self.lost.get() {
             Some(_) => Duration::ZERO,
-            None => self.valid_until().since(now),
+            None => self.valid_until().saturating_duration_since(now),
         }
     }
 
@@ -163,10 +164,11 @@ impl Lease {
         self.lost.get()
     }
 
-    /// Marks the lease as lost for good, and notifies all listeners. Later reasons change nothing.
-    pub(crate) fn lose(&self, reason: LostReason) -> bool {
+    /// Marks the lease as lost for good, and notifies all listeners. Later reasons change nothing. Returns the reason of the loss, which
+    /// is the first one.
+    pub(crate) fn lose(&self, reason: LostReason) -> LostReason {
         let mut first = false;
-        self.lost.get_or_init(|| {
+        let lost = self.lost.get_or_init(|| {
             first = true;
             Lost {
                 reason,
@@ -177,7 +179,7 @@ impl Lease {
         if first {
             self.told.notify_waiters();
         }
-        first
+        lost.reason
     }
 
     /// Returns when the store was last asked about this lease.

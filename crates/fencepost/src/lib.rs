@@ -21,7 +21,8 @@
 //!
 //! # What a guard promises
 //! - *Exclusion while it is valid.* [`Guard::valid_for`] counts from before the request was sent, minus a margin, on a clock that also runs
-//!   while the machine sleeps. The guard therefore stops being valid before the store grants the lock to anybody else.
+//!   while the machine sleeps (on [Linux and Android](#platforms)). The guard therefore stops being valid before the store grants the lock
+//!   to anybody else.
 //! - *A signal when it is lost.* When the lock is lost, [`Guard::lost`] completes and [`Guard::run`] drops the work. The reason does not
 //!   matter: a store that does not answer, a process that was stopped, or a forced release.
 //! - *A fence.* [`Guard::fence`] grows with every hold of a name. A [`resource`] that checks the fence refuses a holder that has lost the
@@ -34,12 +35,17 @@
 //!
 //! # Waiting
 //! Tasks of one process that wait for the same name form a line and are served in order of arrival. At most one of them has a request at
-//! the store. They hand the lock over to each other without a round trip, within [bounds](HandOver) that let other processes in. The store
+//! the store. They hand the lock over to each other without a round trip, within [limits](HandOver) that let other processes in. The store
 //! decides the order across processes; with [`LockerBuilder::without_hand_over`] it decides the order of all tasks.
 //!
 //! # Several names
 //! [`Locker::acquire_all`] takes either all of the names or none of them. It always takes them in the same global order, so callers whose
 //! names overlap cannot deadlock. The [`MultiGuard`] has one fence per name, and is lost as soon as one of its names is lost.
+//!
+//! # Platforms
+//! The crate needs a Unix system and is tested on Linux. `stores::sqlite` works on Linux only. A guard measures its validity with
+//! `CLOCK_BOOTTIME` on Linux and Android. Elsewhere it uses `CLOCK_MONOTONIC`, which may stop while the machine sleeps: a guard may then
+//! appear valid after a sleep although its lease has ended, and only the fence protects the resource.
 //!
 //! # Features
 //! | feature | default | gives |

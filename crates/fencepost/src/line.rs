@@ -8,9 +8,9 @@
 //! handle of a waiting task; the property tests use numbers.
 //!
 //! ```text
-//!          join                   granted                 done, within the bound
+//!          join                   granted                 done, within the limits
 //!   Idle ────────► Asking ───────────────────► Held ───────────────────────────────► Held (next in line)
-//!    ▲               │ ▲ driver gave up:         │ done, bound reached or nobody waits
+//!    ▲               │ ▲ driver gave up:         │ done, a limit reached or nobody waits
 //!    │  failed, busy │ └─ next drives, same claim│
 //!    └───────────────┴───────────────────────────┘ (if somebody waits: Asking, with a new claim)
 //! ```
@@ -93,7 +93,7 @@ impl HandOver {
     fn allows(&self, held: &CurrentHold, now: Moment) -> bool {
         let least = held.lease.length() * u32::from(self.min_valid_percent) / 100;
         held.seq < self.max_turns
-            && now.since(held.since) < self.max_time
+            && now.saturating_duration_since(held.since) < self.max_time
             && held.lease.left(now) >= least.max(Duration::from_nanos(1))
     }
 }
@@ -250,7 +250,7 @@ impl<W> Line<W> {
         &mut self,
         owner: OwnerId,
         now: Moment,
-        bound: &HandOver,
+        limits: &HandOver,
         new_claim: impl FnOnce() -> Claim,
     ) -> Done<W> {
         let Stage::Held(held) = &mut self.stage else {
@@ -259,7 +259,7 @@ impl<W> Line<W> {
         if held.lease.claim.owner != owner {
             return Done::NotHeld;
         }
-        if bound.allows(held, now)
+        if limits.allows(held, now)
             && let Some((_, to)) = self.waiting.pop_first()
         {
             held.seq += 1;
@@ -312,9 +312,9 @@ impl<W> Line<W> {
     }
 
     /// Returns whether the store has answered the driver's request, or `true` if there is no request.
-    pub(crate) fn store_was_heard(&self) -> bool {
+    pub(crate) fn store_has_answered(&self) -> bool {
         match &self.stage {
-            Stage::Asking(asking) => asking.wait.was_heard(),
+            Stage::Asking(asking) => asking.wait.was_busy(),
             _ => true,
         }
     }

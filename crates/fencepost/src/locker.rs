@@ -203,8 +203,9 @@ impl Locker {
     /// Shuts down this locker and its clones, and releases everything they hold.
     ///
     /// New calls and waiting tasks get [`ErrorKind::Closed`](crate::ErrorKind::Closed), and guards that are still alive are
-    /// [lost](crate::LostReason::Shutdown). Returns when the store has confirmed the releases, or when it has not answered for twice the
-    /// store timeout.
+    /// [lost](crate::LostReason::Shutdown). Returns when the store has confirmed the releases, or after twice the store timeout. Outside a
+    /// Tokio runtime, it does not wait: the releases continue in the background if the runtime of the locker still runs, and otherwise the
+    /// leases end after their TTL.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -220,15 +221,16 @@ impl Locker {
     /// If the future is dropped, the locker is closed nevertheless, and the releases continue in the background. Call it again to wait for
     /// them.
     pub async fn shutdown(&self) {
-        // Without a runtime nothing can be released; the leases then end after their TTL.
-        let _no_runtime = housekeeping::ensure_running(&self.engine);
+        let running = housekeeping::ensure_running(&self.engine);
         self.engine.close();
         let clock = &*self.engine.clock;
         let until = clock.now() + self.engine.settings.store_timeout * 2;
-        if within(clock, until, self.engine.reaper.errands().done())
-            .await
-            .is_none()
-        {
+        let errands = self.engine.reaper.errands();
+        let all_released = match running {
+            Ok(()) => within(clock, until, errands.done()).await.is_some(),
+            Err(_no_runtime) => !self.engine.reaper.is_busy(),
+        };
+        if !all_released {
             tracing::warn!("shut down before the store had confirmed every release");
         }
         self.engine.stop_keeper();
@@ -249,7 +251,9 @@ impl Locker {
         let asked_at = telemetry.has_recorder.then(|| self.engine.clock.now());
         let result = self.take(name, manner, until).instrument(span).await;
         match &result {
-            Ok(Some(guard)) => telemetry.granted(asked_at.map(|at| guard.since().since(at))),
+            Ok(Some(guard)) => {
+                telemetry.granted(asked_at.map(|at| guard.since().saturating_duration_since(at)))
+            }
             Ok(None) => telemetry.busy(),
             Err(_) => telemetry.failed(),
         }

@@ -24,6 +24,9 @@ use crate::locker::Locker;
 /// Several locks that are held together. [`Locker::acquire_all`] and its variants return it.
 ///
 /// Each name has its own [fence](Self::fence). The guard is lost as soon as one of its locks is lost. Dropping it releases all locks.
+///
+/// For what a single lock has and this type does not, such as [`reenter`](Guard::reenter), use [`guard`](Self::guard) or
+/// [`guards`](Self::guards).
 #[must_use = "the locks are released as soon as the guard is dropped"]
 pub struct MultiGuard {
     /// The guards in the order in which they were acquired; at least one.
@@ -235,7 +238,55 @@ impl MultiGuard {
         self.lost_now().is_some()
     }
 
+    /// Returns whether somebody else had one of the locks when this task asked for it. See [`Guard::was_contended`].
+    pub fn was_contended(&self) -> bool {
+        self.guards.iter().any(Guard::was_contended)
+    }
+
+    /// Returns how many renewals of one lock in a row have failed, and the error of the last one: of the lock with the most failures.
+    /// Returns `None` if the last renewals of all locks succeeded. See [`Guard::failing_renewals`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let all = locker.acquire_all(["a", "b"]).await?;
+    /// if let Some((failures, error)) = all.failing_renewals() {
+    ///     println!("{failures} renewals failed, {:?} left: {error}", all.valid_for());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
+        let failing = self.guards.iter().filter_map(Guard::failing_renewals);
+        failing.max_by_key(|(failures, _)| *failures)
+    }
+
+    /// Extends the leases of all locks so that they last at least `ttl` from now on. See [`Guard::extend`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// use std::time::Duration;
+    ///
+    /// let all = locker.acquire_all(["a", "b"]).await?;
+    /// all.extend(Duration::from_secs(60)).await?;
+    /// assert!(all.valid_for() > Duration::from_secs(50));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the error of the first lock that could not be extended, in the order of the names. The other leases may have been extended.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, each lease may or may not have been extended. The locks stay held.
+    pub async fn extend(&self, ttl: Duration) -> Result<()> {
+        let each = self.guards.iter().map(|guard| guard.extend(ttl));
+        join_all(each).await.into_iter().collect()
+    }
+
     /// Completes when one of the locks is lost, with the reason.
+    ///
+    /// # Panics
+    /// Panics if the future is polled outside a Tokio runtime with time enabled while all locks are held.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect. You can call this any number of times.
@@ -249,6 +300,9 @@ impl MultiGuard {
     /// # Errors
     /// Returns [`Lost`] if a lock was lost before `work` completed, or by the time it completed.
     ///
+    /// # Panics
+    /// Panics if the future is polled outside a Tokio runtime with time enabled while all locks are held.
+    ///
     /// # Cancel safety
     /// Dropping the future drops `work`. The locks stay held.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
@@ -260,7 +314,8 @@ impl MultiGuard {
         self.guards.iter().map(Guard::name)
     }
 
-    /// Releases all locks, and returns the outcome for each name.
+    /// Releases all locks, and returns the outcome for each name. Outside a Tokio runtime, the releases continue in the background, and the
+    /// outcomes are [`Unknown`](ReleaseOutcome::Unknown).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {

@@ -83,7 +83,7 @@ mod gate;
 pub use gate::PgGate;
 
 /// The name of the store in errors.
-const STORE: &str = "postgres-transaction";
+const STORE: &str = "postgres_transaction";
 
 const LOCK: &str = "SELECT pg_advisory_xact_lock($1)::text";
 
@@ -229,18 +229,21 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     /// # Cancel safety
     /// The same as for [`acquire`](Self::acquire).
     pub async fn try_acquire(&self, transaction: &Transaction<'_>) -> Result<Option<PgTxHeld>> {
-        self.acquire_within(transaction, IMMEDIATE).await
+        self.acquire_with_lock_timeout(transaction, IMMEDIATE).await
     }
 
-    /// Waits for the lock, for at most `timeout` (in whole milliseconds, at least one) per transaction that is ahead in the server's own
-    /// line. Returns `None` if that was too long. The transaction then continues without the lock, and keeps its other locks and its work.
+    /// Waits for the lock, with this `lock_timeout` of Postgres (in whole milliseconds, at least one). Returns `None` if one wait took
+    /// longer. The transaction then continues without the lock, and keeps its other locks and its work.
+    ///
+    /// This is not a limit in total, as it is for [`Locker::acquire_within`](crate::Locker::acquire_within): the server applies the
+    /// timeout to each of its waits, and there is one for each transaction that is ahead in its line.
     ///
     /// # Errors
     /// Returns the same errors as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     /// The same as for [`acquire`](Self::acquire).
-    pub async fn acquire_within(
+    pub async fn acquire_with_lock_timeout(
         &self,
         transaction: &Transaction<'_>,
         timeout: Duration,

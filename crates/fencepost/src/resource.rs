@@ -152,7 +152,7 @@ impl<T> FencedCell<T> {
     ///
     /// # Errors
     /// Returns [`Refused`] without calling `work` if the cell has seen a higher fence, or the same fence from another owner.
-    pub fn with<R>(
+    pub fn update<R>(
         &self,
         credential: Credential,
         work: impl FnOnce(&mut T) -> R,
@@ -182,11 +182,11 @@ impl<T: Clone> FencedResource for FencedCell<T> {
     type Value = T;
 
     fn read(&self, credential: Credential) -> Result<T, FencedError> {
-        Ok(self.with(credential, |value| value.clone())?)
+        Ok(self.update(credential, |value| value.clone())?)
     }
 
     fn write(&self, credential: Credential, value: T) -> Result<(), FencedError> {
-        Ok(self.with(credential, |old| *old = value)?)
+        Ok(self.update(credential, |old| *old = value)?)
     }
 }
 

@@ -11,8 +11,26 @@
 //! | `fencepost_renewal_margin_seconds` | histogram | `store` | validity that was left when a renewal was answered |
 //! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown` | leases lost while a guard was alive |
 //!
-//! With `tracing`, acquiring a lock is a span `acquire` (level debug, fields `store` and `name`). Events: "lock lost" (warn; name, epoch,
-//! reason), "renewal failed" (warn; name, error, validity left), and "release failed, trying again" and the like (debug).
+//! `fencepost_renewals_total` counts the renewals of the locker itself, not the calls of [`Guard::extend`](crate::Guard::extend).
+//!
+//! With `tracing`, acquiring a lock is a span `acquire` (level debug, fields `store` and `name`). Events:
+//!
+//! | message | level | fields | when |
+//! |---|---|---|---|
+//! | "lock lost" | warn | `name`, `epoch`, `reason` | once for each lease that is lost while a guard is alive |
+//! | "renewal failed" | warn | `name`, `error`, `left` | a renewal failed; the lock is held for as long as `left` says |
+//! | "release failed, trying again" | debug | `name`, `error` | a release in the background failed |
+//! | "release unanswered, trying again" | debug | `name` | the store did not answer a release in the background |
+//! | "could not release; left to its TTL" | warn | `name` | the store did not confirm a release for as long as the lease could last |
+//! | "no runtime left to release in; the TTL ends it" | debug | | a guard was dropped after the runtime of its locker had ended |
+//! | "too many attempts to withdraw; the oldest are left to their TTL" | warn | `limit` | calls were dropped faster than the store answered |
+//! | "shut down before the store had confirmed every release" | warn | | [`Locker::shutdown`](crate::Locker::shutdown) ended after twice the store timeout |
+//! | "ended before the store had confirmed every release" | warn | | the last clone of a `blocking::Locker` was dropped, and the store timeout was over |
+//! | "cannot look after waiting claims; trying again" | warn | `error` | SQLite: the file cannot be used while clients wait |
+//! | "the file of locks was deleted or replaced, and its locks with it; opening the new one" | warn | `path` | SQLite: somebody replaced the file |
+//!
+//! Stores also write events of the levels debug and trace about their connections and waiters. These are for diagnosis and may change in
+//! any release.
 //!
 //! No label contains a lock's name, because the number of names is unlimited. Each [`Locker`](crate::Locker) fetches its handles once, so
 //! install the recorder before you build a locker.

@@ -16,13 +16,13 @@ pub const MIN_TTL: Duration = Duration::from_millis(20);
 /// The longest TTL. A crashed holder would block others for this long; a live guard is renewed anyway.
 pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Checks that a TTL is neither too short to be kept nor so long that it would block others for days.
+/// Checks that a TTL is neither too short to be renewed in time nor so long that it would block others for days.
 pub(crate) fn check_ttl(ttl: Duration) -> Result<()> {
     if (MIN_TTL..=MAX_TTL).contains(&ttl) {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "a TTL of {ttl:?} is out of range: {MIN_TTL:?} to 24 h. A guard is kept alive while it lives, so a long hold needs \
-         no long TTL"
+        "a TTL of {ttl:?} is out of range: {MIN_TTL:?} to 24 h. The locker renews the lease while the guard is alive, so a \
+         long hold does not need a long TTL"
     )))
 }

@@ -126,14 +126,14 @@ fn several_names_are_taken_together_or_not_at_all() {
     assert!(all.names().map(LockName::as_str).eq(["a", "b"]));
     let moment = Duration::from_millis(1);
     assert!(all.lost_within(moment).expect("no runtime here").is_none());
-    let patience = Duration::from_millis(200);
+    let timeout = Duration::from_millis(200);
     assert!(
         rival
             .try_acquire_all(["0", "a"])
             .expect("an answer")
             .is_none()
     );
-    let late = rival.acquire_all_within(["0", "b"], patience);
+    let late = rival.acquire_all_within(["0", "b"], timeout);
     assert!(late.expect("an answer").is_none());
     assert!(rival.try_acquire("0").expect("an answer").is_some());
     let outcomes = all.release();

@@ -64,7 +64,7 @@ fn memory_obeys_the_rules() {
 fn a_panic_inside_leaves_the_fence_in_force() {
     let cell = FencedCell::new(3);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let _ = cell.with(credential(2, 43), |_| panic!("in the middle of it"));
+        let _ = cell.update(credential(2, 43), |_| panic!("in the middle of it"));
     }));
     assert!(panicked.is_err());
     assert!(cell.read(credential(1, 41)).is_err());
@@ -144,7 +144,7 @@ fn accepts_in_order(append: impl Fn(Credential, i64) -> bool + Sync) -> Vec<i64>
 #[test]
 fn memory_is_atomic_under_threads() {
     let log = FencedCell::new(Vec::new());
-    let append = |credential, fence| log.with(credential, |log| log.push(fence)).is_ok();
+    let append = |credential, fence| log.update(credential, |log| log.push(fence)).is_ok();
     let accepted = accepts_in_order(append);
     let written = log.read(credential(1_000, 1_000)).unwrap();
     assert_eq!(

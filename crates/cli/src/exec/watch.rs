@@ -111,7 +111,7 @@ impl Watch<'_> {
 
     async fn look(&mut self) {
         let now = BootClock.now();
-        let gap = now.since(self.looked_at);
+        let gap = now.saturating_duration_since(self.looked_at);
         self.looked_at = now;
         if gap > self.plan.ttl / 3 {
             self.frozen = self.frozen.max(gap);
@@ -192,7 +192,10 @@ impl Watch<'_> {
             // A renewal that is noticed only now came too late.
             let renewed_at = self.renewed_at;
             self.look().await;
-            let cause = self.cause(now.since(renewed_at), self.renewed_at > renewed_at);
+            let cause = self.cause(
+                now.saturating_duration_since(renewed_at),
+                self.renewed_at > renewed_at,
+            );
             words::say(words::lost(&self.plan.name, SystemTime::now(), &cause));
         }
         let is_told = self.is_told_gone();

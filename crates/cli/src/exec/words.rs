@@ -41,7 +41,7 @@ fn lease(holder: &Holder, now: Moment) -> String {
     let is_renewed = holder
         .ttl
         .zip(holder.since)
-        .is_some_and(|(ttl, since)| now.since(since) > ttl);
+        .is_some_and(|(ttl, since)| now.saturating_duration_since(since) > ttl);
     let kept = if is_renewed { ", kept alive" } else { "" };
     format!(" (lease {} left{kept})", seconds(left))
 }
@@ -168,26 +168,29 @@ pub(super) fn stopped(program: &str, ending: &Ending) -> Spoken {
         .unwrap_or(ending.gone_at);
     let how = match (ending.asked_at, ending.killed_at) {
         (Some(asked), Some(killed)) => {
-            format!("SIGTERM, SIGKILL after {}", seconds(killed.since(asked)))
+            format!(
+                "SIGTERM, SIGKILL after {}",
+                seconds(killed.saturating_duration_since(asked))
+            )
         }
         (None, Some(_)) => "SIGKILL".to_owned(),
         _ => "SIGTERM".to_owned(),
     };
-    let gone = seconds(ending.gone_at.since(began));
+    let gone = seconds(ending.gone_at.saturating_duration_since(began));
     let when = match ending.valid_until {
         None => "; another may have run meanwhile".to_owned(),
         Some(end) if ending.gone_at <= end => {
             format!(
                 ", {} before the lease ends",
-                seconds(end.since(ending.gone_at))
+                seconds(end.saturating_duration_since(ending.gone_at))
             )
         }
         Some(end) if began <= end => {
-            let late = seconds(ending.gone_at.since(end));
+            let late = seconds(ending.gone_at.saturating_duration_since(end));
             format!(", {late} after the lease ended: another may have run")
         }
         Some(end) => {
-            let late = seconds(began.since(end));
+            let late = seconds(began.saturating_duration_since(end));
             format!("; the lease ended {late} before the stop: another may have run")
         }
     };

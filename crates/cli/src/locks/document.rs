@@ -66,7 +66,7 @@ fn person(holder: &Holder, now: Moment) -> Value {
         "label": &*holder.label,
         "host": host,
         "process": process,
-        "held_for_ms": holder.since.map(|since| ms(now.since(since))),
+        "held_for_ms": holder.since.map(|since| ms(now.saturating_duration_since(since))),
         "ttl_left_ms": holder.ttl_left.map(ms),
         "ttl_ms": holder.ttl.map(ms),
         "fence": holder.epoch.map(fence),

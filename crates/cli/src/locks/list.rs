@@ -127,7 +127,7 @@ fn row(lock: &Listed, now: Moment, has_line: bool) -> [String; 7] {
         // A lock of another program may have any name, including control characters.
         harmless(&lock.name),
         label,
-        held.map_or_else(nothing, |since| age(now.since(since))),
+        held.map_or_else(nothing, |since| age(now.saturating_duration_since(since))),
         left.unwrap_or_else(nothing),
         if has_line {
             count(lock.record.waiting.len() as i64)

@@ -56,7 +56,7 @@ fn text(context: &CommandContext, name: &LockName, record: Option<&Record>, now:
 
 fn held(name: &LockName, holder: &Holder, now: Moment, ink: Ink) -> String {
     let since = holder.since.and_then(|since| {
-        let time = SystemTime::now().checked_sub(now.since(since))?;
+        let time = SystemTime::now().checked_sub(now.saturating_duration_since(since))?;
         Some(format!(", since {}", time_of_day(time)))
     });
     let title = format!(
@@ -69,7 +69,7 @@ fn held(name: &LockName, holder: &Holder, now: Moment, ink: Ink) -> String {
             let age = ttl.saturating_sub(left);
             let is_first = holder
                 .since
-                .is_some_and(|since| now.since(since) < age + FIRST);
+                .is_some_and(|since| now.saturating_duration_since(since) < age + FIRST);
             let renewed = if is_first {
                 "not renewed yet".to_owned()
             } else {

@@ -1,4 +1,5 @@
-//! Answers the lab, so that the store can be put on trial: one JSON line per request, one per answer. `docs/lab.md` describes the protocol.
+//! Answers the lab, so that the store can be put on trial: one JSON line per request, one per answer. `lab.md` in the repository's docs
+//! folder describes the protocol.
 
 use std::collections::HashMap;
 use std::path::Path;

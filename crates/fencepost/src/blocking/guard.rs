@@ -21,7 +21,8 @@ pub struct Guard {
 
 /// Several locks that are held together; dropping it releases them all. See [`fencepost::MultiGuard`](crate::MultiGuard).
 ///
-/// It does not lend the guards of its names; [`fence`](Self::fence) and [`credential`](Self::credential) take a name instead.
+/// It does not lend the guards of its names, so a single one of its locks cannot be re-entered or extended; [`fence`](Self::fence) and
+/// [`credential`](Self::credential) take a name instead.
 #[must_use = "the locks are released as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct MultiGuard {
@@ -54,6 +55,26 @@ impl MultiGuard {
     /// Returns whether one of the locks is lost. Once this returns `true`, it stays `true`. Check it between the steps of long work.
     pub fn is_lost(&self) -> bool {
         self.inner.is_lost()
+    }
+
+    /// Returns whether somebody else had one of the locks when this thread asked for it.
+    pub fn was_contended(&self) -> bool {
+        self.inner.was_contended()
+    }
+
+    /// Returns how many renewals of one lock in a row have failed, and the error of the last one: of the lock with the most failures.
+    /// Returns `None` if the last renewals of all locks succeeded.
+    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
+        self.inner.failing_renewals()
+    }
+
+    /// Extends the leases of all locks so that they last at least `ttl` from now on.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`fencepost::MultiGuard::extend`](crate::MultiGuard::extend), and
+    /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
+    pub fn extend(&self, ttl: Duration) -> Result<()> {
+        self.worker.wait(self.inner.extend(ttl))?
     }
 
     /// Waits until one of the locks is lost, for at most `timeout`. Returns `None` if all of them are still held.

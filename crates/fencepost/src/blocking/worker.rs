@@ -15,11 +15,17 @@ pub(super) struct Worker {
     runtime: Option<Runtime>,
     errands: Errands,
     /// How long the end of the thread may take.
-    farewell: Duration,
+    shutdown_timeout: Duration,
+    /// The name of the store, for errors.
+    store: &'static str,
 }
 
 impl Worker {
-    pub(super) fn start(errands: Errands, farewell: Duration) -> Result<Self> {
+    pub(super) fn start(
+        errands: Errands,
+        shutdown_timeout: Duration,
+        store: &'static str,
+    ) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("fencepost")
@@ -29,11 +35,12 @@ impl Worker {
             Ok(runtime) => Ok(Self {
                 runtime: Some(runtime),
                 errands,
-                farewell,
+                shutdown_timeout,
+                store,
             }),
             Err(error) => {
                 let message = "cannot start the background thread";
-                Err(wrong_context(message).with_source(error))
+                Err(wrong_context(store, message).with_source(error))
             }
         }
     }
@@ -41,12 +48,13 @@ impl Worker {
     pub(super) fn wait<F: Future>(&self, future: F) -> Result<F::Output> {
         if Handle::try_current().is_ok() {
             return Err(wrong_context(
+                self.store,
                 "a blocking call inside an async runtime would stall it; use fencepost::Locker there",
             ));
         }
         match &self.runtime {
             Some(runtime) => Ok(runtime.block_on(future)),
-            None => Err(wrong_context("the background thread has ended")),
+            None => Err(wrong_context(self.store, "the background thread has ended")),
         }
     }
 
@@ -70,7 +78,7 @@ impl Drop for Worker {
         // Waiting would stall the async runtime that we are in; the leases then end after their TTL.
         if Handle::try_current().is_err() {
             runtime.block_on(async {
-                let done = tokio::time::timeout(self.farewell, self.errands.done());
+                let done = tokio::time::timeout(self.shutdown_timeout, self.errands.done());
                 if done.await.is_err() {
                     tracing::warn!("ended before the store had confirmed every release");
                 }
@@ -80,11 +88,6 @@ impl Drop for Worker {
     }
 }
 
-fn wrong_context(message: &'static str) -> Error {
-    Error::new(
-        ErrorKind::WrongContext,
-        "blocking",
-        Operation::Acquire,
-        message,
-    )
+fn wrong_context(store: &'static str, message: &'static str) -> Error {
+    Error::new(ErrorKind::WrongContext, store, Operation::Acquire, message)
 }

@@ -16,6 +16,7 @@ table! {
     another_owner_cannot_renew: ALWAYS,
     a_released_lease_cannot_be_renewed: ALWAYS,
     a_batch_is_answered_in_order: ALWAYS,
+    two_renewals_of_one_owner_at_the_same_time_both_extend: ALWAYS,
 }
 
 async fn take(subject: &Subject, claim: &Claim) -> Grant {
@@ -64,7 +65,7 @@ async fn a_lease_does_not_end_before_its_time(subject: Subject) {
     assert!(
         now >= grant.asked_at + grant.lease,
         "granted to another {:?} after it was asked for",
-        now.since(grant.asked_at)
+        now.saturating_duration_since(grant.asked_at)
     );
     subject.other.release(&next).await.expect("an answer");
 }
@@ -209,4 +210,15 @@ async fn a_batch_is_answered_in_order(subject: Subject) {
     for claim in &claims {
         subject.one.release(claim).await.expect("an answer");
     }
+}
+
+/// [`Guard::extend`](crate::Guard::extend) renews a lease that the keeper may be renewing.
+async fn two_renewals_of_one_owner_at_the_same_time_both_extend(subject: Subject) {
+    let name = fresh_name("twice");
+    let held = claim(&name, LONG);
+    take(&subject, &held).await;
+    let both = futures_util::future::join(renew(&subject, &held), renew(&subject, &held));
+    assert_eq!(both.await, (Renewal::Extended, Renewal::Extended));
+    let freed = subject.one.release(&held).await.expect("an answer");
+    assert_eq!(freed, Release::Freed);
 }

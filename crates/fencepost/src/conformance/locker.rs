@@ -132,15 +132,15 @@ async fn other_processes_get_their_turn(subject: Subject) {
     let modest = locker(&subject.other, LONG);
     let first = take(&greedy, &name).await;
     let served = Arc::new(Mutex::new(Vec::new()));
-    let stranger = {
+    let other_process = {
         let (modest, name, served) = (modest.clone(), name.clone(), served.clone());
         tokio::spawn(async move {
             let guard = modest.acquire(&name).await.expect("an answer");
-            served.lock().expect("not poisoned").push("stranger");
+            served.lock().expect("not poisoned").push("other process");
             drop(guard);
         })
     };
-    eventually("the stranger stands in line", || async {
+    eventually("the other process stands in line", || async {
         let record = subject.one.inspect(&name).await.expect("an answer");
         record.is_some_and(|record| !record.waiting.is_empty())
     })
@@ -156,13 +156,13 @@ async fn other_processes_get_their_turn(subject: Subject) {
         tokio::task::yield_now().await;
     }
     drop(first);
-    for task in tasks.into_iter().chain([stranger]) {
+    for task in tasks.into_iter().chain([other_process]) {
         soon("everybody is served", task).await.expect("no panic");
     }
     let served = served.lock().expect("not poisoned");
     let before = served
         .iter()
-        .position(|who| *who == "stranger")
+        .position(|who| *who == "other process")
         .expect("served");
     assert!(
         before <= 4,

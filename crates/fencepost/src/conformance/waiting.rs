@@ -55,7 +55,7 @@ async fn a_free_lock_is_granted_without_waiting(subject: Subject) {
     let wait = Wait::default();
     let grant = soon("a grant", subject.one.acquire(&claim, &wait)).await;
     assert!(grant.expect("an answer").epoch > 0);
-    assert!(!wait.was_heard(), "nobody was before it");
+    assert!(!wait.was_busy(), "nobody was before it");
     assert_eq!(
         subject.one.release(&claim).await.expect("an answer"),
         Release::Freed
@@ -125,7 +125,7 @@ async fn a_waiter_is_told_that_it_waits(subject: Subject) {
         let waiter = waiter.clone();
         tokio::spawn(async move { backend.acquire(&waiter, &wait).await })
     };
-    eventually("the store is heard", || async { wait.was_heard() }).await;
+    eventually("the store is heard", || async { wait.was_busy() }).await;
     subject.one.release(&holder).await.expect("an answer");
     let grant = soon("a grant", waiting).await.expect("no panic");
     grant.expect("an answer");

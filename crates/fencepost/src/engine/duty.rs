@@ -47,11 +47,11 @@ impl<'a> Queued<'a> {
     }
 
     /// Returns whether the store has answered the task that asks on behalf of this line.
-    pub(crate) fn store_was_heard(&self) -> bool {
-        let heard = self
+    pub(crate) fn store_has_answered(&self) -> bool {
+        let answered = self
             .engine
-            .with_line_at(&self.key, |line| line.store_was_heard());
-        heard.unwrap_or(true)
+            .with_line_at(&self.key, |line| line.store_has_answered());
+        answered.unwrap_or(true)
     }
 }
 
@@ -144,7 +144,7 @@ impl Duty {
             for sender in waiting.into_iter().flatten() {
                 self.engine.deliver(sender, Turn::Failed(error.clone()));
             }
-            if error.effect() == Effect::Maybe || drive.wait.left_something() {
+            if error.effect() == Effect::Maybe || drive.wait.may_have_effect() {
                 self.engine.reaper.withdraw(drive.claim);
             }
         }
@@ -164,7 +164,7 @@ impl Drop for Duty {
         match next.flatten() {
             Some(next) => {
                 // The next task in line cannot know what happened to this request.
-                drive.wait.leave_something();
+                drive.wait.report_possible_effect();
                 self.engine.deliver_drive(Some(next));
             }
             None => self.engine.reaper.withdraw(drive.claim),

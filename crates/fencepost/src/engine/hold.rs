@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Ending, Engine};
+use super::{Ending, Engine, TurnSender};
 use crate::clock::Moment;
-use crate::error::Error;
+use crate::error::{Error, Operation};
 use crate::fence::Fence;
 use crate::lease::{Lease, Lost, LostReason};
+use crate::line::Drive;
 
 /// The outcome of releasing a lock.
 #[derive(Debug, Clone)]
@@ -18,7 +19,8 @@ pub enum ReleaseOutcome {
     StillHeld,
     /// The lock had been lost before. The latest work under it may not have been exclusive.
     AlreadyLost,
-    /// The store did not answer. The release is tried again in the background, and the lease ends after its TTL in any case.
+    /// The store did not answer, or there was no runtime to wait in. The release is tried again in the background, and the lease ends
+    /// after its TTL in any case.
     Unknown(Error),
 }
 
@@ -67,6 +69,10 @@ impl Hold {
         match self.end() {
             Ending::HandedOver => ReleaseOutcome::Released,
             Ending::Release { next } => {
+                if let Err(error) = self.engine.runtime(Operation::Release) {
+                    self.release_in_background(next);
+                    return ReleaseOutcome::Unknown(error);
+                }
                 self.engine.deliver_drive(next);
                 self.engine.release_now(&self.lease.claim).await
             }
@@ -77,7 +83,9 @@ impl Hold {
     fn end(&mut self) -> Ending {
         self.ended = true;
         let now = self.engine.clock.now();
-        self.engine.telemetry.held(now.since(self.since));
+        self.engine
+            .telemetry
+            .held(now.saturating_duration_since(self.since));
         if let Some(lost) = self.lease.lost_at(now) {
             self.engine.lose(&self.lease, lost.reason());
             if lost.reason() != LostReason::Shutdown {
@@ -89,6 +97,12 @@ impl Hold {
         }
         self.engine.hold_done(&self.lease, now)
     }
+
+    fn release_in_background(&self, next: Option<(TurnSender, Drive)>) {
+        // Release first: the next task's request then usually finds the lock free, instead of waiting at the store.
+        self.engine.reaper.give_back(self.lease.claim.clone());
+        self.engine.deliver_drive(next);
+    }
 }
 
 impl Drop for Hold {
@@ -96,9 +110,7 @@ impl Drop for Hold {
         if !self.ended
             && let Ending::Release { next } = self.end()
         {
-            // Release first: the next task's request then usually finds the lock free, instead of waiting at the store.
-            self.engine.reaper.give_back(self.lease.claim.clone());
-            self.engine.deliver_drive(next);
+            self.release_in_background(next);
         }
     }
 }

@@ -75,10 +75,10 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn bounds() -> impl Strategy<Value = HandOver> {
+fn limits() -> impl Strategy<Value = HandOver> {
     (0u16..5, 0u64..200, 0u8..100).prop_map(|(turns, ms, percent)| {
-        let bounds = HandOver::new().max_turns(turns).min_valid_percent(percent);
-        bounds.max_time(Duration::from_millis(ms))
+        let limits = HandOver::new().max_turns(turns).min_valid_percent(percent);
+        limits.max_time(Duration::from_millis(ms))
     })
 }
 
@@ -102,7 +102,7 @@ struct Task {
 struct World {
     now: Moment,
     random: SeededRandom,
-    bounds: HandOver,
+    limits: HandOver,
     store: Store,
     lines: Vec<Line<usize>>,
     tasks: Vec<Task>,
@@ -110,11 +110,11 @@ struct World {
 }
 
 impl World {
-    fn new(bounds: HandOver) -> Self {
+    fn new(limits: HandOver) -> Self {
         Self {
             now: Moment::ZERO + Duration::from_secs(10),
             random: SeededRandom::new(1),
-            bounds,
+            limits,
             store: Store::default(),
             lines: (0..PROCESSES).map(|_| Line::default()).collect(),
             tasks: Vec::new(),
@@ -301,18 +301,18 @@ impl World {
         let owner = lease.claim.owner;
         let random = &self.random;
         let was_lost = lease.lost_at(self.now).is_some();
-        let is_within_bounds = self.is_within_bounds(process, &lease);
-        let done = self.lines[process].done(owner, self.now, &self.bounds, || new_claim(random));
+        let is_within_limits = self.is_within_limits(process, &lease);
+        let done = self.lines[process].done(owner, self.now, &self.limits, || new_claim(random));
         match done {
             Done::HandOver { to, seq } => {
                 assert!(!was_lost, "a lost lease is not handed over");
-                assert!(seq <= self.bounds.max_turns, "more turns than allowed");
-                assert!(is_within_bounds, "beyond the bounds");
+                assert!(seq <= self.limits.max_turns, "more turns than allowed");
+                assert!(is_within_limits, "beyond the limits");
                 self.hold(to, lease, seq);
             }
             Done::Release { next } => {
                 assert!(
-                    next.is_none() || !is_within_bounds,
+                    next.is_none() || !is_within_limits,
                     "given back though it could be handed on"
                 );
                 self.store.release(owner);
@@ -325,15 +325,15 @@ impl World {
         }
     }
 
-    fn is_within_bounds(&self, process: usize, lease: &Lease) -> bool {
+    fn is_within_limits(&self, process: usize, lease: &Lease) -> bool {
         let Stage::Held(held) = &self.lines[process].stage else {
             return false;
         };
         let whole = if lease.is_cut_short() { SHORT } else { TTL };
-        let least = whole * u32::from(self.bounds.min_valid_percent) / 100;
+        let least = whole * u32::from(self.limits.min_valid_percent) / 100;
         let left = lease.left(self.now);
-        held.seq < self.bounds.max_turns
-            && self.now.since(held.since) < self.bounds.max_time
+        held.seq < self.limits.max_turns
+            && self.now.saturating_duration_since(held.since) < self.limits.max_time
             && !left.is_zero()
             && left >= least
     }
@@ -444,16 +444,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 1_500 } else { 20_000 }))]
 
     #[test]
-    fn everybody_is_served_once_and_alone(bounds in bounds(), events in prop::collection::vec(event(), 1..120)) {
-        let mut world = World::new(bounds);
+    fn everybody_is_served_once_and_alone(limits in limits(), events in prop::collection::vec(event(), 1..120)) {
+        let mut world = World::new(limits);
         events.into_iter().for_each(|event| world.happen(event));
         world.serve_all();
         world.nothing_is_left();
     }
 
     #[test]
-    fn nothing_is_left_after_any_cancellation(bounds in bounds(), events in prop::collection::vec(event(), 1..120)) {
-        let mut world = World::new(bounds);
+    fn nothing_is_left_after_any_cancellation(limits in limits(), events in prop::collection::vec(event(), 1..120)) {
+        let mut world = World::new(limits);
         events.into_iter().for_each(|event| world.happen(event));
         world.cancel_all();
         world.nothing_is_left();

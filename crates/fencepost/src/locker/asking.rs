@@ -33,7 +33,7 @@ impl Locker {
             Entry::Drive(duty) => {
                 let wait = duty.drive().wait.clone();
                 let hold = self.ask(duty, manner, until).await?;
-                let was_contended = wait.was_heard() || hold.is_none();
+                let was_contended = wait.was_busy() || hold.is_none();
                 if was_contended {
                     self.engine.telemetry.contended();
                 }
@@ -62,7 +62,7 @@ impl Locker {
             Some(Some(turn)) => Ok(Some(turn)),
             // A line drops a sender without a message only when the whole locker is dropped.
             Some(None) => Err(self.engine.closed_error()),
-            None if queued.store_was_heard() => Ok(None),
+            None if queued.store_has_answered() => Ok(None),
             None => Err(self.engine.unanswered(Operation::Acquire)),
         }
     }
@@ -102,7 +102,7 @@ impl Locker {
                     None => return duty.granted(grant, now).map(Some),
                     // If asked again, the store extends the same lease.
                     Some(_) if unusable_grants < MAX_UNUSABLE_GRANTS => {
-                        duty.drive().wait.leave_something();
+                        duty.drive().wait.report_possible_effect();
                         unusable_grants += 1;
                     }
                     Some(flaw) => return Err(duty.failed(self.unusable(flaw))),
@@ -113,7 +113,7 @@ impl Locker {
                 }
                 // When the duty is dropped, the next task in line continues with the same request.
                 Ok(Answer::NotInTime) => return Ok(None),
-                Ok(Answer::Unheard) => return Err(engine.unanswered(Operation::Acquire)),
+                Ok(Answer::Unanswered) => return Err(engine.unanswered(Operation::Acquire)),
                 Err(error) => return Err(duty.failed(error)),
             }
         }
@@ -163,7 +163,7 @@ impl Locker {
         }
         let mut waiting = engine.backend.acquire(&drive.claim, &drive.wait);
         let answer = match within(clock, silent_until.min(until), &mut waiting).await {
-            None if drive.wait.was_heard() => match until {
+            None if drive.wait.was_busy() => match until {
                 Moment::FAR => Some(waiting.await),
                 until => within(clock, until, &mut waiting).await,
             },
@@ -171,8 +171,8 @@ impl Locker {
         };
         match answer {
             Some(grant) => Ok(Answer::Granted(grant?)),
-            None if drive.wait.was_heard() => Ok(Answer::NotInTime),
-            None if until < silent_until => Ok(Answer::Unheard),
+            None if drive.wait.was_busy() => Ok(Answer::NotInTime),
+            None if until < silent_until => Ok(Answer::Unanswered),
             None => Err(engine.unanswered(Operation::Acquire)),
         }
     }
@@ -184,7 +184,7 @@ enum Answer {
     Busy,
     NotInTime,
     /// This task ran out of time before the store answered. The store may still answer the tasks behind it.
-    Unheard,
+    Unanswered,
 }
 
 /// Why a grant cannot be used.

@@ -58,8 +58,8 @@ impl<L> LockerBuilder<L> {
     }
 
     /// Sets the limits for handing a lease from task to task inside this process.
-    pub fn hand_over(mut self, bounds: HandOver) -> Self {
-        self.settings.hand_over = bounds;
+    pub fn hand_over(mut self, limits: HandOver) -> Self {
+        self.settings.hand_over = limits;
         self
     }
 

@@ -49,7 +49,7 @@ pub(super) enum Kind {
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     waiting: Mutex<Waiting>,
-    bell: Notify,
+    wake: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +81,8 @@ impl Waiting {
         if !self.is_overfull {
             self.is_overfull = true;
             tracing::warn!(
-                "{MAX_ATTEMPTS} attempts wait to be withdrawn; the oldest are left to their TTL"
+                limit = MAX_ATTEMPTS,
+                "too many attempts to withdraw; the oldest are left to their TTL"
             );
         }
     }
@@ -108,14 +109,14 @@ impl Backlog {
         }
         waiting.push(errand, kind, now);
         drop(waiting);
-        self.bell.notify_one();
+        self.wake.notify_one();
         true
     }
 
     /// Records that no more entries will come.
     pub(super) fn end(&self) {
         lock(&self.waiting).has_ended = true;
-        self.bell.notify_one();
+        self.wake.notify_one();
     }
 }
 
@@ -138,7 +139,7 @@ impl Reader {
                 }
             }
             // A writer that rang since then left a permit.
-            self.0.bell.notified().await;
+            self.0.wake.notified().await;
         }
     }
 }

@@ -75,11 +75,11 @@ pub struct Scheme {
 /// The functions that open a store by its address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opener {
-    pub(super) open: fn(&str) -> Opening<'_>,
+    pub(super) open: fn(&str) -> OpenFuture<'_>,
     /// Opens the store for locks with this TTL.
-    pub(super) open_for: fn(&str, Duration) -> Opening<'_>,
+    pub(super) open_for: fn(&str, Duration) -> OpenFuture<'_>,
     /// Opens the store only to look at its locks.
-    pub(super) look: fn(&str) -> Opening<'_>,
+    pub(super) look: fn(&str) -> OpenFuture<'_>,
 }
 
-pub(super) type Opening<'a> = BoxFuture<'a, Result<Arc<dyn Backend>>>;
+pub(super) type OpenFuture<'a> = BoxFuture<'a, Result<Arc<dyn Backend>>>;

@@ -74,7 +74,7 @@ struct Lease {
 struct Waiter {
     label: Arc<str>,
     owner: OwnerId,
-    bell: Arc<Notify>,
+    wake: Arc<Notify>,
     /// When the waiter joined the line.
     since: Moment,
     /// Whether a future of this waiter is alive. If the future was dropped, the waiter may come back or release.
@@ -82,9 +82,9 @@ struct Waiter {
 }
 
 /// What a waiter learns when it checks the lock.
-enum Look {
+enum Checked {
     Granted(Grant),
-    /// Check again when the bell rings, or at this moment.
+    /// Check again when woken, or at this moment.
     Later(Moment),
 }
 
@@ -102,16 +102,21 @@ impl Memory {
         }
     }
 
-    fn look(&self, claim: &Claim, ticket: &mut Option<(u64, Moment)>, bell: &Arc<Notify>) -> Look {
+    fn check(
+        &self,
+        claim: &Claim,
+        ticket: &mut Option<(u64, Moment)>,
+        wake: &Arc<Notify>,
+    ) -> Checked {
         let now = self.clock.now();
         let mut table = lock(&self.table);
         if let Some(grant) = table.claim(claim, now) {
-            return Look::Granted(grant);
+            return Checked::Granted(grant);
         }
-        let (place, since) = table.enqueue(claim, *ticket, bell, now);
+        let (place, since) = table.enqueue(claim, *ticket, wake, now);
         *ticket = Some((place, since));
         let entry = table.entry(&claim.name);
-        Look::Later(entry.turn_of(entry.rank_of(place)))
+        Checked::Later(entry.turn_of(entry.rank_of(place)))
     }
 }
 
@@ -147,21 +152,21 @@ impl Backend for Memory {
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(async move {
-            let bell = Arc::new(Notify::new());
+            let wake = Arc::new(Notify::new());
             let mut ticket = None;
             let _attendance = Attendance {
                 store: self,
                 claim,
-                bell: &bell,
+                wake: &wake,
             };
             loop {
-                let next = match self.look(claim, &mut ticket, &bell) {
-                    Look::Granted(grant) => return Ok(grant),
-                    Look::Later(next) => next,
+                let next = match self.check(claim, &mut ticket, &wake) {
+                    Checked::Granted(grant) => return Ok(grant),
+                    Checked::Later(next) => next,
                 };
-                wait.heard();
+                wait.report_busy();
                 tokio::select! {
-                    () = bell.notified() => {}
+                    () = wake.notified() => {}
                     () = self.clock.sleep_until(next) => {}
                 }
             }
@@ -221,7 +226,7 @@ impl Backend for Memory {
 struct Attendance<'a> {
     store: &'a Memory,
     claim: &'a Claim,
-    bell: &'a Arc<Notify>,
+    wake: &'a Arc<Notify>,
 }
 
 impl Drop for Attendance<'_> {
@@ -234,7 +239,7 @@ impl Drop for Attendance<'_> {
         let waiter = place.and_then(|place| entry.line.get_mut(place));
         // Unless a new future of the same owner has taken over in the meantime.
         if let Some(waiter) = waiter
-            && Arc::ptr_eq(&waiter.bell, self.bell)
+            && Arc::ptr_eq(&waiter.wake, self.wake)
         {
             waiter.attended = false;
             // The dropped future may have consumed the wake-up that was meant for the next waiter.
@@ -269,7 +274,7 @@ impl Table {
         &mut self,
         claim: &Claim,
         ticket: Option<(u64, Moment)>,
-        bell: &Arc<Notify>,
+        wake: &Arc<Notify>,
         now: Moment,
     ) -> (u64, Moment) {
         self.tickets += 1;
@@ -283,7 +288,7 @@ impl Table {
         let waiter = Waiter {
             label: claim.label.clone(),
             owner: claim.owner,
-            bell: bell.clone(),
+            wake: wake.clone(),
             since,
             attended: true,
         };
@@ -390,7 +395,7 @@ impl Entry {
         };
         for waiter in std::mem::replace(&mut self.line, kept).into_values() {
             self.places.remove(&waiter.owner);
-            waiter.bell.notify_one();
+            waiter.wake.notify_one();
         }
     }
 
@@ -419,7 +424,7 @@ impl Entry {
     /// Wakes the first waiter that listens. If dropped waiters stand ahead of it, it waits until their claim window has passed.
     fn ring_first(&self) {
         if let Some(waiter) = self.line.values().find(|waiter| waiter.attended) {
-            waiter.bell.notify_one();
+            waiter.wake.notify_one();
         }
     }
 
@@ -434,7 +439,7 @@ impl Entry {
                 label: lease.label.clone(),
                 epoch: Some(lease.epoch),
                 since: Some(lease.since),
-                ttl_left: Some(lease.ends.since(now)),
+                ttl_left: Some(lease.ends.saturating_duration_since(now)),
                 ttl: Some(lease.ttl),
             }),
             waiting: self
@@ -442,7 +447,7 @@ impl Entry {
                 .values()
                 .map(|waiter| backend::Waiter {
                     label: waiter.label.clone(),
-                    waited: now.since(waiter.since),
+                    waited: now.saturating_duration_since(waiter.since),
                 })
                 .collect(),
         })

@@ -12,10 +12,10 @@ use crate::error::Result;
 /// |---|---|
 /// | `sqlite:PATH` | the file, which is created if it does not exist |
 /// | `redis://…`, `rediss://…`, `unix:/PATH` | a Redis server |
-/// | `postgres://…` | advisory locks of Postgres |
+/// | `postgres://…`, `postgresql://…` | advisory locks of Postgres |
 /// | `postgres://…?table=NAME` | leases in a Postgres table with ShedLock's layout; `&create=true` creates it if it does not exist |
 /// | `etcd://HOST,HOST,HOST[/PREFIX]`, `etcds://…` | an etcd cluster |
-/// | `zk://HOST,HOST,HOST[/BASE]` | a ZooKeeper ensemble |
+/// | `zk://HOST,HOST,HOST[/BASE]` | a ZooKeeper ensemble; locks with a TTL of up to 10 s, see [`StoreAddress::open_for`] |
 /// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
 ///
 /// Each store needs the feature of its name.

@@ -99,13 +99,13 @@ pub(crate) mod keys;
 mod parameters;
 mod published;
 mod requests;
+mod seat;
 mod session;
 mod statements;
 mod suitability;
 #[cfg(feature = "postgres-tls")]
 mod tls;
 mod view;
-mod waiting;
 
 pub use builder::PostgresBuilder;
 #[cfg(feature = "unstable-hooks")]
@@ -293,6 +293,6 @@ impl Backend for Postgres {
     }
 
     fn loss_bell(&self) -> Option<&LossBell> {
-        Some(self.hub.bell())
+        Some(self.hub.loss_bell())
     }
 }

@@ -52,7 +52,7 @@
 //!
 //! **Versions.** This is layout 2. Earlier programs (layout 1) kept the last epoch as a string. The first request of this version converts
 //! it. From then on, programs of layout 1 are refused: their `INCR` fails with `WRONGTYPE`, without effect. What they hold or have half
-//! acquired at that time ends with their release or their TTL (`docs/decisions/0008-layouts-on-redis.md`). This version refuses a fence of
+//! acquired at that time ends with their release or their TTL (decision 8 in the repository's docs folder). This version refuses a fence of
 //! a later layout with [`ErrorKind::Unusable`](crate::ErrorKind::Unusable). Once the converted fence is gone (after
 //! [`keep_fences`](RedisBuilder::keep_fences), or with the server's data), nothing refuses programs of layout 1 any more, and their fences
 //! are smaller: stop them before then.
@@ -222,11 +222,11 @@ impl Backend for Redis {
         Box::pin(view::inspect(&self.hub, name.as_str()))
     }
 
-    fn loss_bell(&self) -> Option<&LossBell> {
-        Some(&self.hub.losses)
-    }
-
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
         Box::pin(view::list(&self.hub, pattern))
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(&self.hub.loss_bell)
     }
 }

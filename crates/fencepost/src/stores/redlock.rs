@@ -28,7 +28,7 @@
 //! if the epoch is larger than the server's counter or is the count that this client drew. Each server thus gives an epoch to only one
 //! client, and an epoch that a majority accepts belongs to nobody else and is larger than all before. If a majority drew the same count, as
 //! it normally does, that count is the epoch at once, and acquiring a lock costs one round trip. The rules are model-checked
-//! (`docs/decisions/0007-the-quorum-fence.md`).
+//! (decision 7 in the repository's docs folder).
 //!
 //! **Renewal** needs a majority as well: of servers that have had the key all the time. If a minority does not extend a lease, the lease
 //! continues. If a majority no longer has the key, the lease is [`Renewal::Lost`]: the holder is told at once, the lease stays lost, and
@@ -104,10 +104,8 @@ mod waiting;
 
 pub use builder::RedlockBuilder;
 
-use acquire::{AskingOrder, Outcome};
 use builder::Servers;
 use hub::Hub;
-use server::Server;
 
 /// The name of this store in errors, spans and metrics.
 const STORE: &str = "redlock";
@@ -156,7 +154,9 @@ impl Redlock {
 
     /// Returns the settings for connecting to servers with separate addresses, in the form of [`Redis::open`](super::redis::Redis::open):
     /// for TLS (`rediss://`), Unix sockets, or different database numbers.
-    pub fn builder_of<'a>(servers: impl IntoIterator<Item = &'a str>) -> RedlockBuilder {
+    pub fn builder_with_addresses<'a>(
+        servers: impl IntoIterator<Item = &'a str>,
+    ) -> RedlockBuilder {
         let servers = servers.into_iter().map(str::to_owned).collect();
         RedlockBuilder::new(Servers::Addresses(servers))
     }
@@ -183,13 +183,8 @@ impl Redlock {
     }
 
     /// Returns the addresses of the servers, without users and passwords.
-    pub fn address(&self) -> String {
-        let short = |server: &Arc<Server>| {
-            let address = server.address.strip_prefix("redis://");
-            address.unwrap_or(&server.address).to_owned()
-        };
-        let all: Vec<String> = self.hub.servers.iter().map(short).collect();
-        format!("redlock://{}", all.join(","))
+    pub fn address(&self) -> &str {
+        &self.hub.address
     }
 }
 
@@ -210,25 +205,16 @@ impl Backend for Redlock {
         Self::CAPABILITIES
     }
 
-    fn loss_bell(&self) -> Option<&LossBell> {
-        Some(&self.hub.losses)
-    }
-
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
-        Box::pin(async {
-            match self.hub.attempt(claim, AskingOrder::AllAtOnce).await? {
-                Outcome::Granted(grant) => Ok(Some(grant)),
-                Outcome::Busy(_) => Ok(None),
-            }
-        })
+        Box::pin(requests::try_acquire(&self.hub, claim))
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
-        Box::pin(self.hub.acquire(claim, wait))
+        Box::pin(requests::acquire(&self.hub, claim, wait))
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
-        Box::pin(self.hub.renew(claims))
+        Box::pin(requests::renew(&self.hub, claims))
     }
 
     /// All claims are renewed with one command per server.
@@ -237,14 +223,18 @@ impl Backend for Redlock {
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
-        Box::pin(self.hub.release(claim))
+        Box::pin(requests::release(&self.hub, claim))
     }
 
     fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
-        Box::pin(self.hub.inspect(name))
+        Box::pin(view::inspect(&self.hub, name))
     }
 
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
-        Box::pin(self.hub.list(pattern))
+        Box::pin(view::list(&self.hub, pattern))
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(&self.hub.loss_bell)
     }
 }

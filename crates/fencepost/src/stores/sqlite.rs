@@ -116,7 +116,8 @@ impl Sqlite {
         Self::builder(path).open().await
     }
 
-    /// Opens the file like [`open`](Self::open), but blocks the calling thread.
+    /// Opens the file like [`open`](Self::open), but blocks the calling thread. Unlike the `open_blocking` of other stores, it does not
+    /// need the feature `blocking`, because no runtime is involved.
     ///
     /// # Errors
     /// Returns the same errors as [`SqliteBuilder::open`].
@@ -221,19 +222,12 @@ impl Backend for Sqlite {
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(async move {
-            let (heard, has_to_wait) = oneshot::channel();
+            let (busy, has_to_wait) = oneshot::channel();
             let (reply, answer) = oneshot::channel();
             let claim = claim.clone();
-            self.send(
-                Operation::Acquire,
-                Request::Acquire {
-                    claim,
-                    heard,
-                    reply,
-                },
-            )?;
+            self.send(Operation::Acquire, Request::Acquire { claim, busy, reply })?;
             if has_to_wait.await.is_ok() {
-                wait.heard();
+                wait.report_busy();
             }
             answer
                 .await

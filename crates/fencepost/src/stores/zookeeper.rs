@@ -188,10 +188,6 @@ impl Backend for Zookeeper {
         Self::CAPABILITIES
     }
 
-    fn loss_bell(&self) -> Option<&LossBell> {
-        Some(&self.hub.bell)
-    }
-
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
         Box::pin(requests::try_acquire(&self.hub, claim))
     }
@@ -219,5 +215,9 @@ impl Backend for Zookeeper {
 
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
         Box::pin(view::list(&self.hub, pattern))
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(&self.hub.loss_bell)
     }
 }

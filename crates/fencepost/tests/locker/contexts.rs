@@ -11,6 +11,39 @@ fn outside_a_runtime_there_is_an_error_not_a_panic() {
 }
 
 #[test]
+fn a_guard_outside_a_runtime_returns_errors_and_is_released_in_the_background() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    // With the real clock, waiting for the store outside a runtime would panic.
+    let store = FlakyStore::new(Arc::new(Memory::new()));
+    let locker = Locker::new(store.clone());
+    let guard = runtime.block_on(locker.acquire("a")).expect("a free lock");
+    let other = runtime.block_on(locker.acquire("b")).expect("a free lock");
+
+    store.fail_next(Operation::Renew, Fault::Swallow);
+    let answer = futures_util::FutureExt::now_or_never(guard.extend(TTL));
+    let error = answer.expect("at once").expect_err("no runtime");
+    assert_eq!(
+        (error.kind(), error.operation()),
+        (ErrorKind::WrongContext, Operation::Renew)
+    );
+
+    let outcome = futures_util::FutureExt::now_or_never(guard.release());
+    match outcome.expect("at once") {
+        ReleaseOutcome::Unknown(error) => assert_eq!(error.kind(), ErrorKind::WrongContext),
+        outcome => panic!("{outcome:?}"),
+    }
+    let again = runtime.block_on(locker.try_acquire("a"));
+    assert!(again.expect("an answer").is_some(), "released meanwhile");
+
+    store.fail_next(Operation::Release, Fault::Swallow);
+    futures_util::FutureExt::now_or_never(locker.shutdown()).expect("does not wait");
+    assert!(other.is_lost());
+}
+
+#[test]
 fn a_new_runtime_takes_over_from_one_that_ended() {
     let runtime = || {
         let runtime = tokio::runtime::Builder::new_current_thread()

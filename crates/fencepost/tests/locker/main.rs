@@ -24,6 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 struct Stage {
     clock: Arc<FakeClock>,
+    memory: Arc<Memory>,
+    /// The memory, with faults.
     store: Arc<FlakyStore>,
     locker: Locker,
 }
@@ -31,13 +33,15 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let clock = FakeClock::new();
-        let store = FlakyStore::new(Arc::new(Memory::with_clock(clock.clone())));
+        let memory = Arc::new(Memory::with_clock(clock.clone()));
+        let store = FlakyStore::new(memory.clone());
         let locker = Locker::builder(store.clone())
             .ttl(TTL)
             .store_timeout(TIMEOUT);
         Self {
             locker: locker.build().expect("valid settings"),
             clock,
+            memory,
             store,
         }
     }
@@ -57,7 +61,7 @@ impl Stage {
 
     /// Returns whether another locker can acquire the lock directly from the store, bypassing all faults.
     async fn is_free(&self, name: &str) -> bool {
-        let rival = Locker::new(self.store.clone());
+        let rival = Locker::new(self.memory.clone());
         let guard = rival.try_acquire(name).await.expect("an answer");
         guard.is_some()
     }
@@ -71,7 +75,7 @@ async fn settle() {
 }
 
 #[tokio::test]
-async fn a_kept_guard_stays_valid_for_hours() {
+async fn a_kept_guard_stays_valid_for_many_ttls() {
     let stage = Stage::new();
     let guard = stage.take("a").await;
     stage.pass(Duration::from_secs(600)).await;
@@ -233,7 +237,7 @@ async fn a_store_that_does_not_answer_is_an_error_in_time() {
         });
         settle().await;
         stage.pass(Duration::from_secs(1)).await;
-        assert!(hasty.is_finished(), "{fault:?}: within its own patience");
+        assert!(hasty.is_finished(), "{fault:?}: within its own timeout");
         let error = hasty
             .await
             .expect("no panic")
@@ -389,8 +393,8 @@ async fn settings_out_of_range_are_refused_with_the_range() {
         let builder = Locker::builder(Arc::new(Memory::new())).store_timeout(timeout);
         assert!(builder.build().is_err());
     }
-    let bounds = HandOver::new().min_valid_percent(101);
-    let builder = Locker::builder(Arc::new(Memory::new())).hand_over(bounds);
+    let limits = HandOver::new().min_valid_percent(101);
+    let builder = Locker::builder(Arc::new(Memory::new())).hand_over(limits);
     assert!(builder.build().is_err());
     assert!(
         Locker::builder(Arc::new(Memory::new()))
@@ -448,13 +452,13 @@ async fn a_try_that_meets_another_attempt_waits_for_its_answer() {
 }
 
 #[tokio::test]
-async fn the_bound_of_hand_over_in_time_is_kept() {
+async fn the_time_limit_of_hand_over_is_kept() {
     let clock = FakeClock::new();
     let store: Arc<dyn Backend> = Arc::new(Memory::with_clock(clock.clone()));
-    let bounds = HandOver::new().max_time(Duration::from_millis(50));
+    let limits = HandOver::new().max_time(Duration::from_millis(50));
     let locker = Locker::builder(store.clone())
         .ttl(TTL)
-        .hand_over(bounds)
+        .hand_over(limits)
         .build()
         .expect("valid settings");
     let mut epochs = Vec::new();

@@ -64,9 +64,8 @@ async fn the_deadline_is_one_for_all_names() {
     let first = rival.acquire("a").await.expect("free");
     let _second = rival.acquire("b").await.expect("free");
     let locker = stage.locker.clone();
-    let patience = Duration::from_secs(4);
-    let waiting =
-        tokio::spawn(async move { locker.acquire_all_within(["a", "b"], patience).await });
+    let timeout = Duration::from_secs(4);
+    let waiting = tokio::spawn(async move { locker.acquire_all_within(["a", "b"], timeout).await });
     settle().await;
     stage.pass(Duration::from_secs(3)).await;
     drop(first);
@@ -88,9 +87,8 @@ async fn a_deadline_during_a_later_question_is_not_an_error() {
     let stage = Stage::new();
     let first = stage.take("a").await;
     let locker = stage.locker.clone();
-    let patience = Duration::from_secs(2);
-    let waiting =
-        tokio::spawn(async move { locker.acquire_all_within(["a", "b"], patience).await });
+    let timeout = Duration::from_secs(2);
+    let waiting = tokio::spawn(async move { locker.acquire_all_within(["a", "b"], timeout).await });
     settle().await;
     // The first name is handed over inside the process; the store is asked for the second.
     stage.store.fail_every(Operation::Acquire, Fault::Swallow);
@@ -99,7 +97,7 @@ async fn a_deadline_during_a_later_question_is_not_an_error() {
     let all = waiting.await.expect("no panic");
     assert!(all.expect("no error").is_none());
     // The same silence at the first name is an error.
-    let error = stage.locker.acquire_all_within(["c"], patience);
+    let error = stage.locker.acquire_all_within(["c"], timeout);
     let error = tokio::join!(error, stage.pass(Duration::from_secs(3)));
     assert_eq!(error.0.unwrap_err().kind(), ErrorKind::Timeout);
 }
@@ -194,4 +192,22 @@ async fn what_is_no_list_of_names_is_refused_before_anything_is_taken() {
     let checked = LockName::new("a").expect("a name");
     let one = locker.try_acquire_all([&checked]).await;
     assert_eq!(names(&one.expect("an answer").expect("free")), ["a"]);
+}
+
+#[tokio::test]
+async fn several_locks_are_extended_together_and_report_failing_renewals() {
+    let stage = Stage::new();
+    let all = stage.locker.acquire_all(["a", "b"]).await;
+    let all = all.expect("free locks");
+    assert!(!all.was_contended());
+    all.extend(TTL * 6).await.expect("an answer");
+    assert!(all.valid_for() > TTL * 5);
+    stage.store.fail_every(Operation::Renew, Fault::Refuse);
+    let error = all.extend(TTL * 7).await.expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(all.failing_renewals().is_none(), "none is due yet");
+    stage.pass(TTL * 11 / 2).await;
+    let (failures, error) = all.failing_renewals().expect("renewals are due and fail");
+    assert!(failures >= 1 && error.kind() == ErrorKind::Unavailable);
+    assert!(!all.is_lost());
 }

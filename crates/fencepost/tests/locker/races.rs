@@ -35,14 +35,14 @@ async fn failed_renewals_are_repeated_with_a_pause_whatever_the_ttl() {
 }
 
 #[tokio::test]
-async fn a_short_patience_in_front_does_not_fail_those_behind() {
+async fn a_short_timeout_in_front_does_not_fail_those_behind() {
     let stage = Stage::new();
     stage.store.fail_next(Operation::Acquire, Fault::Swallow);
-    let spawn = |patience: Option<Duration>| {
+    let spawn = |timeout: Option<Duration>| {
         let locker = stage.locker.clone();
         tokio::spawn(async move {
-            match patience {
-                Some(patience) => locker.acquire_within("a", patience).await,
+            match timeout {
+                Some(timeout) => locker.acquire_within("a", timeout).await,
                 None => locker.acquire("a").await.map(Some),
             }
         })
@@ -101,13 +101,13 @@ fn a_shutdown_in_a_new_runtime_gives_back_what_the_old_one_left() {
 
 /// Tasks acquire and drop locks while the locker is shut down. Afterwards nobody holds anything, neither by its own belief nor
 /// in the store.
-async fn shut_down_in_the_middle(bounds: HandOver) {
+async fn shut_down_in_the_middle(limits: HandOver) {
     let store: Arc<dyn Backend> = Arc::new(Memory::new());
     let name = LockName::new("a").expect("a valid name");
     for round in 0..60 {
         let settings = Locker::builder(store.clone())
             .ttl(TTL * 6)
-            .hand_over(bounds);
+            .hand_over(limits);
         let locker = settings.build().expect("valid settings");
         let mut tasks = tokio::task::JoinSet::new();
         for task in 0..8 {

@@ -223,7 +223,7 @@ async fn plain_sessions_exclude_and_are_excluded() {
     let transaction = ours.transaction().await.unwrap();
     assert!(
         advisory
-            .acquire_within(&transaction, SHORT)
+            .acquire_with_lock_timeout(&transaction, SHORT)
             .await
             .unwrap()
             .is_none()
@@ -232,7 +232,7 @@ async fn plain_sessions_exclude_and_are_excluded() {
     plain.batch_execute(&free).await.unwrap();
     assert!(
         advisory
-            .acquire_within(&transaction, LONG)
+            .acquire_with_lock_timeout(&transaction, LONG)
             .await
             .unwrap()
             .is_some()

@@ -53,7 +53,12 @@ async fn a_refusal_leaves_the_transaction_as_it_was() {
             )
             .await
             .unwrap();
-        assert!(lock.acquire_within(&asking, SHORT).await.unwrap().is_none());
+        assert!(
+            lock.acquire_with_lock_timeout(&asking, SHORT)
+                .await
+                .unwrap()
+                .is_none()
+        );
         let limit = async || -> String {
             let row = asking
                 .query_one("SELECT current_setting('lock_timeout')", &[])
@@ -62,7 +67,12 @@ async fn a_refusal_leaves_the_transaction_as_it_was() {
         };
         assert_eq!(limit().await, "7s");
         holding.commit().await.unwrap();
-        assert!(lock.acquire_within(&asking, LONG).await.unwrap().is_some());
+        assert!(
+            lock.acquire_with_lock_timeout(&asking, LONG)
+                .await
+                .unwrap()
+                .is_some()
+        );
         assert_eq!(limit().await, "7s");
         asking.commit().await.unwrap();
     }

@@ -77,7 +77,9 @@ async fn a_wait_that_is_given_up_leaves_no_lock_on_its_connection() {
 
 async fn wait(lock: &PgTxLock, transaction: &tokio_postgres::Transaction<'_>, within: bool) {
     if within {
-        let _answer = lock.acquire_within(transaction, crate::stage::LONG).await;
+        let _answer = lock
+            .acquire_with_lock_timeout(transaction, crate::stage::LONG)
+            .await;
     } else {
         let _answer = lock.acquire(transaction).await;
     }

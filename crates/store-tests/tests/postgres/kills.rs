@@ -42,9 +42,9 @@ pub(crate) fn a_holder_is_killed() {
         let (guard, granted_at) = soon("the lock", waiting).await.unwrap();
         println!(
             "holder killed: free after {:?}",
-            granted_at.since(killed_at)
+            granted_at.saturating_duration_since(killed_at)
         );
-        assert!(granted_at.since(killed_at) < GRACE);
+        assert!(granted_at.saturating_duration_since(killed_at) < GRACE);
         assert!(guard.fence().as_i64() > fence);
         assert!(guard.release().await.is_released());
         eyes.wait_until_clean().await;
@@ -65,7 +65,7 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         stop(&stopped);
         let stopped_at = now();
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
-        let cost = now().since(stopped_at);
+        let cost = now().saturating_duration_since(stopped_at);
         println!("holder stopped: free after {cost:?}, TTL {ttl:?}");
         assert!(cost < ttl + GRACE, "{cost:?}");
         assert!(write(&eyes, guard.fence().as_i64(), "in time").await);
@@ -90,7 +90,7 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         assert!(held.release().await.is_released());
         let asked_at = now();
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
-        let cost = now().since(asked_at);
+        let cost = now().saturating_duration_since(asked_at);
         println!("waiter stopped across its grant: cost {cost:?}");
         assert!(cost < CONFIRM_WITHIN + GRACE, "{cost:?}");
         wake(&stopped);
@@ -134,7 +134,7 @@ pub(crate) fn waiters_are_killed() {
         turns.sort_unstable();
         let order: Vec<usize> = turns.iter().map(|(_, id, _)| *id).collect();
         assert_eq!(order, [0, 6, 7]);
-        let last = fencepost::Moment::from_nanos(turns[2].2).since(released_at);
+        let last = fencepost::Moment::from_nanos(turns[2].2).saturating_duration_since(released_at);
         println!("five of eight waiters killed: the last had its turn after {last:?}");
         assert!(last < GRACE, "{last:?}");
         eyes.wait_until_clean().await;

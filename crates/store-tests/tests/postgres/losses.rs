@@ -17,7 +17,7 @@ async fn is_told_at_once(held: &Guard) {
     let since = now();
     let lost = tokio::time::timeout(BEFORE_THE_NEXT_RENEWAL, held.lost()).await;
     let lost = lost.expect("the holder is told before its next renewal");
-    println!("told after {:?}", now().since(since));
+    println!("told after {:?}", now().saturating_duration_since(since));
     assert_eq!(lost.reason(), LostReason::Gone);
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn one_session_is_stuck() {
             assert_eq!(lost.reason(), LostReason::Expired);
         }
         // By now the others would have been lost as well, if they were affected. They are renewed beyond that.
-        tokio::time::sleep((2 * ttl).saturating_sub(now().since(since))).await;
+        tokio::time::sleep((2 * ttl).saturating_sub(now().saturating_duration_since(since))).await;
         for (_, guard) in kept {
             assert!(!guard.is_lost(), "{}", guard.name());
             assert!(guard.release().await.is_released());

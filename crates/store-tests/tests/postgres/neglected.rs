@@ -62,11 +62,20 @@ async fn ends_in_time(busy: &Claim, at_work: impl AsyncFn(&Postgres)) {
     let next = claim("neglected", LONG);
     while rival.try_acquire(&next).await.unwrap().is_none() {
         // Throughout the wait, the session has been used very recently.
-        assert!(now().since(since) < 10 * ttl, "it outlives its TTL");
+        assert!(
+            now().saturating_duration_since(since) < 10 * ttl,
+            "it outlives its TTL"
+        );
         at_work(&store).await;
     }
-    println!("free after {:?}, TTL {ttl:?}", now().since(since));
-    assert!(now().since(since) >= ttl, "it ended before its TTL");
+    println!(
+        "free after {:?}, TTL {ttl:?}",
+        now().saturating_duration_since(since)
+    );
+    assert!(
+        now().saturating_duration_since(since) >= ttl,
+        "it ended before its TTL"
+    );
     for (claim, expected) in [(&neglected, Renewal::Lost), (&kept, Renewal::Extended)] {
         let renewed = store.renew(std::slice::from_ref(claim)).await;
         assert_eq!(renewed[0].as_ref().unwrap(), &expected, "{}", claim.name);
@@ -92,7 +101,7 @@ pub(crate) fn a_failed_statement_strands_no_lock() {
             assert!(store.try_acquire(claim).await.unwrap().is_some());
         }
         let since = now();
-        while now().since(since) < 2 * overdue.ttl {
+        while now().saturating_duration_since(since) < 2 * overdue.ttl {
             tokio::time::sleep(overdue.ttl / 2).await;
         }
         let last = eyes

@@ -25,7 +25,7 @@ pub(crate) fn an_index_is_built_while_somebody_waits() {
         let building = builder.text("create index concurrently on goods (n)");
         let built = tokio::time::timeout(LONG, building).await;
         built.expect("the index is built while somebody waits");
-        println!("built after {:?}", now().since(began));
+        println!("built after {:?}", now().saturating_duration_since(began));
         assert!(!waiting.is_finished(), "it still waits");
         // It has a place in line again, and is served there.
         eyes.wait_for_line(1).await;

@@ -39,7 +39,7 @@ pub(crate) fn a_killed_holder() {
         let rest = Duration::from_millis(plain.left_ms().await.max(0).cast_unsigned());
         let killed = now();
         let guard = soon("the lock", waiting).await.unwrap();
-        let took = now().since(killed);
+        let took = now().saturating_duration_since(killed);
         println!("kills: {took:?} after a holder was killed with {rest:?} of its lease left");
         assert!(
             took + Duration::from_millis(20) > rest && took < rest + grace(),
@@ -66,7 +66,7 @@ pub(crate) fn a_killed_waiter() {
         let released = now();
         assert!(held.release().await.is_released());
         let guard = soon("the lock", waiting).await.unwrap();
-        let took = now().since(released);
+        let took = now().saturating_duration_since(released);
         println!("kills: a killed waiter cost {took:?}");
         assert!(took < WINDOW + grace(), "{took:?}");
         assert!(guard.release().await.is_released());
@@ -153,7 +153,7 @@ pub(crate) fn a_waiter_stopped_across_its_turn() {
         assert!(held.release().await.is_released());
         let asked = now();
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
-        let cost = now().since(asked);
+        let cost = now().saturating_duration_since(asked);
         println!("kills: a stopped waiter cost {cost:?}");
         assert!(cost < WINDOW + grace(), "{cost:?}");
         // Behind it in line, once it has continued.

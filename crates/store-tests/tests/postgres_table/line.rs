@@ -35,7 +35,7 @@ pub(crate) fn two_hundred() {
         for task in tasks {
             soon("a turn", task).await.unwrap();
         }
-        let took = now().since(started);
+        let took = now().saturating_duration_since(started);
         let each = (store.statements_sent() - sent) as f64 / WAITERS as f64;
         println!("line: {WAITERS} turns in {took:?}, {each:.2} statements each");
         assert!(each < 3.5, "one to ask and two to give back, not {each}");
@@ -62,7 +62,7 @@ pub(crate) fn a_lost_notice() {
         let freed = now();
         plain.frees().await;
         let guard = soon("the lock", waiting).await.unwrap();
-        let took = now().since(freed);
+        let took = now().saturating_duration_since(freed);
         println!("line: a lost notice cost {took:?}");
         assert!(took < LOOK + grace(), "{took:?}");
         assert!(guard.release().await.is_released());

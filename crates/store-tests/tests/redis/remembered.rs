@@ -43,7 +43,7 @@ fn what_could_not_be_released_is_not_remembered_for_ever() {
             biased;
             _ = &mut wait_on => unreachable!("the lock is held"),
             _ = store.acquire(&left, &wait) => unreachable!("the lock is held"),
-            () = async { while !wait.was_heard() { tokio::task::yield_now().await } } => {}
+            () = async { while !wait.was_busy() { tokio::task::yield_now().await } } => {}
         }
         assert_eq!(store.forget_deserted(NOW), 2, "a release may still come");
         assert_eq!(store.forget_deserted(Duration::from_secs(11)), 1);

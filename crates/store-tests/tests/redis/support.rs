@@ -81,7 +81,7 @@ pub(crate) async fn open(address: SocketAddr) -> Arc<Redis> {
 
 /// Returns how much longer a holder may believe in this grant.
 pub(crate) fn belief(grant: &Grant) -> Duration {
-    (grant.asked_at + grant.lease).since(now())
+    (grant.asked_at + grant.lease).saturating_duration_since(now())
 }
 
 /// Returns how much longer the server excludes others for this owner; zero if it does not.

@@ -64,7 +64,7 @@ pub(crate) fn counters_are_exact() {
         let all = turns * 2 * EACH as u64;
         println!(
             "{EACH} processes with node redlock and {EACH} stores of ours counted {turns} each in {:?}",
-            now().since(started)
+            now().saturating_duration_since(started)
         );
         let mut plain = servers.plain(0);
         assert_eq!(plain.text(&["GET", "count"]), Some(all.to_string()));

@@ -30,7 +30,7 @@ pub(crate) fn lost() {
             let (store, wait, claim) = (store.clone(), wait.clone(), crate::support::claim(LONG));
             async move { store.acquire(&claim, &wait).await }
         });
-        eventually("it waits", async || wait.was_heard()).await;
+        eventually("it waits", async || wait.was_busy()).await;
         servers.0[0].crash();
         servers.0[2].crash();
 

@@ -84,11 +84,11 @@ async fn a_claim_released_or_asked_again_elsewhere_stops_waiting() {
     let (first, second, ()) = tokio::join!(
         store.acquire(&waiter, &waits[0]),
         async {
-            until(async || waits[0].was_heard()).await;
+            until(async || waits[0].was_busy()).await;
             store.acquire(&waiter, &waits[1]).await
         },
         async {
-            until(async || waits[1].was_heard()).await;
+            until(async || waits[1].was_busy()).await;
             assert_eq!(place.rows(), (1, 1), "one place for one owner");
             assert_eq!(store.release(&waiter).await.unwrap(), Release::NotHeld);
         }

@@ -378,7 +378,7 @@ async fn a_folder_that_vanishes_ends_the_waiting() {
     take(&store, &held).await;
     let wait = fencepost::Wait::default();
     let (waited, ()) = tokio::join!(store.acquire(&waiter, &wait), async {
-        until(async || wait.was_heard()).await;
+        until(async || wait.was_busy()).await;
         std::fs::remove_dir_all(place.folder.path()).unwrap();
     });
     let error = waited.unwrap_err();

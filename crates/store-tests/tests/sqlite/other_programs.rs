@@ -102,7 +102,7 @@ async fn a_file_locked_by_another_program_is_unavailable_and_nothing_happens() {
             "{text}"
         );
     }
-    assert!(!wait.was_heard());
+    assert!(!wait.was_busy());
     // Inspecting needs no lock.
     assert!(store.inspect(&held.name).await.unwrap().is_some());
     open().await.unwrap();

@@ -67,7 +67,7 @@ pub(crate) async fn stand_and_freeze(store: &Sqlite, claim: &Claim) {
     let acquire = store.acquire(claim, &wait);
     tokio::select! {
         _ = acquire => panic!("the lock is not free"),
-        () = until(async || wait.was_heard()) => {}
+        () = until(async || wait.was_busy()) => {}
     }
 }
 

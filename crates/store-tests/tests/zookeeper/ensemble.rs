@@ -77,7 +77,7 @@ pub(crate) fn leader_killed() {
         }
         println!(
             "the leader was killed: a renewal was answered {:?} later",
-            now().since(crashed)
+            now().saturating_duration_since(crashed)
         );
         assert!(!waiting.is_finished());
         let fence = guard.fence();
@@ -103,7 +103,7 @@ pub(crate) fn majority_lost() {
             server.signal(Signal::SIGSTOP).unwrap();
         }
         let lost = soon("the loss", guard.lost()).await;
-        let told = now().since(stopped);
+        let told = now().saturating_duration_since(stopped);
         assert_eq!(lost.reason(), LostReason::Expired);
         assert!(told < SESSION + GRACE, "{told:?}");
         assert_eq!(eyes.line().await.len(), 1, "it still answers");
@@ -144,7 +144,7 @@ pub(crate) fn follower_cut_off() {
             2,
             "the follower knows nothing of that"
         );
-        let after = |moment: Moment| moment.since(cut);
+        let after = |moment: Moment| moment.saturating_duration_since(cut);
         println!(
             "a follower was cut off: its client told after {:?}, the rival served after {:?}",
             after(told_at),

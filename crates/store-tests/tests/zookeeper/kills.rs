@@ -57,7 +57,7 @@ pub(crate) fn a_holder() {
         let killed = now();
         kill(&mut holder);
         let guard = tokio::time::timeout(LONG, waiting).await.unwrap().unwrap();
-        let recovered = now().since(killed);
+        let recovered = now().saturating_duration_since(killed);
         println!(
             "a holder was killed: the next was served after {recovered:?} (session timeout {SESSION:?})"
         );
@@ -88,7 +88,7 @@ pub(crate) fn a_waiter() {
         kill(&mut dead);
         assert!(held.release().await.is_released());
         let guard = soon("the one behind", behind).await.unwrap();
-        let cost = now().since(killed);
+        let cost = now().saturating_duration_since(killed);
         println!("a waiter was killed: the one behind it was served after {cost:?}");
         assert!(cost < SESSION + GRACE, "{cost:?}");
         assert!(guard.release().await.is_released());
@@ -109,7 +109,7 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         stop(&stopped);
         let asked = now();
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
-        let recovered = now().since(asked);
+        let recovered = now().saturating_duration_since(asked);
         println!("a holder was stopped: the next was served after {recovered:?}");
         assert!(recovered < SESSION + GRACE, "{recovered:?}");
         register.update(guard.credential(), |_| 7).unwrap();

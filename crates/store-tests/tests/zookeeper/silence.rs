@@ -81,13 +81,13 @@ pub(crate) fn beyond_the_ttl() {
         let stopped = now();
         server.stops();
         let lost = soon("the loss", guard.lost()).await;
-        assert!(now().since(stopped) < ttl + GRACE);
+        assert!(now().saturating_duration_since(stopped) < ttl + GRACE);
         assert_eq!(lost.reason(), LostReason::Expired);
         assert!(!waiting.is_finished());
         server.goes_on();
         let next = soon("the rival", waiting).await.unwrap();
         assert!(
-            now().since(stopped) < session,
+            now().saturating_duration_since(stopped) < session,
             "it did not take a session timeout"
         );
         assert!(next.fence() > guard.fence());
@@ -108,7 +108,7 @@ pub(crate) fn beyond_the_session() {
         let asked = now();
         server.stops();
         let lost = soon("the loss", guard.lost()).await;
-        let told_after = now().since(asked);
+        let told_after = now().saturating_duration_since(asked);
         assert!(
             told_after < SESSION + GRACE / 2,
             "told after {told_after:?}"
@@ -119,7 +119,7 @@ pub(crate) fn beyond_the_session() {
         server.goes_on();
         let back = now();
         let next = take(&ours).await;
-        let cost = now().since(back);
+        let cost = now().saturating_duration_since(back);
         println!(
             "stopped beyond the session: told after {told_after:?}, the next served {cost:?} after its return"
         );

@@ -37,8 +37,8 @@ fn a_lease_that_ends_in_line_is_not_handed_over() {
 fn the_first_reason_of_a_loss_stays() {
     let claim = new_claim(&SeededRandom::new(1));
     let lease = Lease::new(claim, grant(1, Moment::ZERO + TTL, TTL), Moment::ZERO);
-    assert!(lease.lose(LostReason::Gone));
-    assert!(!lease.lose(LostReason::Expired));
+    assert_eq!(lease.lose(LostReason::Gone), LostReason::Gone);
+    assert_eq!(lease.lose(LostReason::Expired), LostReason::Gone);
     let lost = lease.lost_at(Moment::FAR).expect("lost");
     assert_eq!(lost.reason(), LostReason::Gone);
 }
@@ -47,7 +47,7 @@ fn the_first_reason_of_a_loss_stays() {
 #[test]
 fn a_short_lease_is_handed_on_while_half_of_it_is_left() {
     let now = Moment::ZERO + TTL;
-    let bounds = HandOver::new().max_time(TTL);
+    let limits = HandOver::new().max_time(TTL);
     let finish_after = |granted, passed: Duration, renewed: Option<Duration>| {
         let random = SeededRandom::new(1);
         let mut line: Line<usize> = Line::default();
@@ -62,7 +62,7 @@ fn a_short_lease_is_handed_on_while_half_of_it_is_left() {
         if let Some(renewed) = renewed {
             lease.renewed(now, renewed);
         }
-        let done = line.done(lease.claim.owner, now + passed, &bounds, || {
+        let done = line.done(lease.claim.owner, now + passed, &limits, || {
             new_claim(&random)
         });
         matches!(done, Done::HandOver { .. })

@@ -18,7 +18,7 @@ impl Etcd {
     /// process holds the lock again. Tasks that hand the lock to each other under one lease share the key: a task that has released the
     /// lock must not write.
     ///
-    /// The guard must come from a locker on this store. [`Compare`] is a type of the crate `etcd-client`: depend on version 0.21 of it, the
+    /// The guard must come from a locker on this store, and cannot be a `blocking::Guard`. [`Compare`] is a type of the crate `etcd-client`: depend on version 0.21 of it, the
     /// version that this crate uses.
     ///
     /// ```no_run

@@ -45,7 +45,7 @@ pub(super) struct Hub {
     pub(super) owners: Owners,
     pub(super) loss_watch: LossWatch,
     /// Rings when a key that is held is gone, or may be.
-    pub(super) bell: LossBell,
+    pub(super) loss_bell: LossBell,
     connection: Mutex<Option<Arc<Connection>>>,
     /// Which endpoint to use. Whoever increments it makes all requests use the next endpoint.
     turn: AtomicU64,
@@ -117,7 +117,7 @@ impl Hub {
             settings,
             owners: Owners::default(),
             loss_watch: LossWatch::default(),
-            bell: LossBell::new(),
+            loss_bell: LossBell::new(),
             connection: Mutex::default(),
             turn: AtomicU64::new(0),
             connecting: tokio::sync::Mutex::default(),

@@ -124,7 +124,7 @@ impl Hub {
         drop(state);
         let keeping = keep(
             Arc::downgrade(self),
-            Kept {
+            TaskEnd {
                 list: list.clone(),
                 has_ended: false,
             },
@@ -134,13 +134,13 @@ impl Hub {
 }
 
 /// Notices when the runtime drops the task.
-struct Kept {
+struct TaskEnd {
     list: Arc<WatchList>,
     /// Whether the task has reported its end itself; there may be another task by now.
     has_ended: bool,
 }
 
-impl Drop for Kept {
+impl Drop for TaskEnd {
     fn drop(&mut self) {
         if !self.has_ended {
             let mut state = lock(&self.list.state);
@@ -151,8 +151,8 @@ impl Drop for Kept {
 }
 
 /// Runs until nothing is held, or the hub is gone.
-async fn keep(hub: Weak<Hub>, mut kept: Kept) {
-    let list = &*kept.list.clone();
+async fn keep(hub: Weak<Hub>, mut end: TaskEnd) {
+    let list = &*end.list.clone();
     while list.until_due().await {
         let Some(held) = hub.upgrade() else { return };
         let connection = held.connection(Operation::Renew).await;
@@ -165,14 +165,14 @@ async fn keep(hub: Weak<Hub>, mut kept: Kept) {
         // Nobody knows what happened to the locks while they were not watched.
         let watched = lock(&list.state).start_anew();
         if !watched.is_empty() {
-            hub.bell.ring(&watched);
+            hub.loss_bell.ring(&watched);
         }
         drop(hub);
         if is_broken {
             BootClock.sleep_until(BootClock.now() + PAUSE).await;
         }
     }
-    kept.has_ended = true;
+    end.has_ended = true;
 }
 
 impl WatchList {
@@ -384,7 +384,7 @@ impl<'a> Stream<'a> {
 
     fn ring(&self, owner: OwnerId) {
         if let Some(hub) = self.hub.upgrade() {
-            hub.bell.ring(&[owner]);
+            hub.loss_bell.ring(&[owner]);
         }
     }
 }

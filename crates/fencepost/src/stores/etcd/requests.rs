@@ -67,7 +67,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
         let waited = match attempt.await {
             Ok(Attempt::Granted(grant)) => return Ok(grant),
             Ok(Attempt::Behind(behind)) => {
-                wait.heard();
+                wait.report_busy();
                 has_waited = true;
                 outage = Outage::default();
                 waiting::until_gone(hub, claim, &behind).await
@@ -76,11 +76,11 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
         };
         match waited {
             Ok(()) => {}
-            Err(error) if wait.was_heard() && failure::is_transient(&error) => {
+            Err(error) if wait.was_busy() && failure::is_transient(&error) => {
                 outage.sit_out(hub.settings.max_outage, error).await?;
             }
             // An owner that has been in line may still be there, whatever happened to the last request.
-            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => return Err(error),
         }
     }

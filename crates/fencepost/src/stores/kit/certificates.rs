@@ -30,21 +30,21 @@ impl fmt::Debug for Certificates {
 }
 
 /// The names of the parameters in an address: authority, our certificate, its key.
-pub(crate) type Names = [&'static str; 3];
+pub(crate) type ParameterNames = [&'static str; 3];
 
 /// The parameter names in addresses whose format is our own.
 #[cfg(any(feature = "redis", feature = "etcd"))]
-pub(crate) const OURS: Names = ["ca", "cert", "key"];
+pub(crate) const OURS: ParameterNames = ["ca", "cert", "key"];
 
 /// The certificate files that an address names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Files {
-    names: Names,
+    names: ParameterNames,
     paths: [Option<String>; 3],
 }
 
 impl Files {
-    pub(crate) fn new(names: Names) -> Self {
+    pub(crate) fn new(names: ParameterNames) -> Self {
         Self {
             names,
             paths: [None, None, None],
@@ -153,7 +153,7 @@ fn has(_: &[u8], _: Kind) -> bool {
 mod tests {
     use super::*;
 
-    const NAMES: Names = ["ca", "cert", "key"];
+    const NAMES: ParameterNames = ["ca", "cert", "key"];
 
     fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
         let path = folder.path().join(name);

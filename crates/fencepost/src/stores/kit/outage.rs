@@ -22,7 +22,7 @@ impl Outage {
     /// Returns `error` if the outage has lasted for `longest`. A request made during the outage may have taken effect.
     pub(crate) async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
         let now = BootClock.now();
-        if now.since(*self.since.get_or_insert(now)) >= longest {
+        if now.saturating_duration_since(*self.since.get_or_insert(now)) >= longest {
             return Err(error.with_effect(Effect::Maybe));
         }
         tracing::debug!(%error, "the store does not answer; the wait continues");

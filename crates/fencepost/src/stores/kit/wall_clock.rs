@@ -26,7 +26,7 @@ pub(crate) fn first_epoch(time: SystemTime) -> u64 {
         .unwrap_or_default();
     let since_1970 = Moment::ZERO + since_1970;
     let start = Moment::from_nanos(START_OF_2024_S * 1_000_000_000);
-    let units = since_1970.since(start).as_nanos() * 2 / TWO_UNITS_NS;
+    let units = since_1970.saturating_duration_since(start).as_nanos() * 2 / TWO_UNITS_NS;
     u64::try_from(units).unwrap_or(u64::MAX).min(1 << 46)
 }
 

@@ -6,7 +6,7 @@ use tokio_postgres::config::{Host, SslMode};
 #[cfg(feature = "postgres-tls")]
 use super::tls;
 use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::stores::kit::certificates::{Certificates, Files, Names};
+use crate::stores::kit::certificates::{Certificates, Files, ParameterNames};
 use crate::stores::kit::percent;
 
 const FORM: &str = "not an address of Postgres; expected postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?sslmode=require]";
@@ -55,7 +55,7 @@ pub(crate) struct Address {
 }
 
 /// The parameters with which libpq names certificate files.
-const FILES: Names = ["sslrootcert", "sslcert", "sslkey"];
+const FILES: ParameterNames = ["sslrootcert", "sslcert", "sslkey"];
 
 /// The parameters of an address that do not belong to the client library: decoded names and values.
 pub(crate) type Parameters = Vec<(String, String)>;

@@ -10,9 +10,9 @@ use super::book::{Book, Number, Pick};
 use super::failure;
 use super::fence::Source;
 use super::published::{PublishedLock, comment, program};
+use super::seat::{Flight, LastRequest, Seat, keeping, leaving, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
 use super::statements::{self, Granting, Lasting};
-use super::waiting::{Flight, LastRequest, Seat, keeping, leaving, trying, waiting};
 use crate::backend::LossBell;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -49,7 +49,7 @@ pub(super) struct Hub {
 /// The state that is also reachable from the callbacks at the end of a session.
 struct Shared {
     state: Mutex<State>,
-    bell: LossBell,
+    loss_bell: LossBell,
 }
 
 struct State {
@@ -84,7 +84,7 @@ impl Hub {
                     seats: HashMap::new(),
                     renewals: HashMap::new(),
                 }),
-                bell: LossBell::new(),
+                loss_bell: LossBell::new(),
             }),
         }
     }
@@ -144,7 +144,7 @@ impl Hub {
                     return Ok(Found::Place(reserved));
                 }
                 Pick::None => return Ok(Found::Nothing),
-                Pick::Open => Opening::new(self),
+                Pick::Open => Reservation::new(self),
             }
         };
         let session = self.open(Operation::Acquire).await?;
@@ -289,8 +289,8 @@ impl Hub {
     }
 
     /// Returns the bell that rings for holders whose sessions are over.
-    pub(super) fn bell(&self) -> &LossBell {
-        &self.shared.bell
+    pub(super) fn loss_bell(&self) -> &LossBell {
+        &self.shared.loss_bell
     }
 }
 
@@ -307,7 +307,7 @@ impl Shared {
             lost
         };
         if !lost.is_empty() {
-            self.bell.ring(&lost);
+            self.loss_bell.ring(&lost);
         }
     }
 }
@@ -406,9 +406,9 @@ impl Drop for Reserved<'_> {
 }
 
 /// Reserves a place in the book for a session that is being opened. If dropped before the session is open, the reservation ends.
-struct Opening<'a>(Option<&'a Hub>);
+struct Reservation<'a>(Option<&'a Hub>);
 
-impl<'a> Opening<'a> {
+impl<'a> Reservation<'a> {
     fn new(hub: &'a Hub) -> Self {
         Self(Some(hub))
     }
@@ -419,7 +419,7 @@ impl<'a> Opening<'a> {
     }
 }
 
-impl Drop for Opening<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if let Some(hub) = self.0 {
             hub.state().book.not_opened();

@@ -7,9 +7,9 @@ use futures_util::future::join_all;
 
 use super::hub::{Hub, Placed};
 use super::keys::key_of;
+use super::seat::{LastRequest, Seat};
 use super::session::{number, text};
 use super::view::SessionRow;
-use super::waiting::{LastRequest, Seat};
 use super::{STORE, failure, statements};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -63,17 +63,17 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
         match wait_once(hub, claim, key, wait, &mut outage).await {
             Ok(Some(grant)) => return Ok(grant),
             Ok(None) => {
-                wait.heard();
+                wait.report_busy();
                 outage = Outage::default();
                 let pause = POLL.0 + schedule.delay(polls, random);
                 BootClock.sleep_until(BootClock.now() + pause).await;
                 polls = polls.saturating_add(1);
             }
-            Err(error) if wait.was_heard() && failure::is_transient(&error) => {
+            Err(error) if wait.was_busy() && failure::is_transient(&error) => {
                 outage.sit_out(hub.settings.max_outage, error).await?;
             }
             // An owner that has been in line may still be there, until the server notices that its session was closed.
-            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => return Err(error),
         }
     }
@@ -97,13 +97,13 @@ async fn wait_once(
                         None => continue,
                     }
                 }
-                wait.heard();
+                wait.report_busy();
                 seat
             }
             Placed::Asking(seat) => match asked(hub, &seat).await {
                 Ok(Some(grant)) => return Ok(Some(grant)),
                 Ok(None) => {
-                    wait.heard();
+                    wait.report_busy();
                     // The server answers. If it fails while we stand in its line, that is a new outage.
                     *outage = Outage::default();
                     if !hub.wait(&seat) {

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_is_read_back_and_strangers_are_strangers() {
+    fn a_holder_is_read_back_and_other_programs_are_told_apart() {
         let claim = Claim {
             name: LockName::new("stock").unwrap(),
             owner: OwnerId::random(&SeededRandom::new(3)),
@@ -95,8 +95,8 @@ mod tests {
         let read = ours(&written).unwrap();
         assert_eq!((read.owner, read.ttl), (claim.owner, Some(claim.ttl)));
         assert!(read.label.starts_with("ci-7:2210\u{fffd}xx"));
-        for stranger in ["", "ip-10-0-0-7", "ip 10 0", &"f".repeat(32)] {
-            assert_eq!(ours(stranger), None, "{stranger}");
+        for other_program in ["", "ip-10-0-0-7", "ip 10 0", &"f".repeat(32)] {
+            assert_eq!(ours(other_program), None, "{other_program}");
         }
     }
 }

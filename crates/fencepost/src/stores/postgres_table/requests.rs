@@ -73,10 +73,10 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     let mut is_in_line = false;
     loop {
         waiter.begin();
-        match ask(hub, waiter, wait.was_heard(), is_in_line).await {
+        match ask(hub, waiter, wait.was_busy(), is_in_line).await {
             Ok(Outcome::Granted(grant)) => return Ok(grant),
             Ok(Outcome::Refused(refusal)) => {
-                wait.heard();
+                wait.report_busy();
                 outage = Outage::default();
                 is_in_line = refusal.ticket.is_some();
                 waiter.refused(&refusal);
@@ -86,15 +86,15 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             }
             // The server answers, so this is not part of an outage before or after.
             Err(error) if failure::is_row_locked(&error) => {
-                wait.heard();
+                wait.report_busy();
                 outage.was_answered();
                 outage.pause().await;
             }
-            Err(error) if wait.was_heard() && failure::is_transient(&error) => {
+            Err(error) if wait.was_busy() && failure::is_transient(&error) => {
                 outage.sit_out(hub.settings.max_outage, error).await?;
             }
             // An owner that has been in line may still be there, whatever happened to the last request.
-            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => return Err(error),
         }
     }
@@ -104,13 +104,13 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
 async fn ask(
     hub: &Arc<Hub>,
     waiter: &LocalWaiter,
-    was_heard: bool,
+    was_busy: bool,
     is_in_line: bool,
 ) -> Result<Outcome> {
     let session = hub.session(Operation::Acquire).await?;
     let request = request(&session, &waiter.claim, &waiter.row, &waiter.holder);
     let asking = async {
-        if !was_heard || is_in_line {
+        if !was_busy || is_in_line {
             return request.await;
         }
         // The request comes after the waiter has a place: from then on, a client that releases the lock notifies us.
@@ -121,7 +121,7 @@ async fn ask(
         }
     };
     // The caller limits the first request; only we can limit later ones.
-    let give_up_at = if was_heard {
+    let give_up_at = if was_busy {
         BootClock.now() + SILENCE
     } else {
         Moment::FAR
@@ -148,7 +148,7 @@ async fn join_line(session: &Session, waiter: &LocalWaiter) -> Result<()> {
                 .await
         }
         Some(LinePosition { ticket, since }) => {
-            let waited = micros(BootClock.now().since(since));
+            let waited = micros(BootClock.now().saturating_duration_since(since));
             let parameters: &Parameters<'_> = &[&row, &owner, label, &name, &ticket, &waited];
             session
                 .ask(Operation::Acquire, &statements.come_back, parameters)

@@ -214,7 +214,7 @@ impl Drop for InFlight<'_> {
         let first =
             silent.compare_exchange(0, self.at.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
         let since = Moment::from_nanos(first.err().unwrap_or(self.at.as_nanos()));
-        if BootClock.now().since(since) >= SILENCE {
+        if BootClock.now().saturating_duration_since(since) >= SILENCE {
             self.session.give_up();
         }
     }

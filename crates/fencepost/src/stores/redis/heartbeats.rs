@@ -44,7 +44,7 @@ pub(super) async fn attend(hub: Weak<Hub>, session: Arc<Session>) {
         }
         drop(hub);
         tokio::select! {
-            () = session.bell.notified() => {}
+            () = session.wake.notified() => {}
             () = BootClock.sleep_until(next) => {}
         }
     }
@@ -59,7 +59,7 @@ fn next_beat(hub: &Hub) -> Moment {
 /// Wakes the task that sends heartbeats if it would sleep past `moment`, the latest time for a waiter's heartbeat.
 pub(super) fn look_by(session: &Session, moment: Moment) {
     if moment.as_nanos() < session.next_look.load(Ordering::SeqCst) {
-        session.bell.notify_one();
+        session.wake.notify_one();
     }
 }
 
@@ -225,6 +225,6 @@ fn watch(session: &Arc<Session>, mut waiters: Vec<Arc<LocalWaiter>>) {
                 waiters.iter().for_each(|waiter| waiter.beat_by(now + POLL));
             }
         }
-        session.bell.notify_one();
+        session.wake.notify_one();
     });
 }

@@ -60,7 +60,7 @@ pub(crate) struct Hub {
     generation: AtomicU64,
     pub(crate) names: Names,
     /// Rings when a connection ends, because the server may have ended with it and lost all locks.
-    pub(super) losses: LossBell,
+    pub(super) loss_bell: LossBell,
     /// Another listener for changes.
     pub(super) listener: OnceLock<Listener>,
     /// How many commands were sent, not counting those for connecting.
@@ -78,7 +78,7 @@ impl Hub {
             replaced: Mutex::default(),
             generation: AtomicU64::new(0),
             names: Names::default(),
-            losses: LossBell::new(),
+            loss_bell: LossBell::new(),
             listener: OnceLock::new(),
             sent: Arc::default(),
         }
@@ -158,7 +158,7 @@ impl Hub {
         for waiter in self.waiters() {
             waiter.ask_again();
         }
-        self.losses.ring_all();
+        self.loss_bell.ring_all();
         self.tell_listener(None);
     }
 
@@ -205,7 +205,7 @@ impl Hub {
         }
         if let Some(session) = self.current() {
             session.watched.have_changed(names);
-            session.bell.notify_one();
+            session.wake.notify_one();
         }
         self.tell_listener(names);
     }

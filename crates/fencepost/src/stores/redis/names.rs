@@ -118,7 +118,8 @@ impl NameHistory {
     }
 
     fn plan(&self, owner: OwnerId, generation: u64, now: Moment) -> RequestPlan {
-        let lift = self.lifted_over != generation || now.since(self.lifted_at) >= LIFT_EVERY;
+        let lift = self.lifted_over != generation
+            || now.saturating_duration_since(self.lifted_at) >= LIFT_EVERY;
         let has_it = self.plain_owner == Some(owner);
         let is_quiet = !lift && !has_it && self.in_a_row >= QUIET_GRANTS;
         RequestPlan {

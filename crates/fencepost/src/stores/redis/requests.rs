@@ -148,13 +148,13 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     let mut outage = Outage::default();
     loop {
         waiter.attend();
-        match ask(hub, &waiter, wait.was_heard()).await {
+        match ask(hub, &waiter, wait.was_busy()).await {
             Ok(Outcome::Granted(grant)) => {
                 hub.forget(claim.owner);
                 return Ok(grant);
             }
             Ok(Outcome::Queued) => {
-                wait.heard();
+                wait.report_busy();
                 outage = Outage::default();
                 if let News::Granted(grant) = waiter.news().await
                     && is_good(hub, &waiter, &grant)
@@ -163,11 +163,11 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                     return Ok(grant);
                 }
             }
-            Err(error) if wait.was_heard() && failure::is_transient(&error) => {
+            Err(error) if wait.was_busy() && failure::is_transient(&error) => {
                 outage.sit_out(hub.settings.max_outage, error).await?;
             }
             // An owner that has been in line may still be there, whatever happened to the last request.
-            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => {
                 if error.effect() == Effect::None {
                     hub.forget(claim.owner);

@@ -53,7 +53,7 @@ pub(crate) struct Session {
     /// How long answers take at present, in nanoseconds. It follows the slowest answer up at once, and goes down slowly.
     answer_ns: AtomicU64,
     /// Wakes the task that sends this connection's heartbeats.
-    pub(super) bell: Notify,
+    pub(super) wake: Notify,
     /// Nanoseconds of the [`Moment`] at which that task looks next.
     pub(super) next_look: AtomicU64,
     /// The keys whose changes the server announces.
@@ -111,7 +111,7 @@ pub(super) async fn connect(
     let asked = BootClock.now();
     let mut command = redis::cmd("CLIENT");
     let info = command.arg("INFO").query_async(&mut connection).await;
-    let first_round_trip = BootClock.now().since(asked);
+    let first_round_trip = BootClock.now().saturating_duration_since(asked);
     // Without permission for these commands, a command may be executed after the connection was given up; what it leaves behind then ends
     // after its TTL. `fencepost doctor` names the missing permission.
     let info: Option<String> = refused_as_none(info)?;
@@ -130,7 +130,7 @@ pub(super) async fn connect(
     name.arg("SETNAME").arg("fencepost");
     refused_as_none(name.query_async::<Value>(&mut connection).await)?;
     // Take the shorter of two round trips: a delay during one of them says nothing about the network.
-    let round_trip = first_round_trip.min(BootClock.now().since(asked));
+    let round_trip = first_round_trip.min(BootClock.now().saturating_duration_since(asked));
     Ok(Session {
         connection,
         sent,
@@ -142,7 +142,7 @@ pub(super) async fn connect(
         unanswered_since: AtomicU64::new(0),
         heard_at,
         answer_ns: AtomicU64::new(nanos(round_trip)),
-        bell: Notify::new(),
+        wake: Notify::new(),
         next_look: AtomicU64::new(0),
         watched: Watched::default(),
         generation,
@@ -180,7 +180,7 @@ impl Session {
 
     pub(super) fn give_up(&self) {
         self.down.store(true, Ordering::Release);
-        self.bell.notify_one();
+        self.wake.notify_one();
     }
 
     /// Calls a script.
@@ -219,8 +219,8 @@ impl Session {
         let heard_at = Moment::from_nanos(self.heard_at.load(Ordering::Relaxed));
         let now = BootClock.now();
         // Answers come in order, so this one is missing whatever else was received.
-        let is_overdue = now.since(since) >= SILENCE;
-        if is_overdue || now.since(since.max(heard_at)) >= silence_limit {
+        let is_overdue = now.saturating_duration_since(since) >= SILENCE;
+        if is_overdue || now.saturating_duration_since(since.max(heard_at)) >= silence_limit {
             self.give_up();
         }
     }
@@ -243,7 +243,7 @@ impl Session {
         self.heard_at.store(now.as_nanos(), Ordering::Relaxed);
         self.unanswered_since.store(0, Ordering::Relaxed);
         let before = self.answer_ns.load(Ordering::Relaxed);
-        let took = nanos(now.since(asked_at)).max(before - before / 8);
+        let took = nanos(now.saturating_duration_since(asked_at)).max(before - before / 8);
         self.answer_ns.store(took, Ordering::Relaxed);
     }
 

@@ -137,7 +137,7 @@ impl LocalWaiter {
     pub(super) fn is_deserted(&self, now: Moment) -> bool {
         let state = lock(&self.state);
         let left_at = state.left_at.filter(|_| !state.attended);
-        left_at.is_some_and(|at| now.since(at) > LINE_LIFE)
+        left_at.is_some_and(|at| now.saturating_duration_since(at) > LINE_LIFE)
     }
 
     pub(super) fn queued(&self, ticket: u64, beat_at: Moment) {

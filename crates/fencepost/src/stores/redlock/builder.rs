@@ -33,7 +33,7 @@ const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
 /// counters that are ahead of the time because a name changed hands more than 128,000 times per second.
 const LEAST_KEPT: Duration = Duration::from_secs(2 * 3600);
 
-/// The settings for opening a [`Redlock`]; [`Redlock::builder`], [`Redlock::builder_of`] and [`Redlock::builder_from`] create it.
+/// The settings for opening a [`Redlock`]; [`Redlock::builder`], [`Redlock::builder_with_addresses`] and [`Redlock::builder_from`] create it.
 #[derive(Clone)]
 pub struct RedlockBuilder {
     pub(super) servers: Servers,

@@ -31,10 +31,12 @@ pub(super) struct Settings {
 
 pub(super) struct Hub {
     pub(super) servers: Vec<Arc<Server>>,
+    /// The addresses of the servers, without users and passwords.
+    pub(super) address: String,
     pub(super) settings: Settings,
     pub(super) bells: Arc<Bells>,
     /// Rings when servers may have lost keys that are held.
-    pub(super) losses: Arc<LossBell>,
+    pub(super) loss_bell: Arc<LossBell>,
     pub(super) granted: Arc<Granted>,
     pub(super) seen: SeenEpochs,
     /// The last stamp that was issued.
@@ -54,22 +56,28 @@ pub(super) struct Released {
 impl Hub {
     pub(super) fn new(servers: Vec<Arc<Server>>, settings: Settings) -> Self {
         let bells = Arc::new(Bells::default());
-        let losses = Arc::new(LossBell::new());
+        let loss_bell = Arc::new(LossBell::new());
         for server in &servers {
-            let (bells, losses) = (bells.clone(), losses.clone());
+            let (bells, loss_bell) = (bells.clone(), loss_bell.clone());
             server.hub.listen(Box::new(move |changed| {
                 bells.ring(changed);
                 // `None` means that the connection broke or the server was flushed.
                 if changed.is_none() {
-                    losses.ring_all();
+                    loss_bell.ring_all();
                 }
             }));
         }
+        let short = |server: &Arc<Server>| {
+            let address = server.address.strip_prefix("redis://");
+            address.unwrap_or(&server.address).to_owned()
+        };
+        let all: Vec<String> = servers.iter().map(short).collect();
         Self {
+            address: format!("redlock://{}", all.join(",")),
             servers,
             settings,
             bells,
-            losses,
+            loss_bell,
             granted: Arc::default(),
             seen: SeenEpochs::default(),
             stamp: AtomicU64::new(0),

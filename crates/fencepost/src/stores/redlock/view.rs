@@ -23,83 +23,81 @@ use crate::stores::redis::view::{STEP, lock_of, look_closely, scan};
 /// How long a list may take. It needs a step for every thousand keys.
 const LONGEST_LIST: Duration = Duration::from_secs(30);
 
-impl Hub {
-    pub(super) async fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
-        let name: Arc<str> = name.as_str().into();
-        let seen = self
-            .ask_each(self.settings.server_timeout, move |server| {
-                look_at(server, name.clone())
-            })
-            .await?;
-        let holder = held_by_a_majority(seen.answers.into_iter().flatten().collect(), seen.needed);
-        Ok(holder.map(record))
-    }
+pub(super) async fn inspect(hub: &Hub, name: &LockName) -> Result<Option<Record>> {
+    let name: Arc<str> = name.as_str().into();
+    let seen = ask_each(hub, hub.settings.server_timeout, move |server| {
+        look_at(server, name.clone())
+    })
+    .await?;
+    let holder = held_by_a_majority(seen.answers.into_iter().flatten().collect(), seen.needed);
+    Ok(holder.map(record))
+}
 
-    pub(super) async fn list(&self, pattern: Option<&str>) -> Result<Vec<Listed>> {
-        let pattern: Option<Arc<str>> = pattern.map(Into::into);
-        let seen = self
-            .ask_each(LONGEST_LIST, move |server| list_at(server, pattern.clone()))
-            .await?;
-        let mut names = BTreeSet::new();
-        for some in &seen.answers {
-            names.extend(some.iter().map(|(name, _)| name.clone()));
-        }
-        let held = names.into_iter().filter_map(|name| {
-            let of_name = seen.answers.iter().flatten().filter(|(of, _)| *of == name);
-            let keys = of_name.map(|(_, key)| key.clone());
-            let holder = held_by_a_majority(keys.collect(), seen.needed)?;
-            lock_of(&name, record(holder))
-        });
-        Ok(held.collect())
+pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>> {
+    let pattern: Option<Arc<str>> = pattern.map(Into::into);
+    let seen = ask_each(hub, LONGEST_LIST, move |server| {
+        list_at(server, pattern.clone())
+    })
+    .await?;
+    let mut names = BTreeSet::new();
+    for some in &seen.answers {
+        names.extend(some.iter().map(|(name, _)| name.clone()));
     }
+    let held = names.into_iter().filter_map(|name| {
+        let of_name = seen.answers.iter().flatten().filter(|(of, _)| *of == name);
+        let keys = of_name.map(|(_, key)| key.clone());
+        let holder = held_by_a_majority(keys.collect(), seen.needed)?;
+        lock_of(&name, record(holder))
+    });
+    Ok(held.collect())
+}
 
-    /// Asks every server. A majority must answer within the longest time; the others get a moment more.
-    async fn ask_each<T, F>(
-        &self,
-        longest: Duration,
-        ask: impl Fn(Arc<Server>) -> F,
-    ) -> Result<Answers<T>>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T>> + Send + 'static,
-    {
-        let mut failures = self.failures(Operation::Inspect);
-        let mut asking = OpenRequests::new();
-        for (at, server) in self.servers.iter().enumerate() {
-            asking.ask(at, server, |server, _| ask(server));
+/// Asks every server. A majority must answer within the longest time; the others get a moment more.
+async fn ask_each<T, F>(
+    hub: &Hub,
+    longest: Duration,
+    ask: impl Fn(Arc<Server>) -> F,
+) -> Result<Answers<T>>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    let mut failures = hub.failures(Operation::Inspect);
+    let mut asking = OpenRequests::new();
+    for (at, server) in hub.servers.iter().enumerate() {
+        asking.ask(at, server, |server, _| ask(server));
+    }
+    let mut answers = Vec::new();
+    let mut until = BootClock.now() + longest;
+    loop {
+        let is_enough = answers.len() >= hub.majority();
+        let Some((at, answer)) = asking.next(until, is_enough).await else {
+            break;
+        };
+        match answer {
+            Ok(answer) => answers.push(answer),
+            Err(error) => failures.add(&hub.servers[at].address, error),
         }
-        let mut answers = Vec::new();
-        let mut until = BootClock.now() + longest;
-        loop {
-            let is_enough = answers.len() >= self.majority();
-            let Some((at, answer)) = asking.next(until, is_enough).await else {
-                break;
-            };
-            match answer {
-                Ok(answer) => answers.push(answer),
-                Err(error) => failures.add(&self.servers[at].address, error),
-            }
-            if answers.len() >= self.majority() {
-                until = until.min(BootClock.now() + self.settings.server_timeout);
-            }
+        if answers.len() >= hub.majority() {
+            until = until.min(BootClock.now() + hub.settings.server_timeout);
         }
-        let silent: Vec<usize> = asking.silent().collect();
-        for at in silent {
-            failures.add(
-                &self.servers[at].address,
-                failure::silent(Operation::Inspect),
-            );
-        }
-        asking.leave();
-        if answers.len() >= self.majority() {
-            Ok(Answers {
-                // Servers that did not answer may agree.
-                needed: self.majority() + answers.len() - self.servers.len(),
-                answers,
-            })
-        } else {
-            Err(failures.into_error())
-        }
+    }
+    let silent: Vec<usize> = asking.silent().collect();
+    for at in silent {
+        failures.add(
+            &hub.servers[at].address,
+            failure::silent(Operation::Inspect),
+        );
+    }
+    asking.leave();
+    if answers.len() >= hub.majority() {
+        Ok(Answers {
+            // Servers that did not answer may agree.
+            needed: hub.majority() + answers.len() - hub.servers.len(),
+            answers,
+        })
+    } else {
+        Err(failures.into_error())
     }
 }
 
@@ -242,8 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_told_apart_by_what_they_wrote() {
-        let stranger = |token: &str| Key {
+    fn other_programs_are_told_apart_by_what_they_wrote() {
+        let other_program = |token: &str| Key {
             holder: Holder {
                 owner: None,
                 epoch: None,
@@ -251,9 +249,13 @@ mod tests {
             },
             token: Some(token.to_owned()),
         };
-        let two = vec![stranger("one"), stranger("other")];
+        let two = vec![other_program("one"), other_program("other")];
         assert_eq!(held_by_a_majority(two, 2), None);
-        let one = vec![stranger("one"), stranger("other"), stranger("one")];
+        let one = vec![
+            other_program("one"),
+            other_program("other"),
+            other_program("one"),
+        ];
         assert!(held_by_a_majority(one, 2).is_some());
     }
 

@@ -7,24 +7,15 @@ use std::time::Duration;
 use redis::Value;
 use tokio::sync::Notify;
 
-use super::acquire::{AskingOrder, Busy, Outcome};
+use super::acquire::{AskingOrder, Busy};
 use super::asking::OpenRequests;
 use super::hub::Hub;
-use crate::backend::Wait;
-use crate::claim::{Claim, Grant};
+use crate::claim::Claim;
 use crate::clock::{BootClock, Clock, within};
-use crate::error::{Effect, ErrorKind, Operation, Result};
+use crate::error::Operation;
 use crate::mutex::lock;
-use crate::random::SystemRandom;
-use crate::retry::Schedule;
-use crate::stores::kit::outage::Outage;
-use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::scripts::ReadValue;
 
-/// The pause before asking again, so that waiters with the same notification do not all ask at once. It grows each time nobody got a
-/// majority.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The pause if no server announces when a key goes away.
 const POLL: Duration = Duration::from_millis(25);
 /// The longest pause in any case, because notifications can be lost.
@@ -33,37 +24,8 @@ const SLOW_POLL: Duration = Duration::from_secs(1);
 const ROUNDING: Duration = Duration::from_millis(1);
 
 impl Hub {
-    pub(super) async fn acquire(&self, claim: &Claim, wait: &Wait) -> Result<Grant> {
-        let schedule = Schedule::full_jitter(FIRST_PAUSE, LONGEST_PAUSE);
-        let mut manner = AskingOrder::AllAtOnce;
-        let mut outage = Outage::default();
-        let mut splits = 0;
-        loop {
-            match self.attempt(claim, manner).await {
-                Ok(Outcome::Granted(grant)) => return Ok(grant),
-                Ok(Outcome::Busy(busy)) => {
-                    wait.heard();
-                    outage = Outage::default();
-                    splits = if busy.is_split { splits + 1 } else { 0 };
-                    manner = if busy.is_split {
-                        AskingOrder::FirstFirst
-                    } else {
-                        self.until_it_may_be_free(claim, &busy).await
-                    };
-                    let pause = schedule.delay(splits, &SystemRandom);
-                    BootClock.sleep_until(BootClock.now() + pause).await;
-                }
-                Err(error) if wait.was_heard() && is_transient(&error) => {
-                    outage.sit_out(self.settings.max_outage, error).await?;
-                }
-                Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     /// Waits until a key is gone, the lease of its holder is over, or a while has passed. Returns the manner in which to ask then.
-    async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) -> AskingOrder {
+    pub(super) async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) -> AskingOrder {
         let bell = self.bells.of(claim.name.as_str());
         let rung = bell.notify.notified();
         tokio::pin!(rung);
@@ -100,10 +62,6 @@ impl Hub {
         within(&BootClock, until, rung).await;
         AskingOrder::FirstFirst
     }
-}
-
-fn is_transient(error: &crate::error::Error) -> bool {
-    error.kind() == ErrorKind::Timeout || redis_failure::is_transient(error)
 }
 
 /// The names that this process waits for, each with its bell.

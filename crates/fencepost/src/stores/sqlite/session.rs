@@ -227,7 +227,7 @@ impl BusyDeadline {
     /// Pauses, or returns `false` if it has waited long enough.
     fn pause_once(&self, tries: i32) -> bool {
         let deadline = Moment::from_nanos(self.until_ns.load(Ordering::Relaxed));
-        let left = deadline.since(BootClock.now());
+        let left = deadline.saturating_duration_since(BootClock.now());
         if left.is_zero() {
             return false;
         }

@@ -112,7 +112,7 @@ fn nobody() -> Record {
 
 /// Returns `None` if the row only says since when the lock is free.
 fn holder(row: &Row<'_>, now: Moment) -> rusqlite::Result<Option<Holder>> {
-    let ttl_left = moment(row, 5)?.since(now);
+    let ttl_left = moment(row, 5)?.saturating_duration_since(now);
     if ttl_left == Duration::ZERO {
         return Ok(None);
     }
@@ -134,6 +134,8 @@ fn waiter(row: &Row<'_>, now: Moment) -> rusqlite::Result<Waiter> {
     let joined = Some(moment(row, 2)?).filter(|joined| *joined != Moment::ZERO);
     Ok(Waiter {
         label: row.get::<_, String>(1)?.into(),
-        waited: joined.map_or(Duration::ZERO, |joined| now.since(joined)),
+        waited: joined.map_or(Duration::ZERO, |joined| {
+            now.saturating_duration_since(joined)
+        }),
     })
 }

@@ -14,7 +14,7 @@ use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
 /// How long a check waits for other programs. It can be short, because a failed check is simply repeated.
-const PATIENCE: Duration = Duration::from_millis(50);
+const LOOK_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Why a wait ends without the lock although its future is alive: the caller used one claim twice at the same time.
 pub(super) const ASKED_AGAIN: &str = "the same claim was asked for again while this one waited";
@@ -55,7 +55,7 @@ impl Waiting {
 
     /// Returns how long there is nothing to check, or `None` if nobody waits.
     pub(super) fn pause(&self) -> Option<Duration> {
-        let pause = || self.next_look.since(BootClock.now());
+        let pause = || self.next_look.saturating_duration_since(BootClock.now());
         (!self.waiters.is_empty()).then(pause)
     }
 
@@ -112,7 +112,7 @@ impl Waiting {
     }
 
     fn look(&mut self, store: &mut Store) -> Result<()> {
-        let version = store.run_within(PATIENCE, Operation::Acquire, |database| {
+        let version = store.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
             Ok((database.generation, database.data_version()?))
         })?;
         if self.seen == Some(version) && BootClock.now() < self.next_due {
@@ -141,7 +141,7 @@ impl Waiting {
         let mut lines = BTreeMap::new();
         for Waiter { claim, .. } in &self.waiters {
             if !lines.contains_key(&claim.name) {
-                let line = store.run_within(PATIENCE, Operation::Acquire, |database| {
+                let line = store.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
                     database.line(&claim.name)
                 })?;
                 lines.insert(claim.name.clone(), line);
@@ -151,7 +151,7 @@ impl Waiting {
     }
 
     fn ask_again(&mut self, store: &mut Store, mut waiter: Waiter) {
-        let answer = store.run_within(PATIENCE, Operation::Acquire, |database| {
+        let answer = store.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
             let place = waiter
                 .ticket
                 .filter(|_| waiter.generation == database.generation);
@@ -220,7 +220,7 @@ fn effect(left_behind: bool) -> Effect {
 
 fn leave(store: &mut Store, claim: &Claim) -> Result<()> {
     store
-        .run_within(PATIENCE, Operation::Release, |database| {
+        .run_within(LOOK_TIMEOUT, Operation::Release, |database| {
             database.release(claim)
         })
         .map(|_| ())

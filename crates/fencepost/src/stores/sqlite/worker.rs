@@ -15,7 +15,7 @@ use crate::claim::{Claim, Grant, LockName};
 use crate::error::{Error, ErrorKind, Operation, Result};
 
 /// How long a checkpoint waits for other programs. It can be short, because they can do it later.
-const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(1);
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(1);
 
 type Reply<T> = oneshot::Sender<Result<T>>;
 
@@ -29,7 +29,7 @@ pub(super) enum Request {
     Acquire {
         claim: Claim,
         /// Receives a message if the claim has to wait, and is dropped if it does not.
-        heard: oneshot::Sender<()>,
+        busy: oneshot::Sender<()>,
         reply: Reply<Grant>,
     },
     Renew {
@@ -114,13 +114,9 @@ impl Worker {
                     let _ = reply.send(self.try_acquire(&claim));
                 }
             }
-            Request::Acquire {
-                claim,
-                heard,
-                reply,
-            } => {
+            Request::Acquire { claim, busy, reply } => {
                 if !reply.is_closed() {
-                    self.acquire(claim, heard, reply);
+                    self.acquire(claim, busy, reply);
                 }
             }
             Request::Renew { claims, reply } => {
@@ -152,7 +148,7 @@ impl Worker {
             }
             Request::Checkpoint { reply } => {
                 let done = self.store.run_within(
-                    CHECKPOINT_PATIENCE,
+                    CHECKPOINT_TIMEOUT,
                     Operation::Inspect,
                     Database::checkpoint,
                 );
@@ -172,7 +168,7 @@ impl Worker {
         })
     }
 
-    fn acquire(&mut self, claim: Claim, heard: oneshot::Sender<()>, reply: Reply<Grant>) {
+    fn acquire(&mut self, claim: Claim, busy: oneshot::Sender<()>, reply: Reply<Grant>) {
         let answer = self.store.run(Operation::Acquire, |database| {
             let answer = database.ask(&claim, Otherwise::Wait { place: None })?;
             Ok((answer, database.generation))
@@ -184,7 +180,7 @@ impl Worker {
                 let _ = reply.send(Ok(grant));
             }
             Ok((Answer::Refused { place, due }, generation)) => {
-                let _ = heard.send(());
+                let _ = busy.send(());
                 let waiter = Waiter {
                     claim,
                     reply,

@@ -49,7 +49,7 @@ pub(super) async fn attend(session: Arc<Session>) {
         tokio::select! {
             Some(()) = ending.next() => {}
             Some(()) = watching.next() => {}
-            () = session.bell.notified() => {}
+            () = session.wake.notified() => {}
             _ = state.changed() => {}
             () = BootClock.sleep_until(next) => {}
         }
@@ -92,6 +92,6 @@ impl Drop for OnDuty {
         let held: Vec<OwnerId> = held.map(|owner| owner.id).collect();
         owners.iter().for_each(|owner| owner.set_gone());
         // Without the session there are no nodes. Owners should not have to wait for the next renewal to learn that.
-        session.losses.ring(&held);
+        session.loss_bell.ring(&held);
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Hub {
     /// Sessions that this side gave up after a long silence, although the server may still have them.
     unburied: Mutex<Vec<Unburied>>,
     /// Rings when a session has ended, or when a node that is held is gone.
-    pub(super) bell: Arc<LossBell>,
+    pub(super) loss_bell: Arc<LossBell>,
     /// Only one task connects at a time; the others wait for it.
     connecting: tokio::sync::Mutex<()>,
 }
@@ -61,7 +61,7 @@ impl Hub {
             settings,
             session: Mutex::default(),
             unburied: Mutex::default(),
-            bell: Arc::default(),
+            loss_bell: Arc::default(),
             connecting: tokio::sync::Mutex::default(),
         }
     }
@@ -100,7 +100,7 @@ impl Hub {
         } else {
             Acls::anyone_all()
         };
-        let session = Session::new(client, self.base.clone(), acls, self.bell.clone());
+        let session = Session::new(client, self.base.clone(), acls, self.loss_bell.clone());
         let session = Arc::new(session);
         tokio::spawn(expiry::attend(session.clone()));
         *lock(&self.session) = Some(session.clone());

@@ -14,7 +14,7 @@ pub(super) async fn keep(session: &Session, owner: Arc<Owner>) {
             return owner.watch_later();
         };
         if stat.is_none() {
-            return session.losses.ring(&[owner.id]);
+            return session.loss_bell.ring(&[owner.id]);
         }
         // This also completes when the node was written to.
         session.changed(watcher).await;

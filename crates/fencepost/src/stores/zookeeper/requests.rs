@@ -72,7 +72,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
                 outage.sit_out(hub.settings.max_outage, error).await?;
             }
             // The node of an owner that has been in line may still be there, whatever happened to the last request.
-            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => return Err(error),
         }
     }
@@ -92,7 +92,7 @@ async fn wait_in_line(request: &Request, claim: &Claim, wait: &Wait) -> Result<G
                 }
             }
             Position::Behind { before } => {
-                wait.heard();
+                wait.report_busy();
                 // Watch only the node just ahead of ours, so that its end wakes nobody else.
                 let path = request.path(&before);
                 match request.session.client.get_and_watch_data(&path).await {

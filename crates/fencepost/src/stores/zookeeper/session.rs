@@ -34,9 +34,9 @@ pub(super) struct Session {
     /// Whether nobody uses the session any more, or its runtime has ended.
     dismissed: AtomicBool,
     /// Wakes the expiry task.
-    pub(super) bell: Notify,
+    pub(super) wake: Notify,
     /// Rings when the session has ended, or when a node that is held is gone.
-    pub(super) losses: Arc<LossBell>,
+    pub(super) loss_bell: Arc<LossBell>,
     /// Nanoseconds of the [`Moment`] at which the expiry task checks next.
     pub(super) next_look: AtomicU64,
 }
@@ -46,7 +46,7 @@ impl Session {
         client: Client,
         base: Arc<str>,
         acls: Acls<'static>,
-        losses: Arc<LossBell>,
+        loss_bell: Arc<LossBell>,
     ) -> Self {
         Self {
             timeout: client.session_timeout(),
@@ -57,8 +57,8 @@ impl Session {
             owners: Mutex::default(),
             runtime: Handle::current(),
             dismissed: AtomicBool::new(false),
-            bell: Notify::new(),
-            losses,
+            wake: Notify::new(),
+            loss_bell,
             next_look: AtomicU64::new(0),
         }
     }
@@ -71,7 +71,7 @@ impl Session {
     /// Dismisses the session: its expiry task ends, and the client closes the session when the last request is done.
     pub(super) fn dismiss(&self) {
         self.dismissed.store(true, Ordering::Release);
-        self.bell.notify_one();
+        self.wake.notify_one();
     }
 
     pub(super) fn folder(&self, name: &LockName) -> String {
@@ -174,7 +174,7 @@ impl Session {
     /// Makes the expiry task check at `moment` at the latest.
     pub(super) fn look_by(&self, moment: Moment) {
         if moment.as_nanos() < self.next_look.load(Ordering::SeqCst) {
-            self.bell.notify_one();
+            self.wake.notify_one();
         }
     }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio_postgres::SimpleQueryRow;
 
-use super::{Hub, Opening};
+use super::{Hub, Reservation};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
 use crate::stores::postgres::book::{Number, Pick};
 use crate::stores::postgres::published::comment;
+use crate::stores::postgres::seat::looking;
 use crate::stores::postgres::session::Session;
-use crate::stores::postgres::waiting::looking;
 use crate::stores::postgres::{STORE, failure, statements};
 
 /// The rows that a statement returned.
@@ -61,7 +61,7 @@ impl Hub {
                 }
                 // All sessions are being opened or wait, so a session that only looks may exceed the limit.
                 Pick::None => None,
-                Pick::Open => Some(Opening::new(self)),
+                Pick::Open => Some(Reservation::new(self)),
             }
         };
         let session = self.open(operation).await?;

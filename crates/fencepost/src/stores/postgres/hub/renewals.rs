@@ -14,8 +14,8 @@ use crate::clock::{BootClock, BoxFuture, Clock};
 use crate::error::{Operation, Result};
 use crate::mutex::lock;
 use crate::stores::postgres::book::Number;
+use crate::stores::postgres::seat::{Flight, Seat};
 use crate::stores::postgres::session::Session;
-use crate::stores::postgres::waiting::{Flight, Seat};
 use crate::stores::postgres::{STORE, failure, statements};
 
 /// The renewals of one session.

@@ -9,8 +9,8 @@ use crate::clock::{BootClock, Clock};
 use crate::error::Result;
 use crate::stores::postgres::book::Number;
 use crate::stores::postgres::published::comment;
+use crate::stores::postgres::seat::{Flight, LeaseCare, Seat};
 use crate::stores::postgres::statements::Lasting;
-use crate::stores::postgres::waiting::{Flight, LeaseCare, Seat};
 
 /// The upkeep of one statement.
 pub(super) struct Upkeep {

@@ -159,7 +159,7 @@ impl Seat {
         if self.is_leaving() {
             Duration::ZERO
         } else {
-            lock(&self.state).until.since(now)
+            lock(&self.state).until.saturating_duration_since(now)
         }
     }
 
