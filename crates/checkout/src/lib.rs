@@ -9,13 +9,13 @@
 //! fences of the locks. It commits before it releases the locks. Constraints of the database also refuse a negative stock, or units that
 //! appear or vanish.
 
-mod board;
 pub mod breaker;
 pub mod checkout;
 pub mod events;
 pub mod http;
 pub mod id;
 pub mod live;
+mod lock_use;
 mod lock_view;
 pub mod locking;
 pub mod logging;

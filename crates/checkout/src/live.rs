@@ -71,9 +71,9 @@ impl Frames {
 
 /// The place where frames are published. Cheap to clone.
 #[derive(Debug, Clone)]
-struct FrameBoard(watch::Sender<Frames>);
+struct LatestFrames(watch::Sender<Frames>);
 
-impl FrameBoard {
+impl LatestFrames {
     fn put(&self, topic: Topic, text: String) {
         self.0.send_if_modified(|frames| {
             let frame = &mut frames.0[topic as usize];
@@ -104,18 +104,18 @@ impl FrameBoard {
 /// The parts of the live page: frames, watchers and desk. Cheap to clone.
 #[derive(Clone)]
 pub struct Live {
-    frame_board: FrameBoard,
+    latest_frames: LatestFrames,
     watcher_arrived: Arc<Notify>,
     desk: Desk,
 }
 
 impl Default for Live {
     fn default() -> Self {
-        let frame_board = FrameBoard(watch::Sender::default());
+        let latest_frames = LatestFrames(watch::Sender::default());
         Self {
-            desk: Desk::new(frame_board.clone()),
+            desk: Desk::new(latest_frames.clone()),
             watcher_arrived: Arc::default(),
-            frame_board,
+            latest_frames,
         }
     }
 }
@@ -123,10 +123,10 @@ impl Default for Live {
 impl Live {
     /// Subscribes to frames.
     pub fn watch(&self) -> watch::Receiver<Frames> {
-        if !self.frame_board.is_watched() {
-            self.frame_board.clear_stale_frames();
+        if !self.latest_frames.is_watched() {
+            self.latest_frames.clear_stale_frames();
         }
-        let frames = self.frame_board.0.subscribe();
+        let frames = self.latest_frames.0.subscribe();
         self.watcher_arrived.notify_one();
         frames
     }
@@ -149,7 +149,7 @@ mod tests {
         let first = frames.borrow().unseen(&mut seen);
         assert_eq!(first.len(), 1, "what the desk offers: {first:?}");
         for text in ["1", "2", "2"] {
-            live.frame_board.put(Topic::Board, text.into());
+            live.latest_frames.put(Topic::Board, text.into());
         }
         let news = frames.borrow().unseen(&mut seen);
         assert_eq!(news, [(Topic::Board, Arc::from("2"))]);
@@ -160,7 +160,7 @@ mod tests {
     fn nobody_is_shown_what_an_earlier_visitor_saw() {
         let live = Live::default();
         let first = live.watch();
-        live.frame_board.put(Topic::Board, "before".into());
+        live.latest_frames.put(Topic::Board, "before".into());
         let second = live.watch();
         let mut seen = Seen::default();
         let shown = second.borrow().unseen(&mut seen);
@@ -172,7 +172,7 @@ mod tests {
         let shown = later.borrow().unseen(&mut seen);
         let topics: Vec<Topic> = shown.into_iter().map(|(topic, _)| topic).collect();
         assert_eq!(topics, [Topic::Trial], "only what does not grow old");
-        live.frame_board.put(Topic::Board, "before".into());
+        live.latest_frames.put(Topic::Board, "before".into());
         let shown = later.borrow().unseen(&mut seen);
         assert_eq!(shown, [board], "seen again, it is news");
     }

@@ -75,7 +75,7 @@ pub(crate) async fn matching(locks: &Locks, pattern: &str) -> Result<Vec<LockVie
         .into_iter()
         .map(|listed| (listed.name.clone(), at_store(listed, ours, now)))
         .collect();
-    for (product, seen) in locks.board().seen() {
+    for (product, seen) in locks.lock_use().seen() {
         let name = lock_name(&product);
         // The pattern may exclude others.
         let is_all = pattern == all_product_locks();
@@ -103,9 +103,7 @@ fn at_store(listed: Listed, ours: &str, now: Moment) -> LockView {
     LockView {
         name: listed.name,
         holder: holder.map(|holder| holder.label.to_string()),
-        fence: holder
-            .and_then(|holder| holder.epoch)
-            .map(|epoch| epoch.to_string()),
+        fence: holder.and_then(|holder| holder.epoch).map(first_fence),
         ttl_left_ms: holder.and_then(|holder| holder.ttl_left).map(ms),
         held_ms: None,
         held_at_store_ms: since.map(|since| ms(now.saturating_duration_since(since))),
@@ -114,6 +112,64 @@ fn at_store(listed: Listed, ours: &str, now: Moment) -> LockView {
     }
 }
 
+/// The fence with which a lease was granted. The store does not know of hand-overs inside the holder's process.
+fn first_fence(epoch: u64) -> String {
+    format!("{epoch}.0")
+}
+
 fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use fencepost::Locker;
+    use fencepost::stores::sqlite::Sqlite;
+    use serde_json::json;
+
+    use super::*;
+    use crate::breaker::BreakerSettings;
+    use crate::events::Events;
+    use crate::locking::Patience;
+    use crate::order::Basket;
+
+    /// The locks of one instance of the service.
+    fn instance(store: &Arc<Sqlite>, label: &str) -> Locks {
+        let locker = Locker::builder(Arc::<Sqlite>::clone(store)).label(label);
+        Locks::new(
+            locker.build().unwrap(),
+            BreakerSettings::default(),
+            Patience::default(),
+            Events::default(),
+        )
+    }
+
+    #[tokio::test]
+    async fn one_lock_has_the_same_fence_in_every_instance() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(folder.path().join("locks.db")).await.unwrap();
+        let store = Arc::new(store);
+        let (holder, other) = (instance(&store, "one:1"), instance(&store, "two:2"));
+        let request = json!({
+            "cart_id": "c-1",
+            "user_id": "u-1",
+            "shop_order_ids": [{
+                "shop_id": "s-1",
+                "item_products": [{ "product_id": "lamp-7", "quantity": 1 }],
+            }],
+        });
+        let basket = Basket::new(serde_json::from_value(request).unwrap()).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        let held = holder.take(&basket, until).await.ok().unwrap();
+        let here = of_products(&holder).await.unwrap();
+        let there = of_products(&other).await.unwrap();
+        assert_eq!((here.len(), there.len()), (1, 1));
+        assert!(here[0].held_ms.is_some() && there[0].held_ms.is_none());
+        assert!(here[0].fence.is_some());
+        assert_eq!(here[0].fence, there[0].fence);
+        held.release(&Events::default()).await;
+    }
 }

@@ -12,10 +12,10 @@ use fencepost::retry::Schedule;
 use fencepost::{ErrorKind, Guard, Locker, MultiGuard};
 use metrics::counter;
 
-use crate::board::{Board, Holding};
 use crate::breaker::{Breaker, BreakerSettings, Permit};
 use crate::events::{Event, Events, Fenced};
 use crate::id::Id;
+use crate::lock_use::{Holding, LockUse};
 use crate::order::Basket;
 use crate::storage::lock_name;
 
@@ -78,7 +78,7 @@ pub struct Locks {
     breaker: Breaker,
     open_for: Duration,
     patience: Patience,
-    board: Board,
+    lock_use: LockUse,
     events: Events,
 }
 
@@ -105,7 +105,7 @@ impl Locks {
             breaker: Breaker::new(breaker),
             open_for: breaker.open_for,
             patience,
-            board: Board::default(),
+            lock_use: LockUse::default(),
             events,
         }
     }
@@ -115,9 +115,9 @@ impl Locks {
         &self.locker
     }
 
-    /// The board of orders that wait for and hold locks in this process.
-    pub fn board(&self) -> &Board {
-        &self.board
+    /// The orders of this process that wait for and hold locks.
+    pub fn lock_use(&self) -> &LockUse {
+        &self.lock_use
     }
 
     /// `closed`, `open` or `half_open`.
@@ -147,9 +147,9 @@ impl Locks {
         });
         let names: Vec<String> = products.iter().map(lock_name).collect();
         let mut wait = pin!(self.wait(&names, until));
-        // Poll once first, so that an order that the board shows as waiting is already in the queue.
+        // Poll once first, so that an order that is counted as waiting is already in the queue.
         let first = poll_fn(|context| Poll::Ready(wait.as_mut().poll(context))).await;
-        let waiting = self.board.wait(products.clone());
+        let waiting = self.lock_use.wait(products.clone());
         let answer = match first {
             Poll::Ready(answer) => answer,
             Poll::Pending => wait.await,
@@ -273,7 +273,7 @@ impl OrderLocks {
         let held = self.holding.since.elapsed();
         let lost = self.is_lost();
         let products = self.products;
-        // Leave the board first: as soon as the lock is free, the next order enters itself there.
+        // Leave `lock_use` first: as soon as the lock is free, the next order enters itself there.
         drop(self.holding);
         self.guards.release().await;
         events.tell(|| Event::LockReleased {

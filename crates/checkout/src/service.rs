@@ -155,11 +155,11 @@ impl Service {
         let routes = self.app.layered(routes);
         let in_flight = self.app.in_flight().clone();
         let closing = self.closing.clone();
-        let board = self.checkout.locks().board().clone();
+        let lock_use = self.checkout.locks().lock_use().clone();
         let noted = tokio::spawn(async move {
             stop.cancelled().await;
             // End streams first, since they never end by themselves.
-            let seen = (in_flight.count(), board.sums().active, Instant::now());
+            let seen = (in_flight.count(), lock_use.sums().active, Instant::now());
             closing.cancel();
             seen
         });

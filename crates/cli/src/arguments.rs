@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::check::Check;
 use crate::doctor::Doctor;
 use crate::exec::Exec;
-use crate::holds::{Crash, Deadlock, OneTrial};
+use crate::holds::{Crash, Deadlock, TrialByName};
 use crate::locks::Locks;
 use crate::oversell::Oversell;
 use crate::retry::Retry;
@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Oversell(Oversell),
     Deadlock(Deadlock),
     Crash(Crash),
-    Trial(OneTrial),
+    Trial(TrialByName),
     Retry(Retry),
     RunAll(RunAll),
     Check(Check),

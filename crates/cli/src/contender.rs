@@ -4,23 +4,23 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use fencepost::stores::KINDS;
-use fencepost::stores::kinds::ZOOKEEPER;
 use fencepost_rig::Interrupt;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::{Claims, Resource};
-use fencepost_trial::store::reach::HAS_POSTGRES;
-use fencepost_trial::store::{StoreFacts, TrialStore};
+use fencepost_trial::store::{StoreFacts, TrialStore, private_name};
 use fencepost_trial::strategy::{Stores, Strategy};
 
 use crate::command_error::CommandError;
 use crate::exit;
-use crate::stopped::explain;
-use crate::store::WITH_ALL_STORES;
+use crate::stopped::{UsedFlags, explain};
+use crate::store::{WITH_ALL_STORES, parse_trial_store};
 
 mod external;
 mod lock;
 
 pub(crate) use external::ExternalLock;
+#[cfg(test)]
+pub(crate) use external::words as shell_words;
 pub(crate) use lock::{Lock, LockArgument, strategies};
 
 /// A lock on trial, and how to start its processes.
@@ -69,9 +69,9 @@ impl Contender {
         interrupt: Interrupt,
     ) -> Result<Self, CommandError> {
         match lock {
-            Lock::Strategy(strategy) | Lock::Of(_, strategy) => {
+            Lock::Strategy(strategy) | Lock::LibraryOn(_, strategy) => {
                 fits(strategy, store)?;
-                Self::ours(strategy).map_err(|stopped| explain(&stopped, None))
+                Self::ours(strategy).map_err(|stopped| explain(&stopped, UsedFlags::default()))
             }
             Lock::External(_) if !store.keeps_stock() => {
                 let what = "external locks are not supported on these servers yet";
@@ -103,8 +103,9 @@ impl Contender {
 
 /// Refuses a lock for which the lab has no servers that it can make fail.
 pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), CommandError> {
-    if matches!(strategy.stores, Stores::All | Stores::KeepingStock) {
-        return Ok(());
+    match strategy.stores {
+        Stores::Only(kind) if !StoreFacts::of(kind).can_fail() => {}
+        Stores::Only(_) | Stores::All | Stores::KeepingStock => return Ok(()),
     }
     let kinds = KINDS.iter().filter(|kind| StoreFacts::of(kind).can_fail());
     let mut kinds: Vec<&str> = kinds.map(|kind| kind.title).collect();
@@ -126,24 +127,19 @@ pub(crate) fn fits(strategy: &Strategy, store: &TrialStore) -> Result<(), Comman
         return Ok(());
     }
     let (name, store) = (strategy.name, store.name());
-    let (what, advice) = match (strategy.stores, HAS_POSTGRES) {
-        (Stores::Postgres, true) => (
-            format!("{name} is a lock of Postgres and runs only there"),
-            format!("--lock={name} --store postgres      or --lock help to list all"),
-        ),
-        (Stores::Postgres, false) => (
-            format!("{name} is a lock of Postgres and runs only there"),
-            format!("{WITH_ALL_STORES}, then --lock={name} --store postgres"),
-        ),
-        (Stores::Zookeeper, _) => (
-            format!("{name} queues in ZooKeeper and runs only there"),
-            if ZOOKEEPER.is_built_in() {
-                format!("--lock={name} --store zk      or --lock help to list all")
+    let (what, advice) = match strategy.stores {
+        Stores::Only(kind) => {
+            let there = private_name(kind);
+            let command = format!("--lock={name} --store {there}");
+            let advice = if parse_trial_store(there).is_ok() {
+                format!("{command}      or --lock help to list all")
             } else {
-                format!("{WITH_ALL_STORES}, then --lock={name} --store zk")
-            },
-        ),
-        (Stores::All | Stores::KeepingStock, _) => (
+                format!("{WITH_ALL_STORES}, then {command}")
+            };
+            let what = format!("{name} is a lock of {} and runs only there", kind.title);
+            (what, advice)
+        }
+        Stores::All | Stores::KeepingStock => (
             format!("{name} is not supported on {store} yet"),
             format!("--lock=safe --store {store}      or --lock={name} --store redis"),
         ),

@@ -1,13 +1,18 @@
-//! The help texts of all commands, except those in the submodules.
+//! Which help text a command line asks for, and the texts of the overview, the trials, `run-all` and `check`.
 
 use std::collections::BTreeSet;
 
+use fencepost::stores::KINDS;
 use fencepost_trial::holds::Scenario;
-use fencepost_trial::strategy::{self, Stores, Strategy};
+use fencepost_trial::store::private_name;
+use fencepost_trial::strategy::{self, Stores};
 
 use crate::exit;
 use crate::holds::TRIALS;
+use crate::values::{CONCURRENCY, STOCK};
 
+#[cfg(test)]
+mod agreement;
 mod doctor;
 mod serve;
 mod stores;
@@ -15,7 +20,7 @@ mod used;
 
 use doctor::{DOCTOR, DOCTOR_EXAMPLES};
 use serve::{SERVE, SERVE_EXAMPLES};
-use stores::{every_trial, lock_server_names, lock_servers, with_servers};
+use stores::{INDENT, every_trial, lock_server_names, lock_servers, with_servers};
 use used::{EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -42,7 +47,10 @@ pub(crate) const COMMANDS: [(&str, &str); 7] = [
         "retry",
         "what waiting costs: fixed, exponential, jitter, queue",
     ),
-    ("run-all", "every scenario with every strategy, one matrix"),
+    (
+        "run-all",
+        "seven scenarios, every strategy that fits, one matrix",
+    ),
     ("check", "judge a saved history again, offline"),
 ];
 
@@ -139,6 +147,7 @@ Exit codes
 
 fn oversell() -> String {
     let (strategies, servers) = (strategy::ALL.len(), lock_server_names());
+    let (stock, concurrency) = ranges();
     let every_trial = every_trial();
     format!(
         "\
@@ -149,14 +158,22 @@ Usage: fencepost oversell [OPTIONS]
                       {servers}: the library's lock on such servers
                       or your own program: --lock='python3 my_lock.py' (docs/lab.md)
   --all               every strategy, side by side
-  --stock N           units at the start, 0 to 1,000,000              [default: 1]
-  --concurrency N     processes, 1 to 1,000                           [default: 50]
+  --stock N           {stock:<48}[default: 1]
+  --concurrency N     {concurrency:<48}[default: 50]
   --delay µS          work between reading and writing the stock      [default: 5000]
   --wait MS           queue this long for the lock; 0 = one attempt   [default: 0]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
 {every_trial}"
+    )
+}
+
+/// The descriptions of `--stock` and `--concurrency`.
+fn ranges() -> (String, String) {
+    (
+        format!("units at the start, {STOCK}"),
+        format!("processes, {CONCURRENCY}"),
     )
 }
 
@@ -168,6 +185,7 @@ Examples
 ";
 
 fn retry() -> String {
+    let (stock, concurrency) = ranges();
     let every_trial = every_trial();
     format!(
         "\
@@ -175,8 +193,8 @@ Many processes wait for one lock in four ways. Compares what each way costs.
 Usage: fencepost retry [OPTIONS]
 
   --lock NAME         strategy; --lock help lists all                 [default: safe]
-  --stock N           units at the start, 0 to 1,000,000              [default: 10]
-  --concurrency N     processes, 1 to 1,000                           [default: 20]
+  --stock N           {stock:<48}[default: 10]
+  --concurrency N     {concurrency:<48}[default: 20]
   --delay µS          work between reading and writing the stock      [default: 5000]
   --max-retries N     retries before a process gives up               [default: 15]
   --ttl MS            length of a lease                               [default: 2000]
@@ -198,33 +216,34 @@ Examples
 
 /// The help of a lock trial: `words` come first, then the options that all of them share.
 fn holds(words: &str, ttl: &str) -> String {
-    let able = strategy::ALL.iter().filter(|able| able.lock.is_some());
-    let (in_line, able): (Vec<_>, Vec<_>) = able.partition(|able| able.stores == Stores::Zookeeper);
-    let (own, common): (Vec<_>, Vec<_>) = able
-        .into_iter()
-        .partition(|able: &&&Strategy| able.stores == Stores::Postgres);
-    let names = |group: Vec<&&Strategy>| {
-        let names: Vec<&str> = group.iter().map(|able| able.name).collect();
+    let names = |is_meant: &dyn Fn(Stores) -> bool| {
+        let able = strategy::ALL.iter().filter(|able| able.lock.is_some());
+        let meant = able.filter(|able| is_meant(able.stores));
+        let names: Vec<&str> = meant.map(|able| able.name).collect();
         names.join(" ")
     };
+    let everywhere = names(&|stores| !matches!(stores, Stores::Only(_)));
+    let mut elsewhere = String::new();
+    for kind in KINDS {
+        let own = names(&|stores| stores == Stores::Only(kind));
+        if !own.is_empty() {
+            let store = private_name(kind);
+            elsewhere.push_str(&format!("{:INDENT$}with --store {store} also {own}\n", ""));
+        }
+    }
     let (servers, every_trial) = (lock_server_names(), every_trial());
     format!(
         "\
 {words}\
 \x20 --lock NAME         the strategy                                    [default: safe]
-                      {}
-                      with --store postgres also {}
-                      with --store zk also {}
-                      {servers}: the library's lock on such servers, renewed
+                      {everywhere}
+{elsewhere}                      {servers}: the library's lock on such servers, renewed
                       or your own program: --lock='python3 my_lock.py' (docs/lab.md)
   --ttl MS            how long a lock lasts without being renewed     [default: {ttl}]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
-{every_trial}",
-        names(common),
-        names(own),
-        names(in_line),
+{every_trial}"
     )
 }
 
@@ -312,8 +331,10 @@ Examples
 ";
 
 const RUN_ALL: &str = "\
-Every scenario with every strategy, one matrix. Exit 0: every cell is as expected.
+Seven scenarios with every strategy that fits, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
+
+  Not in it are failover, restart-empty and lost-wakeup: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

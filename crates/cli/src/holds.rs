@@ -21,7 +21,7 @@ use crate::contender::{Contender, Lock, LockArgument, outlives_servers, strategi
 use crate::exit;
 use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
-use crate::stopped::explain;
+use crate::stopped::{UsedFlags, explain};
 use crate::store::{self, Site};
 use crate::trial_flags::TrialFlags;
 use crate::values::{BadValue, nearest, random_seed, seed, ttl, work};
@@ -48,7 +48,7 @@ pub(crate) struct Crash {
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct OneTrial {
+pub(crate) struct TrialByName {
     #[arg(value_parser = scenario)]
     name: Scenario,
     #[command(flatten)]
@@ -120,7 +120,10 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
 }
 
 /// Runs `fencepost trial`: a scenario without a command of its own.
-pub(crate) fn trial(arguments: OneTrial, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
+pub(crate) fn trial(
+    arguments: TrialByName,
+    interrupt: Interrupt,
+) -> Result<ExitCode, CommandError> {
     run(arguments.name, None, &arguments.holds, interrupt)
 }
 
@@ -175,7 +178,13 @@ fn run(
     let subject = || contender.command();
     let tried = holds::run(&trial, &subject, file, &mut progress, interrupt)
         .map(|history| Judged::of(&trial, history))
-        .map_err(|stopped| explain(&stopped, files.history_path()))?;
+        .map_err(|stopped| {
+            let flags = UsedFlags {
+                history: files.history_flag(),
+                has_concurrency: false,
+            };
+            explain(&stopped, flags)
+        })?;
     progress.finish(&tried);
     if json {
         screen.print_json(&report(&tried));

@@ -19,7 +19,7 @@ use crate::command_error::CommandError;
 use crate::contender::{Contender, LockArgument, strategies};
 use crate::results::{Drawings, FileFlags, Files, OutputFile};
 use crate::screen::Screen;
-use crate::stopped::explain;
+use crate::stopped::{UsedFlags, explain};
 use crate::trial_flags::TrialFlags;
 use crate::values::{concurrency, delay, random_seed, seed, stock, wait};
 
@@ -96,8 +96,13 @@ fn one(
         columns,
         begun: false,
     };
-    let judged = run_sale(sale, contender, file, &mut watch, interrupt)
-        .map_err(|stopped| explain(&stopped, files.history_path()))?;
+    let judged = run_sale(sale, contender, file, &mut watch, interrupt).map_err(|stopped| {
+        let flags = UsedFlags {
+            history: files.history_flag(),
+            has_concurrency: true,
+        };
+        explain(&stopped, flags)
+    })?;
     if json {
         screen.print_json(&json::report(&judged));
     } else {
@@ -150,7 +155,11 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
         };
         let judged = Contender::ours(strategy)
             .and_then(|ours| run_sale(&sale, &ours, None, &mut watch, interrupt));
-        runs.push(judged.map_err(|stopped| explain(&stopped, None))?);
+        let flags = UsedFlags {
+            history: None,
+            has_concurrency: true,
+        };
+        runs.push(judged.map_err(|stopped| explain(&stopped, flags))?);
     }
     if json {
         screen.print_json(&json::reports(&runs));

@@ -118,9 +118,9 @@ impl<'a> Files<'a> {
         shared.transpose()
     }
 
-    /// The path of the history.
-    pub(crate) fn history_path(&self) -> Option<&'a Path> {
-        self.history.as_ref().map(|(path, _)| *path)
+    /// The flag that named the history, and its path.
+    pub(crate) fn history_flag(&self) -> Option<(&'static str, &'a Path)> {
+        self.history.as_ref().map(|(path, _)| ("--history", *path))
     }
 
     /// Writes the report and the drawings, and appends the verdict to the history.

@@ -20,7 +20,7 @@ use crate::contender::{Contender, ExternalLock, Lock, LockArgument, fits, strate
 use crate::exit;
 use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
-use crate::stopped::explain;
+use crate::stopped::{UsedFlags, explain};
 use crate::trial_flags::TrialFlags;
 use crate::values::{budget, concurrency, delay, random_seed, retries, seed, stock, ttl};
 
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
     };
     let strategy = match lock {
         Lock::External(external) => return Err(not_for_external_locks(external)),
-        Lock::Strategy(strategy) | Lock::Of(_, strategy) => *strategy,
+        Lock::Strategy(strategy) | Lock::LibraryOn(_, strategy) => *strategy,
     };
     if strategy.promise != Promise::Exclusion {
         return Err(nothing_to_wait_for(strategy));
@@ -90,7 +90,13 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
             let subject = || ours.command();
             retry::run(&comparison, &subject, file, &mut counter, interrupt)
         })
-        .map_err(|stopped| explain(&stopped, files.history_path()))?;
+        .map_err(|stopped| {
+            let flags = UsedFlags {
+                history: files.history_flag(),
+                has_concurrency: true,
+            };
+            explain(&stopped, flags)
+        })?;
     let Some(judged) = retry::judge(&recorded) else {
         return Err(CommandError::new(
             exit::INTERNAL,

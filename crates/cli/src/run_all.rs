@@ -1,4 +1,4 @@
-//! `fencepost run-all`: runs every scenario with every strategy and shows the verdicts as a matrix.
+//! `fencepost run-all`: runs seven scenarios with every strategy that fits and shows the verdicts as a matrix.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -20,18 +20,18 @@ use crate::command_error::CommandError;
 use crate::exit;
 use crate::results::{OutputFile, open_folder};
 use crate::screen::Screen;
-use crate::stopped::explain;
+use crate::stopped::{UsedFlags, explain};
 use crate::store::{PrivateServers, parse_trial_store};
 use crate::trial_flags::TrialFlags;
 use crate::values::{random_seed, seed};
 
-mod lanes;
 mod live;
 mod one;
+mod workers;
 
-use lanes::{News, Order};
 use live::Progress;
 use one::{Trouble, one};
+use workers::{News, WorkList};
 
 /// How many lock trials run in parallel. They sleep most of the time, so they do not disturb each other.
 const SIDE_BY_SIDE: usize = 6;
@@ -201,7 +201,7 @@ struct Finished {
     repeated: Vec<String>,
 }
 
-/// Collects what the lanes report.
+/// Collects what the workers report.
 struct Collector<'a> {
     matrix_run: &'a MatrixRun<'a>,
     progress: Progress<'a>,
@@ -213,10 +213,10 @@ struct Collector<'a> {
 
 impl Collector<'_> {
     /// Runs these cells, unless an earlier one could not be finished.
-    fn run_cells(&mut self, cells: &[usize], lanes: usize, screen: &mut Screen) {
+    fn run_cells(&mut self, cells: &[usize], workers: usize, screen: &mut Screen) {
         if self.troubles.is_empty() {
             let matrix_run = self.matrix_run;
-            let order = Order { cells, lanes };
+            let list = WorkList { cells, workers };
             let run = |at: usize| {
                 one(
                     &matrix_run.cells[at],
@@ -224,7 +224,7 @@ impl Collector<'_> {
                     matrix_run.interrupt,
                 )
             };
-            order.carry_out(&run, REDRAW, &mut |news| self.handle_news(news, screen));
+            list.run(&run, REDRAW, &mut |news| self.handle_news(news, screen));
         }
     }
 
@@ -309,7 +309,11 @@ fn explained(
                 let history = matrix_run
                     .folder
                     .map(|f| f.join(stem).with_extension("jsonl"));
-                return Some(explain(&stopped, history.as_deref()));
+                let flags = UsedFlags {
+                    history: history.as_deref().map(|path| ("--output", path)),
+                    has_concurrency: false,
+                };
+                return Some(explain(&stopped, flags));
             }
         }
     }

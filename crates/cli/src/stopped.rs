@@ -8,8 +8,18 @@ use fencepost_trial::text::numbers::plural;
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
 
+/// The flags of a command that its error messages mention.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct UsedFlags<'a> {
+    /// The file that receives the history, after the flag that named it.
+    pub(crate) history: Option<(&'static str, &'a Path)>,
+    /// Whether `--concurrency` sets the number of processes.
+    pub(crate) has_concurrency: bool,
+}
+
 /// The error message for a trial without a verdict.
-pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> CommandError {
+pub(crate) fn explain(stopped: &Stopped, flags: UsedFlags<'_>) -> CommandError {
+    let history = flags.history.map(|(_, path)| path);
     match stopped {
         Stopped::Interrupted {
             signal,
@@ -63,9 +73,11 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> CommandError
             "open files: {wanted} are needed, {allowed} are allowed"
         ))
         .effect("none: no process was started")
-        .try_this(format_args!(
-            "ulimit -n {wanted}, or --concurrency={processes}"
-        )),
+        .try_this(if flags.has_concurrency {
+            format!("ulimit -n {wanted}, or --concurrency={processes}")
+        } else {
+            format!("ulimit -n {wanted}")
+        }),
         Stopped::NotStarted { program, error } => {
             CommandError::new(exit::INTERNAL, format!("cannot start '{program}'"))
                 .at(system_words(error))
@@ -88,11 +100,12 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> CommandError
             progress,
             events,
         } => {
-            let path = history
-                .map(|path| path.display().to_string())
-                .unwrap_or_default();
+            let (flag, path) = match flags.history {
+                Some((flag, path)) => (flag, path.display().to_string()),
+                None => ("--history", String::new()),
+            };
             let error = CommandError::new(exit::WRITE_FAILED, "cannot write the history")
-                .at(format_args!("--history {path}: {}", system_words(error)));
+                .at(format_args!("{flag} {path}: {}", system_words(error)));
             if *events == 0 {
                 return error.effect("none: the trial had not begun");
             }
@@ -107,6 +120,48 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> CommandError
 mod tests {
     use super::*;
 
+    fn with_history() -> UsedFlags<'static> {
+        UsedFlags {
+            history: Some(("--history", Path::new("run.jsonl"))),
+            has_concurrency: true,
+        }
+    }
+
+    #[test]
+    fn only_flags_of_the_command_are_named() {
+        let of_run_all = UsedFlags {
+            history: Some(("--output", Path::new("results/crash.safe.jsonl"))),
+            has_concurrency: false,
+        };
+        let unwritten = Stopped::History {
+            error: std::io::Error::from_raw_os_error(28),
+            progress: "1 of 50 attempts is answered".into(),
+            events: 9,
+        };
+        let error = format!("{:?}", explain(&unwritten, of_run_all));
+        let place = "--output results/crash.safe.jsonl: ";
+        assert!(
+            error.contains(place) && !error.contains("--history"),
+            "{error}"
+        );
+        let crowded = Stopped::TooManyFiles {
+            asked: 50,
+            wanted: 400,
+            allowed: 64,
+            processes: 3,
+        };
+        let error = format!("{:?}", explain(&crowded, of_run_all));
+        assert!(
+            error.contains("ulimit -n 400") && !error.contains("--concurrency"),
+            "{error}"
+        );
+        let error = format!("{:?}", explain(&crowded, with_history()));
+        assert!(
+            error.contains("ulimit -n 400, or --concurrency=3"),
+            "{error}"
+        );
+    }
+
     #[test]
     fn one_process_is_not_several() {
         let stopped = Stopped::Interrupted {
@@ -115,7 +170,7 @@ mod tests {
             stopped: 1,
             events: 1,
         };
-        let error = format!("{:?}", explain(&stopped, Some(Path::new("run.jsonl"))));
+        let error = format!("{:?}", explain(&stopped, with_history()));
         assert!(error.contains("\"1 process; nothing is left"), "{error}");
         assert!(error.contains("\"run.jsonl, 1 event: "), "{error}");
     }

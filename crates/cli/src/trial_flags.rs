@@ -30,7 +30,7 @@ impl TrialFlags {
         &self,
         lock: Option<&Lock>,
     ) -> Result<Option<TrialStore>, CommandError> {
-        let Some(Lock::Of(kind, _)) = lock else {
+        let Some(Lock::LibraryOn(kind, _)) = lock else {
             return Ok(self.store.clone());
         };
         match &self.store {

@@ -8,5 +8,5 @@ mod part;
 mod report;
 
 pub use child::{kill, stop, wake, writes_too_late};
-pub use part::{NoVerb, Opener, Order, Part, Task, Wrote, say, until_told};
+pub use part::{Instruction, NoVerb, Opener, Part, Task, Wrote, say, until_told};
 pub use report::{Report, Served, hear, report, served};

@@ -4,7 +4,8 @@
 //! the rig: private servers, child processes, and networks that fail.
 //!
 //! A test runs on its own runtime ([`run`]), waits for conditions rather than for a fixed time ([`eventually`], [`soon`]),
-//! starts children that hold or want the lock ([`actor`]), and drops futures after a number of polls ([`polled`]). The test
+//! starts children that hold or want the lock ([`actor`]), makes servers silent ([`silence`]), and drops futures after a number of polls
+//! ([`polled`]). The test
 //! program of a store lists its trials by theme and passes them to [`main`](trials::main).
 
 pub mod actor;
@@ -12,6 +13,7 @@ pub mod database;
 mod lockers;
 mod polled;
 pub mod redis;
+pub mod silence;
 pub mod trials;
 mod waiting;
 

@@ -1,8 +1,11 @@
-//! A Redis client independent of the library, for tests that look at what a server stores.
+//! A Redis client independent of the library, for tests that look at what a server stores, and connections to Redis that die silently.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fencepost_rig::resp::{Connection, Value};
+use fencepost_rig::{Direction, Fate, Proxy};
 
 use crate::SOON;
 
@@ -104,4 +107,19 @@ pub fn contains(message: &[u8], text: &str) -> bool {
     message
         .windows(text.len())
         .any(|part| part == text.as_bytes())
+}
+
+/// Makes the existing connections through a proxy die silently. Connections that are opened later work.
+pub fn dies_silently(proxy: &Proxy) {
+    let is_dead = Arc::new(AtomicBool::new(true));
+    proxy.judge(Direction::ToServer, move |message| {
+        if contains(message, "HELLO") {
+            is_dead.store(false, Ordering::Relaxed);
+        }
+        if is_dead.load(Ordering::Relaxed) {
+            Fate::Lose
+        } else {
+            Fate::Pass
+        }
+    });
 }

@@ -1,4 +1,6 @@
-//! The matrix of `run-all`: every strategy in every scenario, and the comparison of ways of waiting.
+//! The matrix of `run-all`: every strategy that fits in seven scenarios, and the comparison of ways of waiting.
+//!
+//! The scenarios that kill servers and `lost-wakeup` are not in it; `fencepost trial` runs them.
 
 use crate::history::{Event, History};
 use crate::holds::{self, Scenario, Trial};
@@ -30,7 +32,7 @@ pub struct Column {
     scenario: Option<Scenario>,
 }
 
-/// Every scenario, in the order of the columns.
+/// The scenarios of the matrix, in the order of the columns.
 pub const COLUMNS: [Column; 7] = [
     column("race", None),
     column("deadlock", Some(Scenario::Deadlock)),

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fencepost::BoxFuture;
-use fencepost::stores::kinds::{POSTGRES, ZOOKEEPER};
+use fencepost::stores::StoreKind;
 
 use crate::protocol::{Claims, Outcome, Promise, Purchase, ReleaseWord};
 use crate::store::stock::Stock;
@@ -101,10 +101,8 @@ pub enum Stores {
     All,
     /// Every store that keeps a stock.
     KeepingStock,
-    /// Only Postgres, whose own locks it uses.
-    Postgres,
-    /// Only ZooKeeper, whose sequential nodes it uses.
-    Zookeeper,
+    /// Only this kind, whose own locks or nodes it uses.
+    Only(&'static StoreKind),
 }
 
 impl Stores {
@@ -113,8 +111,7 @@ impl Stores {
         match self {
             Self::All => true,
             Self::KeepingStock => store.keeps_stock(),
-            Self::Postgres => store.is(&POSTGRES),
-            Self::Zookeeper => store.is(&ZOOKEEPER),
+            Self::Only(kind) => store.is(kind),
         }
     }
 }

@@ -78,7 +78,7 @@ async fn breaker_is_open(app: &App) -> bool {
     responses((status = 200, description = "Text", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
     let locks = app.0.checkout.locks();
-    let sums = locks.board().sums();
+    let sums = locks.lock_use().sums();
     gauge!("checkout_locks_active").set(sums.active as f64);
     gauge!("checkout_locks_waiting").set(sums.waiting as f64);
     // An unavailable store or database must not hide the other figures, so both together take less than Prometheus waits.

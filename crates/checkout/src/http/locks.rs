@@ -95,7 +95,7 @@ pub(super) struct LockFigures {
     responses((status = 200, description = "Since the start", body = LockFigures)))]
 pub(super) async fn figures(State(app): State<App>) -> Json<LockFigures> {
     let locks = app.0.checkout.locks();
-    let sums = locks.board().sums();
+    let sums = locks.lock_use().sums();
     let share = |part: f64, whole: u64| if whole == 0 { 0.0 } else { part / whole as f64 };
     let waited_ms = sums.waited.as_secs_f64() * 1e3;
     Json(LockFigures {

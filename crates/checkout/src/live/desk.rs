@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{FrameBoard, Topic};
+use super::{LatestFrames, Topic};
 
 /// How long a trial may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -119,7 +119,7 @@ pub struct Desk(Arc<Inner>);
 struct Inner {
     lab: OnceLock<Arc<dyn Lab>>,
     state: Mutex<State>,
-    frame_board: FrameBoard,
+    latest_frames: LatestFrames,
     /// The number of the running trial; 0 if none is running.
     under_way: watch::Sender<u64>,
     /// Leaked, because the lab reads it from threads of its processes; there is one for each service.
@@ -127,11 +127,11 @@ struct Inner {
 }
 
 impl Desk {
-    pub(super) fn new(frame_board: FrameBoard) -> Self {
+    pub(super) fn new(latest_frames: LatestFrames) -> Self {
         let desk = Self(Arc::new(Inner {
             lab: OnceLock::new(),
             state: Mutex::default(),
-            frame_board,
+            latest_frames,
             under_way: watch::Sender::new(0),
             stop: Box::leak(Box::new(AtomicBool::new(false))),
         }));
@@ -283,7 +283,7 @@ impl Desk {
         let page = state.page.as_deref().unwrap_or("null");
         let frame =
             format!("{{\"trial\":{trial},\"about\":{about},\"offers\":{offers},\"page\":{page}}}");
-        self.0.frame_board.put(Topic::Trial, frame);
+        self.0.latest_frames.put(Topic::Trial, frame);
     }
 }
 

@@ -90,7 +90,7 @@ struct Item {
 pub async fn run(checkout: Checkout, live: Live, ttl: Duration, stop: CancellationToken) {
     let work = async {
         loop {
-            while !live.frame_board.is_watched() {
+            while !live.latest_frames.is_watched() {
                 live.watcher_arrived.notified().await;
             }
             let sampler = Sampler {
@@ -127,7 +127,7 @@ impl Sampler<'_> {
                 // Sample everything at once for a new watcher.
                 () = self.live.watcher_arrived.notified() => count = 0,
                 _ = ticks.tick() => {
-                    if self.live.frame_board.is_watched() {
+                    if self.live.latest_frames.is_watched() {
                         watched_at = Instant::now();
                         self.look(count % SLOW == 0).await;
                         count = count.wrapping_add(1);
@@ -154,7 +154,7 @@ impl Sampler<'_> {
 
     fn put(&self, topic: Topic, frame: &impl Serialize) {
         match serde_json::to_string(frame) {
-            Ok(text) => self.live.frame_board.put(topic, text),
+            Ok(text) => self.live.latest_frames.put(topic, text),
             Err(error) => tracing::error!(%error, "a frame cannot be serialized"),
         }
     }
@@ -176,7 +176,7 @@ impl Sampler<'_> {
     async fn board(&self) -> BoardFrame<'_> {
         let at_ms = now_ms();
         let locks = self.checkout.locks();
-        let sums = locks.board().sums();
+        let sums = locks.lock_use().sums();
         let read = self.read(at_ms / 1_000).await;
         let is_down = read.is_err();
         let (products, orders, (all_products, open_orders)) = read.unwrap_or_default();

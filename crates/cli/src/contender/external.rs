@@ -17,7 +17,7 @@ use fencepost_trial::text::shell_word;
 
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::stopped::explain;
+use crate::stopped::{UsedFlags, explain};
 
 /// How long the program may take to get ready; some languages start slowly.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -66,7 +66,7 @@ impl ExternalLock {
         interrupt: Interrupt,
     ) -> Result<Claims, CommandError> {
         let ground = TemporaryGround::prepare(store);
-        let temporary = ground.map_err(|failure| explain(&failure.into(), None))?;
+        let temporary = ground.map_err(|failure| explain(&failure.into(), UsedFlags::default()))?;
         let init = |_: &str| Request::Init {
             id: "rehearsal".into(),
             keys: vec![FIRST.into(), SECOND.into()],
@@ -78,7 +78,7 @@ impl ExternalLock {
         claims_of(&|| self.command(), &init, PATIENCE, interrupt).map_err(
             |stopped| match &stopped {
                 Stopped::NotStarted { error, .. } => self.cannot_start(error),
-                other => explain(other, None),
+                other => explain(other, UsedFlags::default()),
             },
         )
     }
@@ -116,7 +116,7 @@ fn not_here(_: Setup) -> Opening<dyn Buyer> {
 }
 
 /// Splits a command into words with the quoting rules of a shell, but without expansions.
-fn words(text: &str) -> Vec<String> {
+pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut quote = None;
     let mut in_word = false;

@@ -39,7 +39,7 @@ impl LockArgument {
 pub(crate) enum Lock {
     Strategy(&'static strategy::Strategy),
     /// The library's lock on servers of this kind.
-    Of(&'static StoreKind, &'static strategy::Strategy),
+    LibraryOn(&'static StoreKind, &'static strategy::Strategy),
     /// An external lock: a program of the user.
     External(ExternalLock),
 }
@@ -53,7 +53,7 @@ impl Lock {
         let kind = kinds.find(|kind| [kind.name, private_name(kind)].contains(&text));
         if let (Some(kind), Some(library)) = (kind, strategy::find(LIBRARY)) {
             parse_trial_store(private_name(kind))?;
-            return Ok(Self::Of(kind, library));
+            return Ok(Self::LibraryOn(kind, library));
         }
         let found = strategy::find(text).map(Self::Strategy);
         found.ok_or_else(|| unknown(text))
@@ -135,7 +135,7 @@ mod tests {
     fn the_name_of_a_store_is_also_the_name_of_its_lock() {
         for name in ["zk", "zookeeper"] {
             let kind = match Lock::parse(name).unwrap() {
-                Lock::Of(kind, _) => kind,
+                Lock::LibraryOn(kind, _) => kind,
                 other => panic!("{name}: {other:?}"),
             };
             assert_eq!(kind.name, "zookeeper");

@@ -10,7 +10,7 @@ const MESSAGE_BYTES: usize = 9;
 
 /// A message from `exec` to the warden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum Instruction {
     /// Start the command with this fence.
     Start(i64),
     /// The lock is held until this moment, unless a later message extends it.
@@ -46,7 +46,7 @@ pub(super) trait Message: Sized {
     fn from_parts(tag: u8, number: u64) -> Option<Self>;
 }
 
-impl Message for Order {
+impl Message for Instruction {
     fn parts(self) -> (u8, u64) {
         match self {
             Self::Start(fence) => (b's', fence.cast_unsigned()),
@@ -158,17 +158,17 @@ mod tests {
             WardenChannel::new(other).unwrap(),
         );
         let moment = Moment::from_nanos(u64::MAX - 1);
-        let orders = [
-            Order::Start(-5),
-            Order::ValidUntil(moment),
-            Order::Pass(15),
-            Order::Kill,
+        let instructions = [
+            Instruction::Start(-5),
+            Instruction::ValidUntil(moment),
+            Instruction::Pass(15),
+            Instruction::Kill,
         ];
-        for order in orders {
-            one.say(order).await;
+        for instruction in instructions {
+            one.say(instruction).await;
         }
-        for order in orders {
-            assert_eq!(other.receive().await, Some(order));
+        for instruction in instructions {
+            assert_eq!(other.receive().await, Some(instruction));
         }
         let reports = [
             Report::Started(4121),

@@ -22,7 +22,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::channel::{Order, Report, WardenChannel};
+use super::channel::{Instruction, Report, WardenChannel};
 use super::family::{self, Family};
 use super::terminal;
 
@@ -131,8 +131,8 @@ impl Post {
         loop {
             let next = self.next_step();
             tokio::select! {
-                order = self.channel.receive() => match order {
-                    Some(order) => self.follow(order).await,
+                instruction = self.channel.receive() => match instruction {
+                    Some(instruction) => self.follow(instruction).await,
                     None => return self.end_alone().await,
                 },
                 _ = deaths.recv() => {}
@@ -160,16 +160,16 @@ impl Post {
         self.kill_at().saturating_sub(self.task.grace)
     }
 
-    async fn follow(&mut self, order: Order) {
-        match (order, self.stage) {
-            (Order::Start(fence), Stage::Idle) => self.start(fence).await,
-            (Order::ValidUntil(until), _) => self.valid_until = self.valid_until.max(until),
-            (Order::Pass(number), Stage::Running(family)) => {
+    async fn follow(&mut self, instruction: Instruction) {
+        match (instruction, self.stage) {
+            (Instruction::Start(fence), Stage::Idle) => self.start(fence).await,
+            (Instruction::ValidUntil(until), _) => self.valid_until = self.valid_until.max(until),
+            (Instruction::Pass(number), Stage::Running(family)) => {
                 if let Ok(signal) = Signal::try_from(number) {
                     family.signal_group(signal);
                 }
             }
-            (Order::Kill, Stage::Running(family) | Stage::Stopping(family, _)) => {
+            (Instruction::Kill, Stage::Running(family) | Stage::Stopping(family, _)) => {
                 self.kill(family).await;
             }
             _ => {}

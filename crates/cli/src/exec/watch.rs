@@ -7,7 +7,7 @@ use fencepost::{Clock, Guard, LostReason, Moment};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::channel::{Order, Report, WardenChannel};
+use super::channel::{Instruction, Report, WardenChannel};
 use super::family::Family;
 use super::signals::Signals;
 use super::words::{self, Cause, Ending};
@@ -50,7 +50,7 @@ pub(super) async fn run_command(
     watch.tell_validity().await;
     watch
         .channel
-        .say(Order::Start(guard.fence().as_i64()))
+        .say(Instruction::Start(guard.fence().as_i64()))
         .await;
     let outcome = watch.until_over(signals).await;
     if plan.takes_terminal {
@@ -100,7 +100,7 @@ impl Watch<'_> {
                 lost = guard.lost(), if !is_told => {
                     self.taken_away = true;
                     if lost.reason() == LostReason::Gone {
-                        self.channel.say(Order::Kill).await;
+                        self.channel.say(Instruction::Kill).await;
                     }
                 }
                 () = tokio::time::sleep(self.plan.look_every()) => {}
@@ -128,7 +128,7 @@ impl Watch<'_> {
         if until > self.valid_until + JITTER && until > now {
             self.valid_until = until;
             self.renewed_at = now;
-            self.channel.say(Order::ValidUntil(until)).await;
+            self.channel.say(Instruction::ValidUntil(until)).await;
         }
     }
 
@@ -136,11 +136,11 @@ impl Watch<'_> {
         match signal {
             Signal::SIGTSTP => {
                 self.passed_a_pause = true;
-                self.channel.say(Order::Pass(signal as i32)).await;
+                self.channel.say(Instruction::Pass(signal as i32)).await;
                 terminal::pause_self();
             }
             Signal::SIGCONT => self.go_on().await,
-            signal => self.channel.say(Order::Pass(signal as i32)).await,
+            signal => self.channel.say(Instruction::Pass(signal as i32)).await,
         }
     }
 
@@ -152,7 +152,9 @@ impl Watch<'_> {
         {
             terminal::give_to(group);
         }
-        self.channel.say(Order::Pass(Signal::SIGCONT as i32)).await;
+        self.channel
+            .say(Instruction::Pass(Signal::SIGCONT as i32))
+            .await;
     }
 
     async fn handle_report(&mut self, report: Report) -> Option<Outcome> {

@@ -30,6 +30,7 @@ Usage: fencepost serve [OPTIONS]                                        (also: h
                       POST /reset, POST /purchase, GET /stock/ID; http-server is serve --lab
   --log text|json     log every request to standard error, not only failures
   -q, --quiet         print only the first line and errors
+  --color auto|always|never   --ascii
 Exit codes
   0 stopped by Ctrl-C or SIGTERM   64 usage   69 store or database unreachable   71 port taken
   73 the file cannot be opened

@@ -7,7 +7,7 @@ use fencepost_trial::store::{lock_only_kinds, private_name, private_names};
 /// Where a help text lists the addresses.
 const BLANK: &str = "{servers}";
 /// The column in which descriptions of flags begin.
-const INDENT: usize = 22;
+pub(super) const INDENT: usize = 22;
 const WIDTH: usize = 100;
 
 /// Fills in the addresses of all servers.

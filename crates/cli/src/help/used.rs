@@ -35,7 +35,7 @@ Usage: fencepost locks list [PATTERN] | show NAME | release NAME [OPTIONS]
   list [PATTERN]      locks with a holder or waiters; patterns have * ? [a-z], \\ escapes
   show NAME           one lock: its holder, lease and waiters. Exit 1: nobody holds it
   release NAME        asks first. The holder notices at its next renewal, and may still be working
-  --yes               release without asking
+  -y, --yes           release without asking
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
 {servers}                      FENCEPOST_STORE sets it for all commands, and keeps passwords out of ps
   --json   -q, --quiet   --color auto|always|never   --ascii

@@ -12,7 +12,7 @@ const NAMED: usize = 3;
 /// The finished and the running trials.
 pub(super) struct Progress<'a> {
     cells: &'a [Cell],
-    lanes: usize,
+    workers: usize,
     started: Instant,
     under_way: Vec<(usize, Instant)>,
     left: Vec<usize>,
@@ -21,10 +21,10 @@ pub(super) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(cells: &'a [Cell], lanes: usize, started: Instant) -> Self {
+    pub(super) fn new(cells: &'a [Cell], workers: usize, started: Instant) -> Self {
         Self {
             cells,
-            lanes,
+            workers,
             started,
             under_way: Vec::new(),
             left: (0..cells.len()).collect(),
@@ -92,7 +92,7 @@ impl<'a> Progress<'a> {
             }
             longest = longest.max(ms);
         }
-        (sales + (others / self.lanes as u64).max(longest)).div_ceil(1000)
+        (sales + (others / self.workers as u64).max(longest)).div_ceil(1000)
     }
 
     /// The running trials, longest first.

@@ -11,6 +11,7 @@ use crate::command_error::CommandError;
 use crate::exit;
 use crate::store::LockStore;
 
+mod lock_strategy;
 mod routes;
 mod sale_trials;
 mod scratch_shop;

@@ -2,161 +2,152 @@
 
 use std::fmt;
 
+use fencepost_trial::text::numbers::count;
+
+/// The numbers that a flag accepts, and how to speak of those that it refuses.
+pub(crate) struct Range {
+    least: u64,
+    most: u64,
+    /// Follows the range: its unit, or a remark.
+    note: &'static str,
+    /// The beginning of a sentence about a number, which replaces `N`.
+    subject: &'static str,
+    /// The ends of that sentence: below the range, and above it.
+    faults: (&'static str, &'static str),
+}
+
+const SIZE: (&str, &str) = ("too small", "too large");
+const LENGTH: (&str, &str) = ("too short", "too long");
+const NUMBER: (&str, &str) = ("too few", "too many");
+
+pub(crate) const STOCK: Range = Range {
+    least: 0,
+    most: 1_000_000,
+    note: "",
+    subject: "a stock of N is",
+    faults: SIZE,
+};
+pub(crate) const CONCURRENCY: Range = Range {
+    least: 1,
+    most: 1_000,
+    note: ": each is a real process on this machine",
+    subject: "N processes are",
+    faults: NUMBER,
+};
+const DELAY: Range = Range {
+    least: 0,
+    most: 10_000_000,
+    note: " µs",
+    subject: "a delay of N µs is",
+    faults: LENGTH,
+};
+const WAIT: Range = Range {
+    least: 0,
+    most: 600_000,
+    note: " ms",
+    subject: "a wait of N ms is",
+    faults: LENGTH,
+};
+const RETRIES: Range = Range {
+    least: 0,
+    most: 1_000,
+    note: "",
+    subject: "N retries are",
+    faults: NUMBER,
+};
+const TTL: Range = Range {
+    least: 100,
+    most: 600_000,
+    note: " ms",
+    subject: "a TTL of N ms is",
+    faults: LENGTH,
+};
+const BUDGET: Range = Range {
+    least: 1,
+    most: 600_000,
+    note: " ms",
+    subject: "a budget of N ms is",
+    faults: LENGTH,
+};
+const WORK: Range = Range {
+    least: 0,
+    most: 600_000,
+    note: " ms",
+    subject: "work of N ms is",
+    faults: LENGTH,
+};
+const SEED: Range = Range {
+    least: 0,
+    // Many JSON readers lose precision beyond 2^53.
+    most: (1 << 53) - 1,
+    note: "",
+    subject: "a seed of N is",
+    faults: SIZE,
+};
+const PORT: Range = Range {
+    least: 0,
+    most: u16::MAX as u64,
+    note: "; 0 for any free port",
+    subject: "port N is",
+    faults: SIZE,
+};
+const AT_ONCE: Range = Range {
+    least: 1,
+    most: 100_000,
+    note: "",
+    subject: "N at once are",
+    faults: NUMBER,
+};
+
 pub(crate) fn stock(text: &str) -> Result<u32, OutOfRange> {
-    let range = Range {
-        least: 0,
-        most: 1_000_000,
-        note: "",
-    };
-    range
-        .parse(
-            text,
-            |n| format!("a stock of {n} is"),
-            ("too small", "too large"),
-        )
-        .map(|n| n as u32)
+    STOCK.parse(text)
 }
 
 pub(crate) fn concurrency(text: &str) -> Result<usize, OutOfRange> {
-    let range = Range {
-        least: 1,
-        most: 1_000,
-        note: ": each is a real process on this machine",
-    };
-    range
-        .parse(
-            text,
-            |n| format!("{n} processes are"),
-            ("too few", "too many"),
-        )
-        .map(|n| n as usize)
+    CONCURRENCY.parse(text)
 }
 
 pub(crate) fn delay(text: &str) -> Result<u64, OutOfRange> {
-    let range = Range {
-        least: 0,
-        most: 10_000_000,
-        note: " µs",
-    };
-    range.parse(
-        text,
-        |n| format!("a delay of {n} µs is"),
-        ("too short", "too long"),
-    )
+    DELAY.parse(text)
 }
 
 pub(crate) fn wait(text: &str) -> Result<u64, OutOfRange> {
-    let range = Range {
-        least: 0,
-        most: 600_000,
-        note: " ms",
-    };
-    range.parse(
-        text,
-        |n| format!("a wait of {n} ms is"),
-        ("too short", "too long"),
-    )
+    WAIT.parse(text)
 }
 
 pub(crate) fn retries(text: &str) -> Result<u32, OutOfRange> {
-    let range = Range {
-        least: 0,
-        most: 1_000,
-        note: "",
-    };
-    range
-        .parse(
-            text,
-            |n| format!("{n} retries are"),
-            ("too few", "too many"),
-        )
-        .map(|n| n as u32)
+    RETRIES.parse(text)
 }
 
 pub(crate) fn ttl(text: &str) -> Result<u64, OutOfRange> {
-    let range = Range {
-        least: 100,
-        most: 600_000,
-        note: " ms",
-    };
-    range.parse(
-        text,
-        |n| format!("a TTL of {n} ms is"),
-        ("too short", "too long"),
-    )
+    TTL.parse(text)
 }
 
 pub(crate) fn budget(text: &str) -> Result<u64, OutOfRange> {
-    let range = Range {
-        least: 1,
-        most: 600_000,
-        note: " ms",
-    };
-    range.parse(
-        text,
-        |n| format!("a budget of {n} ms is"),
-        ("too short", "too long"),
-    )
+    BUDGET.parse(text)
 }
 
 pub(crate) fn work(text: &str) -> Result<u64, OutOfRange> {
-    let range = Range {
-        least: 0,
-        most: 600_000,
-        note: " ms",
-    };
-    range.parse(
-        text,
-        |n| format!("work of {n} ms is"),
-        ("too short", "too long"),
-    )
+    WORK.parse(text)
 }
 
 pub(crate) fn seed(text: &str) -> Result<u64, OutOfRange> {
-    // Many JSON readers lose precision beyond 2^53.
-    let range = Range {
-        least: 0,
-        most: (1 << 53) - 1,
-        note: "",
-    };
-    range.parse(
-        text,
-        |n| format!("a seed of {n} is"),
-        ("too small", "too large"),
-    )
+    SEED.parse(text)
+}
+
+pub(crate) fn port(text: &str) -> Result<u16, OutOfRange> {
+    PORT.parse(text)
+}
+
+/// Parses a limit for concurrent requests or connections.
+pub(crate) fn at_once(text: &str) -> Result<usize, OutOfRange> {
+    AT_ONCE.parse(text)
 }
 
 /// A random seed with few digits, so that it is easy to type again.
 pub(crate) fn random_seed() -> u64 {
     // If the system has no source of randomness, every run uses seed 0.
     getrandom::u64().unwrap_or(0) % 10_000
-}
-
-pub(crate) fn port(text: &str) -> Result<u16, OutOfRange> {
-    let range = Range {
-        least: 0,
-        most: u64::from(u16::MAX),
-        note: "; 0 for any free port",
-    };
-    range
-        .parse(text, |n| format!("port {n} is"), ("too small", "too large"))
-        .map(|n| n as u16)
-}
-
-/// A limit for concurrent requests or connections.
-pub(crate) fn at_once(text: &str) -> Result<usize, OutOfRange> {
-    let range = Range {
-        least: 1,
-        most: 100_000,
-        note: "",
-    };
-    range
-        .parse(
-            text,
-            |n| format!("{n} at once are"),
-            ("too few", "too many"),
-        )
-        .map(|n| n as usize)
 }
 
 /// A number that a flag does not accept.
@@ -175,44 +166,37 @@ impl fmt::Display for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-/// The numbers that a flag accepts.
-struct Range {
-    least: u64,
-    most: u64,
-    note: &'static str,
+/// The range as it is written for people: `1 to 1,000`.
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |number: u64| count(number.min(i64::MAX as u64) as i64);
+        write!(f, "{} to {}", show(self.least), show(self.most))
+    }
 }
 
 impl Range {
-    fn parse(
-        &self,
-        text: &str,
-        name: impl Fn(String) -> String,
-        (below, above): (&str, &str),
-    ) -> Result<u64, OutOfRange> {
-        use fencepost_trial::text::numbers::count;
-        let show = |number: u64| count(number.min(i64::MAX as u64) as i64);
-        let range = format!("{} to {}{}", show(self.least), show(self.most), self.note);
-        let Ok(number) = text.parse::<i128>() else {
-            return Err(OutOfRange {
-                what: format!("'{text}' is not a whole number"),
-                range,
-            });
+    fn parse<T: TryFrom<u64>>(&self, text: &str) -> Result<T, OutOfRange> {
+        let refused = |what: String| OutOfRange {
+            what,
+            range: format!("{self}{}", self.note),
         };
-        match u64::try_from(number) {
-            Ok(number) if (self.least..=self.most).contains(&number) => Ok(number),
-            _ => {
-                let shown = i64::try_from(number).map_or_else(|_| text.to_owned(), count);
-                let fault = if number < self.least.into() {
-                    below
-                } else {
-                    above
-                };
-                Err(OutOfRange {
-                    what: format!("{} {fault}", name(shown)),
-                    range,
-                })
-            }
-        }
+        let Ok(number) = text.parse::<i128>() else {
+            return Err(refused(format!("'{text}' is not a whole number")));
+        };
+        let accepted = u64::try_from(number)
+            .ok()
+            .filter(|number| (self.least..=self.most).contains(number))
+            .and_then(|number| T::try_from(number).ok());
+        accepted.ok_or_else(|| {
+            let shown = i64::try_from(number).map_or_else(|_| text.to_owned(), count);
+            let (below, above) = self.faults;
+            let fault = if number < self.least.into() {
+                below
+            } else {
+                above
+            };
+            refused(format!("{} {fault}", self.subject.replacen('N', &shown, 1)))
+        })
     }
 }
 

@@ -240,7 +240,7 @@ fn what_stands_in_line_at_zookeeper_is_tried_there() {
     assert_eq!((ran.code, ran.stdout.as_str()), (64, ""));
     assert_eq!(
         ran.stderr,
-        "error: late-watch queues in ZooKeeper and runs only there\n  \
+        "error: late-watch is a lock of ZooKeeper and runs only there\n  \
          where     --lock=late-watch --store sqlite\n  \
          try       --lock=late-watch --store zk      or --lock help to list all\n"
     );

@@ -1,9 +1,8 @@
 //! Tests of the exit codes and messages of `exec`, for every kind of failure.
 
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
-use crate::stage::{Stage, is_running, shape, until};
+use crate::stage::{Play, Stage, is_running, shape, until};
 
 fn says(stage: &Stage, arguments: &[&str]) -> (i32, String) {
     let ran = stage.run(arguments);
@@ -164,17 +163,14 @@ fn who_waits_long_enough_is_served_in_order() {
             stage.waiting("deploy") == number + 1
         });
     }
-    std::thread::sleep(Duration::from_millis(1_100));
+    // After a second, each says how many are ahead of it.
+    let said: Vec<String> = waiting.iter_mut().map(Play::next_line).collect();
     std::fs::write(stage.path("go"), "").unwrap();
     assert_eq!(holder.end().code(), 0);
-    let said: Vec<String> = waiting
-        .into_iter()
-        .map(|play| {
-            let ran = play.end();
-            assert_eq!(ran.code(), 0);
-            ran.stderr
-        })
-        .collect();
+    for play in waiting {
+        let ran = play.end();
+        assert_eq!((ran.code(), &*ran.stderr), (0, ""));
+    }
     assert_eq!(stage.read("order"), "0\n1\n2\n3\n");
     assert!(said[0].ends_with("; next in line\n"), "{}", said[0]);
     assert!(said[3].ends_with("; 3 are ahead\n"), "{}", said[3]);

@@ -196,6 +196,19 @@ impl Play {
         until("it stands still", || state(self.pid()) == Some('T'));
     }
 
+    /// Waits until the program has written a line to standard error, and returns it with its line break. [`Self::end`] returns only what follows.
+    pub(crate) fn next_line(&mut self) -> String {
+        let stderr = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
+        let mut line = Vec::new();
+        // Byte by byte, so that nothing of the next line is read.
+        while line.last() != Some(&b'\n') {
+            let mut byte = [0];
+            stderr.read_exact(&mut byte).unwrap();
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).unwrap()
+    }
+
     /// Waits for the program to exit.
     pub(crate) fn end(mut self) -> Ran {
         let mut child = self.0.take().unwrap();

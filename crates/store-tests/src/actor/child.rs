@@ -2,7 +2,7 @@
 
 use fencepost_rig::{Child, Feed, Signal};
 
-use super::part::Order;
+use super::part::Instruction;
 use super::report::{Report, report};
 use crate::LONG;
 
@@ -26,7 +26,7 @@ pub fn wake(child: &Child) {
 /// Continues a holder that was stopped for too long, and makes it write at once. The resource refuses the write, and the holder
 /// knows why.
 pub fn writes_too_late(child: &mut Child, feed: &Feed) {
-    child.send(&Order::Write).expect("a living child");
+    child.send(&Instruction::Write).expect("a living child");
     wake(child);
     assert_eq!(report(feed), Report::Refused);
     assert_eq!(report(feed), Report::Lost);

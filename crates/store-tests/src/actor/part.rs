@@ -97,9 +97,9 @@ pub enum Task<V> {
     Verb(V),
 }
 
-/// An order from a test to a holder.
+/// An instruction from a test to a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
+pub enum Instruction {
     /// Write to the resource without checking whether the lock is still held, then report whether it is lost.
     Write,
     /// Release the lock.
@@ -165,7 +165,7 @@ impl<O: Opener> Part<O> {
         };
         let fence = guard.fence().as_i64();
         say(&Report::Held { fence });
-        while next_order().await == Some(Order::Write) {
+        while next_instruction().await == Some(Instruction::Write) {
             say(&match self.store.write(store, &guard).await {
                 Wrote::Through => Report::Written,
                 Wrote::Refused => Report::Refused,
@@ -199,7 +199,7 @@ pub async fn until_told() {
     next_line().await;
 }
 
-async fn next_order() -> Option<Order> {
+async fn next_instruction() -> Option<Instruction> {
     let line = next_line().await?;
     Some(serde_json::from_str(&line).expect(&line))
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fencepost_rig::{Amount, Direction, Proxy};
+use fencepost_store_tests::eventually;
 
 use crate::support::{
     LONG, NAME, Plain, locker, open, released, run, run_within, soon, until_waiting,
@@ -92,12 +93,15 @@ pub(crate) fn answers_swallowed() {
         let locker = locker(&store, LONG);
         let held = locker.acquire("held").await.unwrap();
         proxy.swallow(Direction::ToClient);
+        let before = proxy.counts().to_client.swallowed;
         let asking = tokio::spawn({
             let locker = locker.clone();
             async move { locker.acquire(NAME).await }
         });
-        // Its first request is under way and will not be answered.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        eventually("an answer to its first request is lost", async || {
+            proxy.counts().to_client.swallowed > before
+        })
+        .await;
         proxy.heal();
         let guard = soon("the lock", asking).await.unwrap().unwrap();
         released(guard).await;

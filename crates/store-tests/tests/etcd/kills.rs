@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use fencepost_rig::{Child, Feed, feed};
-use fencepost_store_tests::actor::{Order, Report, kill, report, stop, wake, writes_too_late};
+use fencepost_store_tests::actor::{
+    Instruction, Report, kill, report, stop, wake, writes_too_late,
+};
 
 use crate::actor::{At, Part, Task};
 use crate::support::{
@@ -127,7 +129,7 @@ pub(crate) fn waiter_stopped() {
             panic!("it was to hold")
         };
         assert!(fence > epoch);
-        waiter.send(&Order::Write).unwrap();
+        waiter.send(&Instruction::Write).unwrap();
         match report(&feed) {
             Report::Written => assert_eq!(plain.get("written").await.as_deref(), Some("late")),
             // The machine stood still for the five seconds that a waiter has at first. Then the holder knows, and has written

@@ -5,6 +5,7 @@
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
+use fencepost_store_tests::silence as silent;
 use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
 
 mod actor;
@@ -22,6 +23,8 @@ mod rights;
 mod schema;
 mod silence;
 mod support;
+
+use support::Server;
 
 const NASTY: &[NamedTest] = tests![
     "killed_holder" = kills::a_killed_holder,
@@ -51,11 +54,11 @@ const FAULTS: &[NamedTest] = tests![
     faults::became_read_only,
     "standby" = faults::a_standby,
     faults::odd_defaults,
-    "stopped_while_acquiring" = silence::while_acquiring,
-    "stopped_while_holding" = silence::while_holding,
-    "stopped_while_renewing" = silence::while_renewing,
-    "stopped_while_releasing" = silence::while_releasing,
-    "stopped_while_waiting" = silence::while_waiting,
+    "stopped_while_acquiring" = silent::while_acquiring::<Server>,
+    "stopped_while_holding" = silent::while_holding::<Server>,
+    "stopped_while_renewing" = silent::while_renewing::<Server>,
+    "stopped_while_releasing" = silent::while_releasing::<Server>,
+    "stopped_while_waiting" = silent::while_waiting::<Server>,
 ];
 
 const SCHEMA: &[NamedTest] = tests![

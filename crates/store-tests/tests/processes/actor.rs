@@ -1,4 +1,4 @@
-//! A child that follows orders to acquire, use and release the lock.
+//! A child that follows instructions to acquire, use and release the lock.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::script::{Granted, Looked, NAME, Order, Report, boot_ns, orders, say, wall_s};
+use crate::script::{
+    Granted, Instruction, Looked, NAME, Report, boot_ns, instructions, say, wall_s,
+};
 
 /// The pause between two steps of a working holder.
 pub(crate) const STEP_PAUSE: Duration = Duration::from_millis(50);
@@ -27,7 +29,7 @@ pub(crate) struct Part {
     pub(crate) keep_alive: bool,
 }
 
-/// Follows orders until it is told to end.
+/// Follows instructions until it is told to end.
 pub(crate) fn play(part: &Part) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -35,15 +37,15 @@ pub(crate) fn play(part: &Part) {
         .build()
         .unwrap();
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    std::thread::spawn(move || orders().try_for_each(|order| sender.send(order)));
+    std::thread::spawn(move || instructions().try_for_each(|instruction| sender.send(instruction)));
     runtime.block_on(async {
         let mut actor = Actor::new(part).await;
         say(&Report::Ready);
-        while let Some(order) = receiver.recv().await {
-            if let Order::End = order {
+        while let Some(instruction) = receiver.recv().await {
+            if let Instruction::End = instruction {
                 break;
             }
-            let report = actor.follow(order).await;
+            let report = actor.follow(instruction).await;
             report.iter().for_each(say);
         }
     });
@@ -71,26 +73,26 @@ impl Actor {
         }
     }
 
-    /// Executes an order and returns a report, if there is anything to report yet.
-    async fn follow(&mut self, order: Order) -> Option<Report> {
-        Some(match order {
-            Order::Acquire => self.acquire().await,
-            Order::Write(value) => {
+    /// Carries out an instruction and returns a report, if there is anything to report yet.
+    async fn follow(&mut self, instruction: Instruction) -> Option<Report> {
+        Some(match instruction {
+            Instruction::Acquire => self.acquire().await,
+            Instruction::Write(value) => {
                 let pass = self.guard().credential();
                 answer(self.register.write(pass, value).map(|()| value))
             }
-            Order::Read => answer(self.register.read(self.guard().credential())),
-            Order::Look => Report::Looked(Looked {
+            Instruction::Read => answer(self.register.read(self.guard().credential())),
+            Instruction::Look => Report::Looked(Looked {
                 boot_ns: boot_ns(),
                 wall_s: wall_s(),
                 is_lost: self.guard.as_ref().is_some_and(Guard::is_lost),
             }),
-            Order::Release => self.release().await,
-            Order::Work => {
+            Instruction::Release => self.release().await,
+            Instruction::Work => {
                 self.work = Some(tokio::spawn(work(self.guard().reenter())));
                 return None;
             }
-            Order::Go | Order::End => unreachable!("not for actors"),
+            Instruction::Go | Instruction::End => unreachable!("not for actors"),
         })
     }
 

@@ -10,7 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use crate::exclusion;
-use crate::script::{Order, Role, boot_ns, ns, wall_s};
+use crate::script::{Instruction, Role, boot_ns, ns, wall_s};
 use crate::stage::{Performer, Stage, wait_for};
 
 const GRACE: Duration = Duration::from_secs(5);
@@ -109,9 +109,9 @@ pub(crate) fn leases_keep_their_length() {
     let mut third = actor("third", &clocks[2]);
 
     let held = first.acquire();
-    second.order(Order::Acquire);
+    second.instruct(Instruction::Acquire);
     stage.wait_for_line(&["second"]);
-    third.order(Order::Acquire);
+    third.instruct(Instruction::Acquire);
     stage.wait_for_line(&["second", "third"]);
 
     clocks[0].set("-2h");
@@ -152,7 +152,7 @@ pub(crate) fn a_lease_is_kept_alive() {
     let mut waiter = stage.actor("waiter", TTL);
 
     let held = holder.acquire();
-    waiter.order(Order::Acquire);
+    waiter.instruct(Instruction::Acquire);
     stage.wait_for_line(&["waiter"]);
     // Back and forth, for longer than a lease would last without renewal.
     for (offset, offset_s) in [

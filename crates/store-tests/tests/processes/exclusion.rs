@@ -11,7 +11,7 @@ use fencepost::{Fence, Locker};
 use serde::{Deserialize, Serialize};
 
 use crate::runs;
-use crate::script::{NAME, Order, Report, Role, orders, say};
+use crate::script::{Instruction, NAME, Report, Role, instructions, say};
 use crate::stage::{Performer, Stage};
 
 const PROCESSES: usize = 8;
@@ -80,7 +80,7 @@ pub(crate) fn play(part: Part) {
     runtime.block_on(async {
         let locker = Locker::new(Arc::new(Sqlite::open(&part.locks).await.unwrap()));
         say(&Report::Ready);
-        assert!(matches!(orders().next(), Some(Order::Go)));
+        assert!(matches!(instructions().next(), Some(Instruction::Go)));
         let tasks: Vec<_> = (0..part.tasks)
             .map(|_| tokio::spawn(count(locker.clone(), part.clone())))
             .collect();
@@ -104,7 +104,7 @@ async fn count(locker: Locker, part: Part) {
 pub(crate) fn count_together(mut counters: Vec<Performer>) -> Duration {
     let started = Instant::now();
     for counter in &mut counters {
-        counter.order(Order::Go);
+        counter.instruct(Instruction::Go);
     }
     for counter in &mut counters {
         assert!(matches!(

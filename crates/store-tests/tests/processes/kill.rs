@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::figures::Figures;
 use crate::runs;
-use crate::script::{Order, Role, boot_ns, ns};
+use crate::script::{Instruction, Role, boot_ns, ns};
 use crate::stage::{Performer, Stage, wait_for};
 
 const TTL: Duration = Duration::from_secs(2);
@@ -49,7 +49,7 @@ fn kill_a_holder(keep_alive: bool, lease_used: Duration) -> Cost {
     let mut waiter = stage.actor("waiter", TTL);
 
     let held = holder.acquire();
-    waiter.order(Order::Acquire);
+    waiter.instruct(Instruction::Acquire);
     stage.wait_for_line(&["waiter"]);
     if keep_alive {
         let first_end_ns = held.granted_ns + ns(TTL);
@@ -104,9 +104,9 @@ pub(crate) fn a_waiter() {
         let actor = |label| stage.actor(label, LONG_TTL);
         let [mut holder, mut first, mut second] = ["holder", "first", "second"].map(actor);
         let held = holder.acquire();
-        first.order(Order::Acquire);
+        first.instruct(Instruction::Acquire);
         stage.wait_for_line(&["first"]);
-        second.order(Order::Acquire);
+        second.instruct(Instruction::Acquire);
         stage.wait_for_line(&["first", "second"]);
 
         first.kill();

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use crate::actor::STEP_PAUSE;
 use crate::figures::Figures;
 use crate::runs;
-use crate::script::{Granted, Order, Report, boot_ns, ns};
+use crate::script::{Granted, Instruction, Report, boot_ns, ns};
 use crate::stage::{LONG, Performer, Stage, wait_for};
 
 const TTL: Duration = Duration::from_secs(1);
@@ -25,9 +25,9 @@ pub(crate) fn a_stopped_holder_is_shut_out() {
     for run in 1..=runs() {
         // A read by the new holder must be enough to shut out the old holder's writes.
         let first_use = if run % 2 == 1 {
-            Order::Read
+            Instruction::Read
         } else {
-            Order::Write(20)
+            Instruction::Write(20)
         };
         let pause = pause_a_holder(first_use);
         lasted.add_ns(pause.lasted_ns);
@@ -42,20 +42,20 @@ pub(crate) fn a_stopped_holder_is_shut_out() {
     println!("  from waking to the end of the work: {}", stops.show("ms"));
 }
 
-fn pause_a_holder(first_use: Order) -> Pause {
+fn pause_a_holder(first_use: Instruction) -> Pause {
     let stage = Stage::new();
     let mut old = stage.actor("old", TTL);
     let mut new = stage.actor("new", TTL);
     let held = old.acquire();
-    assert_eq!(used(&mut old, Order::Write(10)), Ok(10));
-    new.order(Order::Acquire);
+    assert_eq!(used(&mut old, Instruction::Write(10)), Ok(10));
+    new.instruct(Instruction::Acquire);
     stage.wait_for_line(&["new"]);
 
-    old.order(Order::Work);
+    old.instruct(Instruction::Work);
     let (stopped_ns, steps) = stop_at_rest(&stage, &mut old);
     let taken = new.granted(TTL + GRACE);
     assert!(taken.fence > held.fence);
-    let value = if let Order::Write(value) = first_use {
+    let value = if let Instruction::Write(value) = first_use {
         value
     } else {
         10
@@ -64,10 +64,10 @@ fn pause_a_holder(first_use: Order) -> Pause {
 
     wait_for("its TTL to be over", || boot_ns() > stopped_ns + ns(TTL));
 
-    // The first orders it finds when it continues.
-    old.order(Order::Write(11));
-    old.order(Order::Read);
-    old.order(Order::Look);
+    // The first instructions it finds when it continues.
+    old.instruct(Instruction::Write(11));
+    old.instruct(Instruction::Read);
+    old.instruct(Instruction::Look);
     let waking_ns = boot_ns();
     old.go_on();
     let stop_ns = check_what_it_did(&mut old, stopped_ns, held, taken);
@@ -82,7 +82,7 @@ fn pause_a_holder(first_use: Order) -> Pause {
         "the old holder's release hit the new one"
     );
     assert_eq!(
-        used(&mut new, Order::Read),
+        used(&mut new, Instruction::Read),
         Ok(value),
         "the old holder reached the resource"
     );
@@ -151,8 +151,8 @@ fn check_what_it_did(old: &mut Performer, stopped_ns: u64, held: Granted, taken:
 }
 
 /// Uses the fenced register. Returns its value, or the refusal.
-fn used(actor: &mut Performer, order: Order) -> Result<i64, String> {
-    actor.order(order);
+fn used(actor: &mut Performer, instruction: Instruction) -> Result<i64, String> {
+    actor.instruct(instruction);
     match actor.hear(LONG) {
         Report::Admitted(value) => Ok(value),
         other => Err(format!("{other:?}")),

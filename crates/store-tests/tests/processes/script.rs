@@ -13,7 +13,7 @@ pub(crate) const ROLE_VARIABLE: &str = "FENCEPOST_PROCESSES_ROLE";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
-    /// Follows orders to acquire and use the lock.
+    /// Follows instructions to acquire and use the lock.
     Actor(actor::Part),
     /// Adds to a shared number under the lock.
     Counter(exclusion::Part),
@@ -40,9 +40,9 @@ impl Role {
     }
 }
 
-/// An order from the test to a child.
+/// An instruction from the test to a child.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum Instruction {
     /// Start counting.
     Go,
     /// Acquire the lock, however long that takes.
@@ -106,8 +106,8 @@ pub(crate) fn say(report: &Report) {
     println!("{}", serde_json::to_string(report).unwrap());
 }
 
-/// Returns the orders of the test as they arrive. Blocks, and ends when the test closes the input.
-pub(crate) fn orders() -> impl Iterator<Item = Order> {
+/// Returns the instructions of the test as they arrive. Blocks, and ends when the test closes the input.
+pub(crate) fn instructions() -> impl Iterator<Item = Instruction> {
     let lines = std::io::stdin().lock().lines().map_while(Result::ok);
     lines.map(|line| serde_json::from_str(&line).unwrap())
 }

@@ -12,7 +12,7 @@ use fencepost_store_tests::actor::{kill, stop, wake};
 use tokio::runtime::Runtime;
 
 use crate::actor;
-use crate::script::{Granted, Looked, NAME, Order, ROLE_VARIABLE, Report, Role, boot_ns, ns};
+use crate::script::{Granted, Instruction, Looked, NAME, ROLE_VARIABLE, Report, Role, boot_ns, ns};
 
 /// A file of locks, and a store to inspect it.
 pub(crate) struct Stage {
@@ -149,8 +149,8 @@ impl Performer {
         self.litter = Litter(files);
     }
 
-    pub(crate) fn order(&mut self, order: Order) {
-        self.child.send(&order).unwrap();
+    pub(crate) fn instruct(&mut self, instruction: Instruction) {
+        self.child.send(&instruction).unwrap();
     }
 
     /// Returns its next report.
@@ -177,7 +177,7 @@ impl Performer {
     }
 
     pub(crate) fn acquire(&mut self) -> Granted {
-        self.order(Order::Acquire);
+        self.instruct(Instruction::Acquire);
         self.granted(LONG)
     }
 
@@ -189,7 +189,7 @@ impl Performer {
     }
 
     pub(crate) fn look(&mut self) -> Looked {
-        self.order(Order::Look);
+        self.instruct(Instruction::Look);
         match self.hear(LONG) {
             Report::Looked(looked) => looked,
             other => panic!("did not look: {other:?}"),
@@ -197,7 +197,7 @@ impl Performer {
     }
 
     pub(crate) fn release(&mut self) -> String {
-        self.order(Order::Release);
+        self.instruct(Instruction::Release);
         match self.hear(LONG) {
             Report::Released(outcome) => outcome,
             other => panic!("not released: {other:?}"),
@@ -220,7 +220,7 @@ impl Performer {
 
     /// Lets the child exit by itself, and checks that none of its threads panicked.
     pub(crate) fn end(mut self) {
-        self.order(Order::End);
+        self.instruct(Instruction::End);
         self.assert_exited_cleanly(LONG);
     }
 

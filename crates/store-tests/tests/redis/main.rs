@@ -5,6 +5,7 @@
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
+use fencepost_store_tests::silence as silent;
 use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
 
 mod actor;
@@ -31,6 +32,8 @@ mod storm;
 mod support;
 mod tls;
 mod ways;
+
+use support::Server;
 
 /// The twelve nastiest cases, in the order of the protocol description.
 const NASTY: &[NamedTest] = tests![
@@ -127,11 +130,11 @@ const FAULTS: &[NamedTest] = tests![
     faults::another_type,
     faults::a_name_of_ours,
     faults::busy_with_a_script,
-    "stopped_while_acquiring" = silence::while_acquiring,
-    "stopped_while_holding" = silence::while_holding,
-    "stopped_while_renewing" = silence::while_renewing,
-    "stopped_while_releasing" = silence::while_releasing,
-    "stopped_while_waiting" = silence::while_waiting,
+    "stopped_while_acquiring" = silent::while_acquiring::<Server>,
+    "stopped_while_holding" = silent::while_holding::<Server>,
+    "stopped_while_renewing" = silent::while_renewing::<Server>,
+    "stopped_while_releasing" = silent::while_releasing::<Server>,
+    "stopped_while_waiting" = silent::while_waiting::<Server>,
 ];
 
 const WAYS: &[NamedTest] = tests![

@@ -1,27 +1,10 @@
 //! Connections to Redlock servers that die silently under a holder.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fencepost_rig::{Direction, Fate, Proxy};
+use fencepost_store_tests::redis::dies_silently;
 
-use crate::support::{NAME, Servers, contains, eventually, locker, run};
-
-/// Makes the existing connections die silently. Connections that are opened later work.
-fn dies_silently(road: &Proxy) {
-    let is_dead = Arc::new(AtomicBool::new(true));
-    road.judge(Direction::ToServer, move |message| {
-        if contains(message, "HELLO") {
-            is_dead.store(false, Ordering::Relaxed);
-        }
-        if is_dead.load(Ordering::Relaxed) {
-            Fate::Lose
-        } else {
-            Fate::Pass
-        }
-    });
-}
+use crate::support::{NAME, Servers, eventually, locker, run};
 
 /// All connections die silently at once. The renewal without an answer replaces them, and the next one is in time.
 pub(crate) fn a_dead_connection_does_not_lose_a_lock() {

@@ -8,7 +8,7 @@ use fencepost::Fence;
 use fencepost::resource::SqliteRegister;
 use fencepost_rig::{Child, Feed, feed, folder};
 use fencepost_store_tests::actor::{
-    Order, Part, Report, Task, kill, report, stop, wake, writes_too_late,
+    Instruction, Part, Report, Task, kill, report, stop, wake, writes_too_late,
 };
 
 use crate::actor::At;
@@ -41,7 +41,7 @@ pub(crate) fn is_served_after(fence: i64, child: &mut Child, feed: &Feed) {
         Report::Held { fence: late } => assert!(late > fence, "it took its old turn for a lock"),
         other => panic!("it was to get the lock: {other:?}"),
     }
-    child.send(&Order::Release).unwrap();
+    child.send(&Instruction::Release).unwrap();
     assert_eq!(report(feed), Report::Released(true));
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         assert!(recovered < SESSION + GRACE, "{recovered:?}");
         register.update(guard.credential(), |_| 7).unwrap();
         writes_too_late(&mut stopped, &feed);
-        stopped.send(&Order::Release).unwrap();
+        stopped.send(&Instruction::Release).unwrap();
         assert_eq!(report(&feed), Report::Released(false));
         register
             .update(guard.credential(), |number| {

@@ -1,4 +1,4 @@
-//! The expected verdict of every lock trial, as a committed table that `run-all` compares its results with.
+//! The expected verdict of every lock trial, as a committed table. `run-all` compares its results with the rows of its six lock trials.
 //!
 //! The table is a hypothesis, not a rule: the trial decides, and `run-all` reports a deviation as a surprise.
 

@@ -12,6 +12,8 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+use fencepost::stores::kinds::POSTGRES;
+
 use super::{Group, Remark, Stores, Strategy};
 use crate::protocol::{Claims, Promise};
 
@@ -82,7 +84,7 @@ pub(super) static LEASE: Strategy = Strategy {
 const OF_SESSION: Strategy = Strategy {
     name: "",
     group: Group::Database,
-    stores: Stores::Postgres,
+    stores: Stores::Only(&POSTGRES),
     summary: "",
     gloss: "",
     flaw: None,

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use utoipa::{OpenApi, ToSchema};
 
-use super::scratch_shop::{DEFAULT_PRODUCT, STRATEGIES, ScratchShop};
+use super::lock_strategy::LockStrategy;
+use super::scratch_shop::{DEFAULT_PRODUCT, ScratchShop};
 
 /// The longest wait for a lock; shorter than the deadline of a request.
 const MAX_WAIT_MS: u64 = 4_000;
@@ -127,23 +128,6 @@ impl TryFrom<Number> for WaitMs {
     }
 }
 
-/// A way to lock.
-#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum LockStrategy {
-    /// Not at all.
-    None,
-    /// Set if absent, then an expiry, then a blind delete.
-    Naive,
-    /// With a token and a TTL.
-    #[default]
-    Safe,
-    /// The same, kept alive.
-    Watchdog,
-    /// The same, and the stock refuses late ones.
-    Fenced,
-}
-
 /// How a purchase went.
 #[derive(Debug, Serialize, ToSchema)]
 struct Entry {
@@ -224,7 +208,7 @@ async fn purchase(
     State(shop): State<Arc<ScratchShop>>,
     Body(wanted): Body<Wanted>,
 ) -> Result<Json<Entry>, Problem> {
-    let lock = STRATEGIES[wanted.lock_strategy as usize];
+    let lock = wanted.lock_strategy;
     let quantity = u32::try_from(wanted.quantity.get()).unwrap_or(u32::MAX);
     let (product, wait) = (
         wanted.product_id.to_string(),

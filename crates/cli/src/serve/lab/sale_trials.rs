@@ -11,12 +11,18 @@ use fencepost_trial::sale::{Sale, SaleWatch};
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::{Outcome, Verdict};
 
+use super::lock_strategy::LockStrategy;
 use crate::contender::Contender;
 use crate::oversell;
 use crate::values::random_seed;
 
 /// The strategies on offer, from no lock at all to a fenced one.
-const LOCKS: [&str; 4] = ["none", "naive", "safe", "fenced"];
+const LOCKS: [LockStrategy; 4] = [
+    LockStrategy::None,
+    LockStrategy::Naive,
+    LockStrategy::Safe,
+    LockStrategy::Fenced,
+];
 /// Chosen so that a sale is slow enough to watch, but short.
 const STOCK: u32 = 3;
 const BUYERS: usize = 8;
@@ -37,7 +43,7 @@ impl Lab for SaleTrials {
     }
 
     fn offers(&self) -> Vec<Offer> {
-        let known = LOCKS.iter().filter_map(|name| strategy::find(name));
+        let known = LOCKS.iter().filter_map(|lock| strategy::find(lock.name()));
         let offer = |strategy: &strategy::Strategy| Offer {
             lock: strategy.name.into(),
             about: strategy.summary.into(),

@@ -15,6 +15,8 @@ use fencepost_trial::strategy::{self, Buyer, Failure, Order, Setup, Strategy};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 
+use super::lock_strategy::LockStrategy;
+
 /// The most buyers of one strategy.
 const BUYERS: usize = 32;
 /// How often the expiry of the stock is extended.
@@ -23,8 +25,6 @@ const KEEP_EVERY: Duration = Duration::from_secs(60);
 const WORK: Duration = Duration::from_micros(1_000);
 /// The TTL of the locks.
 const TTL: Duration = Duration::from_secs(5);
-/// The locks that a purchase can name.
-pub(super) const STRATEGIES: [&str; 5] = ["none", "naive", "safe", "watchdog", "fenced"];
 /// The product of a request that names none.
 pub(super) const DEFAULT_PRODUCT: &str = "default";
 
@@ -75,8 +75,8 @@ impl ScratchShop {
         let folder = folder().map_err(Failure::definite)?;
         let ground = store.scratch(folder.path());
         ground.prepare()?;
-        let pools = STRATEGIES.iter().filter_map(|name| {
-            let strategy = strategy::find(name)?;
+        let pools = LockStrategy::ALL.iter().filter_map(|lock| {
+            let strategy = strategy::find(lock.name())?;
             let pool = BuyerPool {
                 strategy,
                 permits: Semaphore::new(BUYERS),
@@ -141,7 +141,7 @@ impl ScratchShop {
         blocking(move || this.ground.stock()?.read(&product).map(Some)).await
     }
 
-    /// Buys under the lock that `lock` names. Returns `None` if there is no such product or no such lock.
+    /// Buys under this lock. Returns `None` if there is no such product.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -150,12 +150,12 @@ impl ScratchShop {
     /// If the future is dropped, the purchase may still happen.
     pub(super) async fn purchase(
         &self,
-        lock: &str,
+        lock: LockStrategy,
         product: String,
         quantity: u32,
         wait: Duration,
     ) -> Result<Option<Bought>, Failure> {
-        let Some(pool) = self.pools.get(lock).filter(|_| self.knows(&product)) else {
+        let Some(pool) = self.pools.get(lock.name()).filter(|_| self.knows(&product)) else {
             return Ok(None);
         };
         let order = Order {

@@ -9,7 +9,7 @@ use crate::strategy;
 /// Returns a page with the matrix of these runs and the comparison among them.
 pub fn page_of_everything(runs: &[Run], seed: u64) -> Page<'_> {
     let mut page = Page {
-        title: "run-all: every scenario with every strategy".into(),
+        title: "run-all: seven scenarios, every strategy that fits".into(),
         command: format!("fencepost run-all --seed {seed}"),
         generated: String::new(),
         seed,

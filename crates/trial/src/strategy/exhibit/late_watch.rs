@@ -7,6 +7,8 @@
 //! In practice a slow network or a garbage collector separates the two steps. Here it is a short pause, and in `trial
 //! lost-wakeup` the lab stops the process there. "For ever" means as long as the process was asked to wait.
 
+use fencepost::stores::kinds::ZOOKEEPER;
+
 use crate::protocol::{Claims, Promise};
 use crate::strategy::{Group, Remark, Stores, Strategy};
 
@@ -17,7 +19,7 @@ mod node_queue;
 pub static STRATEGY: Strategy = Strategy {
     name: "late-watch",
     group: Group::Flawed,
-    stores: Stores::Zookeeper,
+    stores: Stores::Only(&ZOOKEEPER),
     summary: "(--store zk) looks who is before it in the line, then watches that one: two steps",
     gloss: "",
     flaw: Some(

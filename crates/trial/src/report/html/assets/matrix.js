@@ -1,4 +1,4 @@
-// Every strategy against every scenario. A cell is a button; arrow keys go from cell to cell.
+// One row per strategy, one column per scenario. A cell is a button; arrow keys go from cell to cell.
 
 import { $, commandBox, h, verdictTag } from '../../../../../viewer/src/dom.js';
 import { count } from '../../../../../viewer/src/format.js';

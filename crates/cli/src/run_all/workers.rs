@@ -5,51 +5,51 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a lane reports.
+/// What a worker reports.
 pub(super) enum News<T> {
-    /// A lane began this piece of work.
+    /// A worker began this piece of work.
     Begun(usize),
-    /// A lane finished this piece of work after this time.
+    /// A worker finished this piece of work after this time.
     Done(usize, T, Duration),
 }
 
 /// The work, and how many threads share it.
-pub(super) struct Order<'a> {
+pub(super) struct WorkList<'a> {
     pub(super) cells: &'a [usize],
-    pub(super) lanes: usize,
+    pub(super) workers: usize,
 }
 
-impl Order<'_> {
+impl WorkList<'_> {
     /// Does all the work. Calls `hear` on this thread for every report, and now and then without one. After an error, no more work is
     /// begun. Each piece of work stays on one thread that outlives it, because child processes need that.
-    pub(super) fn carry_out<T: Send, E: Send>(
+    pub(super) fn run<T: Send, E: Send>(
         &self,
         work: &(dyn Fn(usize) -> Result<T, E> + Sync),
         every: Duration,
         hear: &mut dyn FnMut(Option<News<Result<T, E>>>),
     ) {
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let lane = |tell: Sender<News<Result<T, E>>>| {
+        let worker = |tell: Sender<News<Result<T, E>>>| {
             while !stop.load(Ordering::Relaxed) {
                 let Some(&cell) = self.cells.get(next.fetch_add(1, Ordering::Relaxed)) else {
                     return;
                 };
                 let begun = Instant::now();
-                // The receiver lives until all lanes are done.
+                // The receiver lives until all workers are done.
                 let _ = tell.send(News::Begun(cell));
                 let done = work(cell);
                 stop.fetch_or(done.is_err(), Ordering::Relaxed);
                 let _ = tell.send(News::Done(cell, done, begun.elapsed()));
             }
         };
-        let lane = &lane;
+        let worker = &worker;
         thread::scope(|scope| {
             let (tell, news) = mpsc::channel();
-            for number in 0..self.lanes.min(self.cells.len()) {
+            for number in 0..self.workers.min(self.cells.len()) {
                 let tell = tell.clone();
-                let builder = thread::Builder::new().name(format!("lane {number}"));
+                let builder = thread::Builder::new().name(format!("worker {number}"));
                 // With fewer threads the work takes longer; without any, nothing is reported.
-                let _ = builder.spawn_scoped(scope, move || lane(tell));
+                let _ = builder.spawn_scoped(scope, move || worker(tell));
             }
             drop(tell);
             loop {
@@ -71,7 +71,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(1);
 
     #[test]
-    fn as_many_as_there_are_lanes_work_at_once_and_all_is_done() {
+    fn as_many_as_there_are_workers_work_at_once_and_all_is_done() {
         let meeting = Barrier::new(3);
         let cells: Vec<usize> = (0..9).collect();
         let mut done = Vec::new();
@@ -79,11 +79,11 @@ mod tests {
             meeting.wait();
             Ok::<usize, ()>(cell * 2)
         };
-        let order = Order {
+        let list = WorkList {
             cells: &cells,
-            lanes: 3,
+            workers: 3,
         };
-        order.carry_out(&work, SOON, &mut |news| {
+        list.run(&work, SOON, &mut |news| {
             if let Some(News::Done(cell, Ok(twice), _)) = news {
                 assert_eq!(twice, cell * 2);
                 done.push(cell);
@@ -97,11 +97,11 @@ mod tests {
     fn nothing_is_begun_after_an_error() {
         let (cells, mut begun) = ([0, 1, 2, 3], Vec::new());
         let work = |cell: usize| if cell == 1 { Err(()) } else { Ok(()) };
-        let order = Order {
+        let list = WorkList {
             cells: &cells,
-            lanes: 1,
+            workers: 1,
         };
-        order.carry_out(&work, SOON, &mut |news| {
+        list.run(&work, SOON, &mut |news| {
             if let Some(News::Begun(cell)) = news {
                 begun.push(cell);
             }

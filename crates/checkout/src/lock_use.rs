@@ -33,9 +33,9 @@ pub struct Sums {
     pub waiting: u64,
 }
 
-/// The shared board of waiting and holding orders. Cheap to clone.
+/// The waiting and holding orders of this process. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Board(Arc<Inner>);
+pub struct LockUse(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -46,30 +46,30 @@ struct Inner {
     waiting_orders: AtomicU64,
 }
 
-/// A waiting order; removed from the board on drop.
+/// A waiting order; removed from [`LockUse`] on drop.
 #[derive(Debug)]
 pub struct Waiting {
-    board: Board,
+    lock_use: LockUse,
     products: Vec<Id>,
     since: Instant,
 }
 
-/// A holding order; removed from the board on drop.
+/// A holding order; removed from [`LockUse`] on drop.
 #[derive(Debug)]
 pub struct Holding {
-    board: Board,
+    lock_use: LockUse,
     products: Vec<Id>,
     /// When the hold began.
     pub since: Instant,
 }
 
-impl Board {
+impl LockUse {
     /// Enters an order that begins to wait.
     pub fn wait(&self, products: Vec<Id>) -> Waiting {
         self.change(&products, |seen| seen.waiting += 1);
         self.0.waiting_orders.fetch_add(1, Ordering::Relaxed);
         Waiting {
-            board: self.clone(),
+            lock_use: self.clone(),
             products,
             since: Instant::now(),
         }
@@ -114,19 +114,19 @@ impl Waiting {
 
     /// Enters that the order got its locks, with a fence for each product.
     pub fn granted(self, fences: &[String]) -> Holding {
-        let (board, now) = (self.board.clone(), Instant::now());
-        board.0.attempts.fetch_add(1, Ordering::Relaxed);
+        let (lock_use, now) = (self.lock_use.clone(), Instant::now());
+        lock_use.0.attempts.fetch_add(1, Ordering::Relaxed);
         let waited = u64::try_from(self.waited().as_micros()).unwrap_or(u64::MAX);
-        board.0.waited_us.fetch_add(waited, Ordering::Relaxed);
+        lock_use.0.waited_us.fetch_add(waited, Ordering::Relaxed);
         let products = self.products.clone();
         for (product, fence) in products.iter().zip(fences) {
-            board.change(std::slice::from_ref(product), |seen| {
+            lock_use.change(std::slice::from_ref(product), |seen| {
                 seen.held = Some((fence.clone(), now));
             });
         }
         drop(self);
         Holding {
-            board,
+            lock_use,
             products,
             since: now,
         }
@@ -134,17 +134,20 @@ impl Waiting {
 
     /// Enters that the order did not get its locks.
     pub fn refused(self) {
-        self.board.0.attempts.fetch_add(1, Ordering::Relaxed);
-        self.board.0.failures.fetch_add(1, Ordering::Relaxed);
+        self.lock_use.0.attempts.fetch_add(1, Ordering::Relaxed);
+        self.lock_use.0.failures.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.board.change(&self.products, |seen| {
+        self.lock_use.change(&self.products, |seen| {
             seen.waiting = seen.waiting.saturating_sub(1)
         });
-        self.board.0.waiting_orders.fetch_sub(1, Ordering::Relaxed);
+        self.lock_use
+            .0
+            .waiting_orders
+            .fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -152,7 +155,7 @@ impl Drop for Holding {
     fn drop(&mut self) {
         let since = self.since;
         // The next order in the queue may already hold the lock.
-        self.board.change(&self.products, |seen| {
+        self.lock_use.change(&self.products, |seen| {
             seen.held.take_if(|(_, held_since)| *held_since == since);
         });
     }
@@ -163,21 +166,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_stays_on_the_board_who_is_gone() {
-        let board = Board::default();
+    fn an_order_that_is_gone_is_not_counted() {
+        let lock_use = LockUse::default();
         let products = vec![Id::new("a").unwrap(), Id::new("b").unwrap()];
-        let first = board.wait(products.clone());
-        let second = board.wait(products);
-        assert_eq!(board.sums().waiting, 2);
+        let first = lock_use.wait(products.clone());
+        let second = lock_use.wait(products);
+        assert_eq!(lock_use.sums().waiting, 2);
         let held = first.granted(&["7.0".into(), "8.0".into()]);
-        let seen = board.seen();
+        let seen = lock_use.seen();
         let seen = &seen[&Id::new("b").unwrap()];
         assert_eq!((seen.waiting, &*seen.held.as_ref().unwrap().0), (1, "8.0"));
-        assert_eq!(board.sums().active, 2);
+        assert_eq!(lock_use.sums().active, 2);
         second.refused();
         drop(held);
-        assert!(board.seen().is_empty());
-        let sums = board.sums();
+        assert!(lock_use.seen().is_empty());
+        let sums = lock_use.sums();
         assert_eq!((sums.attempts, sums.failures, sums.active), (2, 1, 0));
     }
 }
