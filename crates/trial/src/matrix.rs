@@ -230,7 +230,7 @@ impl Run {
     pub fn verdict(&self) -> &Verdict {
         match self {
             Self::Sale(judged) => &judged.verdict,
-            Self::Hold(tried) => &tried.verdict,
+            Self::Hold(judged) => &judged.verdict,
             Self::Retry(judged, _) => &judged.verdict,
         }
     }
@@ -239,7 +239,7 @@ impl Run {
     pub fn events(&self) -> &[Event] {
         match self {
             Self::Sale(judged) => &judged.events,
-            Self::Hold(tried) => &tried.events,
+            Self::Hold(judged) => &judged.events,
             Self::Retry(_, history) => &history.events,
         }
     }
@@ -255,13 +255,13 @@ impl Run {
                 took_ns: None,
                 reproduce: judged.reproduce(),
             }],
-            Self::Hold(tried) => vec![Summary {
-                scenario: tried.header.scenario.clone(),
-                strategy: tried.trial.strategy.name,
-                outcome: tried.verdict.outcome,
-                expected: tried.expected(),
+            Self::Hold(judged) => vec![Summary {
+                scenario: judged.header.scenario.clone(),
+                strategy: judged.trial.strategy.name,
+                outcome: judged.verdict.outcome,
+                expected: judged.expected(),
                 took_ns: None,
-                reproduce: tried.trial.reproduce(),
+                reproduce: judged.trial.reproduce(),
             }],
             Self::Retry(judged, _) => judged.rounds.iter().map(|r| way(judged, r)).collect(),
         }
@@ -281,10 +281,10 @@ impl Run {
     /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
     /// refused one of them.
     pub fn is_refused_overlap(&self) -> bool {
-        let Self::Hold(tried) = self else {
+        let Self::Hold(judged) = self else {
             return false;
         };
-        tried.is_refused_overlap()
+        judged.is_refused_overlap()
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fencepost::BoxFuture;
 use fencepost::stores::kinds::{POSTGRES, ZOOKEEPER};
 
-use crate::protocol::{Claims, Outcome, Promise, Purchase, ReleaseWord};
+use crate::protocol::{Claims, Promise, Purchase, PurchaseOutcome, ReleaseResult};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TrialStore};
 
@@ -234,7 +234,7 @@ pub trait Locking: Send {
         &'a mut self,
         hold: u64,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>>;
+    ) -> BoxFuture<'a, Result<ReleaseResult, Failure>>;
 }
 
 /// A hold that was granted.
@@ -279,23 +279,23 @@ impl Order {
 
 /// Too little was left, and the buyer met no other.
 pub(crate) fn no_stock(before: i64) -> Purchase {
-    answer(Outcome::NoStock, Some(before), None)
+    answer(PurchaseOutcome::NoStock, Some(before), None)
 }
 
 /// The unit was sold, and the buyer met no other.
 pub(crate) fn sold(before: i64, after: i64) -> Purchase {
-    answer(Outcome::Sold, Some(before), Some(after))
+    answer(PurchaseOutcome::Sold, Some(before), Some(after))
 }
 
 /// The lock was taken.
 pub(crate) fn busy() -> Purchase {
     Purchase {
         contended: true,
-        ..answer(Outcome::Busy, None, None)
+        ..answer(PurchaseOutcome::Busy, None, None)
     }
 }
 
-fn answer(outcome: Outcome, before: Option<i64>, after: Option<i64>) -> Purchase {
+fn answer(outcome: PurchaseOutcome, before: Option<i64>, after: Option<i64>) -> Purchase {
     Purchase {
         outcome,
         before,

@@ -50,7 +50,7 @@ fixed ";
         ran.stdout
     );
     assert!(
-        shape.contains("of N processes met the lock taken at first try, under every schedule\n"),
+        shape.contains("of N processes found the lock taken at first try, under every schedule\n"),
         "{shape}"
     );
     assert!(shape.contains("\nlimits one run each; "), "{shape}");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::history::Event;
 use crate::history::tests::header;
-use crate::protocol::{Effort, Outcome as Answered, Promise, Purchase};
+use crate::protocol::{Effort, Promise, Purchase, PurchaseOutcome};
 use crate::report::json::retry as json;
 use crate::report::terminal::{grounds, retry as terminal};
 use crate::text::ink::Ink;
@@ -38,7 +38,7 @@ impl Story {
     }
 
     /// Adds a round of `ms` milliseconds with a stock of 2. Each answer is (outcome, retries, contended).
-    fn round(mut self, pauses: Pauses, ms: u64, answers: &[(Answered, u32, bool)]) -> Self {
+    fn round(mut self, pauses: Pauses, ms: u64, answers: &[(PurchaseOutcome, u32, bool)]) -> Self {
         let started = self.now_ns;
         let retry = Retry {
             pauses,
@@ -55,8 +55,8 @@ impl Story {
         for (index, (outcome, retries, contended)) in answers.iter().enumerate() {
             let op = index as u64;
             let at = started + ms * MS * (op + 1) / answers.len() as u64;
-            let held = *outcome != Answered::Busy;
-            let sold = *outcome == Answered::Sold;
+            let held = *outcome != PurchaseOutcome::Busy;
+            let sold = *outcome == PurchaseOutcome::Sold;
             let purchase = Purchase {
                 outcome: *outcome,
                 before: held.then_some(stock),
@@ -93,12 +93,12 @@ impl Story {
     }
 }
 
-const SOLD: Answered = Answered::Sold;
-const GOOD: [(Answered, u32, bool); 4] = [
+const SOLD: PurchaseOutcome = PurchaseOutcome::Sold;
+const GOOD: [(PurchaseOutcome, u32, bool); 4] = [
     (SOLD, 0, false),
     (SOLD, 1, true),
-    (Answered::NoStock, 2, true),
-    (Answered::NoStock, 3, true),
+    (PurchaseOutcome::NoStock, 2, true),
+    (PurchaseOutcome::NoStock, 3, true),
 ];
 const FIXED: Pauses = Pauses::ALL[0];
 const EXPONENTIAL: Pauses = Pauses::ALL[1];
@@ -125,7 +125,7 @@ fn the_conclusion_names_the_first_and_only_ratios_that_mean_something() {
     );
     assert_eq!(
         verdict.witness,
-        ["3 of 4 processes met the lock taken at first try, under every schedule"]
+        ["3 of 4 processes found the lock taken at first try, under every schedule"]
     );
     assert_eq!(
         verdict.found,
@@ -174,7 +174,7 @@ fn equal_idle_is_nobodys_record() {
 
 #[test]
 fn a_process_that_gave_up_is_reported_and_not_compared() {
-    let busy = |retries| (Answered::Busy, retries, true);
+    let busy = |retries| (PurchaseOutcome::Busy, retries, true);
     let gave_up = [(SOLD, 0, false), busy(15), busy(15), busy(4)];
     let judged = Story::new()
         .round(FIXED, 50, &gave_up)
@@ -290,7 +290,7 @@ retry   4 processes want one lock, stock 2: what does each way of waiting cost?
   idle         time the lock lay free although somebody wanted it; an estimate
 
 HELD   All four sold 2 of 2. In this run the waiting line was first, 4.3 × as fast as the next.
-  witness   3 of 4 processes met the lock taken at first try, under every schedule
+  witness   3 of 4 processes found the lock taken at first try, under every schedule
   found     jitter against fixed: 1.6 × as fast; against plain exponential: 7.5 ×
             plain exponential left the lock free 98.7 % of the time: all its buyers were asleep
   limits    one run each; run it again before you trust a small difference

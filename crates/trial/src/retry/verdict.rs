@@ -2,7 +2,7 @@
 
 use super::{Comparison, Round, check};
 use crate::check::{Checked, Finding};
-use crate::protocol::{Outcome as Answered, Pauses};
+use crate::protocol::{Pauses, PurchaseOutcome};
 use crate::sale::facts::Answer;
 use crate::text::numbers::{count, plural, word};
 use crate::verdict::{Missing, Outcome, Verdict};
@@ -106,7 +106,7 @@ fn witness(rounds: &[Round]) -> String {
         .first()
         .map_or(0, |round| round.facts.attempts.len() as i64);
     format!(
-        "{met} of {} processes met the lock taken at first try, under every schedule",
+        "{met} of {} processes found the lock taken at first try, under every schedule",
         count(all)
     )
 }
@@ -150,7 +150,7 @@ fn notes(comparison: &Comparison, round: &Round) -> Vec<String> {
     let out_of_retries = round.facts.attempts.iter().filter(|attempt| {
         let purchase = attempt.purchase();
         let effort = purchase.and_then(|purchase| purchase.effort);
-        let busy = attempt.outcome() == Some(Answered::Busy);
+        let busy = attempt.outcome() == Some(PurchaseOutcome::Busy);
         busy && effort.is_some_and(|effort| effort.retries >= comparison.max_retries)
     });
     let out_of_retries = match round.retry.pauses {

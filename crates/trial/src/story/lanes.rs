@@ -28,7 +28,7 @@ pub(crate) struct Entry {
     pub lane: Option<usize>,
     /// What happened.
     pub text: String,
-    /// The number of the operation on the shared number, if it was one.
+    /// The number of the operation on the register, if it was one.
     pub op: Option<u64>,
     /// The role that decides its colour.
     pub role: Option<Role>,

@@ -20,7 +20,7 @@ pub fn page_of_everything(runs: &[Run], seed: u64) -> Page<'_> {
     for run in runs {
         match run {
             Run::Sale(judged) => page.runs.push(sale::run_of_sale(judged)),
-            Run::Hold(tried) => page.runs.push(holds::run_of_trial(tried)),
+            Run::Hold(judged) => page.runs.push(holds::run_of_trial(judged)),
             Run::Retry(judged, _) => page.retry = Some(retry_of(judged)),
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{decision, ms, sale};
-use crate::protocol::{Outcome, Retry};
+use crate::protocol::{PurchaseOutcome, Retry};
 use crate::retry::{Judged, Round};
 
 /// Returns the comparison as one JSON document.
@@ -50,7 +50,7 @@ pub fn reports(judged: &Judged) -> Vec<Value> {
 
 fn run(judged: &Judged, round: &Round) -> Value {
     let Round { facts, figures, .. } = round;
-    let unknown = facts.count(Outcome::Unknown);
+    let unknown = facts.count(PurchaseOutcome::Unknown);
     json!({
         "scenario": judged.header.scenario,
         "strategy": judged.header.strategy,

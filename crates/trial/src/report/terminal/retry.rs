@@ -1,6 +1,6 @@
 //! The terminal report of a comparison of ways of waiting: title, table, bars and legend.
 
-use crate::protocol::{Outcome, Pauses};
+use crate::protocol::{Pauses, PurchaseOutcome};
 use crate::retry::{Comparison, Judged, Round};
 use crate::sale::Sale;
 use crate::sale::facts::{Answer, Attempt};
@@ -204,10 +204,10 @@ pub fn attempts(judged: &Judged, ink: Ink) -> String {
 
 fn attempt_line(attempt: &Attempt, round: &Round, ink: Ink) -> String {
     let (role, outcome) = match attempt.outcome() {
-        Some(Outcome::Sold) => (Some(Role::Good), "✓ sold"),
-        Some(Outcome::NoStock) => (None, "– no stock"),
-        Some(Outcome::Busy) => (None, "– gave up"),
-        Some(Outcome::Unknown) => (Some(Role::Unsure), "? unknown"),
+        Some(PurchaseOutcome::Sold) => (Some(Role::Good), "✓ sold"),
+        Some(PurchaseOutcome::NoStock) => (None, "– no stock"),
+        Some(PurchaseOutcome::Busy) => (None, "– gave up"),
+        Some(PurchaseOutcome::Unknown) => (Some(Role::Unsure), "? unknown"),
         None => (Some(Role::Unsure), "– failed"),
     };
     let outcome = format!("{outcome:<10}");

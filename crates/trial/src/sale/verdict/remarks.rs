@@ -2,7 +2,7 @@
 
 use crate::history::Header;
 use crate::holds::{Scenario, Trial};
-use crate::protocol::{Outcome as Answered, Promise};
+use crate::protocol::{Promise, PurchaseOutcome};
 use crate::sale::Sale;
 use crate::sale::facts::{Answer, Facts};
 use crate::strategy;
@@ -33,7 +33,7 @@ fn notes(header: &Header, facts: &Facts) -> Vec<String> {
     if facts.unsold() > 0 {
         let unsold = plural(facts.unsold() as usize, "unit", "units");
         let refused = plural(facts.refused(), "buyer", "buyers");
-        let nobody_waited = header.wait_ms == 0 && facts.count(Answered::Busy) > 0;
+        let nobody_waited = header.wait_ms == 0 && facts.count(PurchaseOutcome::Busy) > 0;
         let hint = if nobody_waited {
             ": nobody waited for the lock. Try --wait 20000"
         } else {

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::protocol::{Claims, Promise, ReleaseWord};
+use crate::protocol::{Claims, Promise, ReleaseResult};
 use crate::strategy::hand_made::{self, Latch, Recipe, take_with_expiry};
 use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
 
@@ -41,13 +41,13 @@ const RECIPE: Recipe = Recipe {
     give_back,
 };
 
-fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseResult, Failure> {
     if latch.store.get(latch.key)?.as_deref() != Some(latch.token) {
-        return Ok(ReleaseWord::AlreadyLost);
+        return Ok(ReleaseResult::AlreadyLost);
     }
     halt.after(1, 2, "looks whose the key is: its own");
     std::thread::sleep(MOMENT);
     latch.store.delete(latch.key)?;
     halt.after(2, 2, "deletes the key");
-    Ok(ReleaseWord::Released)
+    Ok(ReleaseResult::Released)
 }

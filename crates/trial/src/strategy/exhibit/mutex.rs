@@ -71,7 +71,8 @@ mod tests {
                 .map(|thread| thread.join().unwrap())
                 .collect()
         });
-        let sold = |outcome: &&protocol::Outcome| **outcome == protocol::Outcome::Sold;
+        let sold =
+            |outcome: &&protocol::PurchaseOutcome| **outcome == protocol::PurchaseOutcome::Sold;
         assert_eq!(outcomes.iter().filter(sold).count(), 1);
     }
 }
