@@ -1,6 +1,6 @@
 //! The matrix of `run-all`: every strategy in every scenario, and the comparison of ways of waiting.
 
-use crate::history::{Event, History};
+use crate::history::Event;
 use crate::holds::{self, Scenario, Trial};
 use crate::retry::{self, Comparison};
 use crate::sale::{self, Sale};
@@ -24,28 +24,31 @@ const RETRY_LOCK: &str = "safe";
 /// A scenario of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Its heading.
-    pub name: &'static str,
     /// The lock trial; `None` for the sale.
-    scenario: Option<Scenario>,
+    pub scenario: Option<Scenario>,
 }
 
 /// Every scenario, in the order of the columns.
 pub const COLUMNS: [Column; 7] = [
-    column("race", None),
-    column("deadlock", Some(Scenario::Deadlock)),
-    column("sorted", Some(Scenario::Sorted)),
-    column("crash", Some(Scenario::Crash)),
-    column("ttl-edge", Some(Scenario::TtlEdge)),
-    column("stale", Some(Scenario::StaleRelease)),
-    column("short", Some(Scenario::ShortStock)),
+    column(None),
+    column(Some(Scenario::Deadlock)),
+    column(Some(Scenario::Sorted)),
+    column(Some(Scenario::Crash)),
+    column(Some(Scenario::TtlEdge)),
+    column(Some(Scenario::StaleRelease)),
+    column(Some(Scenario::ShortStock)),
 ];
 
-const fn column(name: &'static str, scenario: Option<Scenario>) -> Column {
-    Column { name, scenario }
+const fn column(scenario: Option<Scenario>) -> Column {
+    Column { scenario }
 }
 
 impl Column {
+    /// Returns the name of its scenario in histories.
+    pub fn name(&self) -> &'static str {
+        self.scenario.map_or(sale::SCENARIO, Scenario::name)
+    }
+
     /// Returns the arguments of `fencepost` that run it on this store with the settings of the other rows, without `--lock`,
     /// `--store` and `--seed`.
     pub fn command(&self, store: &TrialStore) -> String {
@@ -116,10 +119,7 @@ fn cell(
         return Some(Cell::Sale(sale));
     };
     strategy.lock?;
-    let mut trial = Trial::new(scenario, strategy, seed);
-    trial.ttl_ms = scenario.ttl_ms_at(&store);
-    trial.work_ms = Trial::work_ms_at(&store);
-    trial.store = store;
+    let mut trial = Trial::on(scenario, strategy, store, seed);
     if !DEFAULT_TIMES.contains(&strategy.name) {
         (trial.ttl_ms, trial.work_ms) = times(&trial.store);
     }
@@ -197,8 +197,8 @@ pub enum Run {
     Sale(sale::Judged),
     /// A lock trial.
     Hold(holds::Judged),
-    /// The comparison, and its history.
-    Retry(retry::Judged, History),
+    /// The comparison.
+    Retry(retry::Judged),
 }
 
 /// A verdict with what lists and totals need.
@@ -231,7 +231,7 @@ impl Run {
         match self {
             Self::Sale(judged) => &judged.verdict,
             Self::Hold(judged) => &judged.verdict,
-            Self::Retry(judged, _) => &judged.verdict,
+            Self::Retry(judged) => &judged.verdict,
         }
     }
 
@@ -240,7 +240,7 @@ impl Run {
         match self {
             Self::Sale(judged) => &judged.events,
             Self::Hold(judged) => &judged.events,
-            Self::Retry(_, history) => &history.events,
+            Self::Retry(judged) => &judged.events,
         }
     }
 
@@ -263,7 +263,7 @@ impl Run {
                 took_ns: None,
                 reproduce: judged.trial.reproduce(),
             }],
-            Self::Retry(judged, _) => judged.rounds.iter().map(|r| way(judged, r)).collect(),
+            Self::Retry(judged) => judged.rounds.iter().map(|r| way(judged, r)).collect(),
         }
     }
 
@@ -293,7 +293,7 @@ fn way(judged: &retry::Judged, round: &retry::Round) -> Summary {
         scenario: format!("{} {}", judged.header.scenario, round.retry.pauses.short()),
         strategy: judged.comparison.strategy.name,
         outcome: round.verdict.outcome,
-        expected: judged.comparison.expected(),
+        expected: judged.expected(),
         took_ns: Some(round.figures.duration_ns),
         reproduce: judged.comparison.reproduce(),
     }

@@ -30,7 +30,7 @@ mod safe;
 mod watchdog;
 
 pub use crate::protocol::Failure;
-pub use list::{ALL, at, claims_in, find};
+pub use list::{ALL, at, claims_of, find};
 
 /// A way of buying.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub struct Strategy {
     pub promise: Promise,
     /// What it promises as a lock.
     pub claims: Claims,
+    /// Whether a process that waits for its lock stands in a line, so that a comparison can include waiting in it.
+    pub has_line: bool,
     /// The kind of remark that tables show about a sale with it.
     pub remark: Remark,
     /// Opens the store and gets ready to buy.
@@ -151,7 +153,7 @@ pub struct Setup {
     pub ttl: Duration,
 }
 
-/// One attempt to buy one unit.
+/// One attempt to buy.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// What to buy; also the name of the lock.

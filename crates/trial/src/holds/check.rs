@@ -78,7 +78,7 @@ impl<'a> Findings<'a> {
     pub fn of(header: &Header, facts: &'a Facts) -> Self {
         Self {
             facts,
-            claims: strategy::claims_in(header).unwrap_or_default(),
+            claims: strategy::claims_of(header),
             ttl_ns: nanoseconds(header.ttl_ms),
         }
     }

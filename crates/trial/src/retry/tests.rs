@@ -6,6 +6,7 @@ use crate::history::tests::header;
 use crate::protocol::{Effort, Promise, Purchase, PurchaseOutcome};
 use crate::report::json::retry as json;
 use crate::report::terminal::{grounds, retry as terminal};
+use crate::saved::{Rejudged, Saved};
 use crate::text::ink::Ink;
 use crate::verdict::Outcome;
 
@@ -89,7 +90,8 @@ impl Story {
             header,
             events: self.events,
         };
-        judge(&history).unwrap()
+        let comparison = Comparison::of(&history).unwrap();
+        Judged::of(&comparison, history)
     }
 }
 
@@ -106,12 +108,14 @@ const JITTER: Pauses = Pauses::ALL[2];
 const LINE: Pauses = Pauses::ALL[3];
 
 fn four(ms: [u64; 4]) -> Judged {
+    four_rounds(ms).judged()
+}
+
+fn four_rounds(ms: [u64; 4]) -> Story {
     let rounds = Pauses::ALL.into_iter().zip(ms);
-    rounds
-        .fold(Story::new(), |story, (pauses, ms)| {
-            story.round(pauses, ms, &GOOD)
-        })
-        .judged()
+    rounds.fold(Story::new(), |story, (pauses, ms)| {
+        story.round(pauses, ms, &GOOD)
+    })
 }
 
 #[test]
@@ -254,9 +258,29 @@ fn a_history_without_rounds_is_no_comparison() {
     let header = header(2, 4, Promise::Exclusion);
     let events = Story::new().round(FIXED, 10, &GOOD).events;
     assert!(
-        judge(&History { header, events }).is_none(),
+        Comparison::of(&History { header, events }).is_none(),
         "it says that it is an oversell"
     );
+}
+
+#[test]
+fn a_strategy_and_a_store_of_a_later_version_are_judged_as_well() {
+    let header = Header {
+        scenario: SCENARIO.into(),
+        strategy: "of-tomorrow".into(),
+        store: "of-tomorrow".into(),
+        ..header(2, 4, Promise::Exclusion)
+    };
+    let events = four_rounds([318, 1_524, 203, 47]).events;
+    let known = four([318, 1_524, 203, 47]).verdict;
+    let judged = Rejudged::of(Saved {
+        history: History { header, events },
+        seal: None,
+        cut_line: None,
+    });
+    assert_eq!(judged.verdict.because, known.because);
+    assert_eq!(judged.verdict.found, known.found);
+    assert_eq!(judged.reproduce(), "");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::retry::{Judged, Round};
 pub fn report(judged: &Judged) -> Value {
     let header = &judged.header;
     let comparison = &judged.comparison;
-    let expected = comparison.expected();
+    let expected = judged.expected();
     json!({
         "scenario": header.scenario,
         "strategy": header.strategy,
@@ -35,7 +35,7 @@ pub fn report(judged: &Judged) -> Value {
 
 /// Returns one document per way of waiting, each with its own verdict.
 pub fn reports(judged: &Judged) -> Vec<Value> {
-    let expected = judged.comparison.expected();
+    let expected = judged.expected();
     let document = |round: &Round| {
         let mut document = run(judged, round);
         let again = judged.comparison.reproduce();

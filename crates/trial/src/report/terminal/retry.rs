@@ -1,7 +1,7 @@
 //! The terminal report of a comparison of ways of waiting: title, table, bars and legend.
 
 use crate::protocol::{Pauses, PurchaseOutcome};
-use crate::retry::{Comparison, Judged, Round};
+use crate::retry::{Comparison, Judged, Round, budget_in_words};
 use crate::sale::Sale;
 use crate::sale::facts::{Answer, Attempt};
 use crate::text::ink::{Ink, Role};
@@ -34,7 +34,10 @@ pub fn title(comparison: &Comparison) -> String {
         plural(comparison.max_retries as usize, "retry", "retries"),
     );
     if comparison.budget_ms != Comparison::BUDGET_MS {
-        set.push_str(&format!(" within {}", comparison.budget()));
+        set.push_str(&format!(
+            " within {}",
+            budget_in_words(comparison.budget_ms)
+        ));
     }
     if comparison.delay_us != Sale::DELAY_US {
         set.push_str(&format!(

@@ -30,6 +30,7 @@ pub static STRATEGY: Strategy = Strategy {
         looks_before_release: true,
         ..Claims::OWNED
     },
+    has_line: false,
     remark: Remark::FlawShowsIn("stale-release"),
     open: |setup| hand_made::buyer(setup, RECIPE),
     lock: Some(|setup| hand_made::lock(setup, RECIPE)),

@@ -24,6 +24,7 @@ pub static STRATEGY: Strategy = Strategy {
         expires_after_work: true,
         ..Claims::PLAIN
     },
+    has_line: false,
     remark: Remark::KeyLeftBehind("short-stock"),
     open: |setup| hand_made::buyer(setup, RECIPE),
     lock: Some(|setup| hand_made::lock(setup, RECIPE)),

@@ -29,6 +29,7 @@ pub static STRATEGY: Strategy = Strategy {
         looks_before_wait: true,
         ..Claims::OF_SESSION
     },
+    has_line: true,
     remark: Remark::FlawShowsIn("lost-wakeup"),
     open: opening::buyer,
     lock: Some(opening::lock),

@@ -20,6 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some("mutex is a lock in one process's memory: every other process has one of its own."),
     promise: Promise::Exclusion,
     claims: Claims::PLAIN,
+    has_line: false,
     remark: Remark::Broken("excludes threads, not processes"),
     open: |setup| direct::buyer(setup, buy),
     lock: None,
