@@ -176,7 +176,7 @@ fn run(
         lanes: (!json && !quiet).then(|| Lanes::new(ink)),
     };
     let subject = || contender.command();
-    let tried = holds::run(&trial, &subject, file, &mut progress, interrupt)
+    let judged = holds::run(&trial, &subject, file, &mut progress, interrupt)
         .map(|history| Judged::of(&trial, history))
         .map_err(|stopped| {
             let flags = UsedFlags {
@@ -185,19 +185,19 @@ fn run(
             };
             explain(&stopped, flags)
         })?;
-    progress.finish(&tried);
+    progress.finish(&judged);
     if json {
-        screen.print_json(&report(&tried));
+        screen.print_json(&report(&judged));
     } else {
-        screen.print(&grounds::text(&tried.verdict, quiet, ink));
+        screen.print(&grounds::text(&judged.verdict, quiet, ink));
     }
     files.fill(
-        &report(&tried),
-        &tried.verdict,
-        tried.events.len(),
-        &html::page_of_trial(&tried),
+        &report(&judged),
+        &judged.verdict,
+        judged.events.len(),
+        &html::page_of_trial(&judged),
     )?;
-    Ok(screen.end(tried.verdict.outcome.exit_code()))
+    Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
 /// The store for a trial that kills servers. These are always private servers of the lab.
@@ -261,9 +261,9 @@ struct LockProgress<'a> {
 }
 
 impl LockProgress<'_> {
-    fn finish(&mut self, tried: &Judged) {
+    fn finish(&mut self, judged: &Judged) {
         if let Some(lanes) = &mut self.lanes {
-            let rest = lanes.finish(&tried.header, &tried.events);
+            let rest = lanes.finish(&judged.header, &judged.events);
             self.screen.print(&format!("{rest}\n"));
         }
     }

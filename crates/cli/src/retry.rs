@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
-use fencepost_trial::history::History;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::{Pauses, Promise};
 use fencepost_trial::report::html;
@@ -97,12 +96,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
             };
             explain(&stopped, flags)
         })?;
-    let Some(judged) = retry::judge(&recorded) else {
-        return Err(CommandError::new(
-            exit::INTERNAL,
-            "the lab lost its own history",
-        ));
-    };
+    let judged = Judged::of(&comparison, recorded);
     if arguments.trial.output_flags.json {
         screen.print_json(&json::report(&judged));
     } else {
@@ -111,22 +105,22 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
     files.fill(
         &json::report(&judged),
         &judged.verdict,
-        judged.events,
-        &html::page_of_comparison(&judged, &recorded),
+        judged.events.len(),
+        &html::page_of_comparison(&judged),
     )?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-/// Runs a comparison with processes of this program and judges it. Shows nothing. Returns `None` if its history cannot be judged.
+/// Runs a comparison with processes of this program and judges it. Shows nothing.
 pub(crate) fn run_without_output(
     comparison: &Comparison,
     file: Option<File>,
     interrupt: Interrupt,
-) -> Result<Option<(Judged, History)>, Stopped> {
+) -> Result<Judged, Stopped> {
     let ours = Contender::ours(comparison.strategy)?;
     let subject = || ours.command();
     let history = retry::run(comparison, &subject, file, &mut (), interrupt)?;
-    Ok(retry::judge(&history).map(|judged| (judged, history)))
+    Ok(Judged::of(comparison, history))
 }
 
 fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Action, Claims, Promise, Purchase, ReleaseWord, Retry};
+use crate::protocol::{Action, Claims, Promise, Purchase, ReleaseResult, Retry};
 
 mod recorder;
 mod servers;
@@ -164,7 +164,7 @@ pub enum What {
         /// The hold whose lease is over.
         hold: u64,
     },
-    /// The lab asked for a step on the shared number.
+    /// The lab asked for a step on the register.
     Step {
         /// The number of the request.
         op: u64,
@@ -173,13 +173,13 @@ pub enum What {
         /// The kind of step.
         action: Action,
     },
-    /// The lab executed the step on the number it keeps, or the number refused the step.
+    /// The lab executed the step on the register, or the register refused the step.
     Register {
         /// The number of the request.
         op: u64,
         /// The hold that the step belongs to.
         hold: u64,
-        /// The position in the serial log of the number: "op 1", "op 2", …
+        /// The position in the serial log of the register: "op 1", "op 2", …
         serial: u64,
         /// The kind of step.
         action: Action,
@@ -188,10 +188,10 @@ pub enum What {
         /// The fence that the step carried.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<String>,
-        /// The highest fence that the number had seen before.
+        /// The highest fence that the register had seen before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         highest: Option<String>,
-        /// Whether the number refused the step because of its fence.
+        /// Whether the register refused the step because of its fence.
         #[serde(default)]
         refused: bool,
     },
@@ -220,7 +220,7 @@ pub enum What {
         /// Which hold.
         hold: u64,
         /// The result that the lock reported.
-        outcome: ReleaseWord,
+        outcome: ReleaseResult,
     },
     /// A subject reported that its lock is lost.
     Lost {

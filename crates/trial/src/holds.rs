@@ -45,6 +45,8 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// The strategy that a command tries by default.
+    const DEFAULT_LOCK: &str = "safe";
     /// The default duration of the work between reading and writing.
     pub const WORK_MS: u64 = 3_000;
 
@@ -55,12 +57,22 @@ impl Trial {
 
     /// Creates a trial with the default settings.
     pub fn new(scenario: Scenario, strategy: &'static Strategy, seed: u64) -> Self {
+        Self::on(scenario, strategy, scenario.store(), seed)
+    }
+
+    /// Creates a trial on this store with the default settings, whose times depend on the store.
+    pub fn on(
+        scenario: Scenario,
+        strategy: &'static Strategy,
+        store: TrialStore,
+        seed: u64,
+    ) -> Self {
         Self {
             scenario,
             strategy,
-            ttl_ms: scenario.ttl_ms(),
-            work_ms: Self::WORK_MS,
-            store: scenario.store(),
+            ttl_ms: scenario.ttl_ms_at(&store),
+            work_ms: Self::work_ms_at(&store),
+            store,
             seed,
         }
     }
@@ -117,7 +129,25 @@ impl Trial {
 
     /// Returns the command that runs this trial with another strategy. Flags appear only where they differ from the default.
     pub fn command(&self, strategy: &str) -> String {
-        let mut text = format!("fencepost {} --lock={strategy}", self.scenario.command());
+        format!(
+            "fencepost {} --lock={strategy}{}",
+            self.scenario.command(),
+            self.settings()
+        )
+    }
+
+    /// Returns the command that runs this trial. The default strategy is not named.
+    pub(crate) fn brief_command(&self) -> String {
+        if self.strategy.name == Self::DEFAULT_LOCK {
+            format!("fencepost {}{}", self.scenario.command(), self.settings())
+        } else {
+            self.command(self.strategy.name)
+        }
+    }
+
+    /// Returns the flags for settings that differ from the default.
+    fn settings(&self) -> String {
+        let mut text = String::new();
         if self.ttl_ms != self.scenario.ttl_ms_at(&self.store) {
             text.push_str(&format!(" --ttl {}", self.ttl_ms));
         }

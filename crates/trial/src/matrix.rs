@@ -2,7 +2,7 @@
 //!
 //! The scenarios that kill servers and `lost-wakeup` are not in it; `fencepost trial` runs them.
 
-use crate::history::{Event, History};
+use crate::history::Event;
 use crate::holds::{self, Scenario, Trial};
 use crate::retry::{self, Comparison};
 use crate::sale::{self, Sale};
@@ -26,28 +26,31 @@ const RETRY_LOCK: &str = "safe";
 /// A scenario of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Its heading.
-    pub name: &'static str,
     /// The lock trial; `None` for the sale.
-    scenario: Option<Scenario>,
+    pub scenario: Option<Scenario>,
 }
 
 /// The scenarios of the matrix, in the order of the columns.
 pub const COLUMNS: [Column; 7] = [
-    column("race", None),
-    column("deadlock", Some(Scenario::Deadlock)),
-    column("sorted", Some(Scenario::Sorted)),
-    column("crash", Some(Scenario::Crash)),
-    column("ttl-edge", Some(Scenario::TtlEdge)),
-    column("stale", Some(Scenario::StaleRelease)),
-    column("short", Some(Scenario::ShortStock)),
+    column(None),
+    column(Some(Scenario::Deadlock)),
+    column(Some(Scenario::Sorted)),
+    column(Some(Scenario::Crash)),
+    column(Some(Scenario::TtlEdge)),
+    column(Some(Scenario::StaleRelease)),
+    column(Some(Scenario::ShortStock)),
 ];
 
-const fn column(name: &'static str, scenario: Option<Scenario>) -> Column {
-    Column { name, scenario }
+const fn column(scenario: Option<Scenario>) -> Column {
+    Column { scenario }
 }
 
 impl Column {
+    /// Returns the name of its scenario in histories.
+    pub fn name(&self) -> &'static str {
+        self.scenario.map_or(sale::SCENARIO, Scenario::name)
+    }
+
     /// Returns the arguments of `fencepost` that run it on this store with the settings of the other rows, without `--lock`,
     /// `--store` and `--seed`.
     pub fn command(&self, store: &TrialStore) -> String {
@@ -118,10 +121,7 @@ fn cell(
         return Some(Cell::Sale(sale));
     };
     strategy.lock?;
-    let mut trial = Trial::new(scenario, strategy, seed);
-    trial.ttl_ms = scenario.ttl_ms_at(&store);
-    trial.work_ms = Trial::work_ms_at(&store);
-    trial.store = store;
+    let mut trial = Trial::on(scenario, strategy, store, seed);
     if !DEFAULT_TIMES.contains(&strategy.name) {
         (trial.ttl_ms, trial.work_ms) = times(&trial.store);
     }
@@ -199,8 +199,8 @@ pub enum Run {
     Sale(sale::Judged),
     /// A lock trial.
     Hold(holds::Judged),
-    /// The comparison, and its history.
-    Retry(retry::Judged, History),
+    /// The comparison.
+    Retry(retry::Judged),
 }
 
 /// A verdict with what lists and totals need.
@@ -232,8 +232,8 @@ impl Run {
     pub fn verdict(&self) -> &Verdict {
         match self {
             Self::Sale(judged) => &judged.verdict,
-            Self::Hold(tried) => &tried.verdict,
-            Self::Retry(judged, _) => &judged.verdict,
+            Self::Hold(judged) => &judged.verdict,
+            Self::Retry(judged) => &judged.verdict,
         }
     }
 
@@ -241,8 +241,8 @@ impl Run {
     pub fn events(&self) -> &[Event] {
         match self {
             Self::Sale(judged) => &judged.events,
-            Self::Hold(tried) => &tried.events,
-            Self::Retry(_, history) => &history.events,
+            Self::Hold(judged) => &judged.events,
+            Self::Retry(judged) => &judged.events,
         }
     }
 
@@ -257,15 +257,15 @@ impl Run {
                 took_ns: None,
                 reproduce: judged.reproduce(),
             }],
-            Self::Hold(tried) => vec![Summary {
-                scenario: tried.header.scenario.clone(),
-                strategy: tried.trial.strategy.name,
-                outcome: tried.verdict.outcome,
-                expected: tried.expected(),
+            Self::Hold(judged) => vec![Summary {
+                scenario: judged.header.scenario.clone(),
+                strategy: judged.trial.strategy.name,
+                outcome: judged.verdict.outcome,
+                expected: judged.expected(),
                 took_ns: None,
-                reproduce: tried.trial.reproduce(),
+                reproduce: judged.trial.reproduce(),
             }],
-            Self::Retry(judged, _) => judged.rounds.iter().map(|r| way(judged, r)).collect(),
+            Self::Retry(judged) => judged.rounds.iter().map(|r| way(judged, r)).collect(),
         }
     }
 
@@ -283,10 +283,10 @@ impl Run {
     /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
     /// refused one of them.
     pub fn is_refused_overlap(&self) -> bool {
-        let Self::Hold(tried) = self else {
+        let Self::Hold(judged) = self else {
             return false;
         };
-        tried.is_refused_overlap()
+        judged.is_refused_overlap()
     }
 }
 
@@ -295,7 +295,7 @@ fn way(judged: &retry::Judged, round: &retry::Round) -> Summary {
         scenario: format!("{} {}", judged.header.scenario, round.retry.pauses.short()),
         strategy: judged.comparison.strategy.name,
         outcome: round.verdict.outcome,
-        expected: judged.comparison.expected(),
+        expected: judged.expected(),
         took_ns: Some(round.figures.duration_ns),
         reproduce: judged.comparison.reproduce(),
     }

@@ -65,7 +65,7 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         halt_after: Option<u32>,
     },
-    /// Use the shared number once, under this hold. Answered by [`Reply::Stepped`]. The reply *is* the step: the lab executes
+    /// Use the register once, under this hold. Answered by [`Reply::Stepped`]. The reply *is* the step: the lab executes
     /// it on the number it keeps as soon as it reads the reply.
     Step {
         /// The number of this request.
@@ -139,7 +139,7 @@ pub enum Reply {
         /// The request it answers.
         op: u64,
         /// The result that the lock reported.
-        outcome: ReleaseWord,
+        outcome: ReleaseResult,
     },
     /// The lock is lost. A subject may send this at any time.
     Lost {
@@ -201,15 +201,16 @@ pub enum Resource {
     /// The stock in the store: the subject will be asked to buy.
     #[default]
     Stock,
-    /// A number that the lab keeps: the subject will be asked to acquire, take steps and release.
-    Number,
+    /// The register, a number that the lab keeps: the subject will be asked to acquire, take steps and release.
+    #[serde(rename = "number")]
+    Register,
 }
 
-/// What a step does to the shared number.
+/// What a step does to the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Read the number.
+    /// Read the register.
     Read,
     /// Write the value that was read, plus one.
     Write,
@@ -218,7 +219,7 @@ pub enum Action {
 /// The result that a lock reports for a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReleaseWord {
+pub enum ReleaseResult {
     /// The lock was held, and is now free.
     Released,
     /// The lock had been lost before.
@@ -233,9 +234,9 @@ pub struct Retry {
     /// The pauses between tries.
     #[serde(flatten)]
     pub pauses: Pauses,
-    /// The number of tries after the first. Then the reply is [`Outcome::Busy`].
+    /// The number of tries after the first. Then the reply is [`PurchaseOutcome::Busy`].
     pub max_retries: u32,
-    /// The total time for all tries. Then the reply is [`Outcome::Busy`].
+    /// The total time for all tries. Then the reply is [`PurchaseOutcome::Busy`].
     pub budget_ms: u64,
     /// The seed for random choices.
     pub seed: u64,
@@ -284,7 +285,7 @@ pub struct Effort {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Purchase {
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: PurchaseOutcome,
     /// The stock it read, if it got that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<i64>,
@@ -308,7 +309,7 @@ pub struct Purchase {
 /// The outcomes of a purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum PurchaseOutcome {
     /// An order exists.
     Sold,
     /// Too little is left.
@@ -330,7 +331,10 @@ mod tests {
         let Reply::Purchased { op: 4, purchase } = reply else {
             panic!("{reply:?}")
         };
-        assert_eq!((purchase.outcome, purchase.before), (Outcome::Sold, None));
+        assert_eq!(
+            (purchase.outcome, purchase.before),
+            (PurchaseOutcome::Sold, None)
+        );
     }
 
     #[test]
@@ -346,6 +350,12 @@ mod tests {
         let text = r#"{"type":"purchase","op":1,"product":"product_A","quantity":1,"wait_ms":0,"delay_us":5000}"#;
         assert_eq!(serde_json::to_string(&request).unwrap(), text);
         assert_eq!(serde_json::from_str::<Request>(text).unwrap(), request);
+    }
+
+    #[test]
+    fn external_locks_know_the_register_as_a_number() {
+        let text = serde_json::to_string(&Resource::Register).unwrap();
+        assert_eq!(text, r#""number""#);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::history::{Header, History, What};
 use crate::protocol::{Pauses, Retry};
 use crate::sale::{self, Sale};
 use crate::store::TrialStore;
-use crate::strategy::{self, Group, Strategy};
+use crate::strategy::{self, Strategy};
 use crate::text::numbers::count;
 use crate::verdict::Outcome;
 
@@ -15,9 +15,9 @@ pub mod check;
 pub mod facts;
 mod judged;
 mod run;
-mod verdict;
+pub mod verdict;
 
-pub use judged::{Judged, Round, judge, verdict};
+pub use judged::{Judged, Round};
 pub use run::{RetryWatch, run};
 
 /// The name of the scenario in histories.
@@ -73,13 +73,11 @@ impl Comparison {
         }
     }
 
-    /// Returns the ways of waiting to compare. Only the library's locks and those of database sessions have a line to wait in.
+    /// Returns the ways of waiting to compare. The waiting line is one of them only if the lock has a line.
     pub fn ways(&self) -> Vec<Pauses> {
-        let strategy = self.strategy;
-        let has_line = strategy.group == Group::Locks || strategy.claims.ends_with_holder();
         Pauses::ALL
             .into_iter()
-            .filter(|pauses| *pauses != Pauses::Line || has_line)
+            .filter(|pauses| *pauses != Pauses::Line || self.strategy.has_line)
             .collect()
     }
 
@@ -90,16 +88,6 @@ impl Comparison {
             concurrency: self.concurrency,
             ..Sale::new(self.strategy, self.seed)
         })
-    }
-
-    /// Formats the total wait as briefly as possible.
-    pub(crate) fn budget(&self) -> String {
-        let ms = self.budget_ms;
-        if ms.is_multiple_of(1_000) {
-            format!("{} s", count((ms / 1_000) as i64))
-        } else {
-            format!("{} ms", count(ms as i64))
-        }
     }
 
     /// Returns the sale of one round.
@@ -173,6 +161,15 @@ impl Comparison {
             text.push_str(&format!(" --store {}", self.store.typed()));
         }
         format!("{text} --seed {}", self.seed)
+    }
+}
+
+/// Formats a total wait as briefly as possible.
+pub(crate) fn budget_in_words(ms: u64) -> String {
+    if ms.is_multiple_of(1_000) {
+        format!("{} s", count((ms / 1_000) as i64))
+    } else {
+        format!("{} ms", count(ms as i64))
     }
 }
 

@@ -143,7 +143,21 @@ impl Sale {
 
     /// Returns the command that runs this sale with another strategy. Flags appear only where they differ from the default.
     pub fn command(&self, strategy: &str) -> String {
-        let mut text = format!("fencepost oversell --lock={strategy}{}", self.settings());
+        self.command_with(strategy, &self.settings())
+    }
+
+    /// Returns the command that runs this sale. The stock is not named if it is the default.
+    pub(crate) fn brief_command(&self) -> String {
+        let name = self.strategy.name;
+        if self.stock == Self::STOCK {
+            self.command_with(name, &self.settings_without_stock())
+        } else {
+            self.command(name)
+        }
+    }
+
+    fn command_with(&self, strategy: &str, settings: &str) -> String {
+        let mut text = format!("fencepost oversell --lock={strategy}{settings}");
         if self.wait_ms > 0 {
             text.push_str(&format!(" --wait {}", self.wait_ms));
         }
@@ -152,7 +166,11 @@ impl Sale {
 
     /// Returns the flags that both a single sale and `--all` accept.
     pub(crate) fn settings(&self) -> String {
-        let mut text = format!(" --stock={} --concurrency={}", self.stock, self.concurrency);
+        format!(" --stock={}{}", self.stock, self.settings_without_stock())
+    }
+
+    fn settings_without_stock(&self) -> String {
+        let mut text = format!(" --concurrency={}", self.concurrency);
         if self.store != TrialStore::sqlite() {
             text.push_str(&format!(" --store {}", self.store.typed()));
         }

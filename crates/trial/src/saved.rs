@@ -97,7 +97,10 @@ fn judge(history: &History) -> Verdict {
             let facts = sale::facts::Facts::of(&history.events);
             sale::verdict::judge(&history.header, &facts)
         }
-        retry::SCENARIO => retry::verdict(history),
+        retry::SCENARIO => {
+            let rounds = retry::Round::all_in(&history.header, &history.events);
+            retry::verdict::judge(&history.header, &rounds)
+        }
         _ => {
             let facts = holds::facts::Facts::of(&history.events);
             holds::verdict::judge(&history.header, &facts)

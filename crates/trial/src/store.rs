@@ -7,6 +7,8 @@ use std::time::Duration;
 pub use kinds::{ServerFault, StoreFacts};
 pub use locks::wait_until_voting;
 pub use temporary_ground::TemporaryGround;
+#[cfg(test)]
+pub(crate) use trial_store::one_of_each;
 pub use trial_store::{TrialStore, lock_only_kinds, private_name, private_names};
 
 use fencepost::stores::StoreAddress;

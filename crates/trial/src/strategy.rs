@@ -8,7 +8,7 @@ use std::time::Duration;
 use fencepost::BoxFuture;
 use fencepost::stores::StoreKind;
 
-use crate::protocol::{Claims, Outcome, Promise, Purchase, ReleaseWord};
+use crate::protocol::{Claims, Promise, Purchase, PurchaseOutcome, ReleaseResult};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TrialStore};
 
@@ -30,7 +30,7 @@ mod safe;
 mod watchdog;
 
 pub use crate::protocol::Failure;
-pub use list::{ALL, at, claims_in, find};
+pub use list::{ALL, at, claims_of, find};
 
 /// A way of buying.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub struct Strategy {
     pub promise: Promise,
     /// What it promises as a lock.
     pub claims: Claims,
+    /// Whether a process that waits for its lock stands in a line, so that a comparison can include waiting in it.
+    pub has_line: bool,
     /// The kind of remark that tables show about a sale with it.
     pub remark: Remark,
     /// Opens the store and gets ready to buy.
@@ -148,7 +150,7 @@ pub struct Setup {
     pub ttl: Duration,
 }
 
-/// One attempt to buy one unit.
+/// One attempt to buy.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// What to buy; also the name of the lock.
@@ -231,7 +233,7 @@ pub trait Locking: Send {
         &'a mut self,
         hold: u64,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>>;
+    ) -> BoxFuture<'a, Result<ReleaseResult, Failure>>;
 }
 
 /// A hold that was granted.
@@ -276,23 +278,23 @@ impl Order {
 
 /// Too little was left, and the buyer met no other.
 pub(crate) fn no_stock(before: i64) -> Purchase {
-    answer(Outcome::NoStock, Some(before), None)
+    answer(PurchaseOutcome::NoStock, Some(before), None)
 }
 
 /// The unit was sold, and the buyer met no other.
 pub(crate) fn sold(before: i64, after: i64) -> Purchase {
-    answer(Outcome::Sold, Some(before), Some(after))
+    answer(PurchaseOutcome::Sold, Some(before), Some(after))
 }
 
 /// The lock was taken.
 pub(crate) fn busy() -> Purchase {
     Purchase {
         contended: true,
-        ..answer(Outcome::Busy, None, None)
+        ..answer(PurchaseOutcome::Busy, None, None)
     }
 }
 
-fn answer(outcome: Outcome, before: Option<i64>, after: Option<i64>) -> Purchase {
+fn answer(outcome: PurchaseOutcome, before: Option<i64>, after: Option<i64>) -> Purchase {
     Purchase {
         outcome,
         before,

@@ -162,10 +162,10 @@ impl Subject<'_> {
             (Resource::Stock, _) => {
                 self.buyer = Some(self.runtime.block_on((self.strategy.open)(setup))?);
             }
-            (Resource::Number, Some(lock)) => {
+            (Resource::Register, Some(lock)) => {
                 self.holder = Some(Holder::new(self.runtime.block_on(lock(setup))?));
             }
-            (Resource::Number, None) => {
+            (Resource::Register, None) => {
                 let reason = format!("{} has no lock to hold", self.strategy.name);
                 return Err(Failure::definite(reason));
             }

@@ -211,7 +211,7 @@ pub struct Evidence {
 pub enum Cited {
     /// By its number in the history: `#12`.
     Event,
-    /// By its position in the serial log of the shared number: `op 3`.
+    /// By its position in the serial log of the register: `op 3`.
     Op(u64),
     /// As the first of several operations: `op 1–4`.
     Ops(u64, u64),

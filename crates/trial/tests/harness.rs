@@ -9,7 +9,7 @@ use std::time::Duration;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, History, What};
 use fencepost_trial::processes::Stopped;
-use fencepost_trial::protocol::Outcome as Answered;
+use fencepost_trial::protocol::PurchaseOutcome;
 use fencepost_trial::sale::facts::{Answer, Attempt, Facts};
 use fencepost_trial::sale::verdict::judge;
 use fencepost_trial::sale::{Sale, SaleWatch, run};
@@ -182,8 +182,8 @@ fn chatter_does_not_keep_the_lab_waiting_for_somebody_else() {
     };
     let history = run(&sale(2), &shell, None, &mut Impatient, Interrupt::never()).unwrap();
     let facts = Facts::of(&history.events);
-    assert_eq!(facts.count(Answered::Busy), 1);
-    assert_eq!(facts.count(Answered::Unknown), 1);
+    assert_eq!(facts.count(PurchaseOutcome::Busy), 1);
+    assert_eq!(facts.count(PurchaseOutcome::Unknown), 1);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn whoever_takes_its_turn_late_is_waited_for_as_long_as_answers_come() {
         command
     };
     let history = run(&sale(2), &shell, None, &mut Patient, Interrupt::never()).unwrap();
-    assert_eq!(Facts::of(&history.events).count(Answered::Busy), 2);
+    assert_eq!(Facts::of(&history.events).count(PurchaseOutcome::Busy), 2);
 }
 
 #[test]

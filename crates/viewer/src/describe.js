@@ -90,7 +90,7 @@ export function summary(model) {
   if (model.isSale) {
     const of = outcome => model.ops.filter(op => op.answer && op.event.outcome === outcome).length;
     const met = model.ops.filter(op => op.answer && op.event.contended).length;
-    const locked = run.claims_exclusion ? ` ${count(met)} met the lock taken.` : '';
+    const locked = run.claims_exclusion ? ` ${count(met)} found the lock taken.` : '';
     return `${size}${count(of('sold'))} sold, ${count(of('no_stock'))} found no stock, ${count(of('busy'))} turned away.${locked} Bars end when the answer arrives, so they are longer than the work.`;
   }
   const most = Math.max(1, ...model.overlaps.map(overlap => overlap.holders.length));

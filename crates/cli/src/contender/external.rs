@@ -94,6 +94,7 @@ impl ExternalLock {
             flaw: None,
             promise: Promise::Exclusion,
             claims,
+            has_line: false,
             remark: Remark::Nothing,
             open: not_here,
             lock: None,

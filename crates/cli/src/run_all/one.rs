@@ -10,7 +10,6 @@ use fencepost_trial::report::json::matrix;
 
 use crate::command_error::CommandError;
 use crate::contender::Contender;
-use crate::exit;
 use crate::oversell::run_sale;
 use crate::results::{OutputFile, open_history, seal};
 use crate::{holds, retry};
@@ -58,11 +57,7 @@ fn carry_out(cell: &Cell, file: Option<File>, interrupt: Interrupt) -> Result<Ru
             .map(Run::Sale),
         Cell::Hold(trial) => holds::run_without_output(trial, file, interrupt).map(Run::Hold),
         Cell::Retry(comparison) => {
-            let made =
-                retry::run_without_output(comparison, file, interrupt).map_err(Trouble::Run)?;
-            let lost = || CommandError::new(exit::INTERNAL, "the lab lost its own history");
-            let (judged, history) = made.ok_or_else(lost).map_err(Trouble::Files)?;
-            return Ok(Run::Retry(judged, history));
+            retry::run_without_output(comparison, file, interrupt).map(Run::Retry)
         }
     }
     .map_err(Trouble::Run)

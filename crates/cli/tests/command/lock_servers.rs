@@ -206,14 +206,14 @@ lock late-watch TTL N ms (not used: no lease) store zk (a private server) seed N
 
 at ms A B
 N granted; reads N op N
-N step N of N: looks who is before it
+N step N of N: looks up who is ahead of it
 N SIGSTOP: paused
 N writes N, releases op N
 N SIGCONT: goes on
 N gives up after N ms
 
 STUCK Nobody has the lock, and N ms (N × TTL) later B still waits for it.
-proof #N N ms B has looked who is before it, and does not watch yet
+proof #N N ms B has looked up who is ahead of it, and does not watch yet
 #N N ms A's release is done: nobody has the lock
 #N N ms B still waits, and gives up
 why late-watch looks, then watches: if the one before it goes in between, nothing wakes it.

@@ -75,7 +75,10 @@ fn with_a_lock_one_unit_is_sold_once() {
             .contains("HELD   1 order for a stock of 1, and 0 left: orders and stock agree.\n")
     );
     let shape = shape(&ran.stdout);
-    assert!(shape.contains("\nwitness N of N met the lock "), "{shape}");
+    assert!(
+        shape.contains("\nwitness N of N found the lock taken"),
+        "{shape}"
+    );
     assert!(shape.contains("\nlimits one run, no fault: "), "{shape}");
     assert!(
         shape.contains("\nN proc_N – busy – N lock taken\n"),
@@ -100,7 +103,7 @@ fn alone_a_lock_shows_nothing() {
     let ran = run("oversell --lock=safe --concurrency=1");
     assert_eq!(ran.code, 2);
     assert!(ran.stdout.contains(
-        "\nINCONCLUSIVE   Nothing broke, and nothing was tested: no attempt met the lock taken.\n"
+        "\nINCONCLUSIVE   Nothing broke, and nothing was tested: no attempt found the lock taken.\n"
     ));
     assert!(ran.stdout.contains("  missing   a witness of contention. "));
     let control = run("oversell --lock=none --concurrency=1 -q");

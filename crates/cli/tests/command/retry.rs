@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fencepost_trial::report::json::retry as json;
-use fencepost_trial::retry::judge;
+use fencepost_trial::retry::{Comparison, Judged};
 use fencepost_trial::saved::Saved;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -50,7 +50,7 @@ fixed ";
         ran.stdout
     );
     assert!(
-        shape.contains("of N processes met the lock taken at first try, under every schedule\n"),
+        shape.contains("of N processes found the lock taken at first try, under every schedule\n"),
         "{shape}"
     );
     assert!(shape.contains("\nlimits one run each; "), "{shape}");
@@ -114,7 +114,8 @@ fn the_document_says_the_same_and_the_history_can_be_judged_again() {
     let text = std::fs::read(&history).unwrap();
     let saved = Saved::read(text.as_slice()).unwrap();
     assert!(saved.history.events.is_sorted_by_key(|event| event.at_ns));
-    let judged = judge(&saved.history).unwrap();
+    let comparison = Comparison::of(&saved.history).unwrap();
+    let judged = Judged::of(&comparison, saved.history);
     assert_eq!(json::report(&judged), document);
 
     let checked = run(&format!("check {}", history.display()));

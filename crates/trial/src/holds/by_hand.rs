@@ -3,7 +3,7 @@
 use crate::history::{Change, Event, Fault, Header, HoldSettings, What};
 use crate::holds::facts::Facts;
 use crate::holds::{Scenario, Trial, verdict};
-use crate::protocol::{Action, Claims, Outcome, Purchase, ReleaseWord};
+use crate::protocol::{Action, Claims, Purchase, PurchaseOutcome, ReleaseResult};
 use crate::store::TrialStore;
 use crate::strategy;
 use crate::verdict::Verdict;
@@ -201,7 +201,7 @@ impl HistoryBuilder {
         self.add(at, who, What::LeaseOver { key, hold })
     }
 
-    pub(crate) fn releases(self, who: &str, at: f64, hold: u64, outcome: ReleaseWord) -> Self {
+    pub(crate) fn releases(self, who: &str, at: f64, hold: u64, outcome: ReleaseResult) -> Self {
         self.releases_of(who, KEY, at, hold, outcome)
     }
 
@@ -211,7 +211,7 @@ impl HistoryBuilder {
         key: &str,
         at: f64,
         hold: u64,
-        outcome: ReleaseWord,
+        outcome: ReleaseResult,
     ) -> Self {
         let op = self.next_op();
         let (key, of) = (key.to_owned(), key.to_owned());
@@ -255,7 +255,7 @@ impl HistoryBuilder {
         self.add(at, "", What::Server { server, change })
     }
 
-    pub(crate) fn buys(self, who: &str, from: f64, until: f64, outcome: Outcome) -> Self {
+    pub(crate) fn buys(self, who: &str, from: f64, until: f64, outcome: PurchaseOutcome) -> Self {
         let op = self.next_op();
         let purchase = Purchase {
             outcome,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::facts::{Cycle, Facts, Hold, Mark, Op};
 use super::register::compare;
 use crate::history::{Fault, Header};
-use crate::protocol::{Claims, Outcome};
+use crate::protocol::{Claims, PurchaseOutcome};
 use crate::strategy;
 
 mod list;
@@ -78,7 +78,7 @@ impl<'a> Findings<'a> {
     pub fn of(header: &Header, facts: &'a Facts) -> Self {
         Self {
             facts,
-            claims: strategy::claims_in(header).unwrap_or_default(),
+            claims: strategy::claims_of(header),
             ttl_ns: nanoseconds(header.ttl_ms),
         }
     }
@@ -287,7 +287,7 @@ impl<'a> Findings<'a> {
         let later: Vec<_> = buys.filter_map(|buy| Some((buy, buy.answer?))).collect();
         let all_busy = later
             .iter()
-            .all(|(_, (_, outcome))| *outcome == Outcome::Busy);
+            .all(|(_, (_, outcome))| *outcome == PurchaseOutcome::Busy);
         let (last, (refused, _)) = later.last()?;
         let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
         let proven = all_busy && self.counts_as_stuck(lasted_ns) && self.looks_stuck();

@@ -55,7 +55,7 @@ impl Judged {
     /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
     /// refused one of them.
     pub fn is_refused_overlap(&self) -> bool {
-        let claims = strategy::claims_in(&self.header).unwrap_or(self.trial.strategy.claims);
+        let claims = strategy::claims_of(&self.header);
         is_refused_overlap(claims, &self.verdict, &self.events)
     }
 }

@@ -123,7 +123,7 @@ impl Scenario {
     pub fn resource(self) -> Resource {
         match self {
             Self::ShortStock => Resource::Stock,
-            _ => Resource::Number,
+            _ => Resource::Register,
         }
     }
 

@@ -35,7 +35,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         header,
         facts,
         findings: Findings::of(header, facts),
-        claims: strategy::claims_in(header).unwrap_or_default(),
+        claims: strategy::claims_of(header),
         trial: Trial::of(header),
     };
     let mut verdict = match scenario {
@@ -223,16 +223,9 @@ impl Court<'_> {
     /// Suggests another scenario with the same strategy.
     fn next_scenario(&self, scenario: Scenario, remark: &'static str) -> Option<Next> {
         let trial = self.trial.as_ref()?;
-        let other = Trial {
-            scenario,
-            ttl_ms: scenario.ttl_ms_at(&trial.store),
-            // The work of this trial may be shorter than the lease of that scenario, which would show nothing.
-            work_ms: Trial::work_ms_at(&trial.store),
-            ..trial.clone()
-        };
-        let command = other.command(trial.strategy.name);
-        // The default strategy need not be named.
-        let command = command.replace(" --lock=safe", "");
+        // The work of this trial may be shorter than the lease of that scenario, which would show nothing.
+        let other = Trial::on(scenario, trial.strategy, trial.store.clone(), trial.seed);
+        let command = other.brief_command();
         Some(Next { command, remark })
     }
 

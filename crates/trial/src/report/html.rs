@@ -15,15 +15,13 @@ mod document;
 mod events;
 mod everything;
 mod holds;
-mod retry;
 mod sale;
 
-pub use comparison::{page_of_comparison, retry_of};
+pub use comparison::{ComparisonRow, ComparisonTable, Turn, page_of_comparison, table_of};
 pub use data::data as page_data;
 pub use document::render;
 pub use everything::page_of_everything;
 pub use holds::{page_of_trial, run_of_trial};
-pub use retry::{Retry, RetryRow, Turn};
 pub use sale::{page_of_sales, run_of_sale};
 
 /// The contents of a page.
@@ -42,7 +40,7 @@ pub struct Page<'a> {
     /// The runs, in the order of the strategies. A page with several runs has a matrix.
     pub runs: Vec<PageRun<'a>>,
     /// The comparison of ways of waiting, if there is one.
-    pub retry: Option<Retry>,
+    pub retry: Option<ComparisonTable>,
 }
 
 /// One trial on a page.
@@ -73,8 +71,6 @@ pub struct PageRun<'a> {
 impl<'a> PageRun<'a> {
     /// Creates a run from its record and its verdict only. The claims are those of the strategy, if it is one of ours.
     pub fn new(header: &'a Header, verdict: &'a Verdict, events: &'a [Event]) -> Self {
-        let ours = || strategy::find(&header.strategy).map(|strategy| strategy.claims);
-        let claims = strategy::claims_in(header).or_else(ours);
         Self {
             id: format!("{}.{}", header.strategy, header.scenario),
             scenario: header.scenario.clone(),
@@ -82,7 +78,7 @@ impl<'a> PageRun<'a> {
             command: String::new(),
             expected: None,
             settings: Vec::new(),
-            claims: claims.unwrap_or_default(),
+            claims: strategy::claims_of(header),
             header,
             verdict,
             events,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::html::{Page, PageRun};
 use crate::history::{Event, Fault, What};
-use crate::protocol::Outcome as Answered;
+use crate::protocol::PurchaseOutcome;
 use crate::story::label;
 
 /// Returns the whole page as one trace.
@@ -199,10 +199,10 @@ impl<'a> Tracer<'a> {
             return;
         };
         let outcome = match purchase.outcome {
-            Answered::Sold => "sold",
-            Answered::NoStock => "no stock",
-            Answered::Busy => "lock taken",
-            Answered::Unknown => "unknown",
+            PurchaseOutcome::Sold => "sold",
+            PurchaseOutcome::NoStock => "no stock",
+            PurchaseOutcome::Busy => "lock taken",
+            PurchaseOutcome::Unknown => "unknown",
         };
         let waited_ns = (purchase.waited_ms * 1e6).max(0.0) as u64;
         let worked_from = (open.from_ns + waited_ns).min(event.at_ns);
@@ -216,7 +216,7 @@ impl<'a> Tracer<'a> {
         open.name = format!("buys: {outcome}");
         open.args = json!({ "event": event.n, "before": purchase.before, "after": purchase.after, "fence": purchase.fence });
         self.span(open, event.at_ns, "answered");
-        if purchase.outcome == Answered::Busy {
+        if purchase.outcome == PurchaseOutcome::Busy {
             self.span(part("waits", from_ns), event.at_ns, "lock taken");
             return;
         }

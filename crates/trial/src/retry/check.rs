@@ -44,17 +44,16 @@ fn all_served(round: &Round) -> bool {
 
 /// Compares jitter with the schedules without it, whatever the result.
 fn jitter(rounds: &[Round]) -> Vec<String> {
-    let find = |wanted: &str| {
+    let find = |is_wanted: fn(Pauses) -> bool| {
         let mut served = rounds.iter().filter(|round| all_served(round));
-        served.find(|round| round.retry.pauses.short() == wanted)
+        served.find(|round| is_wanted(round.retry.pauses))
     };
-    let Some(jitter) = find("jitter") else {
+    let Some(jitter) = find(|pauses| matches!(pauses, Pauses::FullJitter { .. })) else {
         return Vec::new();
     };
-    let others: Vec<&Round> = ["fixed", "exponential"]
-        .into_iter()
-        .filter_map(find)
-        .collect();
+    let fixed = find(|pauses| matches!(pauses, Pauses::Fixed { .. }));
+    let exponential = find(|pauses| matches!(pauses, Pauses::Exponential { .. }));
+    let others: Vec<&Round> = [fixed, exponential].into_iter().flatten().collect();
     let mut wins = Vec::new();
     let mut losses = Vec::new();
     for other in others {

@@ -1,7 +1,7 @@
 //! The cost of a way of waiting, computed from the facts of its round. Pure functions without a clock or a store.
 
 use crate::history::{Event, What};
-use crate::protocol::{Effort, Outcome, Retry};
+use crate::protocol::{Effort, PurchaseOutcome, Retry};
 use crate::sale::facts::{Attempt, Facts};
 
 /// The figures of one round.
@@ -44,7 +44,7 @@ impl Figures {
             sigma_ns: standard_deviation(&finished),
             lock_ops: efforts().map(|effort| u64::from(effort.lock_ops)).sum(),
             idle: ratio(free_ns, duration_ns),
-            gave_up: facts.count(Outcome::Busy),
+            gave_up: facts.count(PurchaseOutcome::Busy),
         }
     }
 }
@@ -144,9 +144,9 @@ mod tests {
     /// answer.
     fn attempt(asked: u64, answered: u64, retries: u32, held: Option<(f64, f64)>) -> Attempt {
         let outcome = if held.is_some() {
-            Outcome::Sold
+            PurchaseOutcome::Sold
         } else {
-            Outcome::Busy
+            PurchaseOutcome::Busy
         };
         Attempt {
             who: "proc_0".into(),

@@ -1,13 +1,12 @@
 //! A comparison together with its rounds and verdict: the input of every report about it.
 
-use super::Comparison;
 use super::facts::{Figures, split};
-use super::verdict::{combine, without_rounds};
-use crate::history::{Header, History};
+use super::{Comparison, verdict};
+use crate::history::{Event, Header, History};
 use crate::protocol::Retry;
 use crate::sale;
 use crate::sale::facts::Facts;
-use crate::verdict::Verdict;
+use crate::verdict::{Outcome, Verdict};
 
 /// One round of a comparison.
 #[derive(Debug, Clone)]
@@ -31,42 +30,48 @@ pub struct Judged {
     pub comparison: Comparison,
     /// Its settings, as recorded.
     pub header: Header,
-    /// The number of events.
-    pub events: usize,
+    /// The events of the run.
+    pub events: Vec<Event>,
     /// The rounds, in the order in which they were run.
     pub rounds: Vec<Round>,
     /// The verdict on all rounds together.
     pub verdict: Verdict,
 }
 
-/// Judges a comparison. This is a pure function of its history. Returns `None` if the history belongs to another scenario.
-pub fn judge(history: &History) -> Option<Judged> {
-    let comparison = Comparison::of(history)?;
-    let rounds: Vec<Round> = split(&history.events)
-        .into_iter()
-        .map(|(retry, events)| {
+impl Round {
+    /// Returns the rounds of a history with these settings and events, each with its verdict.
+    pub fn all_in(header: &Header, events: &[Event]) -> Vec<Self> {
+        let round = |(retry, events): (Retry, &[Event])| {
             let facts = Facts::of(events);
             let started_ns = events.first().map_or(0, |event| event.at_ns);
-            Round {
+            Self {
                 retry,
                 started_ns,
                 figures: Figures::of(&facts, started_ns),
-                verdict: sale::verdict::judge(&history.header, &facts),
+                verdict: sale::verdict::judge(header, &facts),
                 facts,
             }
-        })
-        .collect();
-    let verdict = combine(&comparison, &rounds);
-    Some(Judged {
-        comparison,
-        header: history.header.clone(),
-        events: history.events.len(),
-        rounds,
-        verdict,
-    })
+        };
+        split(events).into_iter().map(round).collect()
+    }
 }
 
-/// Returns the verdict on a comparison, even if the history is incomplete.
-pub fn verdict(history: &History) -> Verdict {
-    judge(history).map_or_else(without_rounds, |judged| judged.verdict)
+impl Judged {
+    /// Judges a run of this comparison.
+    pub fn of(comparison: &Comparison, history: History) -> Self {
+        let rounds = Round::all_in(&history.header, &history.events);
+        let verdict = verdict::judge(&history.header, &rounds);
+        Self {
+            comparison: comparison.clone(),
+            header: history.header,
+            events: history.events,
+            rounds,
+            verdict,
+        }
+    }
+
+    /// Returns the verdict that the committed table expects of each round.
+    pub fn expected(&self) -> Option<Outcome> {
+        self.comparison.expected()
+    }
 }

@@ -3,9 +3,10 @@
 use super::*;
 use crate::history::Event;
 use crate::history::tests::header;
-use crate::protocol::{Effort, Outcome as Answered, Promise, Purchase};
+use crate::protocol::{Effort, Promise, Purchase, PurchaseOutcome};
 use crate::report::json::retry as json;
 use crate::report::terminal::{grounds, retry as terminal};
+use crate::saved::{Rejudged, Saved};
 use crate::text::ink::Ink;
 use crate::verdict::Outcome;
 
@@ -38,7 +39,7 @@ impl Story {
     }
 
     /// Adds a round of `ms` milliseconds with a stock of 2. Each answer is (outcome, retries, contended).
-    fn round(mut self, pauses: Pauses, ms: u64, answers: &[(Answered, u32, bool)]) -> Self {
+    fn round(mut self, pauses: Pauses, ms: u64, answers: &[(PurchaseOutcome, u32, bool)]) -> Self {
         let started = self.now_ns;
         let retry = Retry {
             pauses,
@@ -55,8 +56,8 @@ impl Story {
         for (index, (outcome, retries, contended)) in answers.iter().enumerate() {
             let op = index as u64;
             let at = started + ms * MS * (op + 1) / answers.len() as u64;
-            let held = *outcome != Answered::Busy;
-            let sold = *outcome == Answered::Sold;
+            let held = *outcome != PurchaseOutcome::Busy;
+            let sold = *outcome == PurchaseOutcome::Sold;
             let purchase = Purchase {
                 outcome: *outcome,
                 before: held.then_some(stock),
@@ -89,16 +90,17 @@ impl Story {
             header,
             events: self.events,
         };
-        judge(&history).unwrap()
+        let comparison = Comparison::of(&history).unwrap();
+        Judged::of(&comparison, history)
     }
 }
 
-const SOLD: Answered = Answered::Sold;
-const GOOD: [(Answered, u32, bool); 4] = [
+const SOLD: PurchaseOutcome = PurchaseOutcome::Sold;
+const GOOD: [(PurchaseOutcome, u32, bool); 4] = [
     (SOLD, 0, false),
     (SOLD, 1, true),
-    (Answered::NoStock, 2, true),
-    (Answered::NoStock, 3, true),
+    (PurchaseOutcome::NoStock, 2, true),
+    (PurchaseOutcome::NoStock, 3, true),
 ];
 const FIXED: Pauses = Pauses::ALL[0];
 const EXPONENTIAL: Pauses = Pauses::ALL[1];
@@ -106,12 +108,14 @@ const JITTER: Pauses = Pauses::ALL[2];
 const LINE: Pauses = Pauses::ALL[3];
 
 fn four(ms: [u64; 4]) -> Judged {
+    four_rounds(ms).judged()
+}
+
+fn four_rounds(ms: [u64; 4]) -> Story {
     let rounds = Pauses::ALL.into_iter().zip(ms);
-    rounds
-        .fold(Story::new(), |story, (pauses, ms)| {
-            story.round(pauses, ms, &GOOD)
-        })
-        .judged()
+    rounds.fold(Story::new(), |story, (pauses, ms)| {
+        story.round(pauses, ms, &GOOD)
+    })
 }
 
 #[test]
@@ -125,7 +129,7 @@ fn the_conclusion_names_the_first_and_only_ratios_that_mean_something() {
     );
     assert_eq!(
         verdict.witness,
-        ["3 of 4 processes met the lock taken at first try, under every schedule"]
+        ["3 of 4 processes found the lock taken at first try, under every schedule"]
     );
     assert_eq!(
         verdict.found,
@@ -174,7 +178,7 @@ fn equal_idle_is_nobodys_record() {
 
 #[test]
 fn a_process_that_gave_up_is_reported_and_not_compared() {
-    let busy = |retries| (Answered::Busy, retries, true);
+    let busy = |retries| (PurchaseOutcome::Busy, retries, true);
     let gave_up = [(SOLD, 0, false), busy(15), busy(15), busy(4)];
     let judged = Story::new()
         .round(FIXED, 50, &gave_up)
@@ -254,9 +258,29 @@ fn a_history_without_rounds_is_no_comparison() {
     let header = header(2, 4, Promise::Exclusion);
     let events = Story::new().round(FIXED, 10, &GOOD).events;
     assert!(
-        judge(&History { header, events }).is_none(),
+        Comparison::of(&History { header, events }).is_none(),
         "it says that it is an oversell"
     );
+}
+
+#[test]
+fn a_strategy_and_a_store_of_a_later_version_are_judged_as_well() {
+    let header = Header {
+        scenario: SCENARIO.into(),
+        strategy: "of-tomorrow".into(),
+        store: "of-tomorrow".into(),
+        ..header(2, 4, Promise::Exclusion)
+    };
+    let events = four_rounds([318, 1_524, 203, 47]).events;
+    let known = four([318, 1_524, 203, 47]).verdict;
+    let judged = Rejudged::of(Saved {
+        history: History { header, events },
+        seal: None,
+        cut_line: None,
+    });
+    assert_eq!(judged.verdict.because, known.because);
+    assert_eq!(judged.verdict.found, known.found);
+    assert_eq!(judged.reproduce(), "");
 }
 
 #[test]
@@ -290,7 +314,7 @@ retry   4 processes want one lock, stock 2: what does each way of waiting cost?
   idle         time the lock lay free although somebody wanted it; an estimate
 
 HELD   All four sold 2 of 2. In this run the waiting line was first, 4.3 × as fast as the next.
-  witness   3 of 4 processes met the lock taken at first try, under every schedule
+  witness   3 of 4 processes found the lock taken at first try, under every schedule
   found     jitter against fixed: 1.6 × as fast; against plain exponential: 7.5 ×
             plain exponential left the lock free 98.7 % of the time: all its buyers were asleep
   limits    one run each; run it again before you trust a small difference

@@ -1,8 +1,9 @@
 //! The verdict on a comparison: that of its worst round, with the conclusions from the figures.
 
-use super::{Comparison, Round, check};
+use super::{Round, budget_in_words, check};
 use crate::check::{Checked, Finding};
-use crate::protocol::{Outcome as Answered, Pauses};
+use crate::history::Header;
+use crate::protocol::{Pauses, PurchaseOutcome};
 use crate::sale::facts::Answer;
 use crate::text::numbers::{count, plural, word};
 use crate::verdict::{Missing, Outcome, Verdict};
@@ -17,20 +18,15 @@ fn badness(outcome: Outcome) -> u8 {
     }
 }
 
-/// Returns the verdict on a comparison without rounds.
-pub(super) fn without_rounds() -> Verdict {
-    Verdict::bare(Outcome::Inconclusive, "No round was begun.")
-}
-
-/// Combines the verdicts on all rounds.
-pub(super) fn combine(comparison: &Comparison, rounds: &[Round]) -> Verdict {
+/// Judges a comparison: combines the verdicts on all rounds. Inconclusive if there are none.
+pub fn judge(header: &Header, rounds: &[Round]) -> Verdict {
     // The first of the worst rounds.
     let worst = rounds
         .iter()
         .rev()
         .max_by_key(|round| badness(round.verdict.outcome));
     let Some(worst) = worst else {
-        return without_rounds();
+        return Verdict::bare(Outcome::Inconclusive, "No round was begun.");
     };
     let verdict = &worst.verdict;
     let mut combined = Verdict {
@@ -39,35 +35,32 @@ pub(super) fn combine(comparison: &Comparison, rounds: &[Round]) -> Verdict {
         damage: verdict.damage.clone(),
         why: verdict.why.clone(),
         checks: checks(rounds),
-        notes: rounds
-            .iter()
-            .flat_map(|round| notes(comparison, round))
-            .collect(),
-        ..Verdict::bare(verdict.outcome, because(comparison, rounds, worst))
+        notes: rounds.iter().flat_map(notes).collect(),
+        ..Verdict::bare(verdict.outcome, because(header, rounds, worst))
     };
     if verdict.outcome == Outcome::Held {
         let limits = "one run each; run it again before you trust a small difference";
         combined.witness = vec![witness(rounds)];
         combined.limits = Some(limits.into());
-        combined.found = found(comparison, rounds);
+        combined.found = found(header, rounds);
     }
     combined
 }
 
 /// Returns the order of the rounds, unless the verdict already says it, and the other conclusions.
-fn found(comparison: &Comparison, rounds: &[Round]) -> Vec<String> {
-    let told_above = sold_too_few(comparison, rounds).is_empty();
+fn found(header: &Header, rounds: &[Round]) -> Vec<String> {
+    let told_above = sold_too_few(header, rounds).is_empty();
     let first = check::first(rounds).filter(|_| !told_above);
     first.into_iter().chain(check::sentences(rounds)).collect()
 }
 
-fn because(comparison: &Comparison, rounds: &[Round], worst: &Round) -> String {
+fn because(header: &Header, rounds: &[Round], worst: &Round) -> String {
     if worst.verdict.outcome != Outcome::Held {
         let name = worst.retry.pauses.in_a_sentence();
         return format!("With {name}: {}", worst.verdict.because);
     }
-    let could = count(could_sell(comparison));
-    let short = sold_too_few(comparison, rounds);
+    let could = count(could_sell(header));
+    let short = sold_too_few(header, rounds);
     if short.is_empty() {
         let all = word(rounds.len() as i64);
         let first =
@@ -82,8 +75,8 @@ fn because(comparison: &Comparison, rounds: &[Round], worst: &Round) -> String {
     format!("Orders and stock agree every time. Sold too few: {sold}.")
 }
 
-fn sold_too_few<'a>(comparison: &Comparison, rounds: &'a [Round]) -> Vec<&'a Round> {
-    let could = could_sell(comparison);
+fn sold_too_few<'a>(header: &Header, rounds: &'a [Round]) -> Vec<&'a Round> {
+    let could = could_sell(header);
     let short = rounds
         .iter()
         .filter(|round| (round.figures.successes as i64) < could);
@@ -91,8 +84,8 @@ fn sold_too_few<'a>(comparison: &Comparison, rounds: &'a [Round]) -> Vec<&'a Rou
 }
 
 /// Returns how many units are sold if every process that can be served is served.
-fn could_sell(comparison: &Comparison) -> i64 {
-    i64::from(comparison.stock).min(comparison.concurrency as i64)
+fn could_sell(header: &Header) -> i64 {
+    header.stock.min(header.concurrency as i64).max(0)
 }
 
 fn witness(rounds: &[Round]) -> String {
@@ -106,7 +99,7 @@ fn witness(rounds: &[Round]) -> String {
         .first()
         .map_or(0, |round| round.facts.attempts.len() as i64);
     format!(
-        "{met} of {} processes met the lock taken at first try, under every schedule",
+        "{met} of {} processes found the lock taken at first try, under every schedule",
         count(all)
     )
 }
@@ -144,14 +137,14 @@ fn checks(rounds: &[Round]) -> Vec<Checked> {
     worst
 }
 
-fn notes(comparison: &Comparison, round: &Round) -> Vec<String> {
+fn notes(round: &Round) -> Vec<String> {
     let mut notes = Vec::new();
     let name = round.retry.pauses.in_a_sentence();
     let out_of_retries = round.facts.attempts.iter().filter(|attempt| {
         let purchase = attempt.purchase();
         let effort = purchase.and_then(|purchase| purchase.effort);
-        let busy = attempt.outcome() == Some(Answered::Busy);
-        busy && effort.is_some_and(|effort| effort.retries >= comparison.max_retries)
+        let busy = attempt.outcome() == Some(PurchaseOutcome::Busy);
+        busy && effort.is_some_and(|effort| effort.retries >= round.retry.max_retries)
     });
     let out_of_retries = match round.retry.pauses {
         Pauses::Line => 0,
@@ -159,7 +152,7 @@ fn notes(comparison: &Comparison, round: &Round) -> Vec<String> {
     };
     let out_of_time = round.figures.gave_up - out_of_retries;
     if out_of_retries > 0 {
-        let retries = plural(comparison.max_retries as usize, "retry", "retries");
+        let retries = plural(round.retry.max_retries as usize, "retry", "retries");
         notes.push(format!(
             "{name}: {} gave up after {retries}",
             plural(out_of_retries, "process", "processes")
@@ -169,7 +162,7 @@ fn notes(comparison: &Comparison, round: &Round) -> Vec<String> {
         notes.push(format!(
             "{name}: {} gave up when the budget of {} was used up",
             plural(out_of_time, "process", "processes"),
-            comparison.budget()
+            budget_in_words(round.retry.budget_ms)
         ));
     }
     let error = round

@@ -1,7 +1,7 @@
 //! A builder for handwritten histories of sales, used by tests.
 
 use crate::history::{Event, What};
-use crate::protocol::{Outcome, Purchase};
+use crate::protocol::{Purchase, PurchaseOutcome};
 use crate::sale::facts::Facts;
 
 /// Builds a history in which all processes are asked at once and then answer one millisecond apart.
@@ -28,9 +28,15 @@ impl Story {
         });
     }
 
-    fn said(mut self, op: u64, outcome: Outcome, before: Option<i64>, contended: bool) -> Self {
+    fn said(
+        mut self,
+        op: u64,
+        outcome: PurchaseOutcome,
+        before: Option<i64>,
+        contended: bool,
+    ) -> Self {
         let after = before
-            .filter(|_| outcome == Outcome::Sold)
+            .filter(|_| outcome == PurchaseOutcome::Sold)
             .map(|before| before - 1);
         let purchase = Purchase {
             outcome,
@@ -46,15 +52,15 @@ impl Story {
     }
 
     pub(crate) fn sold(self, op: u64, before: i64) -> Self {
-        self.said(op, Outcome::Sold, Some(before), false)
+        self.said(op, PurchaseOutcome::Sold, Some(before), false)
     }
 
     pub(crate) fn busy(self, op: u64) -> Self {
-        self.said(op, Outcome::Busy, None, true)
+        self.said(op, PurchaseOutcome::Busy, None, true)
     }
 
     pub(crate) fn no_stock(self, op: u64) -> Self {
-        self.said(op, Outcome::NoStock, Some(0), true)
+        self.said(op, PurchaseOutcome::NoStock, Some(0), true)
     }
 
     pub(crate) fn failed(mut self, op: u64, definite: bool) -> Self {

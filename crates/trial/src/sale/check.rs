@@ -96,7 +96,7 @@ impl Checks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Outcome;
+    use crate::protocol::PurchaseOutcome;
     use crate::sale::by_hand::Story;
     use crate::sale::facts::Interval;
 
@@ -215,13 +215,16 @@ mod tests {
             .facts();
         assert_eq!(facts.sold(), interval(1, 1));
         assert_eq!(facts.vanished(), 1);
-        assert_eq!((facts.failed(), facts.count(Outcome::Unknown)), (1, 0));
+        assert_eq!(
+            (facts.failed(), facts.count(PurchaseOutcome::Unknown)),
+            (1, 0)
+        );
     }
 
     #[test]
     fn an_attempt_without_an_answer_is_unknown() {
         let facts = Story::with_stock(1, 2).sold(0, 1).facts();
-        assert_eq!(facts.count(Outcome::Unknown), 1);
+        assert_eq!(facts.count(PurchaseOutcome::Unknown), 1);
         assert_eq!(facts.attempts[1].who, "proc_1");
         assert_eq!(
             facts.checks().no_lost_update,

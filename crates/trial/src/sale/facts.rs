@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::history::{Event, What};
-use crate::protocol::{Outcome, Purchase};
+use crate::protocol::{Purchase, PurchaseOutcome};
 use crate::text::numbers::count;
 
 /// One attempt to buy, with its answer.
@@ -47,17 +47,17 @@ impl Attempt {
     }
 
     /// Returns the outcome; `None` if the attempt certainly failed.
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<PurchaseOutcome> {
         match &self.answer {
             Answer::Said(purchase) => Some(purchase.outcome),
             Answer::Failed(_) => None,
-            Answer::Unknown(_) => Some(Outcome::Unknown),
+            Answer::Unknown(_) => Some(PurchaseOutcome::Unknown),
         }
     }
 
     /// Returns whether it is an acknowledged order.
     pub fn sold(&self) -> bool {
-        self.outcome() == Some(Outcome::Sold)
+        self.outcome() == Some(PurchaseOutcome::Sold)
     }
 
     /// Returns whether it found the lock taken at its first try.
@@ -167,7 +167,7 @@ impl Facts {
     }
 
     /// Returns how many attempts had this outcome.
-    pub fn count(&self, outcome: Outcome) -> usize {
+    pub fn count(&self, outcome: PurchaseOutcome) -> usize {
         self.attempts
             .iter()
             .filter(|attempt| attempt.outcome() == Some(outcome))
@@ -207,10 +207,10 @@ impl Facts {
                 .filter(|attempt| attempt.outcome() == Some(wanted));
             matching.map(|attempt| i64::from(attempt.quantity)).sum()
         };
-        let least = units(Outcome::Sold);
+        let least = units(PurchaseOutcome::Sold);
         Interval {
             least,
-            most: least + units(Outcome::Unknown),
+            most: least + units(PurchaseOutcome::Unknown),
         }
     }
 
@@ -247,7 +247,7 @@ impl Facts {
 
     /// Returns the number of buyers that were turned away or failed.
     pub fn refused(&self) -> usize {
-        self.count(Outcome::Busy) + self.count(Outcome::NoStock) + self.failed()
+        self.count(PurchaseOutcome::Busy) + self.count(PurchaseOutcome::NoStock) + self.failed()
     }
 
     /// Returns the number of acknowledged updates that are certainly missing from the stock.

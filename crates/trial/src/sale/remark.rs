@@ -1,7 +1,7 @@
 //! Short remarks on a sale, for the table of `--all`.
 
 use super::facts::{Attempt, Facts};
-use crate::protocol::{Outcome as Answered, Purchase};
+use crate::protocol::{Purchase, PurchaseOutcome};
 use crate::strategy::Remark;
 use crate::text::numbers::{count, in_words, word};
 use crate::verdict::Outcome;
@@ -22,7 +22,7 @@ pub fn remark(remark: Remark, facts: &Facts, outcome: Outcome) -> String {
             0 => "no version conflicts".into(),
             met => format!("{} met version conflicts, retried", count(met as i64)),
         },
-        Remark::Refusals => match facts.count(Answered::NoStock) {
+        Remark::Refusals => match facts.count(PurchaseOutcome::NoStock) {
             0 => "the store had nobody to refuse".into(),
             refused => format!("the store refused {}", count(refused as i64)),
         },
@@ -44,11 +44,12 @@ fn not_met(outcome: Outcome, scenario: &str) -> String {
 
 /// Returns the number of buyers that waited in vain in a sale in which one had found nothing to buy.
 fn shut_out(facts: &Facts) -> usize {
-    if facts.count(Answered::NoStock) == 0 {
+    if facts.count(PurchaseOutcome::NoStock) == 0 {
         return 0;
     }
     let answers = facts.attempts.iter().filter_map(Attempt::purchase);
-    let in_vain = |answer: &&Purchase| answer.outcome == Answered::Busy && answer.waited_ms > 0.0;
+    let in_vain =
+        |answer: &&Purchase| answer.outcome == PurchaseOutcome::Busy && answer.waited_ms > 0.0;
     answers.filter(in_vain).count()
 }
 

@@ -4,7 +4,7 @@ use super::check::Checks;
 use super::facts::Facts;
 use crate::check::Finding;
 use crate::history::Header;
-use crate::protocol::{Outcome as Answered, Promise};
+use crate::protocol::{Promise, PurchaseOutcome};
 use crate::text::numbers::{count, plural};
 use crate::verdict::{Axis, Damage, Missing, Outcome, Verdict};
 
@@ -65,7 +65,7 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missin
         ));
     }
     if checks.no_oversell == Finding::Undecided {
-        let lost = facts.count(Answered::Unknown);
+        let lost = facts.count(PurchaseOutcome::Unknown);
         let because = format!(
             "{} lost: {} for a stock of {}.",
             plural(lost, "answer was", "answers were"),
@@ -107,7 +107,7 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missin
         Promise::Exclusion | Promise::Exactness if facts.contended() == 0 => {
             let met = match header.promise {
                 Promise::Exactness => "no buyer met another at work",
-                _ => "no attempt met the lock taken",
+                _ => "no attempt found the lock taken",
             };
             Some((
                 format!("Nothing broke, and nothing was tested: {met}."),
@@ -158,7 +158,7 @@ fn acquittal(header: &Header, facts: &Facts) -> String {
         count(left)
     );
     if header.wait_ms > 0 {
-        match facts.count(Answered::Busy) {
+        match facts.count(PurchaseOutcome::Busy) {
             0 => text.push_str(" Nobody gave up waiting."),
             busy => text.push_str(&format!(" {} gave up waiting.", count(busy as i64))),
         }
@@ -178,15 +178,15 @@ fn witness(promise: Promise, facts: &Facts) -> String {
             "{contended} of {attempts} met another buyer at work: the race did take place"
         );
     }
-    let met = format!("{contended} of {attempts} met the lock");
+    let met = format!("{contended} of {attempts} found the lock taken");
     let mut holders = facts.attempts.iter().filter(|attempt| {
         attempt
             .purchase()
-            .is_some_and(|purchase| purchase.outcome != Answered::Busy)
+            .is_some_and(|purchase| purchase.outcome != PurchaseOutcome::Busy)
     });
     match (holders.next(), holders.next()) {
         (Some(only), None) => format!("{met} while {} held it: the race did take place", only.who),
-        _ => format!("{met} taken: the race did take place"),
+        _ => format!("{met}: the race did take place"),
     }
 }
 

@@ -26,7 +26,7 @@ const LIBRARY: Duration = Duration::from_secs(30);
 /// The oldest version that the lab's statements work with.
 const OLDEST: i32 = 14;
 
-/// The tables of a trial. Lock trials lock `thing` and the tables named after it; the shared number itself is kept by the lab.
+/// The tables of a trial. Lock trials lock `thing` and the tables named after it; the register itself is kept by the lab.
 ///
 /// The check of `stock` applies only from the first constrained decrement on, so that strategies without a constraint can fail.
 /// The library creates the table of leases, `shedlock`.

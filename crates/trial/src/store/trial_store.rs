@@ -213,6 +213,16 @@ fn kind_with_name(text: &str) -> Option<&'static StoreKind> {
     is_understood.then_some(kind)
 }
 
+/// Returns the private servers of every kind, and a server of the user with every scheme that the lab knows.
+#[cfg(test)]
+pub(crate) fn one_of_each() -> Vec<TrialStore> {
+    let private = KINDS.iter().map(|kind| TrialStore::private(kind));
+    let schemes = KINDS.iter().flat_map(|kind| kind.schemes);
+    let yours =
+        schemes.filter_map(|scheme| TrialStore::named(&format!("{}10.0.0.1", scheme.prefix)));
+    private.chain(yours).collect()
+}
+
 /// Splits before the question mark.
 fn split_parameters(name: &str) -> (&str, &str) {
     name.split_at(name.find('?').unwrap_or(name.len()))

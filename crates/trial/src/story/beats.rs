@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::phrases::{self, RefusedFences};
 use crate::history::{Event, What, fences};
-use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
+use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
 use crate::text::capital;
 use crate::text::numbers::{count, plural, shorten};
 use crate::verdict::{Evidence, Outcome, Verdict};
@@ -149,7 +149,7 @@ impl<'a> Picker<'a> {
                 What::Purchase { .. } => picker.asked_apart |= answered,
                 What::Purchased { purchase, .. } => {
                     answered = true;
-                    if purchase.outcome == Answered::Sold {
+                    if purchase.outcome == PurchaseOutcome::Sold {
                         picker.last_order = event.n;
                     }
                 }
@@ -224,7 +224,7 @@ impl<'a> Picker<'a> {
         let outcome = purchase.outcome;
         let mut text = phrases::bought(name, outcome, false, !self.asked_apart).full;
         let weight = match outcome {
-            Answered::Sold => {
+            PurchaseOutcome::Sold => {
                 self.orders += 1;
                 text.push_str(&format!(", order {}", count(self.orders as i64)));
                 if let (Some(before), Some(after)) = (purchase.before, purchase.after) {
@@ -238,11 +238,11 @@ impl<'a> Picker<'a> {
                     _ => 5,
                 }
             }
-            Answered::Busy if self.times("busy", None) == 0 => 55,
-            Answered::Busy => 2,
-            Answered::NoStock if self.times("no stock", None) == 0 => 50,
-            Answered::NoStock => 1,
-            Answered::Unknown => 40,
+            PurchaseOutcome::Busy if self.times("busy", None) == 0 => 55,
+            PurchaseOutcome::Busy => 2,
+            PurchaseOutcome::NoStock if self.times("no stock", None) == 0 => 50,
+            PurchaseOutcome::NoStock => 1,
+            PurchaseOutcome::Unknown => 40,
         };
         Some((weight, text))
     }
@@ -279,7 +279,7 @@ impl<'a> Picker<'a> {
             What::Declined { .. } => (80, phrases::declined(name)),
             What::Released {
                 key,
-                outcome: ReleaseWord::AlreadyLost,
+                outcome: ReleaseResult::AlreadyLost,
                 ..
             } => (78, phrases::released_too_late(name, self.named(key))),
             What::Released { key, .. } => (20, phrases::released(name, self.named(key))),

@@ -28,7 +28,7 @@ pub(crate) struct Entry {
     pub lane: Option<usize>,
     /// What happened.
     pub text: String,
-    /// The number of the operation on the shared number, if it was one.
+    /// The number of the operation on the register, if it was one.
     pub op: Option<u64>,
     /// The role that decides its colour.
     pub role: Option<Role>,
@@ -58,8 +58,8 @@ pub(crate) fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Ve
     let mut story = LaneStory {
         scenario,
         ttl_ns: header.ttl_ms.saturating_mul(1_000_000),
-        claims: claims(header),
-        fenced: claims(header).fencing,
+        claims: strategy::claims_of(header),
+        fenced: strategy::claims_of(header).fencing,
         events,
         facts: Facts::of(events),
         lines: Vec::new(),
@@ -386,11 +386,4 @@ impl LaneStory<'_> {
             self.for_all(until.at_ns, text, Continuation::Other);
         }
     }
-}
-
-/// Returns the claims of the lock in this run.
-fn claims(header: &Header) -> Claims {
-    let said = strategy::claims_in(header);
-    let known = strategy::find(&header.strategy).map(|strategy| strategy.claims);
-    said.or(known).unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use crate::history::{Fault, What};
 use crate::holds::register::{compare, relation_sign};
-use crate::protocol::{Action, Outcome};
+use crate::protocol::{Action, PurchaseOutcome};
 use crate::text::numbers::{count, plural, shorten};
 
 /// The two forms of a phrase.
@@ -64,7 +64,7 @@ pub(super) fn lease_over(name: &str, key: Option<&str>) -> Phrase {
     )
 }
 
-/// A step that was executed on the shared number.
+/// A step that was executed on the register.
 pub(super) fn step(name: &str, action: Action, value: i64, serial: u64) -> Phrase {
     let value = count(value);
     phrase(
@@ -85,7 +85,7 @@ fn verb(action: Action) -> &'static str {
     }
 }
 
-/// The fences of a step that the shared number refused.
+/// The fences of a step that the register refused.
 #[derive(Clone, Copy)]
 pub(super) struct RefusedFences<'a> {
     /// The fence of the step.
@@ -96,7 +96,7 @@ pub(super) struct RefusedFences<'a> {
     pub(super) among: &'a [&'a str],
 }
 
-/// A step that the shared number refused because of its fence.
+/// A step that the register refused because of its fence.
 pub(super) fn step_refused(
     name: &str,
     action: Action,
@@ -210,11 +210,11 @@ pub(super) fn asked_to_buy(name: &str) -> Phrase {
 }
 
 /// The answer of a buyer. `long` means after a wait; `leaves` means that the sale asks nobody again.
-pub(super) fn bought(name: &str, outcome: Outcome, long: bool, leaves: bool) -> Phrase {
+pub(super) fn bought(name: &str, outcome: PurchaseOutcome, long: bool, leaves: bool) -> Phrase {
     let leaves = if leaves { " and goes away" } else { "" };
     match outcome {
-        Outcome::Sold => phrase("buys: sold", format!("{name} buys a unit")),
-        Outcome::Busy => phrase(
+        PurchaseOutcome::Sold => phrase("buys: sold", format!("{name} buys a unit")),
+        PurchaseOutcome::Busy => phrase(
             if long {
                 "gives up: 3 × TTL"
             } else {
@@ -222,11 +222,11 @@ pub(super) fn bought(name: &str, outcome: Outcome, long: bool, leaves: bool) -> 
             },
             format!("{name} finds the lock taken{leaves}"),
         ),
-        Outcome::NoStock => phrase(
+        PurchaseOutcome::NoStock => phrase(
             "buys: no stock",
             format!("{name} gets its turn and finds nothing left"),
         ),
-        Outcome::Unknown => phrase(
+        PurchaseOutcome::Unknown => phrase(
             "buys: cannot tell",
             format!("{name} cannot tell whether it bought"),
         ),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::phrases;
 use crate::history::{Change, Fault};
-use crate::protocol::{Action, Outcome};
+use crate::protocol::{Action, PurchaseOutcome};
 
 /// The placeholder for the process.
 const WHO: &str = "{who}";
@@ -19,7 +19,7 @@ const WHO: &str = "{who}";
 fn words() -> Value {
     let bought = |outcome| phrases::bought(WHO, outcome, false, false).full;
     json!({
-        "bought": named([Outcome::Sold, Outcome::NoStock, Outcome::Busy, Outcome::Unknown], bought),
+        "bought": named([PurchaseOutcome::Sold, PurchaseOutcome::NoStock, PurchaseOutcome::Busy, PurchaseOutcome::Unknown], bought),
         "declined": phrases::declined(WHO).full,
         "fault": named([Fault::Killed, Fault::Stopped], |fault| phrases::fault(WHO, fault, None).full),
         "gave_up": phrases::gave_up("").full,

@@ -14,6 +14,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: None,
     promise: Promise::Exactness,
     claims: Claims::PLAIN,
+    has_line: false,
     remark: Remark::Always("one conditional update"),
     open: |setup| direct::buyer(setup, buy),
     lock: None,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fencepost::BoxFuture;
 
 use super::{Buyer, Failure, Granted, Halt, Locking, Order, Setup, busy, read_work_write};
-use crate::protocol::{Outcome, Purchase};
+use crate::protocol::{Purchase, PurchaseOutcome};
 use crate::store::stock::Stock;
 
 /// Buys under a lock.
@@ -31,7 +31,7 @@ impl<L: Locking> Customer<L> {
         let bought = read_work_write(&mut *self.stock, order);
         if bought
             .as_ref()
-            .is_ok_and(|bought| bought.outcome == Outcome::Sold)
+            .is_ok_and(|bought| bought.outcome == PurchaseOutcome::Sold)
         {
             // A purchase stays valid whatever happens to the lock. The lab judges by the stock.
             let _ = self.lock.worked(held.hold).await;

@@ -59,6 +59,7 @@ pub(super) static UNIQUE_INDEX: Strategy = Strategy {
         untimed: true,
         ..Claims::OWNED
     },
+    has_line: false,
     remark: Remark::FlawShowsIn("crash"),
     open: buyer_by_row,
     lock: Some(lock_by_row),
@@ -75,6 +76,7 @@ pub(super) static LEASE: Strategy = Strategy {
         "A lease ends by the clock, whether or not its holder is done; the stock never asks.",
     ),
     claims: Claims::OWNED,
+    has_line: false,
     open: buyer_by_lease,
     lock: Some(lock_by_lease),
     ..OF_SESSION
@@ -90,6 +92,7 @@ const OF_SESSION: Strategy = Strategy {
     flaw: None,
     promise: Promise::Exclusion,
     claims: Claims::OF_SESSION,
+    has_line: true,
     remark: Remark::Nothing,
     open: |setup| buyer(setup, LockKind::Row),
     lock: Some(|setup| lock(setup, LockKind::Row)),

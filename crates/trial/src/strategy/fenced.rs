@@ -26,6 +26,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
         fencing: true,
         ..Claims::OWNED
     },
+    has_line: true,
     remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),

@@ -11,7 +11,7 @@ use fencepost::random::{Random, SystemRandom};
 
 use super::customer::Customer;
 use super::{Buyer, Failure, Granted, Halt, Locking, Opening, Setup};
-use crate::protocol::ReleaseWord;
+use crate::protocol::ReleaseResult;
 use crate::store::latch::Latches;
 
 /// The upper limit of a pause between two polls, in milliseconds. Pauses are random, from one millisecond.
@@ -24,7 +24,7 @@ pub(crate) struct Recipe {
     /// Called when the work under the lock is done.
     pub(crate) worked: fn(&mut Latch<'_>) -> Result<(), Failure>,
     /// Releases the key.
-    pub(crate) give_back: fn(&mut Latch<'_>, &mut dyn Halt) -> Result<ReleaseWord, Failure>,
+    pub(crate) give_back: fn(&mut Latch<'_>, &mut dyn Halt) -> Result<ReleaseResult, Failure>,
 }
 
 impl Recipe {
@@ -152,7 +152,7 @@ impl HandMade {
         Ok(())
     }
 
-    fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+    fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseResult, Failure> {
         let hold = self.holds.remove(&hold);
         let hold = hold.ok_or_else(|| Failure::definite("there is no such hold"))?;
         let mut latch = hold.latch(&mut *self.latches, self.ttl);
@@ -194,24 +194,24 @@ impl Locking for HandMade {
         &'a mut self,
         hold: u64,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+    ) -> BoxFuture<'a, Result<ReleaseResult, Failure>> {
         Box::pin(async move { self.give_back(hold, halt) })
     }
 }
 
 /// Deletes the key and checks its owner in one step.
-fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseResult, Failure> {
     let deleted = latch.store.delete_if(latch.key, latch.token)?;
     halt.after(1, 1, "deletes the key if it is its own");
     Ok(released_if(deleted))
 }
 
 /// Returns the result of a release that deletes the record only if it owns it.
-pub(crate) fn released_if(deleted: bool) -> ReleaseWord {
+pub(crate) fn released_if(deleted: bool) -> ReleaseResult {
     if deleted {
-        ReleaseWord::Released
+        ReleaseResult::Released
     } else {
-        ReleaseWord::AlreadyLost
+        ReleaseResult::AlreadyLost
     }
 }
 
@@ -232,8 +232,8 @@ pub(crate) fn take_with_expiry(
 pub(crate) fn delete_blindly(
     latch: &mut Latch<'_>,
     halt: &mut dyn Halt,
-) -> Result<ReleaseWord, Failure> {
+) -> Result<ReleaseResult, Failure> {
     latch.store.delete(latch.key)?;
     halt.after(1, 1, "deletes the key");
-    Ok(ReleaseWord::Unknown)
+    Ok(ReleaseResult::Unknown)
 }

@@ -12,7 +12,7 @@ use fencepost::stores::sqlite::Sqlite;
 use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
 use super::{Failure, Granted, Halt, Locking, Setup};
-use crate::protocol::ReleaseWord;
+use crate::protocol::ReleaseResult;
 use crate::store::locks::LockServers;
 use crate::store::{Ground, redis};
 
@@ -165,15 +165,19 @@ impl Library {
         }
     }
 
-    async fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+    async fn give_back(
+        &mut self,
+        hold: u64,
+        halt: &mut dyn Halt,
+    ) -> Result<ReleaseResult, Failure> {
         let guard = self.holds.remove(&hold);
         let guard = guard.ok_or_else(|| Failure::definite("there is no such hold"))?;
         let outcome = guard.release().await;
         halt.after(1, 1, "gives the lock back if it is its own");
         Ok(match outcome {
-            ReleaseOutcome::Released => ReleaseWord::Released,
-            ReleaseOutcome::AlreadyLost => ReleaseWord::AlreadyLost,
-            ReleaseOutcome::StillHeld | ReleaseOutcome::Unknown(_) => ReleaseWord::Unknown,
+            ReleaseOutcome::Released => ReleaseResult::Released,
+            ReleaseOutcome::AlreadyLost => ReleaseResult::AlreadyLost,
+            ReleaseOutcome::StillHeld | ReleaseOutcome::Unknown(_) => ReleaseResult::Unknown,
         })
     }
 }
@@ -205,7 +209,7 @@ impl Locking for Library {
         &'a mut self,
         hold: u64,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+    ) -> BoxFuture<'a, Result<ReleaseResult, Failure>> {
         Box::pin(self.give_back(hold, halt))
     }
 }

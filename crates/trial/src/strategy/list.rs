@@ -45,14 +45,15 @@ pub fn find(name: &str) -> Option<&'static Strategy> {
     ALL.into_iter().find(|strategy| strategy.name == name)
 }
 
-/// Returns the claims of the lock in a lock trial; `None` if the history does not belong to a lock trial.
+/// Returns the claims of the lock in a run: those that its header records, otherwise those in the list.
 ///
-/// For a lock of ours, the fields about how it works come from the list, because histories of earlier versions do not contain
-/// them.
-pub fn claims_in(header: &Header) -> Option<Claims> {
-    let claims = header.holds?.claims;
-    Some(match find(&header.strategy) {
-        Some(known) => claims.made_like(known.claims),
-        None => claims,
-    })
+/// For a lock of ours, the fields about how it works always come from the list, because histories of earlier versions do not
+/// contain them.
+pub fn claims_of(header: &Header) -> Claims {
+    let recorded = header.holds.map(|holds| holds.claims);
+    let known = find(&header.strategy).map(|strategy| strategy.claims);
+    match (recorded, known) {
+        (Some(recorded), Some(known)) => recorded.made_like(known),
+        (recorded, known) => recorded.or(known).unwrap_or_default(),
+    }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::customer::Onwards;
 use super::{Granted, Group, Halt, Locking, Setup, Strategy, find};
-use crate::protocol::ReleaseWord;
+use crate::protocol::ReleaseResult;
 use crate::store::tests::servers;
 use crate::store::{Ground, LockState};
 
@@ -29,7 +29,7 @@ impl Somebody {
         now(self.0.acquire(KEY, wait, &mut Onwards)).unwrap()
     }
 
-    fn gives_back(&mut self, held: &Granted) -> ReleaseWord {
+    fn gives_back(&mut self, held: &Granted) -> ReleaseResult {
         now(self.0.release(held.hold, &mut Onwards)).unwrap()
     }
 }
@@ -172,7 +172,7 @@ fn the_watchdog_keeps_it_beyond_the_ttl() {
         let held = a.takes(Duration::ZERO).unwrap();
         assert_eq!(b.takes(2 * RENEWED), None);
         assert!(!a.0.knows_lost(held.hold));
-        assert_eq!(a.gives_back(&held), ReleaseWord::Released);
+        assert_eq!(a.gives_back(&held), ReleaseResult::Released);
     });
 }
 
@@ -226,7 +226,7 @@ fn late_expiry_without_work_leaves_the_key_forever() {
     on_every_ground(&["late-expiry"], |stage| {
         let mut a = stage.somebody(TTL);
         let held = a.takes(Duration::ZERO).unwrap();
-        assert_eq!(a.gives_back(&held), ReleaseWord::Unknown);
+        assert_eq!(a.gives_back(&held), ReleaseResult::Unknown);
         drop(a);
         assert!(stage.inspect().never_expires());
         assert_eq!(stage.somebody(TTL).takes(2 * TTL), None);
@@ -255,7 +255,7 @@ fn between_look_and_delete_the_key_can_become_anothers() {
             }
         });
         let word = now(late.0.release(stale.hold, &mut spy)).unwrap();
-        assert_eq!(word, ReleaseWord::Released, "it believes so");
+        assert_eq!(word, ReleaseResult::Released, "it believes so");
         assert!(others.is_some(), "b was granted it");
         assert_eq!(stage.inspect(), LockState::FREE, "and has lost it");
     });
@@ -269,10 +269,10 @@ fn who_compares_never_deletes_anothers_lock() {
         let stale = late.takes(Duration::ZERO).unwrap();
         let held = b.takes(PATIENCE).unwrap();
         assert!(!late.0.knows_lost(stale.hold), "nobody looks at the clock");
-        assert_eq!(late.gives_back(&stale), ReleaseWord::AlreadyLost);
+        assert_eq!(late.gives_back(&stale), ReleaseResult::AlreadyLost);
         assert!(stage.inspect().taken, "{}", stage.strategy.name);
         assert_eq!(stage.somebody(LONG).takes(Duration::ZERO), None);
-        assert_eq!(b.gives_back(&held), ReleaseWord::Released);
+        assert_eq!(b.gives_back(&held), ReleaseResult::Released);
     });
 }
 

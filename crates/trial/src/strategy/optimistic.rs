@@ -17,6 +17,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: None,
     promise: Promise::Exactness,
     claims: Claims::PLAIN,
+    has_line: false,
     remark: Remark::Conflicts,
     open: |setup| direct::buyer(setup, buy),
     lock: None,

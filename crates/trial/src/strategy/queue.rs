@@ -30,6 +30,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: None,
     promise: Promise::Exactness,
     claims: Claims::PLAIN,
+    has_line: false,
     remark: Remark::Requests,
     open: |setup| Box::pin(open(setup)),
     lock: None,

@@ -25,6 +25,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     ),
     promise: Promise::Exclusion,
     claims: Claims::OWNED,
+    has_line: true,
     remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),

@@ -17,6 +17,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
         keep_alive: true,
         ..Claims::OWNED
     },
+    has_line: true,
     remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::random::SeededRandom;
 
-use crate::protocol::{Effort, Outcome, Purchase, Retry};
+use crate::protocol::{Effort, Purchase, PurchaseOutcome, Retry};
 use crate::strategy::{Buyer, Failure, Order};
 
 /// Buys, retries while the lock is taken, and reports the cost.
@@ -38,7 +38,7 @@ pub(crate) async fn buy(
         let tried = Instant::now();
         let purchase = buyer.purchase(&once).await?;
         contended |= purchase.contended;
-        let busy = purchase.outcome == Outcome::Busy;
+        let busy = purchase.outcome == PurchaseOutcome::Busy;
         let pause = schedule.delay(retries, &random);
         let left = budget.saturating_sub(asked.elapsed());
         if busy && retries < retry.max_retries && left > Duration::ZERO {
@@ -66,7 +66,7 @@ async fn in_line(buyer: &mut dyn Buyer, order: &Order) -> Result<Purchase, Failu
     let before = buyer.lock_commands(order);
     let purchase = buyer.purchase(order).await?;
     let waited = Duration::try_from_secs_f64(purchase.waited_ms / 1e3).unwrap_or_default();
-    let held = (purchase.outcome != Outcome::Busy).then(|| asked + waited);
+    let held = (purchase.outcome != PurchaseOutcome::Busy).then(|| asked + waited);
     let requests = 1 + u32::from(purchase.contended) + u32::from(held.is_some());
     let ops = lock_ops(before, buyer.lock_commands(order), requests);
     Ok(Purchase {
@@ -119,9 +119,9 @@ mod tests {
             let gets_it = !taken || order.wait > Duration::ZERO;
             Box::pin(async move {
                 let outcome = if gets_it {
-                    Outcome::Sold
+                    PurchaseOutcome::Sold
                 } else {
-                    Outcome::Busy
+                    PurchaseOutcome::Busy
                 };
                 Ok(Purchase {
                     outcome,
@@ -162,7 +162,7 @@ mod tests {
     const SOON: Pauses = Pauses::Fixed { pause_ms: 1 };
     const LONG: u64 = 600_000;
 
-    fn summary((purchase, tries): (Purchase, u32)) -> (Outcome, bool, u32, u32, u32, bool) {
+    fn summary((purchase, tries): (Purchase, u32)) -> (PurchaseOutcome, bool, u32, u32, u32, bool) {
         let effort = purchase.effort.unwrap();
         (
             purchase.outcome,
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn tries_are_counted_until_the_lock_is_had_or_given_up() {
-        let (sold, busy) = (Outcome::Sold, Outcome::Busy);
+        let (sold, busy) = (PurchaseOutcome::Sold, PurchaseOutcome::Busy);
         assert_eq!(
             summary(buy_after(0, SOON, LONG)),
             (sold, false, 0, 2, 1, true)
@@ -200,13 +200,13 @@ mod tests {
         let pauses = Pauses::Fixed { pause_ms: LONG };
         let started = Instant::now();
         let last = summary(buy_after(9, pauses, 30));
-        assert_eq!(last, (Outcome::Busy, true, 0, 1, 1, false));
+        assert_eq!(last, (PurchaseOutcome::Busy, true, 0, 1, 1, false));
         assert!(started.elapsed() >= Duration::from_millis(30));
     }
 
     #[test]
     fn in_line_nobody_retries() {
-        let sold = Outcome::Sold;
+        let sold = PurchaseOutcome::Sold;
         assert_eq!(
             summary(buy_after(0, Pauses::Line, LONG)),
             (sold, false, 0, 2, 1, true)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufWriter, Write, stdin, stdout};
 use std::time::{Duration, Instant};
 
-use fencepost_trial::protocol::{Outcome, Purchase, ReleaseWord, Reply, Request};
+use fencepost_trial::protocol::{Purchase, PurchaseOutcome, ReleaseResult, Reply, Request};
 
 use crate::latch::{Grant, Latch, now_ns};
 use crate::part::ExternalLock;
@@ -136,9 +136,9 @@ impl Player {
             }
             Request::Release { op, hold, .. } => {
                 let outcome = if self.give_back(hold) {
-                    ReleaseWord::Released
+                    ReleaseResult::Released
                 } else {
-                    ReleaseWord::AlreadyLost
+                    ReleaseResult::AlreadyLost
                 };
                 Reply::Released { op, outcome }
             }
@@ -191,7 +191,7 @@ impl Player {
 
     fn buy(&mut self, product: &str, wait_ms: u64, delay: Duration) -> Purchase {
         let mut purchase = Purchase {
-            outcome: Outcome::Busy,
+            outcome: PurchaseOutcome::Busy,
             before: None,
             after: None,
             contended: true,
@@ -206,12 +206,12 @@ impl Player {
         let latch = self.latch.as_ref().unwrap();
         let before = latch.units(product);
         purchase.before = Some(before);
-        purchase.outcome = Outcome::NoStock;
+        purchase.outcome = PurchaseOutcome::NoStock;
         if before > 0 {
             std::thread::sleep(delay);
             latch.set_units(product, before - 1);
             purchase.after = Some(before - 1);
-            purchase.outcome = Outcome::Sold;
+            purchase.outcome = PurchaseOutcome::Sold;
         }
         self.give_back(hold);
         purchase

@@ -11,7 +11,7 @@ use fencepost_checkout::id::Id;
 use fencepost_checkout::number::whole;
 use fencepost_checkout::order::Quantity;
 use fencepost_checkout::product::Amount;
-use fencepost_trial::protocol::Outcome;
+use fencepost_trial::protocol::PurchaseOutcome;
 use fencepost_trial::strategy::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -220,7 +220,7 @@ async fn purchase(
     let purchase = &bought.purchase;
     Ok(Json(Entry {
         process_id: format!("proc_{}", bought.buyer),
-        lock_acquired: purchase.outcome != Outcome::Busy,
+        lock_acquired: purchase.outcome != PurchaseOutcome::Busy,
         stock_before: purchase.before.unwrap_or(-1),
         stock_after: purchase.after.or(purchase.before).unwrap_or(-1),
         duration_ms: (bought.took.as_secs_f64() * 1e6).round() / 1e3,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fencepost_rig::{TempDir, folder};
-use fencepost_trial::protocol::{Outcome, Purchase};
+use fencepost_trial::protocol::{Purchase, PurchaseOutcome};
 use fencepost_trial::store::{Ground, TrialStore};
 use fencepost_trial::strategy::{self, Buyer, Failure, Order, Setup, Strategy};
 use tokio::runtime::Handle;
@@ -260,16 +260,16 @@ async fn blocking<T: Send + 'static>(
 impl Bought {
     /// Whether the product was sold.
     pub(super) fn is_success(&self) -> bool {
-        self.purchase.outcome == Outcome::Sold
+        self.purchase.outcome == PurchaseOutcome::Sold
     }
 
     /// Why it was not sold, in the words that the load tests expect.
     pub(super) fn error(&self) -> Option<&'static str> {
         match self.purchase.outcome {
-            Outcome::Sold => None,
-            Outcome::NoStock => Some("Insufficient stock"),
-            Outcome::Busy => Some("Failed to acquire lock"),
-            Outcome::Unknown => Some("Unknown outcome"),
+            PurchaseOutcome::Sold => None,
+            PurchaseOutcome::NoStock => Some("Insufficient stock"),
+            PurchaseOutcome::Busy => Some("Failed to acquire lock"),
+            PurchaseOutcome::Unknown => Some("Unknown outcome"),
         }
     }
 }

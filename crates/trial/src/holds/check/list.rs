@@ -91,7 +91,7 @@ impl Findings<'_> {
             (0, _) => Checked::of(name, title, Finding::NotApplicable).because("no fence"),
             _ if self.claims.fencing && self.fence_without_order().is_some() => {
                 Checked::of(name, title, Finding::Violated)
-                    .because("promised, and one is no number")
+                    .because("promised, and one is not a number")
             }
             (_, Some((earlier, later))) => Checked::of(name, title, Finding::Violated)
                 .because(format!(

@@ -5,9 +5,9 @@ use crate::check::Finding;
 use crate::history::What;
 use crate::holds::Scenario;
 use crate::holds::by_hand::{HistoryBuilder, KEY};
-use crate::protocol::{Action, ReleaseWord};
+use crate::protocol::{Action, ReleaseResult};
 
-const RELEASED: ReleaseWord = ReleaseWord::Released;
+const RELEASED: ReleaseResult = ReleaseResult::Released;
 
 fn finding(history: &HistoryBuilder, name: &str) -> Finding {
     let (header, facts) = (history.header(), history.facts());
@@ -32,7 +32,7 @@ fn overrun() -> HistoryBuilder {
         .writes("B", 1003.0, 1, 1)
         .releases("B", 1004.0, 1, RELEASED)
         .writes("A", 3000.0, 1, 1)
-        .releases("A", 3001.0, 1, ReleaseWord::AlreadyLost)
+        .releases("A", 3001.0, 1, ReleaseResult::AlreadyLost)
 }
 
 /// A and B hold the lock one after the other.
@@ -196,7 +196,7 @@ fn who_learns_of_the_loss_is_believed_only_up_to_its_last_step() {
             .granted("B", KEY, 3.0, 1001.0, 1)
             .reads("A", last_step, 1)
             .add(1500.0, "A", What::Lost { hold: 1 })
-            .releases("A", 2000.0, 1, ReleaseWord::AlreadyLost)
+            .releases("A", 2000.0, 1, ReleaseResult::AlreadyLost)
     };
     assert_eq!(finding(&history(2.0), "exclusion_of_belief"), Finding::Held);
     assert_eq!(
@@ -328,13 +328,13 @@ fn stuck_needs_three_ttls_and_a_store_that_does_not_say_otherwise() {
 #[test]
 fn nobody_can_buy_after_a_purchase_that_failed() {
     for (until, outcome, expected) in [
-        (3100.0, Outcome::Busy, Finding::Violated),
-        (3100.0, Outcome::Sold, Finding::Held),
-        (2000.0, Outcome::Busy, Finding::Held),
+        (3100.0, PurchaseOutcome::Busy, Finding::Violated),
+        (3100.0, PurchaseOutcome::Sold, Finding::Held),
+        (2000.0, PurchaseOutcome::Busy, Finding::Held),
     ] {
         let history = HistoryBuilder::of(Scenario::ShortStock)
-            .buys("A", 0.0, 1.0, Outcome::NoStock)
-            .buys("B", 2.0, 3.0, Outcome::Busy)
+            .buys("A", 0.0, 1.0, PurchaseOutcome::NoStock)
+            .buys("B", 2.0, 3.0, PurchaseOutcome::Busy)
             .buys("B", 4.0, until, outcome);
         assert_eq!(
             finding(&history, "not_stuck"),

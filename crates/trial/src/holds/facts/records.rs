@@ -1,7 +1,7 @@
 //! The records that the facts of a lock trial are made of: holds, waits, operations, purchases and inspections of the store.
 
 use crate::history::Event;
-use crate::protocol::{Action, Outcome, ReleaseWord};
+use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
 
 /// A reference to an event: its number and its timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ pub struct Hold {
     /// When its release was sent.
     pub release: Option<Mark>,
     /// When the release was answered, and with what result.
-    pub released: Option<(Mark, ReleaseWord)>,
+    pub released: Option<(Mark, ReleaseResult)>,
     /// When its process was killed.
     pub killed: Option<Mark>,
     /// When its process reported that the lock is lost.
@@ -149,7 +149,7 @@ pub struct Buy {
     /// When the lab asked it to buy.
     pub asked: Mark,
     /// The answer, if there was one.
-    pub answer: Option<(Mark, Outcome)>,
+    pub answer: Option<(Mark, PurchaseOutcome)>,
 }
 
 /// What the lab saw when it inspected a lock in the store.

@@ -18,7 +18,7 @@ use crate::history::{History, Recorder, What};
 use crate::holds::register::Register;
 use crate::holds::{FIRST, SECOND, Scenario, Trial};
 use crate::processes::{LOOK_UP, Processes, Stopped, quote};
-use crate::protocol::{Outcome, Reply, Request, Resource};
+use crate::protocol::{PurchaseOutcome, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
 
@@ -47,7 +47,7 @@ pub(super) fn run(
     let temporary = TemporaryGround::prepare(store.as_ref().unwrap_or(&trial.store))?;
     let stock = match trial.scenario.resource() {
         Resource::Stock => Some(temporary.ground.stock()?),
-        Resource::Number => None,
+        Resource::Register => None,
     };
     let subjects = match gather(trial, &temporary.ground, subject, watch, interrupt) {
         Ok(subjects) => subjects,
@@ -248,7 +248,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Records that a request failed with an unknown result. The process is not asked anything else.
+    /// Records that a request failed; `definite` says whether it certainly had no effect. The process is not asked anything else.
     fn fail(
         &mut self,
         index: usize,
@@ -311,7 +311,7 @@ impl Stage<'_> {
             .rev()
             .find_map(|event| match &event.what {
                 What::Refused { key, .. } => Some(key.clone()),
-                What::Purchased { purchase, .. } if purchase.outcome == Outcome::Busy => {
+                What::Purchased { purchase, .. } if purchase.outcome == PurchaseOutcome::Busy => {
                     Some(FIRST.to_owned())
                 }
                 _ => None,

@@ -85,7 +85,7 @@ fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
     Some(Verdict {
         witness: vec![format!("{}{said}", cycle_in_words(cycle))],
         limits: Some(format!(
-            "{} did not do its work: whoever is ended so has to begin anew",
+            "{} did not do its work: a process that is ended this way has to start again",
             victim.who
         )),
         next: court

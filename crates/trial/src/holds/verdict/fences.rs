@@ -36,7 +36,7 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
     }
     if let Some(odd) = court.findings.fence_without_order() {
         let because = format!(
-            "Fences were promised, and {} was granted {} with '{}', which is no number.",
+            "Fences were promised, and {} was granted {} with '{}', which is not a number.",
             odd.who,
             odd.key,
             fence(odd)
@@ -95,7 +95,7 @@ mod tests {
     use crate::check::Finding;
     use crate::holds::Scenario;
     use crate::holds::by_hand::{HistoryBuilder, KEY, shown};
-    use crate::protocol::{Claims, ReleaseWord};
+    use crate::protocol::{Claims, ReleaseResult};
     use crate::verdict::{Outcome, Verdict};
 
     fn two_grants(promises_fences: bool, fences: [Option<&str>; 2]) -> Verdict {
@@ -108,7 +108,7 @@ mod tests {
             .promising(claims)
             .asks("A", KEY, 0.0, 0)
             .grants("A", KEY, 1, 1.0, 1, first)
-            .releases("A", 10.0, 1, ReleaseWord::Released)
+            .releases("A", 10.0, 1, ReleaseResult::Released)
             .asks("B", KEY, 20.0, 0)
             .grants("B", KEY, 5, 21.0, 1, second)
             .judged()
@@ -145,7 +145,7 @@ mod tests {
         let verdict = two_grants(true, [Some("x1"), Some("x2")]);
         assert_eq!(
             verdict.because,
-            "Fences were promised, and A was granted product_A with 'x1', which is no number."
+            "Fences were promised, and A was granted product_A with 'x1', which is not a number."
         );
         assert_eq!(shown(&verdict), ["#2 A is granted product_A, fence x1"]);
         let check = verdict

@@ -51,7 +51,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     else {
         return court.unanswered();
     };
-    let failure = Failure { dead, again, new };
+    let failure = StoreFailure { dead, again, new };
     let last = court.facts.ops.iter().rev().find(|op| op.who == HOLDER);
     match (last, holder.learnt) {
         (Some(op), _) if op.refused => refused(court, &failure, op, other),
@@ -62,13 +62,13 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 /// How the store failed.
-struct Failure<'a> {
+struct StoreFailure<'a> {
     dead: &'a str,
     again: Mark,
     new: &'a str,
 }
 
-impl Failure<'_> {
+impl StoreFailure<'_> {
     /// "the primary died while A held the lock"
     fn death(&self) -> String {
         format!("the {} died of signal 9 while A held the lock", self.dead)
@@ -161,7 +161,7 @@ fn with_delay(court: &Court<'_>) -> Option<Next> {
     };
     Some(Next {
         command: delayed.command(trial.strategy.name),
-        remark: "keeps who forgot from voting",
+        remark: "keeps a server that forgot from voting",
     })
 }
 
@@ -170,7 +170,7 @@ fn was_cut_off((.., change): &(Mark, String, Change)) -> bool {
 }
 
 /// The resource refused the step with the older fence.
-fn refused(court: &Court<'_>, failure: &Failure<'_>, op: &Op, other: &Hold) -> Verdict {
+fn refused(court: &Court<'_>, failure: &StoreFailure<'_>, op: &Op, other: &Hold) -> Verdict {
     let overlaps = court.findings.overlaps();
     let mut verdict = Verdict {
         witness: vec![format!(
@@ -204,7 +204,7 @@ fn refused(court: &Court<'_>, failure: &Failure<'_>, op: &Op, other: &Hold) -> V
 /// A learned before it wrote that its lock was gone.
 ///
 /// It is not known whether A believed in its lock until then, so this is not a certain overlap. It may have been one, though.
-fn declined(failure: &Failure<'_>, learnt: Mark, other: &Hold) -> Verdict {
+fn declined(failure: &StoreFailure<'_>, learnt: Mark, other: &Hold) -> Verdict {
     let after = ms(learnt.at_ns.saturating_sub(failure.again.at_ns));
     let belief = match learnt.at_ns.saturating_sub(other.granted.at_ns) {
         0 => "two holders were not seen at once".to_owned(),
@@ -233,7 +233,7 @@ fn declined(failure: &Failure<'_>, learnt: Mark, other: &Hold) -> Verdict {
 }
 
 /// B got the lock only after A had released it.
-fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hold) -> Verdict {
+fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other: &Hold) -> Verdict {
     let Some(release) = holder.release else {
         return court.unanswered();
     };
@@ -278,7 +278,12 @@ fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hol
 }
 
 /// The server that had forgotten the lock did not vote.
-fn delayed(court: &Court<'_>, failure: &Failure<'_>, other: &Hold, delay: Duration) -> Verdict {
+fn delayed(
+    court: &Court<'_>,
+    failure: &StoreFailure<'_>,
+    other: &Hold,
+    delay: Duration,
+) -> Verdict {
     if delay < Duration::from_nanos(court.ttl_ns()) {
         return inconclusive(
             "B was kept out, but the delay is shorter than A's lease: later it might not have been.",

@@ -131,7 +131,7 @@ fn held(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {
     };
     verdict.belief.text = overlaps.first().map(|overlap| {
         format!(
-            "A and B both believed to hold it, for {} ms: A was not told that its lease was over",
+            "A and B both believed that they held it, for {} ms: A was not told that its lease was over",
             ms(overlap.lasted_ns())
         )
     });

@@ -2,14 +2,14 @@
 
 use super::{Court, evidence, inconclusive, stuck_duration};
 use crate::holds::facts::Mark;
-use crate::protocol::Outcome as Answered;
+use crate::protocol::PurchaseOutcome;
 use crate::text::numbers::ms;
 use crate::verdict::{Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let mut buys = court.facts.buys.iter();
     let first = buys.next().and_then(|buy| buy.answer);
-    if let Some((sold, Answered::Sold)) = first
+    if let Some((sold, PurchaseOutcome::Sold)) = first
         && court
             .facts
             .stocked
@@ -18,7 +18,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     {
         return sold_from_nothing(court, sold);
     }
-    let Some((failed, Answered::NoStock)) = first else {
+    let Some((failed, PurchaseOutcome::NoStock)) = first else {
         return inconclusive(
             "Nothing broke, and nothing was tested: no purchase failed for want of stock.",
             "failed_purchase",
@@ -59,7 +59,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let sold = buys
         .filter_map(|buy| buy.answer)
-        .find(|(_, outcome)| *outcome == Answered::Sold);
+        .find(|(_, outcome)| *outcome == PurchaseOutcome::Sold);
     let Some((sold, _)) = sold else {
         return court.unanswered();
     };

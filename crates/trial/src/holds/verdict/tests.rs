@@ -10,11 +10,11 @@ mod wakeup;
 use crate::history::{Fault, What};
 use crate::holds::Scenario;
 use crate::holds::by_hand::{HistoryBuilder, KEY, shown};
-use crate::protocol::{Outcome as Answered, ReleaseWord};
+use crate::protocol::{PurchaseOutcome, ReleaseResult};
 use crate::verdict::{Belief, Damage, Outcome, Verdict};
 
-const RELEASED: ReleaseWord = ReleaseWord::Released;
-const LOST: ReleaseWord = ReleaseWord::AlreadyLost;
+const RELEASED: ReleaseResult = ReleaseResult::Released;
+const LOST: ReleaseResult = ReleaseResult::AlreadyLost;
 const OTHER: &str = "product_B";
 
 fn missing(verdict: &Verdict) -> &'static str {
@@ -425,21 +425,21 @@ fn a_purchase_without_stock_gives_its_lock_back_or_is_stuck() {
         HistoryBuilder::of(Scenario::ShortStock)
             .with("late-expiry")
             .add(0.0, "", What::StockSet { units: 0 })
-            .buys("A", 0.5, 1.0, Answered::NoStock)
+            .buys("A", 0.5, 1.0, PurchaseOutcome::NoStock)
             .add(1.1, "", What::StockSet { units: 1 })
             .buys("B", 1.2, until, outcome)
             .judged()
     };
-    held(&after(Answered::Sold, 2.0));
-    let stuck = after(Answered::Busy, 3100.0);
+    held(&after(PurchaseOutcome::Sold, 2.0));
+    let stuck = after(PurchaseOutcome::Busy, 3100.0);
     assert_eq!(stuck.outcome, Outcome::Stuck);
     assert_eq!(stuck.evidence.len(), 2);
-    assert_eq!(missing(&after(Answered::Busy, 900.0)), "answers");
-    let full = HistoryBuilder::of(Scenario::ShortStock).buys("A", 0.0, 1.0, Answered::Sold);
+    assert_eq!(missing(&after(PurchaseOutcome::Busy, 900.0)), "answers");
+    let full = HistoryBuilder::of(Scenario::ShortStock).buys("A", 0.0, 1.0, PurchaseOutcome::Sold);
     assert_eq!(missing(&full.judged()), "failed_purchase");
     let from_nothing = HistoryBuilder::of(Scenario::ShortStock)
         .add(0.0, "", What::StockSet { units: 0 })
-        .buys("A", 0.5, 1.0, Answered::Sold)
+        .buys("A", 0.5, 1.0, PurchaseOutcome::Sold)
         .judged();
     assert_eq!(from_nothing.outcome, Outcome::Broken);
     assert_eq!(

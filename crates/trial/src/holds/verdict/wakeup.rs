@@ -62,7 +62,7 @@ fn asleep(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     let mut proof = Vec::new();
     let reached = court.facts.reached.iter().find(|(_, who, ..)| who == NEXT);
     if let Some((mark, ..)) = reached {
-        let sentence = "B has looked who is before it, and does not watch yet";
+        let sentence = "B has looked up who is ahead of it, and does not watch yet";
         proof.push(evidence(*mark, NEXT, "looks", sentence));
     }
     let sentence = "A's release is done: nobody has the lock";

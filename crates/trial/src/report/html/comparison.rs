@@ -1,7 +1,9 @@
 //! The comparison of ways of waiting as a page: a table of costs, and each round as a run.
 
-use super::{Page, PageRun, Retry, RetryRow, Turn};
-use crate::history::{Event, History};
+use serde::Serialize;
+
+use super::{Page, PageRun};
+use crate::history::Event;
 use crate::protocol::Pauses;
 use crate::retry::facts::split;
 use crate::retry::{Judged, Round};
@@ -9,8 +11,61 @@ use crate::sale::facts::Attempt;
 use crate::text::numbers::{count, plural};
 use crate::verdict::Outcome;
 
+/// Several ways of waiting for one lock, side by side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparisonTable {
+    /// The settings, in a sentence.
+    pub caption: String,
+    /// What the figures of this run show, one sentence each.
+    pub conclusions: Vec<String>,
+    /// The ways.
+    pub rows: Vec<ComparisonRow>,
+}
+
+/// One way of waiting.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparisonRow {
+    /// Its name.
+    pub name: String,
+    /// Its settings, in a few words.
+    pub about: String,
+    /// The verdict on it.
+    pub outcome: Outcome,
+    /// The verdict that the committed table expects.
+    pub expected: Option<Outcome>,
+    /// The time until every process had an answer.
+    pub duration_ms: f64,
+    /// The number of processes that bought something.
+    pub successes: usize,
+    /// The highest possible number of successes.
+    pub of: usize,
+    /// The number of processes that never had the lock.
+    pub not_served: usize,
+    /// Tries after the first, on average.
+    pub avg_retries: f64,
+    /// The standard deviation of the finishing times.
+    pub sigma_ms: f64,
+    /// Requests to acquire and release the lock.
+    pub lock_ops: u64,
+    /// The share of the time, 0 to 1, in which the lock was free although a process wanted it.
+    pub idle: Option<f64>,
+    /// The times of each process.
+    pub turns: Vec<Turn>,
+}
+
+/// The times of one process, in milliseconds since the start of its round.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Turn {
+    /// When it was asked.
+    pub asked_ms: f64,
+    /// When it had the lock, as far as it can tell: start and end.
+    pub held_ms: Option<(f64, f64)>,
+    /// When it had its answer.
+    pub answered_ms: f64,
+}
+
 /// Converts the costs of a comparison for a page.
-pub fn retry_of(judged: &Judged) -> Retry {
+pub fn table_of(judged: &Judged) -> ComparisonTable {
     let comparison = &judged.comparison;
     let caption = format!(
         "{} with {}, stock {}, at most {}.",
@@ -20,40 +75,22 @@ pub fn retry_of(judged: &Judged) -> Retry {
         plural(comparison.max_retries as usize, "retry", "retries"),
     );
     let of = comparison.concurrency.min(comparison.stock as usize);
-    Retry {
+    ComparisonTable {
         caption,
         conclusions: judged.verdict.found.clone(),
         rows: judged
             .rounds
             .iter()
-            .map(|round| row(round, of, comparison.expected()))
+            .map(|round| row(round, of, judged.expected()))
             .collect(),
     }
 }
 
-/// Returns the page of a comparison. `history` is its record.
-pub fn page_of_comparison<'a>(judged: &'a Judged, history: &'a History) -> Page<'a> {
+/// Returns the page of a comparison.
+pub fn page_of_comparison(judged: &Judged) -> Page<'_> {
     let comparison = &judged.comparison;
-    let run = |(round, events): (&'a Round, &'a [Event])| {
-        let Round { retry, verdict, .. } = round;
-        let short = Pauses::short(retry.pauses);
-        PageRun {
-            id: format!("{}.{short}", judged.header.strategy),
-            scenario: short.into(),
-            about: retry.pauses.name(),
-            command: comparison.reproduce(),
-            settings: vec![
-                ("stock", count(comparison.stock.into())),
-                ("processes", count(comparison.concurrency as i64)),
-                ("retries, at most", count(comparison.max_retries.into())),
-                ("store", judged.header.store.clone()),
-            ],
-            ..PageRun::new(&judged.header, verdict, events)
-        }
-    };
-    let recorded = split(&history.events);
-    let recorded = recorded.into_iter().map(|(_, events)| events);
-    let rounds = judged.rounds.iter().zip(recorded);
+    let run = |(round, (_, events))| run_of_round(judged, round, events);
+    let rounds = judged.rounds.iter().zip(split(&judged.events));
     Page {
         title: "retry: what does each way of waiting cost?".into(),
         command: comparison.reproduce(),
@@ -61,11 +98,30 @@ pub fn page_of_comparison<'a>(judged: &'a Judged, history: &'a History) -> Page<
         seed: comparison.seed,
         verdict: Some(&judged.verdict),
         runs: rounds.map(run).collect(),
-        retry: Some(retry_of(judged)),
+        retry: Some(table_of(judged)),
     }
 }
 
-fn row(round: &Round, of: usize, expected: Option<Outcome>) -> RetryRow {
+fn run_of_round<'a>(judged: &'a Judged, round: &'a Round, events: &'a [Event]) -> PageRun<'a> {
+    let comparison = &judged.comparison;
+    let Round { retry, verdict, .. } = round;
+    let short = Pauses::short(retry.pauses);
+    PageRun {
+        id: format!("{}.{short}", judged.header.strategy),
+        scenario: short.into(),
+        about: retry.pauses.name(),
+        command: comparison.reproduce(),
+        settings: vec![
+            ("stock", count(comparison.stock.into())),
+            ("processes", count(comparison.concurrency as i64)),
+            ("retries, at most", count(comparison.max_retries.into())),
+            ("store", judged.header.store.clone()),
+        ],
+        ..PageRun::new(&judged.header, verdict, events)
+    }
+}
+
+fn row(round: &Round, of: usize, expected: Option<Outcome>) -> ComparisonRow {
     let figures = &round.figures;
     let name = round.retry.pauses.name();
     let (name, about) = match name.split_once(' ') {
@@ -74,7 +130,7 @@ fn row(round: &Round, of: usize, expected: Option<Outcome>) -> RetryRow {
         }
         _ => (name, String::new()),
     };
-    RetryRow {
+    ComparisonRow {
         name,
         about,
         outcome: round.verdict.outcome,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::events::{Packed, Tables};
-use super::{Page, PageRun, Retry};
+use super::{ComparisonTable, Page, PageRun};
 use crate::history::fences;
 use crate::holds::is_refused_overlap;
 use crate::store::TrialStore;
@@ -29,7 +29,7 @@ struct Data<'a> {
     rows: Vec<Row<'a>>,
     columns: Vec<Column<'a>>,
     runs: Vec<Run<'a>>,
-    retry: Option<&'a Retry>,
+    retry: Option<&'a ComparisonTable>,
     words: Vec<String>,
     shapes: Vec<Value>,
 }

@@ -1,6 +1,6 @@
 //! The page of `run-all`, with every trial in one matrix.
 
-use super::comparison::retry_of;
+use super::comparison::table_of;
 use super::{Page, holds, sale};
 use crate::matrix::Run;
 use crate::store::TrialStore;
@@ -20,8 +20,8 @@ pub fn page_of_everything(runs: &[Run], seed: u64) -> Page<'_> {
     for run in runs {
         match run {
             Run::Sale(judged) => page.runs.push(sale::run_of_sale(judged)),
-            Run::Hold(tried) => page.runs.push(holds::run_of_trial(tried)),
-            Run::Retry(judged, _) => page.retry = Some(retry_of(judged)),
+            Run::Hold(judged) => page.runs.push(holds::run_of_trial(judged)),
+            Run::Retry(judged) => page.retry = Some(table_of(judged)),
         }
     }
     let rank = |name: &str| strategy::ALL.iter().position(|known| known.name == name);

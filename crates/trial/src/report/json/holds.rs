@@ -9,7 +9,7 @@ use crate::history::{Change, Fault};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::holds::{Judged, Scenario, Trial};
-use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
+use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
 
 /// Returns the report of a lock trial as one JSON document.
 pub fn report(judged: &Judged) -> Value {
@@ -83,7 +83,7 @@ struct BuyEntry<'a> {
     process_id: &'a str,
     asked_ms: f64,
     at_ms: Option<f64>,
-    outcome: Option<Answered>,
+    outcome: Option<PurchaseOutcome>,
     event: Option<u64>,
 }
 
@@ -210,7 +210,7 @@ impl<'a> HoldEntry<'a> {
     fn of(hold: &'a Hold) -> Self {
         let ended = match (hold.killed, hold.released, hold.release, hold.learnt) {
             (Some(_), ..) => "killed",
-            (_, Some((_, ReleaseWord::AlreadyLost)), ..) => "already_lost",
+            (_, Some((_, ReleaseResult::AlreadyLost)), ..) => "already_lost",
             (_, _, Some(_), _) => "released",
             (_, _, None, Some(_)) => "lost",
             (_, _, None, None) => "open",

@@ -10,7 +10,7 @@ pub fn report(run: &Run) -> Value {
     match run {
         Run::Sale(judged) => sale::report(judged),
         Run::Hold(judged) => holds::report(judged),
-        Run::Retry(judged, _) => retry::report(judged),
+        Run::Retry(judged) => retry::report(judged),
     }
 }
 
@@ -29,7 +29,7 @@ pub fn reports(runs: &[Run], repeated: &[String]) -> Value {
 /// Returns one JSON document per verdict of a run.
 fn documents(run: &Run) -> Vec<Value> {
     match run {
-        Run::Retry(judged, _) => retry::reports(judged),
+        Run::Retry(judged) => retry::reports(judged),
         _ => vec![report(run)],
     }
 }

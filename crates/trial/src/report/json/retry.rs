@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::{decision, ms, sale};
-use crate::protocol::{Outcome, Retry};
+use crate::protocol::{PurchaseOutcome, Retry};
 use crate::retry::{Judged, Round};
 
 /// Returns the comparison as one JSON document.
 pub fn report(judged: &Judged) -> Value {
     let header = &judged.header;
     let comparison = &judged.comparison;
-    let expected = comparison.expected();
+    let expected = judged.expected();
     json!({
         "scenario": header.scenario,
         "strategy": header.strategy,
@@ -35,7 +35,7 @@ pub fn report(judged: &Judged) -> Value {
 
 /// Returns one document per way of waiting, each with its own verdict.
 pub fn reports(judged: &Judged) -> Vec<Value> {
-    let expected = judged.comparison.expected();
+    let expected = judged.expected();
     let document = |round: &Round| {
         let mut document = run(judged, round);
         let again = judged.comparison.reproduce();
@@ -50,7 +50,7 @@ pub fn reports(judged: &Judged) -> Vec<Value> {
 
 fn run(judged: &Judged, round: &Round) -> Value {
     let Round { facts, figures, .. } = round;
-    let unknown = facts.count(Outcome::Unknown);
+    let unknown = facts.count(PurchaseOutcome::Unknown);
     json!({
         "scenario": judged.header.scenario,
         "strategy": judged.header.strategy,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::decision::Decision;
 use super::ms;
-use crate::protocol::Outcome as Answered;
+use crate::protocol::PurchaseOutcome;
 use crate::sale::Judged;
 use crate::sale::facts::{Answer, Attempt};
 
@@ -87,7 +87,7 @@ impl<'a> Report<'a> {
     fn of(judged: &'a Judged) -> Self {
         let Judged { header, facts, .. } = judged;
         let successes = facts.orders().count();
-        let unknown = facts.count(Answered::Unknown);
+        let unknown = facts.count(PurchaseOutcome::Unknown);
         Self {
             scenario: &header.scenario,
             strategy: &header.strategy,
@@ -110,8 +110,8 @@ impl<'a> Report<'a> {
                 ttl_ms: header.ttl_ms,
             },
             total_duration_ms: ms(judged.duration_ns()),
-            failed_stock: facts.count(Answered::NoStock),
-            failed_lock: facts.count(Answered::Busy),
+            failed_stock: facts.count(PurchaseOutcome::NoStock),
+            failed_lock: facts.count(PurchaseOutcome::Busy),
             failed_error: facts.failed(),
             unknown,
             expected_stock: facts.expected_stock(),
@@ -131,15 +131,16 @@ impl<'a> Entry<'a> {
             Answer::Failed(message) => ("failed", Some(message.as_str())),
             Answer::Unknown(message) => ("unknown", Some(message.as_str())),
             Answer::Said(purchase) => match purchase.outcome {
-                Answered::Sold => ("sold", None),
-                Answered::NoStock => ("no_stock", Some("Insufficient stock")),
-                Answered::Busy => ("busy", Some("Failed to acquire lock")),
-                Answered::Unknown => ("unknown", Some("the process cannot tell")),
+                PurchaseOutcome::Sold => ("sold", None),
+                PurchaseOutcome::NoStock => ("no_stock", Some("Insufficient stock")),
+                PurchaseOutcome::Busy => ("busy", Some("Failed to acquire lock")),
+                PurchaseOutcome::Unknown => ("unknown", Some("the process cannot tell")),
             },
         };
         Self {
             process_id: &attempt.who,
-            lock_acquired: purchase.is_some_and(|purchase| purchase.outcome != Answered::Busy),
+            lock_acquired: purchase
+                .is_some_and(|purchase| purchase.outcome != PurchaseOutcome::Busy),
             stock_before: purchase.and_then(|purchase| purchase.before).unwrap_or(-1),
             stock_after: purchase
                 .and_then(|purchase| purchase.after.or(purchase.before))

@@ -2,7 +2,8 @@
 
 use super::grounds::role;
 use super::table::{counts, glyph, summary};
-use crate::matrix::{COLUMNS, Cell, DEFAULT_TIMES, Run, Summary};
+use crate::holds::Scenario;
+use crate::matrix::{COLUMNS, Cell, Column, DEFAULT_TIMES, Run, Summary};
 use crate::retry::{Judged, Round};
 use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
@@ -65,7 +66,7 @@ impl Shown<'_> {
         let heads = COLUMNS.iter().enumerate().map(|(index, column)| {
             let number = index + 1;
             if layout.names {
-                format!("{number} {}", column.name)
+                format!("{number} {}", heading(*column))
             } else {
                 number.to_string()
             }
@@ -137,7 +138,7 @@ impl Shown<'_> {
             text.push('\n');
         }
         for run in self.runs {
-            if let Run::Retry(judged, _) = run {
+            if let Run::Retry(judged) = run {
                 text.push_str(&ink.sentence("retry", &ways(judged, &run.summaries())));
             }
         }
@@ -195,6 +196,16 @@ fn ways(judged: &Judged, lines: &[Summary]) -> String {
     });
     let times = times.collect::<Vec<_>>().join(", ");
     format!("{}: {times}", counts(lines, " × "))
+}
+
+/// Returns the name of a column, shortened where a full name does not fit above a verdict.
+fn heading(column: Column) -> &'static str {
+    match column.scenario {
+        Some(Scenario::Sorted) => "sorted",
+        Some(Scenario::StaleRelease) => "stale",
+        Some(Scenario::ShortStock) => "short",
+        _ => column.name(),
+    }
 }
 
 /// Packs as many parts on a line as fit.
@@ -271,4 +282,19 @@ pub fn progress(index: usize, total: usize, line: &Summary, took_ns: u64) -> Str
         line.outcome,
         decimal(line.took_ns.unwrap_or(took_ns) as f64 / 1e9)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heading_is_the_scenario_or_a_word_of_it_and_fits() {
+        let layout = Layout::of(NAMES_FROM);
+        for column in &COLUMNS {
+            let (name, heading) = (column.name(), heading(*column));
+            assert!(name.split('-').any(|word| word == heading) || name == heading);
+            assert!("1 ".len() + heading.len() < layout.cell, "{heading}");
+        }
+    }
 }

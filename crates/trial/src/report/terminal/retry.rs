@@ -1,7 +1,7 @@
 //! The terminal report of a comparison of ways of waiting: title, table, bars and legend.
 
-use crate::protocol::{Outcome, Pauses};
-use crate::retry::{Comparison, Judged, Round};
+use crate::protocol::{Pauses, PurchaseOutcome};
+use crate::retry::{Comparison, Judged, Round, budget_in_words};
 use crate::sale::Sale;
 use crate::sale::facts::{Answer, Attempt};
 use crate::text::ink::{Ink, Role};
@@ -34,7 +34,10 @@ pub fn title(comparison: &Comparison) -> String {
         plural(comparison.max_retries as usize, "retry", "retries"),
     );
     if comparison.budget_ms != Comparison::BUDGET_MS {
-        set.push_str(&format!(" within {}", comparison.budget()));
+        set.push_str(&format!(
+            " within {}",
+            budget_in_words(comparison.budget_ms)
+        ));
     }
     if comparison.delay_us != Sale::DELAY_US {
         set.push_str(&format!(
@@ -204,10 +207,10 @@ pub fn attempts(judged: &Judged, ink: Ink) -> String {
 
 fn attempt_line(attempt: &Attempt, round: &Round, ink: Ink) -> String {
     let (role, outcome) = match attempt.outcome() {
-        Some(Outcome::Sold) => (Some(Role::Good), "✓ sold"),
-        Some(Outcome::NoStock) => (None, "– no stock"),
-        Some(Outcome::Busy) => (None, "– gave up"),
-        Some(Outcome::Unknown) => (Some(Role::Unsure), "? unknown"),
+        Some(PurchaseOutcome::Sold) => (Some(Role::Good), "✓ sold"),
+        Some(PurchaseOutcome::NoStock) => (None, "– no stock"),
+        Some(PurchaseOutcome::Busy) => (None, "– gave up"),
+        Some(PurchaseOutcome::Unknown) => (Some(Role::Unsure), "? unknown"),
         None => (Some(Role::Unsure), "– failed"),
     };
     let outcome = format!("{outcome:<10}");

@@ -1,6 +1,6 @@
 //! The terminal report of one sale: title, one line per answer, and figures.
 
-use crate::protocol::Outcome as Answered;
+use crate::protocol::PurchaseOutcome;
 use crate::sale::Judged;
 use crate::sale::Sale;
 use crate::sale::facts::{Answer, Attempt};
@@ -105,11 +105,11 @@ impl Columns {
 
     fn outcome(self, attempt: &Attempt, sold: i64) -> (Option<Role>, char, &'static str) {
         match attempt.outcome() {
-            Some(Answered::Sold) if sold > self.initial => (Some(Role::Bad), '✗', "sold"),
-            Some(Answered::Sold) => (Some(Role::Good), '✓', "sold"),
-            Some(Answered::NoStock) => (None, '–', "no stock"),
-            Some(Answered::Busy) => (None, '–', "busy"),
-            Some(Answered::Unknown) => (Some(Role::Unsure), '?', "unknown"),
+            Some(PurchaseOutcome::Sold) if sold > self.initial => (Some(Role::Bad), '✗', "sold"),
+            Some(PurchaseOutcome::Sold) => (Some(Role::Good), '✓', "sold"),
+            Some(PurchaseOutcome::NoStock) => (None, '–', "no stock"),
+            Some(PurchaseOutcome::Busy) => (None, '–', "busy"),
+            Some(PurchaseOutcome::Unknown) => (Some(Role::Unsure), '?', "unknown"),
             None => (Some(Role::Unsure), '–', "failed"),
         }
     }
@@ -118,9 +118,11 @@ impl Columns {
         match &attempt.answer {
             Answer::Failed(message) | Answer::Unknown(message) => message.clone(),
             Answer::Said(purchase) => match purchase.outcome {
-                Answered::Sold => format!("order {} of {}", count(sold), count(self.initial)),
-                Answered::Busy => "lock taken".into(),
-                Answered::NoStock | Answered::Unknown => String::new(),
+                PurchaseOutcome::Sold => {
+                    format!("order {} of {}", count(sold), count(self.initial))
+                }
+                PurchaseOutcome::Busy => "lock taken".into(),
+                PurchaseOutcome::NoStock | PurchaseOutcome::Unknown => String::new(),
             },
         }
     }
@@ -146,8 +148,8 @@ pub fn figures(judged: &Judged, ink: Ink) -> String {
     let attempts = [
         ("total attempts", count(facts.attempts.len() as i64), ""),
         ("successful", facts.sold().to_string(), ""),
-        ("failed (stock)", of(Answered::NoStock), ""),
-        ("failed (lock)", of(Answered::Busy), ""),
+        ("failed (stock)", of(PurchaseOutcome::NoStock), ""),
+        ("failed (lock)", of(PurchaseOutcome::Busy), ""),
     ];
     let stocks = [
         ("initial stock", count(facts.initial), ""),

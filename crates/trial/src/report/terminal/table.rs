@@ -2,7 +2,7 @@
 
 use super::grounds::role;
 use crate::matrix::Summary;
-use crate::protocol::Outcome as Answered;
+use crate::protocol::PurchaseOutcome;
 use crate::sale::Judged;
 use crate::sale::Sale;
 use crate::sale::remark::remark;
@@ -121,8 +121,8 @@ fn figures(run: &Judged) -> [String; 5] {
     [
         facts.sold().to_string(),
         left,
-        count(facts.count(Answered::NoStock) as i64),
-        count(facts.count(Answered::Busy) as i64),
+        count(facts.count(PurchaseOutcome::NoStock) as i64),
+        count(facts.count(PurchaseOutcome::Busy) as i64),
         ms(run.duration_ns()),
     ]
 }

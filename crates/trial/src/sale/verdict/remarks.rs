@@ -2,7 +2,7 @@
 
 use crate::history::Header;
 use crate::holds::{Scenario, Trial};
-use crate::protocol::{Outcome as Answered, Promise};
+use crate::protocol::{Promise, PurchaseOutcome};
 use crate::sale::Sale;
 use crate::sale::facts::{Answer, Facts};
 use crate::strategy;
@@ -33,7 +33,7 @@ fn notes(header: &Header, facts: &Facts) -> Vec<String> {
     if facts.unsold() > 0 {
         let unsold = plural(facts.unsold() as usize, "unit", "units");
         let refused = plural(facts.refused(), "buyer", "buyers");
-        let nobody_waited = header.wait_ms == 0 && facts.count(Answered::Busy) > 0;
+        let nobody_waited = header.wait_ms == 0 && facts.count(PurchaseOutcome::Busy) > 0;
         let hint = if nobody_waited {
             ": nobody waited for the lock. Try --wait 20000"
         } else {
@@ -67,10 +67,7 @@ fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
             next(sale.command("safe"), "the same race with a lock"),
             next(all, "every strategy, one table"),
             next(
-                format!(
-                    "{} --report race.html",
-                    sale.command(sale.strategy.name).replace(" --stock=1 ", " ")
-                ),
+                format!("{} --report race.html", sale.brief_command()),
                 "on a time axis",
             ),
         ],
@@ -92,8 +89,7 @@ fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
         }
         (Promise::Exclusion, _) => {
             let fault = |scenario| {
-                let mut trial = Trial::new(scenario, sale.strategy, sale.seed);
-                trial.store = sale.store.clone();
+                let trial = Trial::on(scenario, sale.strategy, sale.store.clone(), sale.seed);
                 next(trial.command(sale.strategy.name), "")
             };
             vec![fault(Scenario::Crash), fault(Scenario::TtlEdge)]
@@ -104,6 +100,7 @@ fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::one_of_each;
 
     #[test]
     fn a_lock_trial_is_suggested_only_for_a_lock() {
@@ -114,6 +111,24 @@ mod tests {
                 for Next { command, .. } in next(&sale, *outcome, unsold) {
                     let is_race = command.starts_with("fencepost oversell ");
                     assert!(is_race || strategy.lock.is_some(), "{command}");
+                }
+            }
+        }
+    }
+
+    /// A store may not support leases as short as the general default.
+    #[test]
+    fn a_lock_trial_is_suggested_with_the_times_of_its_store() {
+        for store in one_of_each() {
+            for strategy in strategy::at(&store).filter(|strategy| strategy.lock.is_some()) {
+                let sale = Sale {
+                    store: store.clone(),
+                    ..Sale::new(strategy, 7041)
+                };
+                for Next { command, .. } in next(&sale, Outcome::Held, false) {
+                    let words: Vec<&str> = command.split(' ').collect();
+                    let odd = ["--work", "--ttl"].iter().any(|odd| words.contains(odd));
+                    assert!(!odd, "{command}");
                 }
             }
         }

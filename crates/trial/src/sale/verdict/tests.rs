@@ -105,7 +105,7 @@ fn holding_needs_somebody_who_met_the_lock() {
     );
     assert_eq!(
         held.witness,
-        ["2 of 3 met the lock while proc_2 held it: the race did take place"]
+        ["2 of 3 found the lock taken while proc_2 held it: the race did take place"]
     );
     let several = judged(
         Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
@@ -113,7 +113,7 @@ fn holding_needs_somebody_who_met_the_lock() {
     );
     assert_eq!(
         several.witness,
-        ["1 of 2 met the lock taken: the race did take place"]
+        ["1 of 2 found the lock taken: the race did take place"]
     );
     let alone = judged(
         Story::with_stock(1, 1).sold(0, 1).left(0),

@@ -25,10 +25,10 @@ fn a_late_release_is_told_with_its_answer_and_with_whom_it_did_not_let_in() {
         .grants("B", KEY, 4, 502.0, 1, None)
         .reads("B", 502.2, 1)
         .fault("A", 520.7, Fault::Continued)
-        .releases("A", 520.9, 1, ReleaseWord::AlreadyLost)
+        .releases("A", 520.9, 1, ReleaseResult::AlreadyLost)
         .tries("C", 521.6)
         .writes("B", 521.7, 1, 2)
-        .releases("B", 521.8, 1, ReleaseWord::Released)
+        .releases("B", 521.8, 1, ReleaseResult::Released)
         .looks(522.0, false, None);
     let story = texts_of(&history);
     assert!(story.len() <= BEATS_MAX, "{story:#?}");
@@ -46,9 +46,9 @@ fn who_is_asked_later_is_not_said_to_be_asked_at_first() {
     let history = HistoryBuilder::of(Scenario::ShortStock)
         .with("late-expiry")
         .ttl(500)
-        .buys("A", 0.1, 0.3, Answered::NoStock)
-        .buys("B", 0.5, 0.6, Answered::Busy)
-        .buys("B", 0.7, 1_521.0, Answered::Busy)
+        .buys("A", 0.1, 0.3, PurchaseOutcome::NoStock)
+        .buys("B", 0.5, 0.6, PurchaseOutcome::Busy)
+        .buys("B", 0.7, 1_521.0, PurchaseOutcome::Busy)
         .looks(1_521.5, true, None);
     let story = texts_of(&history).join(" ");
     assert!(story.contains("A is asked to buy."), "{story}");

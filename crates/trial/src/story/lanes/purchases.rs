@@ -4,7 +4,7 @@ use super::super::phrases;
 use super::{Continuation, LaneStory, SETTLED_NS};
 use crate::history::What;
 use crate::holds::NAMES;
-use crate::protocol::Outcome;
+use crate::protocol::PurchaseOutcome;
 
 impl LaneStory<'_> {
     fn buy_span(&self, op: u64) -> Option<(u64, Option<u64>)> {
@@ -32,12 +32,12 @@ impl LaneStory<'_> {
         }
     }
 
-    pub(super) fn purchased(&mut self, lane: usize, at: u64, op: u64, outcome: Outcome) {
+    pub(super) fn purchased(&mut self, lane: usize, at: u64, op: u64, outcome: PurchaseOutcome) {
         let long = self
             .buy_span(op)
             .is_some_and(|(asked, _)| at - asked > SETTLED_NS);
         let kind = match outcome {
-            Outcome::Busy => Continuation::Refusal,
+            PurchaseOutcome::Busy => Continuation::Refusal,
             _ => Continuation::Other,
         };
         let text = phrases::bought(NAMES[lane], outcome, long, false).brief;

@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 
 use super::super::hand_made::{Latch, Recipe, released_if};
 use super::super::{Failure, Halt};
-use crate::protocol::ReleaseWord;
+use crate::protocol::ReleaseResult;
 use crate::store::LockState;
 use crate::store::latch::Latches;
 use crate::store::latch::postgres::microseconds;
@@ -27,7 +27,7 @@ fn insert(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
     Ok(taken)
 }
 
-fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseResult, Failure> {
     let deleted = latch.store.delete_if(latch.key, latch.token)?;
     halt.after(1, 1, "deletes the row if it is its own");
     Ok(released_if(deleted))

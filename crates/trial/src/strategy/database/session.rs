@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 use super::super::customer::Turn;
 use super::super::{Buyer, Failure, Granted, Halt, Locking, Order, read_work_write};
 use super::LockKind;
-use crate::protocol::{Purchase, ReleaseWord};
+use crate::protocol::{Purchase, ReleaseResult};
 use crate::store::latch::postgres::advisory_key;
 use crate::store::postgres::{Connection, Trouble, table_of};
 use crate::store::stock::postgres::PostgresStock;
@@ -255,12 +255,12 @@ impl SessionLock {
     }
 
     /// Ends the hold after successful work. The last hold also commits the transaction.
-    fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+    fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseResult, Failure> {
         let held = self.holds.remove(&hold);
         let held = held.ok_or_else(|| Failure::definite("there is no such hold"))?;
         if self.connection().generation() != held.generation {
             self.end_if_idle();
-            return Ok(ReleaseWord::AlreadyLost);
+            return Ok(ReleaseResult::AlreadyLost);
         }
         let word = match self.kind {
             LockKind::Advisory => self.unlock(&held.key)?,
@@ -270,7 +270,7 @@ impl SessionLock {
                         .run("COMMIT")
                         .map_err(Trouble::unwritten)?;
                 }
-                ReleaseWord::Released
+                ReleaseResult::Released
             }
         };
         if self.holds.is_empty() {
@@ -280,15 +280,15 @@ impl SessionLock {
         Ok(word)
     }
 
-    fn unlock(&mut self, key: &str) -> Result<ReleaseWord, Failure> {
+    fn unlock(&mut self, key: &str) -> Result<ReleaseResult, Failure> {
         const SQL: &str = "SELECT pg_advisory_unlock($1)";
         let number = advisory_key(self.connection().schema(), key);
         let row = self.connection().ask_one(SQL, &[&number]);
         let row = row.map_err(Trouble::unwritten)?;
         Ok(if row.is_some_and(|row| row.get(0)) {
-            ReleaseWord::Released
+            ReleaseResult::Released
         } else {
-            ReleaseWord::AlreadyLost
+            ReleaseResult::AlreadyLost
         })
     }
 
@@ -334,7 +334,7 @@ impl Locking for SessionLock {
         &'a mut self,
         hold: u64,
         halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+    ) -> BoxFuture<'a, Result<ReleaseResult, Failure>> {
         Box::pin(async move { self.give_back(hold, halt) })
     }
 }
@@ -379,7 +379,7 @@ impl SessionLock {
     fn finish(&mut self, hold: u64) -> Result<(), Failure> {
         let released = self.give_back(hold, &mut super::super::customer::Onwards);
         match (self.in_transaction(), released) {
-            (true, Ok(ReleaseWord::AlreadyLost)) => {
+            (true, Ok(ReleaseResult::AlreadyLost)) => {
                 Err(Failure::definite("the session ended before the commit"))
             }
             (true, Err(failure)) => Err(failure),

@@ -8,7 +8,7 @@ use super::super::{Buyer, Locking, Order};
 use super::LockKind;
 use super::session::{SessionBuyer, SessionLock, Target};
 use crate::holds::{FIRST, SECOND};
-use crate::protocol::ReleaseWord;
+use crate::protocol::ReleaseResult;
 use crate::store::Ground;
 use crate::store::postgres::Connection;
 use crate::store::tests::{SomePostgres, postgres};
@@ -89,7 +89,7 @@ async fn being_refused_one_lock_costs_no_other() {
         }
         for (who, held) in [(&mut a, first), (&mut b, second)] {
             let word = who.release(held.unwrap().hold, &mut Onwards).await;
-            assert_eq!(word.unwrap(), ReleaseWord::Released, "{kind:?}");
+            assert_eq!(word.unwrap(), ReleaseResult::Released, "{kind:?}");
         }
     }
 }

@@ -22,6 +22,7 @@ pub static STRATEGY: Strategy = Strategy {
         blind_release: true,
         ..Claims::PLAIN
     },
+    has_line: false,
     remark: Remark::FlawShowsIn("stale-release"),
     open: |setup| hand_made::buyer(setup, RECIPE),
     lock: Some(|setup| hand_made::lock(setup, RECIPE)),

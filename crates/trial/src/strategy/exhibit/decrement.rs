@@ -19,6 +19,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some("decrement checks, works, then subtracts: by then the check is old news."),
     promise: Promise::Nothing,
     claims: Claims::PLAIN,
+    has_line: false,
     remark: Remark::Broken("checked first, subtracted anyway"),
     open: |setup| direct::buyer(setup, buy),
     lock: None,

@@ -34,6 +34,7 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     promise: Promise::Exclusion,
     claims: Claims::PLAIN,
+    has_line: false,
     remark: Remark::Broken("released before the commit"),
     open: |setup| Box::pin(open(setup)),
     lock: None,

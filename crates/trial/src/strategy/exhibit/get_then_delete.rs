@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::protocol::{Claims, Promise, ReleaseWord};
+use crate::protocol::{Claims, Promise, ReleaseResult};
 use crate::strategy::hand_made::{self, Latch, Recipe, take_with_expiry};
 use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
 
@@ -30,6 +30,7 @@ pub static STRATEGY: Strategy = Strategy {
         looks_before_release: true,
         ..Claims::OWNED
     },
+    has_line: false,
     remark: Remark::FlawShowsIn("stale-release"),
     open: |setup| hand_made::buyer(setup, RECIPE),
     lock: Some(|setup| hand_made::lock(setup, RECIPE)),
@@ -41,13 +42,13 @@ const RECIPE: Recipe = Recipe {
     give_back,
 };
 
-fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseResult, Failure> {
     if latch.store.get(latch.key)?.as_deref() != Some(latch.token) {
-        return Ok(ReleaseWord::AlreadyLost);
+        return Ok(ReleaseResult::AlreadyLost);
     }
     halt.after(1, 2, "looks whose the key is: its own");
     std::thread::sleep(MOMENT);
     latch.store.delete(latch.key)?;
     halt.after(2, 2, "deletes the key");
-    Ok(ReleaseWord::Released)
+    Ok(ReleaseResult::Released)
 }

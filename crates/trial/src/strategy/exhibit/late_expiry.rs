@@ -4,7 +4,7 @@
 //! product can no longer be sold, without any crash. A crash during the work has the same effect. And once there is an expiry,
 //! the release deletes the key without checking its owner. Seen in a checkout service that took a lock for each product.
 
-use crate::protocol::{Claims, Promise, ReleaseWord};
+use crate::protocol::{Claims, Promise, ReleaseResult};
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
 use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
 
@@ -24,6 +24,7 @@ pub static STRATEGY: Strategy = Strategy {
         expires_after_work: true,
         ..Claims::PLAIN
     },
+    has_line: false,
     remark: Remark::KeyLeftBehind("short-stock"),
     open: |setup| hand_made::buyer(setup, RECIPE),
     lock: Some(|setup| hand_made::lock(setup, RECIPE)),
@@ -48,10 +49,10 @@ fn worked(latch: &mut Latch<'_>) -> Result<(), Failure> {
 }
 
 /// Called only after a successful reservation.
-fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseResult, Failure> {
     if latch.worked {
         delete_blindly(latch, halt)
     } else {
-        Ok(ReleaseWord::Unknown)
+        Ok(ReleaseResult::Unknown)
     }
 }

@@ -5,7 +5,7 @@
 //! `exists(previous, watch)` and wait without checking the answer; Curator and the library check it.
 //!
 //! In practice a slow network or a garbage collector separates the two steps. Here it is a short pause, and in `trial
-//! lost-wakeup` the lab stops the process there. "For ever" means as long as the process was asked to wait.
+//! lost-wakeup` the lab stops the process there. "Forever" means as long as the process was asked to wait.
 
 use fencepost::stores::kinds::ZOOKEEPER;
 
@@ -20,7 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
     name: "late-watch",
     group: Group::Flawed,
     stores: Stores::Only(&ZOOKEEPER),
-    summary: "(--store zk) looks who is before it in the line, then watches that one: two steps",
+    summary: "(--store zk) looks up who is ahead of it, then watches that one: two steps",
     gloss: "",
     flaw: Some(
         "late-watch looks, then watches: if the one before it goes in between, nothing wakes it.",
@@ -31,6 +31,7 @@ pub static STRATEGY: Strategy = Strategy {
         looks_before_wait: true,
         ..Claims::OF_SESSION
     },
+    has_line: true,
     remark: Remark::FlawShowsIn("lost-wakeup"),
     open: opening::buyer,
     lock: Some(opening::lock),

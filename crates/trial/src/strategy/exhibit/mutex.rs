@@ -20,6 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some("mutex is a lock in one process's memory: every other process has one of its own."),
     promise: Promise::Exclusion,
     claims: Claims::PLAIN,
+    has_line: false,
     remark: Remark::Broken("excludes threads, not processes"),
     open: |setup| direct::buyer(setup, buy),
     lock: None,
@@ -71,7 +72,8 @@ mod tests {
                 .map(|thread| thread.join().unwrap())
                 .collect()
         });
-        let sold = |outcome: &&protocol::Outcome| **outcome == protocol::Outcome::Sold;
+        let sold =
+            |outcome: &&protocol::PurchaseOutcome| **outcome == protocol::PurchaseOutcome::Sold;
         assert_eq!(outcomes.iter().filter(sold).count(), 1);
     }
 }

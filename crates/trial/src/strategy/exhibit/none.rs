@@ -21,6 +21,7 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     promise: Promise::Nothing,
     claims: Claims::PLAIN,
+    has_line: false,
     remark: Remark::SameUnit,
     open: |setup| direct::buyer(setup, read_work_write),
     lock: None,

@@ -23,6 +23,7 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     promise: Promise::Exclusion,
     claims: Claims::PLAIN,
+    has_line: false,
     remark: Remark::Broken("the same"),
     open: |setup| direct::buyer(setup, check_out),
     lock: None,

@@ -9,7 +9,7 @@ use crate::holds::run::lease::Lease;
 use crate::holds::run::script::{Act, NAMES};
 use crate::processes::Stopped;
 use crate::processes::quote;
-use crate::protocol::{Action, Outcome, Reply};
+use crate::protocol::{Action, PurchaseOutcome, Reply};
 
 impl Stage<'_> {
     /// Handles the answer to a pending request.
@@ -100,7 +100,7 @@ impl Stage<'_> {
             }
             (Act::Buy { .. }, Reply::Purchased { purchase, .. }) => {
                 match purchase.outcome {
-                    Outcome::Busy => self.actors[index].finish_act(),
+                    PurchaseOutcome::Busy => self.actors[index].finish_act(),
                     _ => self.actors[index].end(),
                 }
                 self.note(at, index, What::Purchased { op, purchase })

@@ -29,7 +29,7 @@ fn a_late_release_that_changes_nothing_holds() {
             .belief
             .text
             .unwrap()
-            .starts_with("A and B both believed to hold it")
+            .starts_with("A and B both believed that they held it")
     );
 }
 
@@ -37,7 +37,7 @@ fn a_late_release_that_changes_nothing_holds() {
 fn a_late_release_that_gives_anothers_lock_away_breaks() {
     let let_in = |at: f64| {
         stale("blind-delete")
-            .releases("A", 1031.0, 1, ReleaseWord::Unknown)
+            .releases("A", 1031.0, 1, ReleaseResult::Unknown)
             .granted("C", KEY, at - 1.0, at, 1)
             .reads("C", at + 1.0, 1)
             .writes("C", at + 2.0, 1, 2)

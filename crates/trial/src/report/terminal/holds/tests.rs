@@ -3,10 +3,10 @@
 use super::*;
 use crate::history::{Fault, What};
 use crate::holds::by_hand::{HistoryBuilder, KEY};
-use crate::protocol::{Outcome, ReleaseWord};
+use crate::protocol::{PurchaseOutcome, ReleaseResult};
 
-const RELEASED: ReleaseWord = ReleaseWord::Released;
-const LOST: ReleaseWord = ReleaseWord::AlreadyLost;
+const RELEASED: ReleaseResult = ReleaseResult::Released;
+const LOST: ReleaseResult = ReleaseResult::AlreadyLost;
 
 fn lanes(history: &HistoryBuilder, columns: usize) -> String {
     let ink = Ink {
@@ -202,10 +202,10 @@ fn three_lanes_and_what_the_resource_refuses() {
 #[test]
 fn nothing_to_sell() {
     let history = HistoryBuilder::of(Scenario::ShortStock)
-        .buys("A", 0.5, 0.8, Outcome::NoStock)
+        .buys("A", 0.5, 0.8, PurchaseOutcome::NoStock)
         .add(0.9, "", What::StockSet { units: 1 })
-        .buys("B", 1.0, 1.3, Outcome::Busy)
-        .buys("B", 1.4, 1523.1, Outcome::Busy);
+        .buys("B", 1.0, 1.3, PurchaseOutcome::Busy)
+        .buys("B", 1.4, 1523.1, PurchaseOutcome::Busy);
     assert_eq!(
         lanes(&history, 100),
         "      at ms  A                                           B

@@ -7,7 +7,7 @@ use fencepost::BoxFuture;
 use fencepost::random::{Random, SystemRandom};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
-use crate::protocol::{Claims, ReleaseWord};
+use crate::protocol::{Claims, ReleaseResult};
 use crate::store::Ground;
 use crate::store::locks::LockServers;
 use crate::strategy::{Failure, Granted, Halt, Locking, Setup};
@@ -101,7 +101,7 @@ impl NodeQueue {
             self.leave(&path).await?;
             return Ok(None);
         }
-        halt.after(1, 2, "looks who is before it");
+        halt.after(1, 2, "looks up who is ahead of it");
         let previous = format!("{folder}/{before}");
         let watched = self.client.check_and_watch_stat(&previous).await;
         // The first half of this answer would say whether the predecessor still exists. The flaw is to ignore it.
@@ -143,13 +143,13 @@ impl NodeQueue {
         }
     }
 
-    async fn give_back(&mut self, hold: u64) -> Result<ReleaseWord, Failure> {
+    async fn give_back(&mut self, hold: u64) -> Result<ReleaseResult, Failure> {
         let path = self.holds.remove(&hold);
         let path = path.ok_or_else(|| Failure::definite("there is no such hold"))?;
         Ok(if self.leave(&path).await? {
-            ReleaseWord::Released
+            ReleaseResult::Released
         } else {
-            ReleaseWord::AlreadyLost
+            ReleaseResult::AlreadyLost
         })
     }
 }
@@ -180,7 +180,7 @@ impl Locking for NodeQueue {
         &'a mut self,
         hold: u64,
         _halt: &'a mut dyn Halt,
-    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+    ) -> BoxFuture<'a, Result<ReleaseResult, Failure>> {
         Box::pin(self.give_back(hold))
     }
 }
