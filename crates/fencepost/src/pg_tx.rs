@@ -13,7 +13,7 @@
 //!
 //! let transaction = client.transaction().await?;
 //! let lock = PgTxLock::row("stock:42")?;
-//! if let Some(held) = lock.acquire_within(&transaction, Duration::from_secs(2)).await? {
+//! if let Some(held) = lock.acquire_with_lock_timeout(&transaction, Duration::from_secs(2)).await? {
 //!     transaction.execute("UPDATE stock SET left_over = left_over - 1 WHERE id = 42", &[]).await?;
 //!     transaction.commit().await?; // the lock ends here
 //!     println!("sold under fence {}", held.fence());
@@ -53,8 +53,8 @@
 //! - *Deadlock* (40P01): two transactions want each other's locks. The server ends one of them after `deadlock_timeout` (1 s). Acquire
 //!   several locks in the same order everywhere, and run the transaction again.
 //! - *Serialization failure* (40001): see *Isolation*.
-//! - *The `lock_timeout`* of the session or role ended: [`ErrorKind::Timeout`]. [`acquire_within`](PgTxLock::acquire_within) has its own
-//!   timeout; when it ends, the call returns `None` and the transaction continues.
+//! - *The `lock_timeout`* of the session or role ended: [`ErrorKind::Timeout`].
+//!   [`acquire_with_lock_timeout`](PgTxLock::acquire_with_lock_timeout) has its own timeout; when it ends, the call returns `None` and the transaction continues.
 //! - *A savepoint is rolled back*: that releases the locks that were acquired after it.
 //! - *A pool* that changes the connection in the middle of a transaction does not work. A pool or pooler that gives each transaction one
 //!   connection ("transaction mode") works.
