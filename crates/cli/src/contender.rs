@@ -41,10 +41,9 @@ enum Program {
 impl Contender {
     /// A strategy of the lab.
     pub(crate) fn ours(strategy: &'static Strategy) -> Result<Self, Stopped> {
-        let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
-            who: "the lab".into(),
-            what: format!("cannot find its own program: {error}"),
-            last_words: Vec::new(),
+        let program = std::env::current_exe().map_err(|error| Stopped::NotStarted {
+            program: "fencepost".into(),
+            error,
         })?;
         Ok(Self {
             strategy,

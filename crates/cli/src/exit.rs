@@ -6,12 +6,14 @@ pub(crate) const USAGE: u8 = 64;
 pub(crate) const NOT_A_HISTORY: u8 = 65;
 /// The store cannot be used.
 pub(crate) const STORE: u8 = 69;
-/// The lab itself failed, for instance because a process could not be started or did not get ready.
+/// The lab itself failed, for instance because a process could not be started.
 pub(crate) const INTERNAL: u8 = 70;
 /// The system refused something, for instance a port.
 pub(crate) const SYSTEM: u8 = 71;
 /// An output file cannot be opened.
 pub(crate) const CANNOT_CREATE: u8 = 73;
+/// The program on trial does not speak the protocol.
+pub(crate) const SUBJECT: u8 = 76;
 /// Another process holds the lock.
 pub(crate) const BUSY: u8 = 75;
 /// The lock did not become free within the waiting time.
@@ -34,5 +36,6 @@ pub(crate) fn interrupted(signal: fencepost_rig::Signal) -> u8 {
 pub(crate) const LEGEND: &str =
     "  0 HELD   1 BROKEN   2 INCONCLUSIVE   3 STUCK      run-all, --all: 0 as expected, 1 not
   64 usage   65 not a history   69 store unreachable   70 the lab failed   73, 74 output
-  130 interrupted      exec, locks, doctor, serve: own help
+  76 the lock on trial does not speak the protocol   130 interrupted
+  exec, locks, doctor, serve: own help
 ";

@@ -88,7 +88,7 @@ pub(crate) fn explain(stopped: &Stopped, flags: UsedFlags<'_>) -> CommandError {
             what,
             last_words,
         } => {
-            let error = CommandError::new(exit::INTERNAL, format!("{who} did not get ready"))
+            let error = CommandError::new(exit::SUBJECT, format!("{who} did not get ready"))
                 .at(format_args!("{who} {what}"));
             let error = last_words
                 .iter()

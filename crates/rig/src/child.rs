@@ -1,7 +1,7 @@
 //! A child process with line-based input and output. It can be stopped and killed with its whole process group, and never outlives us.
 
 use std::collections::VecDeque;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, PipeWriter, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
@@ -10,12 +10,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid, setsid};
 use serde::Serialize;
 
 use crate::feed::{FeedSender, read_line};
+#[cfg(target_os = "linux")]
+use crate::supervisor::supervise;
 
 /// The stack size of the reading threads, which only split lines.
 const READER_STACK_BYTES: usize = 256 * 1024;
@@ -23,14 +25,20 @@ const READER_STACK_BYTES: usize = 256 * 1024;
 pub(crate) const TO_STOP: Duration = Duration::from_secs(10);
 /// How many lines of a child's standard error are kept, to explain why it died.
 const LAST_WORDS_MAX: usize = 10;
+/// How long a supervisor may take to end everything. It gives up before.
+const TO_END_ALL: Duration = Duration::from_secs(6);
 
 /// A running process that leads its own session and process group.
 ///
 /// Dropping it kills the group, even if it is stopped, and reaps the process.
 #[derive(Debug)]
 pub struct Child {
+    /// The program, or its supervisor.
     process: std::process::Child,
+    /// The program, which leads its group.
     group: Pid,
+    /// The line to the supervisor, if there is one.
+    supervisor: Option<PipeWriter>,
     stdin: Option<ChildStdin>,
     status: Option<ExitStatus>,
     last_words: Arc<Mutex<VecDeque<String>>>,
@@ -46,15 +54,49 @@ impl Child {
     /// # Errors
     /// Returns the system's error if the program cannot be started.
     pub fn spawn(mut command: Command, id: usize, sender: &FeedSender) -> io::Result<Self> {
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
         let parent = getpid();
         // SAFETY: between fork and exec only async-signal-safe calls are made: setsid, prctl, getppid.
         unsafe { command.pre_exec(move || enter_own_session(parent)) };
-        let mut process = command.spawn()?;
+        let process = with_pipes(&mut command).spawn()?;
         let group = Pid::from_raw(process.id().cast_signed());
+        Self::listening(process, group, None, id, sender)
+    }
+
+    /// Starts a program that we do not trust, like [`spawn`](Self::spawn), but below a supervisor: when the program ends, when the
+    /// child is dropped, or when this program is gone, even by SIGKILL, everything that it has started is killed, in whatever session.
+    ///
+    /// # Errors
+    /// Returns the system's error if the program cannot be started.
+    #[cfg(target_os = "linux")]
+    pub fn spawn_supervised(
+        mut command: Command,
+        id: usize,
+        sender: &FeedSender,
+    ) -> io::Result<Self> {
+        let supervision = supervise(&mut command)?;
+        let process = with_pipes(&mut command).spawn()?;
+        // The command has copies of the supervisor's ends.
+        drop(command);
+        let (group, line) = supervision.begun()?;
+        Self::listening(process, group, Some(line), id, sender)
+    }
+
+    /// Without supervisors on this system, only the process group is known.
+    ///
+    /// # Errors
+    /// Returns the system's error if the program cannot be started.
+    #[cfg(not(target_os = "linux"))]
+    pub fn spawn_supervised(command: Command, id: usize, sender: &FeedSender) -> io::Result<Self> {
+        Self::spawn(command, id, sender)
+    }
+
+    fn listening(
+        mut process: std::process::Child,
+        group: Pid,
+        supervisor: Option<PipeWriter>,
+        id: usize,
+        sender: &FeedSender,
+    ) -> io::Result<Self> {
         let stdin = process.stdin.take();
         let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
         let last_words = Arc::default();
@@ -62,6 +104,7 @@ impl Child {
         let mut child = Self {
             process,
             group,
+            supervisor,
             stdin,
             status: None,
             last_words,
@@ -106,7 +149,8 @@ impl Child {
     /// # Errors
     /// Returns `ESRCH` if no process is left in the group.
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
-        if self.status.is_some() {
+        // A supervisor ends right after it has reaped the program, whose id then belongs to nobody.
+        if self.status.is_some() || (self.supervisor.is_some() && self.has_ended()) {
             return Err(Errno::ESRCH);
         }
         killpg(self.group, signal)?;
@@ -165,21 +209,44 @@ impl Child {
     fn has_ended(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         !matches!(
-            waitid(Id::Pid(self.group), flags),
+            waitid(Id::Pid(self.process_id()), flags),
             Ok(WaitStatus::StillAlive) | Err(Errno::EINTR)
         )
     }
 
-    /// Kills what is left of the group, then reaps the leader.
+    fn process_id(&self) -> Pid {
+        Pid::from_raw(self.process.id().cast_signed())
+    }
+
+    /// Kills what is left of the group, then reaps the leader or its supervisor.
     fn end_group(&mut self) {
-        // On some systems, a stopped process that is killed is only removed once it is continued.
-        let _ = killpg(self.group, Signal::SIGKILL);
-        let _ = killpg(self.group, Signal::SIGCONT);
+        match self.supervisor.take() {
+            Some(line) => self.end_supervised(line),
+            None => self.kill_group(),
+        }
         self.status = self
             .process
             .wait()
             .ok()
             .or(Some(ExitStatus::from_raw(Signal::SIGKILL as i32)));
+    }
+
+    fn kill_group(&self) {
+        // On some systems, a stopped process that is killed is only removed once it is continued.
+        let _ = killpg(self.group, Signal::SIGKILL);
+        let _ = killpg(self.group, Signal::SIGCONT);
+    }
+
+    /// Lets the supervisor end everything. A supervisor that does not, because the program has stopped it, is killed.
+    fn end_supervised(&self, line: PipeWriter) {
+        if self.has_ended() {
+            return;
+        }
+        self.kill_group();
+        drop(line);
+        if poll(TO_END_ALL, || self.has_ended().then_some(())).is_none() {
+            let _ = kill(self.process_id(), Signal::SIGKILL);
+        }
     }
 }
 
@@ -189,6 +256,13 @@ impl Drop for Child {
             self.end_group();
         }
     }
+}
+
+fn with_pipes(command: &mut Command) -> &mut Command {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
 }
 
 /// Runs in the child before the program starts: creates a session and asks the kernel to kill the child with its parent.
@@ -275,7 +349,7 @@ mod tests {
     fn line(feed: &Feed) -> String {
         match feed.next(LONG).unwrap().output {
             Output::Line(line) => line,
-            Output::Closed => panic!("closed"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -352,5 +426,70 @@ mod tests {
     fn a_program_that_is_not_there_is_an_error() {
         let (_feed, sender) = feed();
         assert!(Child::spawn(Command::new("/no/such/program"), 0, &sender).is_err());
+        let error = Child::spawn_supervised(Command::new("/no/such/program"), 0, &sender);
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    fn supervised(script: &str) -> (Child, Feed) {
+        let (feed, sender) = feed();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        (Child::spawn_supervised(command, 7, &sender).unwrap(), feed)
+    }
+
+    #[test]
+    fn a_supervised_program_is_stopped_and_ends_like_any_other() {
+        let (mut child, feed) = supervised("echo $$; read x; echo \"got $x\"; exit 3");
+        assert_eq!(line(&feed), child.pid().to_string());
+        child.signal(Signal::SIGSTOP).unwrap();
+        assert!(child.wait_stopped(LONG));
+        child.signal(Signal::SIGCONT).unwrap();
+        child.send(&1).unwrap();
+        assert_eq!(line(&feed), "got 1");
+        assert_eq!(feed.next(LONG).unwrap().output, Output::Closed);
+        assert_eq!(child.wait(LONG).and_then(|status| status.code()), Some(3));
+        assert_eq!(child.signal(Signal::SIGCONT), Err(Errno::ESRCH));
+        let (mut child, _feed) = supervised("sleep 1000");
+        child.signal(Signal::SIGKILL).unwrap();
+        let status = child.wait(LONG).unwrap();
+        assert_eq!(status.signal(), Some(Signal::SIGKILL as i32));
+    }
+
+    /// Starts a process in another session, whose parent has ended, and says its number.
+    const FLEES: &str = "setsid sh -c 'sleep 1000 & echo $!'";
+
+    #[test]
+    fn what_a_supervised_program_starts_ends_with_it_in_whatever_session() {
+        let (mut child, feed) = supervised(&format!("{FLEES}; read x"));
+        let fled: i32 = line(&feed).parse().unwrap();
+        assert!(!gone_at_once(fled));
+        child.send(&1).unwrap();
+        assert!(child.wait(LONG).is_some());
+        assert!(gone_at_once(fled));
+        // The fled process had the output open.
+        assert_eq!(feed.next(LONG).unwrap().output, Output::Closed);
+    }
+
+    #[test]
+    fn dropping_a_supervised_program_kills_all_that_it_started() {
+        let (child, feed) = supervised(&format!("{FLEES}; kill -STOP $$"));
+        let fled: i32 = line(&feed).parse().unwrap();
+        assert!(child.wait_stopped(LONG));
+        drop(child);
+        assert!(gone_at_once(fled));
+    }
+
+    #[test]
+    fn a_program_that_stops_its_supervisor_does_not_hold_us_up_for_ever() {
+        let (child, feed) = supervised("kill -STOP $PPID; echo $$; sleep 1000");
+        let program: i32 = line(&feed).parse().unwrap();
+        let started = Instant::now();
+        drop(child);
+        assert!(started.elapsed() < LONG);
+        assert!(gone(program));
+    }
+
+    fn gone_at_once(pid: i32) -> bool {
+        has_ended(Pid::from_raw(pid))
     }
 }

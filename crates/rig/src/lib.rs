@@ -2,7 +2,8 @@
 //! folders.
 //!
 //! The rig ends everything that it starts. A [`Child`] is a process with its own session and process group. When it is dropped, the whole
-//! group is killed and reaped, and when the program that started it dies, the kernel kills it. [`Redis`], [`Postgres`], [`Etcd`] and
+//! group is killed and reaped, and when the program that started it dies, the kernel kills it. A program that we do not trust gets a
+//! supervisor, which ends everything that it starts. [`Redis`], [`Postgres`], [`Etcd`] and
 //! [`Zookeeper`] are such children that answer on a free port. A [`Proxy`] between a client and a server loses, delays or cuts what
 //! passes. [`Interrupt`] turns Ctrl-C into a flag that the program checks at safe points, so that every `Drop` runs.
 
@@ -24,6 +25,8 @@ mod redis;
 pub mod resp;
 mod server;
 mod soak;
+#[cfg(target_os = "linux")]
+mod supervisor;
 mod zookeeper;
 
 #[cfg(feature = "authority")]
@@ -31,7 +34,7 @@ pub use authority::{Authority, Signed};
 pub use child::Child;
 pub use dispositions::with_default_signals;
 pub use etcd::{Etcd, EtcdBuilder, EtcdCluster};
-pub use feed::{Feed, FeedItem, FeedSender, Output, Silence, feed};
+pub use feed::{Feed, FeedItem, FeedSender, Output, Silence, bounded_feed, feed};
 pub use folder::{TempDir, folder};
 pub use halt::stop_self;
 pub use interrupt::Interrupt;

@@ -376,7 +376,7 @@ fn heard(said: &Feed) -> Vec<String> {
     while let Ok(heard) = said.next(Duration::from_millis(500)) {
         match heard.output {
             Output::Line(line) => lines.push(line),
-            Output::Closed => break,
+            Output::TooLong(_) | Output::Closed => break,
         }
     }
     lines

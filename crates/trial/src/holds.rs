@@ -40,7 +40,8 @@ pub struct Trial {
     pub work_ms: u64,
     /// The store that keeps the locks.
     pub store: TrialStore,
-    /// The random seed. It decides which process is asked first when several are ready.
+    /// The random seed. It decides which process is asked first when several are ready, and short lengths of time: of pauses, of the
+    /// work before a kill, and until a process asks.
     pub seed: u64,
 }
 

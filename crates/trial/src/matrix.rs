@@ -10,12 +10,11 @@ use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
 use crate::verdict::{Outcome, Verdict};
 
-/// The rows that run with the default settings. The other rows use settings that take less time and tolerate a busy machine.
+/// The rows that run with the default settings, except work beyond the lease. The other rows use settings that take less time and
+/// tolerate a busy machine.
 pub const DEFAULT_TIMES: [&str; 3] = ["none", "naive", "safe"];
 /// The lease in the other rows.
 const TTL_MS: u64 = 500;
-/// The work in the other rows, longer than that lease.
-const WORK_MS: u64 = 750;
 /// The work of a sale in the other rows: longer than a process waits for its turn on a busy machine.
 const DELAY_US: u64 = 20_000;
 /// How long a process may wait in the comparison.
@@ -69,12 +68,11 @@ impl Column {
     }
 }
 
-/// Returns the lease of the other rows, and the work that exceeds it.
+/// Returns the lease of the other rows, and the work that exceeds it: by so much that a lock which renews its lease only once or twice
+/// is convicted too.
 fn times(store: &TrialStore) -> (u64, u64) {
-    match store.shortest_ttl_ms() {
-        ..=TTL_MS => (TTL_MS, WORK_MS),
-        longer => (longer, longer + longer / 2),
-    }
+    let ttl_ms = store.shortest_ttl_ms().max(TTL_MS);
+    (ttl_ms, ttl_ms * 7 / 2)
 }
 
 /// One entry in the list of runs.
@@ -122,10 +120,15 @@ fn cell(
     };
     strategy.lock?;
     let mut trial = Trial::on(scenario, strategy, store, seed);
-    if !DEFAULT_TIMES.contains(&strategy.name) {
+    if !has_default_times(scenario, strategy) {
         (trial.ttl_ms, trial.work_ms) = times(&trial.store);
     }
     Some(Cell::Hold(trial))
+}
+
+/// With the default times, work that is long enough would take seven seconds.
+fn has_default_times(scenario: Scenario, strategy: &Strategy) -> bool {
+    DEFAULT_TIMES.contains(&strategy.name) && scenario != Scenario::TtlEdge
 }
 
 impl Cell {
@@ -326,7 +329,7 @@ mod tests {
             let Cell::Hold(trial) = &cell else { continue };
             let (at, name) = (cell.column().unwrap(), trial.strategy.name);
             let mut words = COLUMNS[at].command(&trial.store);
-            if DEFAULT_TIMES.contains(&name) {
+            if has_default_times(trial.scenario, trial.strategy) {
                 words = trial.scenario.command().to_owned();
             }
             let said: Vec<&str> = words.split(' ').collect();
@@ -335,6 +338,30 @@ mod tests {
             let runs = runs.replace(&store, "");
             let runs: Vec<&str> = runs.split(' ').skip(1).collect();
             assert_eq!(said, runs);
+        }
+    }
+
+    #[test]
+    fn work_goes_on_long_enough_to_convict_a_lock_that_renews_only_twice() {
+        for name in [
+            "sqlite",
+            "redis",
+            "postgres",
+            "etcd",
+            "zk://10.0.0.1",
+            "redlock",
+        ] {
+            let cells = cells(&TrialStore::named(name).unwrap(), 1);
+            let mut edges = 0;
+            for cell in &cells {
+                let Cell::Hold(trial) = cell else { continue };
+                if trial.scenario == Scenario::TtlEdge {
+                    edges += 1;
+                    let least_ms = trial.ttl_ms * 7 / 2;
+                    assert!(trial.work_ms >= least_ms, "{}", trial.reproduce());
+                }
+            }
+            assert!(edges > 0);
         }
     }
 

@@ -5,10 +5,12 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use fencepost_rig::{
-    Child, Feed, FeedItem, FeedSender, Interrupt, Output, Signal, allow_open_files, feed,
+    Child, Feed, FeedItem, FeedSender, Interrupt, Output, Signal, Silence, allow_open_files,
+    bounded_feed,
 };
 
 use crate::protocol::{Claims, Reply, Request};
+use crate::text::foreign::{harmless, parse, quote};
 
 pub(crate) mod start;
 mod stopped;
@@ -19,12 +21,14 @@ pub use stopped::Stopped;
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(50);
 /// How long the processes may be silent while they start, or beyond the time they were asked to work and wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// The number of open files besides the three pipes of each process.
+/// The number of pipes of each process: input, output, errors, and the line to its supervisor.
+const PIPES: u64 = 4;
+/// The number of open files besides the pipes of the processes.
 const OTHER_FILES: u64 = 64;
 /// How long a process may take to exit after it was told to shut down, or after it closed its output.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
-/// How many characters of an invalid line are quoted.
-const QUOTE_CHARS: usize = 120;
+/// How many lines a process may send, besides one for each request. Only `lost` comes without a request, once per hold.
+const UNASKED_LINES_MAX: usize = 100;
 
 /// Starts one process, returns the claims that it makes, and lets it exit.
 ///
@@ -50,8 +54,33 @@ pub(crate) struct Processes {
     names: Vec<String>,
     /// The claims of each process that is ready.
     claims_of: Vec<Option<Claims>>,
-    pub(crate) feed: Feed,
+    feed: Feed,
     sender: FeedSender,
+    /// How many lines each process may still send.
+    lines_left: Vec<usize>,
+    is_cut_off: Vec<bool>,
+}
+
+/// What a process did, and when the lab learned of it.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// The index of the process.
+    pub(crate) from: usize,
+    pub(crate) at: Instant,
+    pub(crate) what: Said,
+}
+
+/// What a process did.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// It sent a message. The line is kept for quoting.
+    Reply(Reply, String),
+    /// It sent a line that is not a message; the text says why and quotes it.
+    Invalid(String),
+    /// It sent more than the lab accepts, and was killed for it; the text says what. Nothing more comes from it.
+    CutOff(String),
+    /// It closed its output: nothing more comes from it.
+    Closed,
 }
 
 impl Processes {
@@ -75,8 +104,8 @@ impl Processes {
             starting(ready, total);
             while processes.claims_of.iter().flatten().count() == ready {
                 processes.check_interrupt(interrupt)?;
-                match processes.feed.next(LOOK_UP) {
-                    Ok(heard) => processes.expect_ready(&heard)?,
+                match processes.next(LOOK_UP) {
+                    Ok(heard) => processes.expect_ready(heard)?,
                     Err(_) if heard_at.elapsed() > patience => return Err(processes.mute()),
                     Err(_) => starting(ready, total),
                 }
@@ -98,17 +127,19 @@ impl Processes {
     }
 
     fn unstarted(names: Vec<String>) -> Result<Self, Stopped> {
-        let wanted = 3 * names.len() as u64 + OTHER_FILES;
+        let wanted = PIPES * names.len() as u64 + OTHER_FILES;
         allow_open_files(wanted).map_err(|allowed| Stopped::TooManyFiles {
             asked: names.len(),
             wanted,
             allowed,
-            processes: allowed.saturating_sub(OTHER_FILES) / 3,
+            processes: allowed.saturating_sub(OTHER_FILES) / PIPES,
         })?;
-        let (feed, sender) = feed();
+        let (feed, sender) = bounded_feed();
         Ok(Self {
             children: Vec::with_capacity(names.len()),
             claims_of: vec![None; names.len()],
+            lines_left: vec![UNASKED_LINES_MAX; names.len()],
+            is_cut_off: vec![false; names.len()],
             names,
             feed,
             sender,
@@ -122,7 +153,7 @@ impl Processes {
         init: &dyn Fn(&str) -> Request,
     ) -> Result<(), Stopped> {
         let program = command.get_program().display().to_string();
-        let child = Child::spawn(command, index, &self.sender);
+        let child = Child::spawn_supervised(command, index, &self.sender);
         let child = child.map_err(|error| Stopped::NotStarted { program, error })?;
         self.children.push(child);
         let init = init(&self.names[index]);
@@ -142,14 +173,66 @@ impl Processes {
 
     /// Sends a request. A process that has closed its input is dead or mute; listening shows which.
     pub(crate) fn send(&mut self, index: usize, request: &Request) {
+        self.lines_left[index] += 1;
         let _ = self.children[index].send(request);
     }
 
-    fn expect_ready(&mut self, heard: &FeedItem) -> Result<(), Stopped> {
-        let index = heard.child;
+    /// Returns what a process did next, waiting up to `within` for it. A process that sends too much is cut off.
+    pub(crate) fn next(&mut self, within: Duration) -> Result<Heard, Silence> {
+        let deadline = Instant::now() + within;
+        loop {
+            let item = self
+                .feed
+                .next(deadline.saturating_duration_since(Instant::now()))?;
+            let (from, at) = (item.child, item.at);
+            if let Some(what) = self.interpret(item) {
+                return Ok(Heard { from, at, what });
+            }
+        }
+    }
+
+    /// Returns what an item means, or `None` if its process was cut off before.
+    fn interpret(&mut self, item: FeedItem) -> Option<Said> {
+        let index = item.child;
+        let line = match item.output {
+            _ if self.is_cut_off[index] => return None,
+            Output::Closed => return Some(Said::Closed),
+            Output::TooLong(beginning) => {
+                let why = format!(
+                    "sent an invalid message (longer than 16 KiB): {}",
+                    quote(&beginning)
+                );
+                return Some(self.cut_off(index, why));
+            }
+            Output::Line(line) => line,
+        };
+        let Some(left) = self.lines_left[index].checked_sub(1) else {
+            let why =
+                "floods the lab with lines that nobody asked for, and was cut off; the last one:";
+            return Some(self.cut_off(index, format!("{why} {}", quote(&line))));
+        };
+        self.lines_left[index] = left;
+        Some(match parse(&line) {
+            Ok(reply) => Said::Reply(reply, line),
+            Err(error) => Said::Invalid(format!(
+                "sent an invalid message ({error}): {}",
+                quote(&line)
+            )),
+        })
+    }
+
+    fn cut_off(&mut self, index: usize, why: String) -> Said {
+        self.is_cut_off[index] = true;
+        // It may have ended already.
+        let _ = self.children[index].signal(Signal::SIGKILL);
+        Said::CutOff(why)
+    }
+
+    fn expect_ready(&mut self, heard: Heard) -> Result<(), Stopped> {
+        let index = heard.from;
         let is_ready = self.claims_of[index].is_some();
-        let what = match &heard.output {
-            Output::Closed => {
+        let what = match heard.what {
+            Said::Closed => {
                 let when = if is_ready {
                     "it was asked anything"
                 } else {
@@ -157,22 +240,24 @@ impl Processes {
                 };
                 format!("{} before {when}", self.how_it_ended(index))
             }
-            Output::Line(line) => match serde_json::from_str(line) {
-                Ok(Reply::InitOk { claims }) if !is_ready => {
-                    match self.note_claims(index, claims) {
-                        None => return Ok(()),
-                        Some(contradiction) => contradiction,
-                    }
+            Said::Reply(Reply::InitOk { claims }, _) if !is_ready => {
+                match self.note_claims(index, claims) {
+                    None => return Ok(()),
+                    Some(contradiction) => contradiction,
                 }
-                Ok(Reply::Error { message, .. }) if !is_ready => {
-                    return Err(Stopped::Store(message));
-                }
-                Ok(_) if is_ready => format!("sent another line after init_ok: {}", quote(line)),
-                Ok(_) => format!("answered a request before it was ready: {}", quote(line)),
-                Err(error) => format!("sent an invalid message ({error}): {}", quote(line)),
-            },
+            }
+            Said::Reply(Reply::Error { message, .. }, _) if !is_ready => {
+                return Err(Stopped::Store(message));
+            }
+            Said::Reply(_, line) if is_ready => {
+                format!("sent another line after init_ok: {}", quote(&line))
+            }
+            Said::Reply(_, line) => {
+                format!("answered a request before it was ready: {}", quote(&line))
+            }
+            Said::Invalid(why) | Said::CutOff(why) => why,
         };
-        let last_words = self.children[index].last_words();
+        let last_words = self.last_words(index);
         Err(self.not_ready(index, what, last_words))
     }
 
@@ -193,6 +278,11 @@ impl Processes {
         of_another
     }
 
+    fn last_words(&self, index: usize) -> Vec<String> {
+        let words = self.children[index].last_words();
+        words.iter().map(|words| harmless(words)).collect()
+    }
+
     fn not_ready(&self, index: usize, what: String, last_words: Vec<String>) -> Stopped {
         Stopped::NotReady {
             who: self.names[index].clone(),
@@ -205,7 +295,7 @@ impl Processes {
     fn mute(&self) -> Stopped {
         let what = "did not answer init; does it flush its output after each line?";
         let mute = self.claims_of.iter().position(Option::is_none).unwrap_or(0);
-        self.not_ready(mute, what.into(), self.children[mute].last_words())
+        self.not_ready(mute, what.into(), self.last_words(mute))
     }
 
     fn check_interrupt(&self, interrupt: Interrupt) -> Result<(), Stopped> {
@@ -251,17 +341,4 @@ fn ending(status: ExitStatus) -> String {
         Some(Ok(signal)) => format!("was killed by {signal}"),
         _ => format!("ended with {}", status.code().unwrap_or(-1)),
     }
-}
-
-/// Quotes a line from a process so that it is safe to print.
-pub(crate) fn quote(line: &str) -> String {
-    let mut text: String = line
-        .chars()
-        .take(QUOTE_CHARS)
-        .flat_map(char::escape_debug)
-        .collect();
-    if line.chars().nth(QUOTE_CHARS).is_some() {
-        text.push('…');
-    }
-    format!("'{text}'")
 }

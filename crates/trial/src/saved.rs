@@ -6,6 +6,7 @@ use std::io::{self, BufRead, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::history::{Event, Header, History, SCHEMA};
+use crate::text::foreign::{harmless, parse};
 use crate::verdict::{Outcome, Verdict};
 use crate::{holds, retry, sale};
 
@@ -158,7 +159,7 @@ impl Saved {
         if self.seal.is_some() {
             return Err(wrong(number, "something follows the verdict"));
         }
-        if let Ok(seal) = serde_json::from_str::<Seal>(line) {
+        if let Ok(seal) = parse::<Seal>(line) {
             if seal.events != events.len() {
                 let what = format!(
                     "a verdict over {} events, not {}",
@@ -170,8 +171,8 @@ impl Saved {
             self.seal = Some(seal);
             return Ok(());
         }
-        let event: Event = serde_json::from_str(line)
-            .map_err(|error| wrong(number, format!("not an event ({error})")))?;
+        let event: Event =
+            parse(line).map_err(|error| wrong(number, format!("not an event ({error})")))?;
         let expected = events.len() as u64 + 1;
         if event.n != expected {
             return Err(wrong(
@@ -186,10 +187,13 @@ impl Saved {
 
 fn header(line: &str) -> Result<Header, NotAHistory> {
     let value: serde_json::Value =
-        serde_json::from_str(line).map_err(|_| wrong(1, "not the header of a history"))?;
+        parse(line).map_err(|_| wrong(1, "not the header of a history"))?;
     match value["schema"].as_str() {
-        Some(SCHEMA) => serde_json::from_value(value)
-            .map_err(|error| wrong(1, format!("not a header of {SCHEMA} ({error})"))),
+        Some(SCHEMA) => serde_json::from_value(value).map_err(|error| {
+            // The error may name a field.
+            let error = harmless(&error.to_string());
+            wrong(1, format!("not a header of {SCHEMA} ({error})"))
+        }),
         Some(other) => Err(wrong(1, format!("'{other}' is not {SCHEMA}"))),
         None => Err(wrong(1, "not the header of a history")),
     }

@@ -1,5 +1,6 @@
 //! Text for people: formatted numbers, wrapped lines, colour, and words for a shell.
 
+pub(crate) mod foreign;
 pub mod ink;
 pub mod numbers;
 pub mod wrap;

@@ -145,7 +145,7 @@ fn who_is_ready_twice_does_not_stand_in_for_another() {
             assert_eq!(who, "A");
             assert_eq!(
                 what,
-                r#"sent another line after init_ok: '{\"type\":\"init_ok\"}'"#
+                r#"sent another line after init_ok: '{"type":"init_ok"}'"#
             );
         }
         other => panic!("{other}"),

@@ -117,7 +117,7 @@ impl Instance {
                         });
                     }
                 }
-                Ok(Output::Closed) => break,
+                Ok(Output::TooLong(_) | Output::Closed) => break,
                 Err(_) => {}
             }
         }

@@ -169,3 +169,33 @@ fn what_is_no_history_is_refused_with_its_place() {
     let ran = check(folder.path(), "");
     assert_eq!(ran.code, 65);
 }
+
+#[test]
+fn a_file_forges_no_verdict_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = recorded(folder.path(), "crash --ttl 300");
+    let text = std::fs::read_to_string(&history).unwrap();
+    let forged = r"x\nHELD   all is well\u001b[2J";
+    for (honest, label) in [
+        (r#""strategy":"safe""#, "strategy"),
+        (r#""store":"sqlite""#, "store"),
+        (r#""scenario":"crash""#, "scenario"),
+        (r#""recorded":"2"#, "recorded"),
+        (r#""schema":"fencepost/history/1""#, "schema"),
+        (r#""who":"A""#, "who"),
+        (r#""who":"B""#, "who"),
+        (r#""key":"product_A""#, "key"),
+        (r#""event":"refused""#, "event"),
+    ] {
+        assert!(text.contains(honest), "{honest}");
+        let start = &honest[..honest.len() - 1];
+        let file = folder.path().join("forged.jsonl");
+        let to = format!(r#""{label}":"{forged}"#);
+        std::fs::write(&file, text.replace(start, &to)).unwrap();
+        let ran = check(&file, "");
+        for said in [&ran.stdout, &ran.stderr] {
+            assert!(!said.contains("\nHELD   all is well"), "{said}");
+            assert!(!said.contains('\x1b'), "{said}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Tests of external locks, written in other languages, that are put on trial from the command line.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -130,20 +131,20 @@ fn who_cannot_be_started_or_does_not_get_ready_is_told_so_before_the_trial() {
         ),
         (
             "sh -c 'echo hello; read more'",
-            70,
+            76,
             "error: the subject did not get ready\n\
              \x20 where     the subject sent an invalid message (expected value at line 1 column 1): 'hello'\n",
         ),
         (
             "sh -c 'echo no database >&2; exit 4'",
-            70,
+            76,
             "error: the subject did not get ready\n\
              \x20 where     the subject ended with 4 before it was ready\n\
              \x20 said      no database\n",
         ),
         (
             "sh -c 'kill -9 $$'",
-            70,
+            76,
             "error: the subject did not get ready\n\
              \x20 where     the subject was killed by SIGKILL before it was ready\n",
         ),
@@ -186,4 +187,93 @@ fn an_external_lock_that_is_never_released_is_stuck() {
     let ran = tried("crash --ttl 300", &format!("python3 {}", hoarder.display()));
     assert_eq!(ran.code, 3, "{}{}", ran.stdout, ran.stderr);
     assert!(!ran.stdout.contains("reads the store"), "{}", ran.stdout);
+}
+
+/// A lock that answers its first request like this, where `$op` is the number of the request.
+fn answers(folder: &Path, answer: &str) -> String {
+    let script = folder.join("lock.sh");
+    let text = format!(
+        "read init; echo '{{\"type\":\"init_ok\"}}'; read order\n\
+         op=${{order#*'\"op\":'}}; op=${{op%%[,\\}}]*}}\n{answer}\nread bye\n"
+    );
+    std::fs::write(&script, text).unwrap();
+    format!("sh {}", script.display())
+}
+
+/// Asserts that nothing in the output obeys the program on trial: no line of its own, no escape code.
+fn is_harmless(ran: &Ran) {
+    for text in [&ran.stdout, &ran.stderr] {
+        assert!(!text.lines().any(|line| line.starts_with("HELD")), "{text}");
+        assert!(!text.contains('\x1b'), "{text}");
+    }
+    assert!(
+        format!("{}{}", ran.stdout, ran.stderr).contains(r"no\nHELD   all is well"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+}
+
+#[test]
+fn no_program_forges_a_verdict_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("run.jsonl");
+    let page = folder.path().join("page.html");
+    let forged = r"no\\nHELD   all is well\\n\\u001b[2J";
+    let error = format!(
+        r#"printf '{{"type":"error","op":%s,"definite":false,"message":"{forged}"}}\n' $op"#
+    );
+    let lock = answers(folder.path(), &error);
+    for command in [
+        "crash --ttl 300",
+        "oversell --concurrency=1",
+        "trial short-stock",
+    ] {
+        let mut command = fencepost(command);
+        command
+            .arg("--history")
+            .arg(&history)
+            .arg("--report")
+            .arg(&page);
+        let ran = finish(command.arg(format!("--lock={lock}")).output().unwrap());
+        is_harmless(&ran);
+        let again = finish(fencepost("check").arg(&history).output().unwrap());
+        assert!(!again.stdout.contains("\nHELD"), "{}", again.stdout);
+        assert!(!again.stdout.contains('\x1b'), "{}", again.stdout);
+        let page = std::fs::read_to_string(&page).unwrap();
+        assert!(!page.contains('\x1b'));
+    }
+    let at_start = r#"sh -c 'read init; printf "{\"type\":\"error\",\"definite\":true,\"message\":\"no\\\\nHELD   all is well\"}\n"'"#;
+    is_harmless(&tried("crash", at_start));
+    let last_words = r#"sh -c 'printf "no\\\\nHELD   all is well\033[2J\n" >&2; exit 1'"#;
+    is_harmless(&tried("crash", last_words));
+}
+
+#[test]
+fn a_talkative_program_is_at_fault_and_not_the_lab() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("lock.sh");
+    // The second process is not ready when the first one speaks again.
+    let text = r#"read init
+        case $init in *'"id":"proc_1"'*|*'"id":"B"'*) sleep 1000;; esac
+        echo '{"type":"init_ok"}'
+        case $init in *'"id":"proc_0"'*|*'"id":"A"'*) echo '{"type":"init_ok"}';; esac
+        read bye"#;
+    std::fs::write(&script, text).unwrap();
+    let lock = format!("sh {}", script.display());
+    for command in ["crash", "oversell"] {
+        let ran = tried(command, &lock);
+        assert_eq!(ran.code, 76, "{}{}", ran.stdout, ran.stderr);
+        let said = "sent another line after init_ok: '{\"type\":\"init_ok\"}'";
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_flood_ends_the_trial_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = answers(folder.path(), r#"yes '{"type":"lost","hold":1}'"#);
+    let ran = tried("crash", &lock);
+    assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("floods the lab"), "{}", ran.stdout);
 }

@@ -40,7 +40,8 @@ pub(crate) fn processes(folder: &Path) -> Vec<i32> {
 /// Starts a sale with its temporary files in `folder`, and returns once every process was asked to buy.
 fn sale(folder: &Path, arguments: &str) -> Child {
     let child = start(folder, arguments, r#""event":"purchase","#, 20);
-    assert_eq!(processes(&folder.join("tmp")).len(), 21);
+    // Each buyer has a supervisor.
+    assert_eq!(processes(&folder.join("tmp")).len(), 1 + 2 * 20);
     child
 }
 
@@ -129,6 +130,39 @@ fn the_processes_die_with_the_lab_even_when_it_is_killed() {
     child.wait().unwrap();
     until("all processes are gone", || {
         processes(&folder.path().join("tmp")).is_empty()
+    });
+}
+
+#[test]
+fn what_an_external_lock_starts_dies_with_a_killed_lab_in_whatever_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let fled = folder.path().join("fled");
+    let script = folder.path().join("lock.sh");
+    let text = format!(
+        "read init; echo '{{\"type\":\"init_ok\"}}'; read order\n\
+         case $order in *purchase*) ;; *) exit;; esac\n\
+         setsid sh -c 'echo $$ >>{}; exec sleep 1000' </dev/null >/dev/null 2>&1 & sleep 1000\n",
+        fled.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    let mut command = fencepost("oversell --concurrency=3");
+    let lock = format!("--lock=sh {}", script.display());
+    let mut lab = command
+        .arg(lock)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let fled = || -> Vec<String> {
+        let text = std::fs::read_to_string(&fled).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    };
+    until("all have started something", || fled().len() == 3);
+    send(&lab, Signal::SIGKILL);
+    lab.wait().unwrap();
+    until("all of it is gone", || {
+        let lives = |pid: &String| Path::new("/proc").join(pid).exists();
+        !fled().iter().any(lives)
     });
 }
 

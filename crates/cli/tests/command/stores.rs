@@ -50,8 +50,8 @@ fn sale(folder: &Path, history: &Path) -> std::process::Child {
     });
     assert_eq!(
         processes(folder).len(),
-        6,
-        "the lab, the server and four processes"
+        10,
+        "the lab, the server, and four processes with their supervisors"
     );
     child
 }

@@ -74,7 +74,7 @@ pub fn hear(feed: &Feed, within: Duration) -> Option<(usize, Option<Report>)> {
     let heard = feed.next(within).ok()?;
     let report = match heard.output {
         Output::Line(line) => Some(serde_json::from_str(&line).expect(&line)),
-        Output::Closed => None,
+        Output::TooLong(_) | Output::Closed => None,
     };
     Some((heard.child, report))
 }

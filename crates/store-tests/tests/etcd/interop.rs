@@ -31,7 +31,7 @@ pub(crate) fn excludes_and_is_excluded() {
         let (feed, sender) = feed();
         let heard = || match feed.next(LONG).unwrap().output {
             Output::Line(line) => line,
-            Output::Closed => "closed".to_owned(),
+            Output::TooLong(_) | Output::Closed => "closed".to_owned(),
         };
         // It holds the lock until a file appears, because a program under etcdctl has no input.
         let folder = fencepost_rig::folder().unwrap();

@@ -157,7 +157,7 @@ impl Performer {
     pub(crate) fn hear(&mut self, within: Duration) -> Report {
         match self.feed.next(within).map(|heard| heard.output) {
             Ok(Output::Line(line)) => serde_json::from_str(&line).expect(&line),
-            Ok(Output::Closed) | Err(Silence::Ended) => {
+            Ok(Output::TooLong(_) | Output::Closed) | Err(Silence::Ended) => {
                 let status = self.child.wait(LONG);
                 panic!("a child ended: {status:?}\n{}", self.last_words())
             }

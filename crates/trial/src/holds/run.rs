@@ -10,6 +10,7 @@ use super::Trial;
 use crate::history::{Event, Header, History};
 use crate::processes::{PATIENCE, Stopped};
 
+mod chance;
 mod lease;
 mod script;
 mod servers;

@@ -185,12 +185,13 @@ impl Lab<'_> {
             if heard_at.elapsed() >= longest + self.patience {
                 return self.give_up(&crowd.silent(), heard_at.elapsed());
             }
-            match crowd.subjects.feed.next(LOOK_UP) {
+            match crowd.subjects.next(LOOK_UP) {
                 Ok(heard) => {
-                    self.write_down_asked(heard.at)?;
-                    if let Some(what) = crowd.answer(&heard) {
-                        heard_at = heard.at;
-                        self.record(heard.at, Some(heard.child), what)?;
+                    let (at, from) = (heard.at, heard.from);
+                    self.write_down_asked(at)?;
+                    if let Some(what) = crowd.answer(heard) {
+                        heard_at = at;
+                        self.record(at, Some(from), what)?;
                     }
                 }
                 Err(Silence::TimedOut) => {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::chance::Chance;
 use crate::holds::{FIRST, SECOND, Scenario, Trial};
 use crate::protocol::{Action, Claims};
 use crate::store::redis::IDLE_CONNECTION;
@@ -12,7 +13,7 @@ const A: usize = 0;
 const B: usize = 1;
 const C: usize = 2;
 
-/// How long each process works in scenarios that do not depend on it.
+/// About how long each process works in scenarios that do not depend on it.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long, at most, the holder works before it is killed.
 const BEFORE_KILL: Duration = Duration::from_millis(300);
@@ -83,17 +84,24 @@ const fn write(key: &'static str) -> Act {
 
 /// Returns the scripts of a trial, one per process, for a lock with these claims.
 pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
+    let chance = &Chance::new(trial.seed);
     match trial.scenario {
-        Scenario::Crash if claims.ends_with_holder() => crash_of_session(trial),
-        Scenario::Crash => crash(trial),
-        Scenario::TtlEdge => ttl_edge(trial),
-        Scenario::Deadlock => deadlock(trial, claims),
-        Scenario::Sorted => sorted(trial),
-        Scenario::StaleRelease => stale_release(trial, claims),
-        Scenario::ShortStock => short_stock(trial),
-        Scenario::Failover | Scenario::RestartEmpty => lost_store(trial),
-        Scenario::LostWakeup => lost_wakeup(trial, claims),
+        Scenario::Crash if claims.ends_with_holder() => crash_of_session(trial, chance),
+        Scenario::Crash => crash(trial, chance),
+        Scenario::TtlEdge => ttl_edge(trial, chance),
+        Scenario::Deadlock => deadlock(trial, claims, chance),
+        Scenario::Sorted => sorted(trial, chance),
+        Scenario::StaleRelease => stale_release(trial, claims, chance),
+        Scenario::ShortStock => short_stock(trial, chance),
+        Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
+        Scenario::LostWakeup => lost_wakeup(trial, claims, chance),
     }
+}
+
+/// Returns how long the holder works before it is killed. The kill must happen well within the lease; otherwise it shows nothing.
+fn before_kill(trial: &Trial, chance: &Chance) -> Duration {
+    let most = BEFORE_KILL.min(trial.ttl() / 3);
+    chance.between(most / 2, most)
 }
 
 /// Returns the time after which a lock that nobody could take counts as stuck forever.
@@ -101,9 +109,8 @@ fn until_stuck(trial: &Trial) -> Duration {
     3 * trial.ttl() + MARGIN
 }
 
-fn crash(trial: &Trial) -> Vec<Vec<Act>> {
-    // The kill must happen well within the lease; otherwise it shows nothing.
-    let work = BEFORE_KILL.min(trial.ttl() / 3);
+fn crash(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
+    let work = before_kill(trial, chance);
     let key = FIRST;
     let wait = until_stuck(trial);
     vec![
@@ -123,8 +130,8 @@ fn crash(trial: &Trial) -> Vec<Vec<Act>> {
 
 /// Such a lock is free as soon as its holder is gone, so it cannot be seen to exclude B after the kill. The script shows that
 /// before.
-fn crash_of_session(trial: &Trial) -> Vec<Vec<Act>> {
-    let work = BEFORE_KILL.min(trial.ttl() / 3);
+fn crash_of_session(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
+    let work = before_kill(trial, chance);
     let key = FIRST;
     let wait = until_stuck(trial);
     vec![
@@ -144,8 +151,10 @@ fn crash_of_session(trial: &Trial) -> Vec<Vec<Act>> {
     ]
 }
 
-fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
+fn ttl_edge(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let key = FIRST;
+    // Well within the lease, so that B has to wait.
+    let until_asked = chance.between(Duration::ZERO, trial.ttl() / 10);
     let work = Duration::from_millis(trial.work_ms);
     let wait = work + until_stuck(trial);
     let at_once = Act::Acquire {
@@ -157,6 +166,7 @@ fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
         vec![at_once, read, Act::Work(work), write, release],
         vec![
             Act::After(A, 2),
+            Act::Work(until_asked),
             Act::Acquire { key, wait },
             read,
             write,
@@ -165,9 +175,10 @@ fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
     ]
 }
 
-fn deadlock(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
+fn deadlock(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let way = |mine, other, theirs| {
-        let mut wait = until_stuck(trial);
+        // The cycle closes with the second request and ends with the first refusal. The pauses before the requests differ by up to `PAUSE`.
+        let mut wait = until_stuck(trial) + PAUSE;
         if claims.ends_with_holder() {
             wait = wait.max(UNTIL_DETECTED);
         }
@@ -177,11 +188,11 @@ fn deadlock(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
                 wait: Duration::ZERO,
             },
             Act::After(other, 1),
-            Act::Work(PAUSE),
+            Act::Work(chance.about(PAUSE)),
             Act::Acquire { key: theirs, wait },
             // The number checks the fence of only one of the two locks; it could not compare fences of different locks.
             read(FIRST),
-            Act::Work(PAUSE),
+            Act::Work(chance.about(PAUSE)),
             // The question is whether both are let in. If so, they meet here.
             Act::Meet(other, 5, trial.ttl() / 2),
             write(FIRST),
@@ -192,17 +203,17 @@ fn deadlock(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     vec![way(FIRST, B, SECOND), way(SECOND, A, FIRST)]
 }
 
-fn sorted(trial: &Trial) -> Vec<Vec<Act>> {
+fn sorted(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let way = |wait| {
         vec![
             Act::Acquire { key: FIRST, wait },
-            Act::Work(PAUSE),
+            Act::Work(chance.about(PAUSE)),
             Act::Acquire {
                 key: SECOND,
                 wait: until_stuck(trial),
             },
             read(FIRST),
-            Act::Work(PAUSE),
+            Act::Work(chance.about(PAUSE)),
             write(FIRST),
             Act::Release { key: SECOND },
             Act::Release { key: FIRST },
@@ -213,7 +224,7 @@ fn sorted(trial: &Trial) -> Vec<Vec<Act>> {
     vec![way(Duration::ZERO), second]
 }
 
-fn stale_release(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
+fn stale_release(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let key = FIRST;
     let wait = 2 * until_stuck(trial);
     let (read, write) = (read(key), write(key));
@@ -225,7 +236,7 @@ fn stale_release(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     // Without a lease, nobody else gets the lock while its holder is paused, so the script does not wait for that.
     let others = if claims.untimed { B_ASKS } else { B_READS };
     let beyond = [
-        Act::Work(trial.ttl() + MARGIN),
+        Act::Work(trial.ttl() + MARGIN + chance.between(Duration::ZERO, trial.ttl() / 4)),
         Act::After(B, others),
         Act::Continue,
     ];
@@ -263,13 +274,14 @@ const B_ASKS: usize = 1;
 /// In the trial of a late release: the act at which B has the lock and starts to work.
 const B_READS: usize = 3;
 
-fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
+fn short_stock(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let (at_once, wait) = (Duration::ZERO, until_stuck(trial));
     vec![
         vec![Act::Buy { wait: at_once }],
         vec![
             Act::AfterAll(A),
             Act::Restock(1),
+            Act::Work(chance.between(Duration::ZERO, PAUSE.min(trial.ttl() / 10))),
             Act::Buy { wait: at_once },
             Act::Buy { wait },
         ],
@@ -280,7 +292,7 @@ fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
 ///
 /// A works until B has written, and a little longer. That is enough time for a lock that is notified of the loss to report it,
 /// but not for one that only renews. If B is refused, A works until B has waited for a while.
-fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
+fn lost_store(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let (key, hearing) = (FIRST, trial.ttl() / 5);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let meeting = MEETING.min(trial.ttl() / 4);
@@ -308,7 +320,7 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
             Act::Servers(ServerEvent::ServeAgain),
             Act::Acquire { key, wait },
             read,
-            Act::Work(PAUSE),
+            Act::Work(chance.about(PAUSE)),
             write,
             // Both processes still hold the lock when the second one has written, so that the overlap is visible.
             Act::Meet(A, 7, meeting),
@@ -319,8 +331,9 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
 }
 
 /// A releases the lock while B is about to wait for it.
-fn lost_wakeup(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
-    let (key, wait) = (FIRST, until_stuck(trial) + PAUSE + MARGIN);
+fn lost_wakeup(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    let pause = chance.about(PAUSE);
+    let (key, wait) = (FIRST, until_stuck(trial) + pause + MARGIN);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let at_once = Act::Acquire {
         key,
@@ -339,7 +352,7 @@ fn lost_wakeup(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         )
     } else {
         (
-            vec![write, Act::After(B, 1), Act::Work(PAUSE), release],
+            vec![write, Act::After(B, 1), Act::Work(pause), release],
             vec![Act::Acquire { key, wait }],
         )
     };
@@ -348,4 +361,69 @@ fn lost_wakeup(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     next.extend(waiting);
     next.extend([read, write, release]);
     vec![first, next]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy;
+
+    fn of(scenario: Scenario, seed: u64) -> Vec<Vec<Act>> {
+        let trial = Trial::new(scenario, strategy::find("safe").unwrap(), seed);
+        scripts(&trial, trial.strategy.claims)
+    }
+
+    #[test]
+    fn seeds_of_the_same_parity_differ_and_each_repeats_itself() {
+        for scenario in Scenario::ALL {
+            let scripts = [1, 3, 5, 7, 9].map(|seed| of(scenario, seed));
+            let [first, others @ ..] = &scripts;
+            assert!(others.iter().any(|other| other != first), "{scenario:?}");
+            assert_eq!(*first, of(scenario, 1));
+        }
+    }
+
+    #[test]
+    fn a_deadlock_lasts_for_three_leases_whoever_asks_first() {
+        for seed in 0..200 {
+            let trial = Trial::new(Scenario::Deadlock, strategy::find("safe").unwrap(), seed);
+            let asked = scripts(&trial, trial.strategy.claims)
+                .into_iter()
+                .map(|acts| {
+                    let [.., Act::Work(pause), Act::Acquire { wait, .. }] = acts[..4] else {
+                        panic!("{acts:?}")
+                    };
+                    (pause, pause + wait)
+                });
+            let (closed, ended): (Vec<_>, Vec<_>) = asked.unzip();
+            let lasted = *ended.iter().min().unwrap() - *closed.iter().max().unwrap();
+            assert!(lasted >= 3 * trial.ttl() + MARGIN, "{seed}: {lasted:?}");
+        }
+    }
+
+    #[test]
+    fn a_seed_changes_lengths_only_and_within_the_meaning_of_the_scenario() {
+        let ttl = Duration::from_millis(Scenario::Crash.ttl_ms());
+        let works = |acts: &[Act]| -> Vec<Duration> {
+            let work = |act: &Act| match act {
+                Act::Work(time) => Some(*time),
+                _ => None,
+            };
+            acts.iter().filter_map(work).collect()
+        };
+        for seed in 0..200 {
+            assert!(works(&of(Scenario::Crash, seed)[0])[0] <= ttl / 3);
+            let beyond = works(&of(Scenario::StaleRelease, seed)[0])[0];
+            let lease = Duration::from_millis(Scenario::StaleRelease.ttl_ms());
+            assert!(beyond > lease && beyond < 2 * lease, "{beyond:?}");
+            let edge = of(Scenario::TtlEdge, seed);
+            assert_eq!(works(&edge[0]), [Duration::from_millis(Trial::WORK_MS)]);
+            assert!(works(&edge[1])[0] < ttl / 2);
+            for scenario in Scenario::ALL {
+                let shape =
+                    |seed| -> Vec<usize> { of(scenario, seed).iter().map(Vec::len).collect() };
+                assert_eq!(shape(seed), shape(0));
+            }
+        }
+    }
 }

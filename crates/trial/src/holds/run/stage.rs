@@ -8,7 +8,7 @@ use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{FeedItem, Interrupt, Output};
+use fencepost_rig::Interrupt;
 
 use super::LockWatch;
 use super::lease::Lease;
@@ -17,10 +17,11 @@ use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
 use crate::holds::register::Register;
 use crate::holds::{FIRST, SECOND, Scenario, Trial};
-use crate::processes::{LOOK_UP, Processes, Stopped, quote};
+use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
 use crate::protocol::{PurchaseOutcome, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
+use crate::text::foreign::quote;
 
 mod actor;
 mod acts;
@@ -140,8 +141,8 @@ impl Stage<'_> {
             }
             self.check_interrupt()?;
             let pause = self.next_alarm().saturating_duration_since(Instant::now());
-            match self.subjects.feed.next(pause.min(LOOK_UP)) {
-                Ok(heard) => self.handle_output(&heard)?,
+            match self.subjects.next(pause.min(LOOK_UP)) {
+                Ok(heard) => self.handle_output(heard)?,
                 // Everything that was said before this moment has been read.
                 Err(_) => self.diary.settle(Instant::now())?,
             }
@@ -184,55 +185,69 @@ impl Stage<'_> {
     }
 
     /// Handles what a process said, or that it closed its output.
-    fn handle_output(&mut self, heard: &FeedItem) -> Result<(), Stopped> {
-        self.diary.settle(heard.at)?;
-        let index = heard.child;
-        let line = match &heard.output {
-            Output::Closed => return self.closed(index, heard.at),
-            Output::Line(line) => line,
+    fn handle_output(&mut self, heard: Heard) -> Result<(), Stopped> {
+        let (index, at) = (heard.from, heard.at);
+        self.diary.settle(at)?;
+        let message = match heard.what {
+            Said::Reply(reply, line) => match self.handle_reply(index, at, reply, &line)? {
+                None => return Ok(()),
+                Some(complaint) => complaint,
+            },
+            Said::Invalid(why) => why,
+            Said::CutOff(why) => return self.is_over(index, at, |_| why),
+            Said::Closed => {
+                return self.is_over(index, at, |subjects| {
+                    subjects.how_it_ended_with_stderr(index)
+                });
+            }
         };
+        match self.actors[index].doing {
+            Doing::Asked(asked, _) => self.fail(index, asked.op, at, false, message),
+            // The process is dead, or it will not be asked anything more.
+            _ if !self.actors[index].alive || self.actors[index].is_finished() => Ok(()),
+            _ => self.fail(index, NOTHING_ASKED, at, false, message),
+        }
+    }
+
+    /// Handles a message. Returns what is wrong with it, if it answers nothing.
+    fn handle_reply(
+        &mut self,
+        index: usize,
+        at: Instant,
+        reply: Reply,
+        line: &str,
+    ) -> Result<Option<String>, Stopped> {
         let asked = match self.actors[index].doing {
             Doing::Asked(asked, _) => Some(asked),
             _ => None,
         };
-        match (serde_json::from_str(line), asked) {
-            (Ok(Reply::Lost { hold }), _) => {
+        match (reply, asked) {
+            (Reply::Lost { hold }, _) => {
                 self.diary.forget_lease(index, hold);
-                self.note(heard.at, index, What::Lost { hold })
+                self.note(at, index, What::Lost { hold })?;
+                Ok(None)
             }
-            (Ok(reply), Some(asked)) if reply.op() == Some(asked.op) => {
-                self.answer(index, heard.at, asked, reply)
+            (reply, Some(asked)) if reply.op() == Some(asked.op) => {
+                self.answer(index, at, asked, reply)?;
+                Ok(None)
             }
-            (Ok(Reply::Error { message, .. }), Some(asked)) => {
-                self.fail(index, asked.op, heard.at, false, message)
-            }
-            (Ok(_), Some(asked)) => {
-                let message = format!("answered another request: {}", quote(line));
-                self.fail(index, asked.op, heard.at, false, message)
-            }
-            (Err(error), Some(asked)) => {
-                let message = format!("sent an invalid message ({error}): {}", quote(line));
-                self.fail(index, asked.op, heard.at, false, message)
-            }
-            // The process is dead, or it will not be asked anything more.
-            (_, None) if !self.actors[index].alive || self.actors[index].is_finished() => Ok(()),
-            (Ok(_), None) => {
-                let message = format!("answered without a request: {}", quote(line));
-                self.fail(index, NOTHING_ASKED, heard.at, false, message)
-            }
-            (Err(error), None) => {
-                let message = format!("sent an invalid message ({error}): {}", quote(line));
-                self.fail(index, NOTHING_ASKED, heard.at, false, message)
-            }
+            (Reply::Error { message, .. }, Some(_)) => Ok(Some(message)),
+            (_, Some(_)) => Ok(Some(format!("answered another request: {}", quote(line)))),
+            (_, None) => Ok(Some(format!("answered without a request: {}", quote(line)))),
         }
     }
 
-    /// The process has closed its output: it has exited, or will not answer any more.
-    fn closed(&mut self, index: usize, at: Instant) -> Result<(), Stopped> {
+    /// The process has exited, was cut off, or will not answer any more because it closed its output. `how` says which.
+    fn is_over(
+        &mut self,
+        index: usize,
+        at: Instant,
+        how: impl FnOnce(&mut Processes) -> String,
+    ) -> Result<(), Stopped> {
         if !std::mem::replace(&mut self.actors[index].alive, false) {
             return Ok(());
         }
-        let end = self.subjects.how_it_ended_with_stderr(index);
+        let end = how(&mut self.subjects);
         self.diary.forget_leases(index);
         let asked = match self.actors[index].doing {
             Doing::Asked(asked, _) => Some(asked),

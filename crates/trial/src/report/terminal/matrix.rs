@@ -172,8 +172,9 @@ impl Shown<'_> {
         } else {
             ink.labelled("again", &how) + &ink.labelled("", &format!("as in: {example}"))
         };
-        let times =
-            format!("rows {rows} ran with the default times: leave --delay, --ttl and --work out");
+        let times = format!(
+            "rows {rows} ran with the default times, except in ttl-edge: leave --delay and --ttl out"
+        );
         first + &ink.sentence("", &times)
     }
 }

@@ -1,11 +1,10 @@
 //! The buyers of a sale, and which of them have answered.
 
-use fencepost_rig::{FeedItem, Output};
-
 use super::operation;
 use crate::history::What;
-use crate::processes::{Processes, quote};
+use crate::processes::{Heard, Processes, Said};
 use crate::protocol::{Reply, Request};
+use crate::text::foreign::quote;
 
 pub(super) struct Crowd {
     pub(super) subjects: Processes,
@@ -19,39 +18,38 @@ impl Crowd {
     }
 
     /// Interprets a line as the answer to a purchase. Returns `None` if the process has already answered.
-    pub(super) fn answer(&mut self, heard: &FeedItem) -> Option<What> {
-        if std::mem::replace(&mut self.done[heard.child], true) {
+    pub(super) fn answer(&mut self, heard: Heard) -> Option<What> {
+        let index = heard.from;
+        if std::mem::replace(&mut self.done[index], true) {
             return None;
         }
-        let op = operation(heard.child);
+        let op = operation(index);
         let unknown = |message| What::Failed {
             op,
             definite: false,
             message,
         };
-        let what = match &heard.output {
-            Output::Closed => unknown(self.subjects.how_it_ended_with_stderr(heard.child)),
-            Output::Line(line) => match serde_json::from_str(line) {
-                Ok(Reply::Purchased { op: of, purchase }) if of == op => {
-                    What::Purchased { op, purchase }
-                }
-                Ok(Reply::Error {
+        let what = match heard.what {
+            Said::Closed => unknown(self.subjects.how_it_ended_with_stderr(index)),
+            Said::Reply(Reply::Purchased { op: of, purchase }, _) if of == op => {
+                What::Purchased { op, purchase }
+            }
+            Said::Reply(
+                Reply::Error {
                     op: of,
                     definite,
                     message,
-                }) if of == Some(op) => What::Failed {
-                    op,
-                    definite,
-                    message,
                 },
-                Ok(_) => unknown(format!("answered another request: {}", quote(line))),
-                Err(error) => unknown(format!(
-                    "sent an invalid message ({error}): {}",
-                    quote(line)
-                )),
+                _,
+            ) if of == Some(op) => What::Failed {
+                op,
+                definite,
+                message,
             },
+            Said::Reply(_, line) => unknown(format!("answered another request: {}", quote(&line))),
+            Said::Invalid(why) | Said::CutOff(why) => unknown(why),
         };
-        self.subjects.send(heard.child, &Request::Shutdown);
+        self.subjects.send(index, &Request::Shutdown);
         Some(what)
     }
 

@@ -8,6 +8,7 @@ use fencepost_rig::Signal;
 use super::{Doing, PendingRequest, Stage};
 use crate::history::{Fault, What};
 use crate::holds::FIRST;
+use crate::holds::run::chance;
 use crate::holds::run::lease::Lease;
 use crate::holds::run::script::{Act, NAMES, ServerEvent};
 use crate::holds::run::servers::Watched;
@@ -36,13 +37,10 @@ impl Stage<'_> {
         Ok(began)
     }
 
-    /// Returns the order in which processes are asked if several are ready. The seed decides it; this is the lab's only choice.
+    /// Returns the order in which processes are asked if several are ready. The seed decides it.
     fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.actors.len()).collect();
-        if self.trial.seed.is_multiple_of(2) {
-            order.reverse();
-        }
-        order
+        let acts = self.actors.iter().map(|actor| actor.done).sum();
+        chance::order(self.trial.seed, acts, self.actors.len())
     }
 
     fn is_ready(&self, act: Act) -> bool {

@@ -8,8 +8,8 @@ use crate::holds::register::Step;
 use crate::holds::run::lease::Lease;
 use crate::holds::run::script::{Act, NAMES};
 use crate::processes::Stopped;
-use crate::processes::quote;
 use crate::protocol::{Action, PurchaseOutcome, Reply};
+use crate::text::foreign::quote;
 
 impl Stage<'_> {
     /// Handles the answer to a pending request.
