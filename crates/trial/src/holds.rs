@@ -103,6 +103,7 @@ impl Trial {
                 work_ms: self.work_ms,
                 claims,
             }),
+            claims: None,
         }
     }
 

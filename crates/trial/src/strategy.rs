@@ -30,7 +30,7 @@ mod safe;
 mod watchdog;
 
 pub use crate::protocol::Failure;
-pub use list::{ALL, at, claims_in, find};
+pub use list::{ALL, at, claims_in, claims_in_sale, find};
 
 /// A way of buying.
 #[derive(Debug)]

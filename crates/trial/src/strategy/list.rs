@@ -45,6 +45,12 @@ pub fn find(name: &str) -> Option<&'static Strategy> {
     ALL.into_iter().find(|strategy| strategy.name == name)
 }
 
+/// Returns the claims of the lock in a sale.
+pub fn claims_in_sale(header: &Header) -> Claims {
+    let known = || find(&header.strategy).map(|known| known.claims);
+    header.claims.or_else(known).unwrap_or_default()
+}
+
 /// Returns the claims of the lock in a lock trial; `None` if the history does not belong to a lock trial.
 ///
 /// For a lock of ours, the fields about how it works come from the list, because histories of earlier versions do not contain
