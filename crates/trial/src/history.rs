@@ -149,6 +149,9 @@ pub enum What {
         /// Its fence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<String>,
+        /// How long the process may believe in the lock, if it said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        valid_ms: Option<f64>,
         /// Whether the process first found the lock taken.
         #[serde(default)]
         contended: bool,

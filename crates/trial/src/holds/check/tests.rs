@@ -5,7 +5,7 @@ use crate::check::Finding;
 use crate::history::What;
 use crate::holds::Scenario;
 use crate::holds::by_hand::{HistoryBuilder, KEY};
-use crate::protocol::{Action, ReleaseWord};
+use crate::protocol::{Action, Outcome, ReleaseWord};
 
 const RELEASED: ReleaseWord = ReleaseWord::Released;
 
