@@ -56,6 +56,9 @@ pub struct Header {
     /// Further settings of a lock trial; `None` for a sale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<HoldSettings>,
+    /// What an external lock claims in a sale; `None` for our own strategies, whose claims are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Claims>,
 }
 
 /// The settings that only lock trials have.
@@ -146,6 +149,9 @@ pub enum What {
         /// Its fence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<String>,
+        /// How long the process may believe in the lock, if it said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        valid_ms: Option<f64>,
         /// Whether the process first found the lock taken.
         #[serde(default)]
         contended: bool,
@@ -325,6 +331,7 @@ pub(crate) mod tests {
             wait_ms: 0,
             ttl_ms: 10_000,
             holds: None,
+            claims: None,
         }
     }
 }

@@ -116,6 +116,7 @@ impl Trial {
                 work_ms: self.work_ms,
                 claims,
             }),
+            claims: None,
         }
     }
 

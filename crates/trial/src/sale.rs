@@ -14,8 +14,10 @@ use crate::strategy::{self, Strategy};
 #[cfg(test)]
 pub(crate) mod by_hand;
 pub mod check;
+pub mod contention;
 pub mod expectation;
 pub mod facts;
+mod fences;
 mod judged;
 pub mod remark;
 mod run;
@@ -122,6 +124,9 @@ impl Sale {
             wait_ms: self.wait_ms,
             ttl_ms: self.ttl_ms(),
             holds: None,
+            claims: strategy::find(self.strategy.name)
+                .is_none()
+                .then_some(self.strategy.claims),
         }
     }
 

@@ -169,7 +169,7 @@ at ms A: product_A, then product_B B: product_B, then product_A
 … ── wait cycle: A waits for B, B waits for A, for N ms ──
 … BROKEN Two holders at once: the TTL ended the deadlock by letting both in. One update is lost.
 proof #N N ms wait cycle: A waits for B, B waits for A, until N ms
-… belief two holders of product_A for N ms, of product_B for N ms
+… belief two holders of product_A for N ms
 damage N additions acknowledged, the number is N
 why A lease that ends while its holder waits no longer protects what the holder believes.
 next fencepost deadlock --mitigate both take the locks in the same order",

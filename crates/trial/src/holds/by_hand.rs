@@ -108,9 +108,21 @@ impl HistoryBuilder {
             key: key.into(),
             hold,
             fence: fence.map(Into::into).or(own),
+            valid_ms: None,
             contended: false,
         };
         self.add(at, who, what)
+    }
+
+    /// Says how long the last grant is valid.
+    pub(crate) fn valid_for(mut self, ms: f64) -> Self {
+        let mut grants = self.events.iter_mut().rev();
+        let last = grants.find_map(|event| match &mut event.what {
+            What::Acquired { valid_ms, .. } => Some(valid_ms),
+            _ => None,
+        });
+        *last.unwrap() = Some(ms);
+        self
     }
 
     /// Requests a lock and is granted it at once, with a fence.
@@ -271,6 +283,16 @@ impl HistoryBuilder {
             who,
             What::Purchased { op, purchase },
         )
+    }
+
+    /// Says how long the last buyer waited, by its own word.
+    pub(crate) fn waited(mut self, ms: f64) -> Self {
+        let last = self.events.last_mut().map(|event| &mut event.what);
+        let Some(What::Purchased { purchase, .. }) = last else {
+            panic!("the last event is no purchase")
+        };
+        purchase.waited_ms = ms;
+        self
     }
 
     pub(crate) fn header(&self) -> Header {

@@ -6,16 +6,25 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::facts::{Cycle, Facts, Hold, Mark, Op};
+use super::facts::{Facts, Hold, Mark, Op};
 use super::register::compare;
 use crate::history::{Fault, Header};
-use crate::protocol::{Claims, PurchaseOutcome};
+use crate::protocol::Claims;
 use crate::strategy;
 
+mod lease;
 mod list;
+mod progress;
 
-/// How much later than promised a recovery may be. The machine that runs the lab is not idle.
+pub use progress::{Late, Stuck, StuckBy};
+
+/// How much later than a bound something may be at least. The machine that runs the lab is not idle.
 const SLACK_NS: u64 = 1_000_000_000;
+
+/// Returns the time beyond which a bound is certainly exceeded: half of it longer, and a second at least.
+fn with_slack(bound_ns: u64) -> u64 {
+    bound_ns.saturating_add(SLACK_NS.max(bound_ns / 2))
+}
 
 pub(super) fn nanoseconds(milliseconds: u64) -> u64 {
     milliseconds.saturating_mul(1_000_000)
@@ -49,19 +58,6 @@ impl Overlap<'_> {
         let asked_ns = self.first.asked.at_ns.min(self.second.asked.at_ns);
         self.from_ns < asked_ns.saturating_add(ttl_ns)
     }
-}
-
-/// A lock that stayed taken although no process holds it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stuck {
-    /// When the last holder was gone, or when the wait cycle closed.
-    pub since: Mark,
-    /// The processes that were finally refused, and when.
-    pub refused: Vec<(String, Mark)>,
-    /// How long it certainly lasted.
-    pub lasted_ns: u64,
-    /// The wait cycle, if that is the reason.
-    pub cycle: Option<Cycle>,
 }
 
 /// The findings of a lock trial.
@@ -191,7 +187,7 @@ impl<'a> Findings<'a> {
     /// the TTL (at least one TTL plus the slack).
     pub fn recovery_bound_ns(&self) -> u64 {
         match self.claims.recovery_ms {
-            Some(promised_ms) => nanoseconds(promised_ms).saturating_add(SLACK_NS),
+            Some(promised_ms) => with_slack(nanoseconds(promised_ms)),
             None => self.ttl_ns.saturating_add(self.ttl_ns.max(SLACK_NS)),
         }
     }
@@ -202,101 +198,6 @@ impl<'a> Findings<'a> {
         let (died, who, _) = killed.clone().find(|(.., fault)| *fault == Fault::Killed)?;
         let next = |held: &&Hold| held.granted.at_ns > died.at_ns && held.who != *who;
         Some((*died, self.facts.holds.iter().find(next)?))
-    }
-
-    /// Returns whether this is long enough to count as "forever".
-    fn counts_as_stuck(&self, lasted_ns: u64) -> bool {
-        lasted_ns >= self.ttl_ns.saturating_mul(3)
-    }
-
-    /// Returns a lock that nobody could take for three TTLs although its holder is dead, waits in a cycle, or never had it.
-    pub fn stuck(&self) -> Option<Stuck> {
-        self.stuck_after_death()
-            .or_else(|| self.stuck_in_cycle())
-            .or_else(|| self.stuck_after_sale())
-            .or_else(|| self.stuck_asleep())
-    }
-
-    /// Returns whether nothing that the lab saw in the store suggests that the lock will become free.
-    fn looks_stuck(&self) -> bool {
-        let inspection = self.facts.inspections.last();
-        inspection.is_none_or(|inspection| inspection.taken && inspection.ttl_left_ms.is_none())
-    }
-
-    fn stuck_after_death(&self) -> Option<Stuck> {
-        let killed = self.facts.faults.iter();
-        let (since, dead, _) = killed.clone().find(|(.., fault)| *fault == Fault::Killed)?;
-        let mut alive = self.facts.waits.iter().filter(|wait| wait.who != *dead);
-        let nobody_got_it = !alive.any(|wait| wait.granted().is_some());
-        let last = self
-            .facts
-            .waits
-            .iter()
-            .rev()
-            .find(|wait| wait.who != *dead)?;
-        let refused = last.refused()?;
-        let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
-        let proven = nobody_got_it && self.counts_as_stuck(lasted_ns) && self.looks_stuck();
-        proven.then(|| Stuck {
-            since: *since,
-            refused: vec![(last.who.clone(), refused)],
-            lasted_ns,
-            cycle: None,
-        })
-    }
-
-    fn stuck_in_cycle(&self) -> Option<Stuck> {
-        let cycle = self.facts.cycles().into_iter().next()?;
-        let refused = self.facts.waits.iter().filter(|wait| wait.wait_ms > 0);
-        let refused: Vec<(String, Mark)> = refused
-            .filter_map(|wait| Some((wait.who.clone(), wait.refused()?)))
-            .collect();
-        let all_refused = refused.len() == cycle.who.len();
-        (all_refused && self.counts_as_stuck(cycle.lasted_ns)).then_some(Stuck {
-            since: cycle.since,
-            refused,
-            lasted_ns: cycle.lasted_ns,
-            cycle: Some(cycle),
-        })
-    }
-
-    /// Every other process has released the lock, but the waiter is not notified.
-    fn stuck_asleep(&self) -> Option<Stuck> {
-        let last = self.facts.waits.iter().rfind(|wait| wait.wait_ms > 0)?;
-        let refused = last.refused()?;
-        let of_others = |held: &&Hold| held.key == last.key && held.who != last.who;
-        let others = self.facts.holds.iter().filter(of_others);
-        let given_back: Option<Vec<Mark>> = others
-            .map(|held| held.released.map(|(mark, _)| mark))
-            .collect();
-        let since = given_back?.into_iter().max()?;
-        let lasted_ns = refused
-            .at_ns
-            .saturating_sub(since.at_ns.max(last.asked.at_ns));
-        self.counts_as_stuck(lasted_ns).then(|| Stuck {
-            since,
-            refused: vec![(last.who.clone(), refused)],
-            lasted_ns,
-            cycle: None,
-        })
-    }
-
-    fn stuck_after_sale(&self) -> Option<Stuck> {
-        let mut buys = self.facts.buys.iter();
-        let (since, _) = buys.next()?.answer?;
-        let later: Vec<_> = buys.filter_map(|buy| Some((buy, buy.answer?))).collect();
-        let all_busy = later
-            .iter()
-            .all(|(_, (_, outcome))| *outcome == PurchaseOutcome::Busy);
-        let (last, (refused, _)) = later.last()?;
-        let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
-        let proven = all_busy && self.counts_as_stuck(lasted_ns) && self.looks_stuck();
-        proven.then(|| Stuck {
-            since,
-            refused: vec![(last.who.clone(), *refused)],
-            lasted_ns,
-            cycle: None,
-        })
     }
 }
 

@@ -72,6 +72,7 @@ impl Facts {
                 key,
                 hold,
                 fence,
+                valid_ms,
                 ..
             } => {
                 let asked = self
@@ -82,6 +83,8 @@ impl Facts {
                     key: key.clone(),
                     hold: *hold,
                     fence: fence.clone(),
+                    valid_until_ns: valid_ms
+                        .map(|ms| asked.at_ns.saturating_add((ms * 1e6) as u64)),
                     asked,
                     granted: mark,
                     lease_over: None,
@@ -143,6 +146,7 @@ impl Facts {
                     who,
                     asked: mark,
                     answer: None,
+                    waited_ms: 0.0,
                 });
             }
             What::Purchased { op, purchase } => {
@@ -150,6 +154,7 @@ impl Facts {
                 let buy = self.buys.iter_mut().find(|buy| Some(buy.asked) == asked);
                 if let Some(buy) = buy {
                     buy.answer = Some((mark, purchase.outcome));
+                    buy.waited_ms = purchase.waited_ms;
                 }
             }
             What::Round { .. } | What::StockRead { .. } | What::GaveUp { .. } => {}
@@ -230,18 +235,22 @@ impl Facts {
         for held in &mut self.holds {
             let ends = [held.release, held.killed].into_iter().flatten();
             let end = ends.map(|mark| mark.at_ns).min().unwrap_or(self.end_ns);
-            // A process that reports the loss of its lock, or stops making sense, may have known for a while. It still believed
-            // in the lock when it took its last step.
+            let last_step_before = |ns: u64| {
+                let own = |step: &&(String, u64, u64)| {
+                    step.0 == held.who && step.1 == held.hold && step.2 < ns
+                };
+                let last = self.answered_steps.iter().rev().find(own);
+                last.map_or(held.granted.at_ns, |step| step.2.max(held.granted.at_ns))
+            };
             let doubt = [held.learnt, held.silent].into_iter().flatten();
-            held.believed_until_ns = match doubt.min() {
-                Some(doubt) if doubt.at_ns <= end => {
-                    let own = |step: &&(String, u64, u64)| {
-                        step.0 == held.who && step.1 == held.hold && step.2 < doubt.at_ns
-                    };
-                    let last = self.answered_steps.iter().rev().find(own);
-                    last.map_or(held.granted.at_ns, |step| step.2.max(held.granted.at_ns))
-                }
-                _ => end,
+            let doubt = doubt.min().filter(|doubt| doubt.at_ns <= end);
+            held.believed_until_ns = match (doubt, held.valid_until_ns) {
+                // A process that reports the loss of its lock, or stops making sense, may have known for a while. It still
+                // believed in the lock when it took its last step.
+                (Some(doubt), _) => last_step_before(doubt.at_ns),
+                // Whoever says how long its lock is valid believes in it no longer, unless a later step shows that it does.
+                (None, Some(valid_ns)) if valid_ns < end => valid_ns.max(last_step_before(end)),
+                (None, _) => end,
             };
         }
     }

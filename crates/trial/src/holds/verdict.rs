@@ -3,24 +3,29 @@
 //! Damage at the resource breaks a lock, and so do two holders at once. The exception is a lock that promises fences when the
 //! first holder's lease may have expired: then the resource must refuse the late holder, and the verdict depends on whether it
 //! did. Promised fences must be present, and they must increase.
+//!
+//! Each scenario judges its own question. What every lock promises is judged after that, in the same way in all of them.
 
-use super::check::{Findings, Overlap, Stuck};
+use super::check::{Findings, Overlap};
 use super::facts::{Facts, Mark, Op};
 use super::{Scenario, Trial};
 use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
 use crate::strategy;
 use crate::text::capital;
-use crate::text::numbers::{count, in_words, ms, plural, shorten};
+use crate::text::numbers::{count, in_words, plural, shorten};
 use crate::verdict::{Axis, Belief, Cited, Damage, Evidence, Missing, Next, Outcome, Verdict};
 
+mod cause;
 mod crash;
 mod deadlock;
 mod edge;
 mod fences;
 mod lost_store;
+mod promises;
 mod stale;
 mod stock;
+mod stuck;
 mod wakeup;
 
 pub(crate) use deadlock::waits as waits_in_words;
@@ -48,11 +53,8 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::LostWakeup => wakeup::judge(&court),
     };
-    if verdict.outcome != Outcome::Broken
-        && let Some(broken) = fences::judge(&court)
-    {
-        verdict = broken;
-    }
+    verdict = promises::judge(&court, verdict);
+    verdict.notes.extend(promises::notes(&court));
     verdict.checks = court.findings.list();
     court.add_axes(&mut verdict);
     if verdict.outcome == Outcome::Inconclusive {
@@ -104,6 +106,18 @@ impl Court<'_> {
         let ttl_ns = self.ttl_ns();
         overlaps.retain(|overlap| !self.claims.fencing || overlap.is_within_lease(ttl_ns));
         overlaps
+    }
+
+    /// Returns an inconclusive verdict: two processes met, but a lease may have been over by then.
+    fn overrun(&self) -> Option<Verdict> {
+        let met = self.is_damaged() || !self.findings.overlaps().is_empty();
+        met.then(|| {
+            inconclusive(
+                "Two processes held the lock at once, but a lease may have been over by then.",
+                "calm",
+                "a machine that is less busy, or a longer --ttl.",
+            )
+        })
     }
 
     fn is_damaged(&self) -> bool {
@@ -261,11 +275,6 @@ impl Court<'_> {
         };
         Some(evidence(inspection.mark, "lab", "store", sentence))
     }
-}
-
-/// "6,000.0 ms (3 × TTL)"
-fn stuck_duration(stuck: &Stuck) -> String {
-    format!("{} ms (3 × TTL)", ms(stuck.lasted_ns))
 }
 
 fn did(op: &Op) -> String {

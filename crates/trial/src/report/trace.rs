@@ -130,6 +130,7 @@ impl<'a> Tracer<'a> {
                 hold,
                 fence,
                 contended,
+                ..
             } => {
                 self.end_wait(*op, event.at_ns, "granted");
                 let track = self.track(who, Some(key));

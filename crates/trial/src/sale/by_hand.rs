@@ -55,6 +55,19 @@ impl Story {
         self.said(op, PurchaseOutcome::Sold, Some(before), false)
     }
 
+    /// Buys under this fence.
+    pub(crate) fn sold_under(self, op: u64, before: i64, fence: &str) -> Self {
+        let mut story = self.sold(op, before);
+        if let Some(Event {
+            what: What::Purchased { purchase, .. },
+            ..
+        }) = story.0.last_mut()
+        {
+            purchase.fence = Some(fence.into());
+        }
+        story
+    }
+
     pub(crate) fn busy(self, op: u64) -> Self {
         self.said(op, PurchaseOutcome::Busy, None, true)
     }

@@ -5,7 +5,9 @@
 use serde::Serialize;
 
 use super::facts::Facts;
+use super::fences::FenceFault;
 use crate::check::{Checked, Finding};
+use crate::protocol::Claims;
 use crate::text::numbers::count;
 
 impl Facts {
@@ -54,6 +56,19 @@ pub struct Checks {
 }
 
 impl Checks {
+    /// Judges the fences, if the lock claims them and the buyers told theirs.
+    #[must_use]
+    pub fn with_fences(mut self, facts: &Facts, claims: Claims) -> Self {
+        if claims.fencing && facts.fenced() > 0 {
+            self.fence = match facts.fence_fault() {
+                Some(_) => Finding::Violated,
+                None if facts.fenced() == 1 => Finding::Undecided,
+                None => Finding::Held,
+            };
+        }
+        self
+    }
+
     /// Returns every property with its finding and the grounds for it.
     pub fn list(self, facts: &Facts) -> Vec<Checked> {
         let orders = facts.orders().count() as i64;
@@ -70,6 +85,10 @@ impl Checks {
             facts.left_by_orders()
         );
         let no_hold = "a sale claims no hold";
+        let fences = match self.fence {
+            Finding::NotApplicable => no_hold.to_owned(),
+            _ => format!("{} buyers told theirs", count(facts.fenced() as i64)),
+        };
         vec![
             Checked::of("no_oversell", "no oversell", self.no_oversell)
                 .because(format!(
@@ -87,7 +106,13 @@ impl Checks {
                 count(facts.refused() as i64)
             )),
             Checked::of("exclusion", "exclusion", self.exclusion).because(no_hold),
-            Checked::of("fence", "fence", self.fence).because(no_hold),
+            Checked::of("fence", "fence", self.fence)
+                .because(fences)
+                .at(facts
+                    .fence_fault()
+                    .into_iter()
+                    .flat_map(FenceFault::events)
+                    .filter(|_| self.fence == Finding::Violated)),
             Checked::of("recovery", "recovery", self.recovery).because(no_hold),
         ]
     }

@@ -1,10 +1,13 @@
 //! The verdict on a sale, derived from its history alone.
 
 use super::check::Checks;
-use super::facts::Facts;
+use super::contention::Contention;
+use super::facts::{Attempt, Facts};
+use super::fences::FenceFault;
 use crate::check::Finding;
 use crate::history::Header;
 use crate::protocol::{Promise, PurchaseOutcome};
+use crate::strategy;
 use crate::text::numbers::{count, plural};
 use crate::verdict::{Axis, Damage, Missing, Outcome, Verdict};
 
@@ -13,14 +16,37 @@ mod remarks;
 
 use proof::proof;
 
+const WHY_FENCES: &str =
+    "The resource knows the latest holder by the highest fence; these do not say who that is.";
+
+/// Returns whether the lock is a program of the user, whose word about contention is no witness.
+fn is_external(header: &Header) -> bool {
+    strategy::find(&header.strategy).is_none()
+}
+
+fn seen(header: &Header, facts: &Facts) -> Contention {
+    facts.contention(header.delay_us.saturating_mul(1_000))
+}
+
 /// Judges a sale.
 pub fn judge(header: &Header, facts: &Facts) -> Verdict {
-    let checks = facts.checks();
+    let checks = facts
+        .checks()
+        .with_fences(facts, strategy::claims_of(header));
     let broken = [checks.no_oversell, checks.no_lost_update].contains(&Finding::Violated);
     let mut verdict = if broken {
         Verdict {
             evidence: proof(facts),
             ..Verdict::bare(Outcome::Broken, accusation(facts))
+        }
+    } else if let Some(fault) = facts
+        .fence_fault()
+        .filter(|_| checks.fence == Finding::Violated)
+    {
+        Verdict {
+            evidence: proof::of_fences(fault),
+            why: Some(WHY_FENCES.into()),
+            ..Verdict::bare(Outcome::Broken, of_fences(fault))
         }
     } else if let Some((because, missing)) = gap(header, facts, checks) {
         Verdict {
@@ -29,7 +55,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         }
     } else {
         Verdict {
-            witness: vec![witness(header.promise, facts)],
+            witness: vec![witness(header, facts)],
             ..Verdict::bare(Outcome::Held, acquittal(header, facts))
         }
     };
@@ -104,6 +130,22 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missin
                 ),
             ))
         }
+        Promise::Exclusion if is_external(header) => {
+            if seen(header, facts).is_seen() {
+                return None;
+            }
+            let met = match facts.contended() {
+                0 => "no attempt found the lock taken",
+                _ => "only the lock itself says that it was taken",
+            };
+            Some((
+                format!("Nothing broke, and nothing was tested: {met}."),
+                missing(
+                    "contention",
+                    "contention that the lab sees itself: more processes (--concurrency) or longer work (--delay).",
+                ),
+            ))
+        }
         Promise::Exclusion | Promise::Exactness if facts.contended() == 0 => {
             let met = match header.promise {
                 Promise::Exactness => "no buyer met another at work",
@@ -149,6 +191,30 @@ fn accusation(facts: &Facts) -> String {
     format!("{} for a stock of {stock}, and {left} left.", orders(facts))
 }
 
+fn of_fences(fault: FenceFault<'_>) -> String {
+    let fence = |attempt: &Attempt| attempt.fence().unwrap_or("none").to_owned();
+    match fault {
+        FenceFault::NotANumber(odd) => format!(
+            "Fences were promised, and {} bought with '{}', which is no number.",
+            odd.who,
+            fence(odd)
+        ),
+        FenceFault::Repeated(first, second) => format!(
+            "Fences do not grow: {} and {} both bought with fence {}.",
+            first.who,
+            second.who,
+            fence(second)
+        ),
+        FenceFault::Lower(first, second) => format!(
+            "Fences do not grow: {} bought with fence {}, after {} with fence {}.",
+            second.who,
+            fence(second),
+            first.who,
+            fence(first)
+        ),
+    }
+}
+
 fn acquittal(header: &Header, facts: &Facts) -> String {
     let left = facts.final_reading.map_or(0, |reading| reading.units);
     let mut text = format!(
@@ -170,10 +236,18 @@ fn acquittal(header: &Header, facts: &Facts) -> String {
     text
 }
 
-fn witness(promise: Promise, facts: &Facts) -> String {
+fn witness(header: &Header, facts: &Facts) -> String {
     let contended = count(facts.contended() as i64);
     let attempts = count(facts.attempts.len() as i64);
-    if promise == Promise::Exactness {
+    if is_external(header) {
+        let seen = seen(header, facts);
+        return format!(
+            "the lab saw {} of {attempts} refused while another bought, and {} kept waiting: the race did take place",
+            count(seen.refused as i64),
+            count(seen.waited as i64)
+        );
+    }
+    if header.promise == Promise::Exactness {
         return format!(
             "{contended} of {attempts} met another buyer at work: the race did take place"
         );

@@ -242,7 +242,7 @@ impl LaneStory<'_> {
                 held.key == key
                     && held.granted.event < event.n
                     && held.who != NAMES[lane]
-                    && held.believed_until_ns > event.at_ns
+                    && held.unquestioned_until_ns() > event.at_ns
             });
             let waited = self.span(op).map(|(asked, _)| ms(event.at_ns - asked));
             match before {

@@ -50,7 +50,7 @@ pub fn find(name: &str) -> Option<&'static Strategy> {
 /// For a lock of ours, the fields about how it works always come from the list, because histories of earlier versions do not
 /// contain them.
 pub fn claims_of(header: &Header) -> Claims {
-    let recorded = header.holds.map(|holds| holds.claims);
+    let recorded = header.holds.map(|holds| holds.claims).or(header.claims);
     let known = find(&header.strategy).map(|strategy| strategy.claims);
     match (recorded, known) {
         (Some(recorded), Some(known)) => recorded.made_like(known),

@@ -1,7 +1,7 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    Crash, Deadlock, ShortStock, Sorted, StaleRelease, TtlEdge,
+    Crash, Deadlock, LostWakeup, ShortStock, Sorted, StaleRelease, TtlEdge,
 };
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::verdict::{Outcome, Verdict};
@@ -36,6 +36,8 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (NONE, Holds(TtlEdge), BROKEN),
     (NONE, Holds(Sorted), BROKEN),
     (NONE, Holds(StaleRelease), BROKEN),
+    (NONE, Holds(Deadlock), BROKEN),
+    (NONE, Holds(LostWakeup), BROKEN),
     (BLIND_DELETE, Holds(StaleRelease), BROKEN),
     (NO_EXPIRY, Holds(Crash), STUCK),
     (NO_EXPIRY, Holds(Deadlock), STUCK),

@@ -1,7 +1,7 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    Crash, Deadlock, ShortStock, Sorted, StaleRelease, TtlEdge,
+    Crash, Deadlock, LostWakeup, ShortStock, Sorted, StaleRelease, TtlEdge,
 };
 use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
@@ -18,6 +18,7 @@ const BY_LEASE: &[Ordeal] = &[
     Holds(Sorted),
     Holds(StaleRelease),
     Holds(ShortStock),
+    Holds(LostWakeup),
 ];
 const BY_RENEWAL: &[Ordeal] = &[Holds(TtlEdge)];
 const BY_FENCES: &[Ordeal] = &[Holds(TtlEdge), Holds(Deadlock)];

@@ -5,7 +5,7 @@ use crate::check::Finding;
 use crate::history::What;
 use crate::holds::Scenario;
 use crate::holds::by_hand::{HistoryBuilder, KEY};
-use crate::protocol::{Action, ReleaseResult};
+use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
 
 const RELEASED: ReleaseResult = ReleaseResult::Released;
 

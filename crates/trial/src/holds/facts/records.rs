@@ -32,6 +32,8 @@ pub struct Hold {
     pub hold: u64,
     /// Its fence.
     pub fence: Option<String>,
+    /// Until when it is valid at least, if its process said so: counted from the request, because the grant is read later.
+    pub valid_until_ns: Option<u64>,
     /// When the lock was requested.
     pub asked: Mark,
     /// When the lab read the grant.
@@ -142,7 +144,7 @@ pub struct Op {
 }
 
 /// A purchase in a lock trial that sells something.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Buy {
     /// The process that bought.
     pub who: String,
@@ -150,6 +152,8 @@ pub struct Buy {
     pub asked: Mark,
     /// The answer, if there was one.
     pub answer: Option<(Mark, PurchaseOutcome)>,
+    /// How long it waited for the lock, as it says itself.
+    pub waited_ms: f64,
 }
 
 /// What the lab saw when it inspected a lock in the store.

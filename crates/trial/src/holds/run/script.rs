@@ -25,6 +25,9 @@ const MARGIN: Duration = Duration::from_millis(20);
 /// A database checks for deadlocks only after a while (Postgres: one second by default).
 const UNTIL_DETECTED: Duration = Duration::from_secs(5);
 
+/// No recovery is waited for longer than this, whatever a lock claims.
+const LONGEST_RECOVERY: Duration = Duration::from_secs(60);
+
 /// One act of a script.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Act {
@@ -86,8 +89,8 @@ const fn write(key: &'static str) -> Act {
 pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let chance = &Chance::new(trial.seed);
     match trial.scenario {
-        Scenario::Crash if claims.ends_with_holder() => crash_of_session(trial, chance),
-        Scenario::Crash => crash(trial, chance),
+        Scenario::Crash if claims.ends_with_holder() => crash_of_session(trial, claims, chance),
+        Scenario::Crash => crash(trial, claims, chance),
         Scenario::TtlEdge => ttl_edge(trial, chance),
         Scenario::Deadlock => deadlock(trial, claims, chance),
         Scenario::Sorted => sorted(trial, chance),
@@ -109,10 +112,20 @@ fn until_stuck(trial: &Trial) -> Duration {
     3 * trial.ttl() + MARGIN
 }
 
-fn crash(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
+/// Returns how long to wait for a dead holder's lock: longer than the lock claims to need, within reason.
+fn until_recovered(trial: &Trial, claims: Claims) -> Duration {
+    let claimed = Duration::from_millis(claims.recovery_ms.unwrap_or(0)).min(LONGEST_RECOVERY);
+    let slack = (claimed / 2).max(Duration::from_secs(1));
+    match claims.recovery_ms {
+        Some(_) => until_stuck(trial).max(claimed + slack + MARGIN),
+        None => until_stuck(trial),
+    }
+}
+
+fn crash(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let work = before_kill(trial, chance);
     let key = FIRST;
-    let wait = until_stuck(trial);
+    let wait = until_recovered(trial, claims);
     vec![
         vec![
             Act::AcquireStepwise { key },
@@ -130,10 +143,10 @@ fn crash(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
 
 /// Such a lock is free as soon as its holder is gone, so it cannot be seen to exclude B after the kill. The script shows that
 /// before.
-fn crash_of_session(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
+fn crash_of_session(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let work = before_kill(trial, chance);
     let key = FIRST;
-    let wait = until_stuck(trial);
+    let wait = until_recovered(trial, claims);
     vec![
         vec![
             Act::AcquireStepwise { key },

@@ -1,9 +1,8 @@
 //! The holder was killed: did somebody else get its lock?
 
-use super::{Court, evidence, inconclusive, stuck_duration};
+use super::{Court, evidence, inconclusive};
 use crate::history::Fault;
 use crate::holds::Scenario;
-use crate::holds::check::Stuck;
 use crate::holds::facts::{Hold, Mark};
 use crate::text::numbers::{decimal, ms};
 use crate::verdict::{Next, Outcome, Verdict};
@@ -18,9 +17,6 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a holder that is seen to die of the lab's signal.",
         );
     };
-    if let Some(stuck) = court.findings.stuck() {
-        return judge_stuck(court, died, &stuck);
-    }
     let held = court.facts.first_of(HOLDER);
     let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
     let holds_on = |held: &Hold| {
@@ -63,6 +59,7 @@ fn recovered(court: &Court<'_>, died: Mark, held: Option<&Hold>, next: &Hold) ->
         };
         let because = format!("Recovered {} ms after the kill; {promise}.", ms(took_ns));
         return Verdict {
+            why: Some(why_late(court, died, next)),
             evidence: vec![
                 evidence(
                     died,
@@ -114,6 +111,24 @@ fn recovered(court: &Court<'_>, died: Mark, held: Option<&Hold>, next: &Hold) ->
     }
 }
 
+/// Returns who was kept out by the dead holder's lock, and for how long.
+fn why_late(court: &Court<'_>, died: Mark, next: &Hold) -> String {
+    let in_vain = court.facts.waits.iter().filter(|wait| wait.who != HOLDER);
+    let in_vain = in_vain.filter_map(|wait| wait.refused());
+    let in_vain = in_vain.filter(|mark| mark.at_ns > died.at_ns).count();
+    let since = if next.asked > died { next.asked } else { died };
+    let waited = ms(next.granted.at_ns.saturating_sub(since.at_ns));
+    let refused = match in_vain {
+        0 => String::new(),
+        1 => " Somebody was refused once before.".to_owned(),
+        more => format!(" Others were refused {more} times before."),
+    };
+    format!(
+        "{} waited {waited} ms for the lock of a dead holder.{refused}",
+        next.who
+    )
+}
+
 fn limits(court: &Court<'_>, took_ns: u64) -> String {
     if court.claims.untimed {
         return "the store saw the connection close. A machine that vanishes without a word keeps its \
@@ -153,40 +168,4 @@ fn next_commands(court: &Court<'_>) -> Vec<Next> {
     let naive = court.next("naive", "");
     let edge = court.next_scenario(Scenario::TtlEdge, "");
     naive.into_iter().chain(edge).collect()
-}
-
-fn judge_stuck(court: &Court<'_>, died: Mark, stuck: &Stuck) -> Verdict {
-    let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
-    let when = if halted {
-        "between its two steps"
-    } else {
-        "while holding"
-    };
-    let killed = format!("A is killed (signal 9) {when}");
-    let mut proof = vec![evidence(died, HOLDER, "killed", killed)];
-    for (who, mark) in &stuck.refused {
-        proof.push(evidence(
-            *mark,
-            who,
-            "refused",
-            format!("{who} is still refused"),
-        ));
-    }
-    proof.extend(court.last_inspection());
-    let because = format!(
-        "The holder is dead, and {} later nobody can have its lock.",
-        stuck_duration(stuck)
-    );
-    Verdict {
-        evidence: proof,
-        why: court.why_strategy(),
-        next: if court.claims.untimed {
-            court.next("lease", "a row that says until when")
-        } else {
-            court.next("safe", "both in one step")
-        }
-        .into_iter()
-        .collect(),
-        ..Verdict::bare(Outcome::Stuck, because)
-    }
 }

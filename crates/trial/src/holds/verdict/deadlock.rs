@@ -1,9 +1,10 @@
 //! Two locks were taken in opposite order, or in the same order: what ended the wait, and at what cost?
 
+use super::cause::Cause;
 use super::edge::FENCED_LIMITS;
-use super::{Court, evidence, inconclusive, stuck_duration};
+use super::{Court, evidence, inconclusive};
 use crate::holds::Scenario;
-use crate::holds::check::{Overlap, Stuck};
+use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::protocol::Action;
 use crate::text::numbers::ms;
@@ -14,19 +15,24 @@ const WHY: &str =
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let cycles = court.facts.cycles();
-    let overlaps = court.guilty_overlaps();
-    if court.is_damaged() || !overlaps.is_empty() {
-        return broken(court, cycles.first(), &overlaps);
-    }
     let Some(cycle) = cycles.first() else {
+        // Without a deadlock, the end of a lease has another cause: the machine.
+        let guilty = court.findings.overlaps_within_lease();
+        if !guilty.is_empty() || court.findings.is_damaged_within_lease() {
+            return broken(court, None, &guilty);
+        }
+        if let Some(overrun) = court.overrun() {
+            return overrun;
+        }
         return inconclusive(
             "Nothing broke, and nothing was tested: no wait cycle came about.",
             "cycle",
             "two who wait for each other.",
         );
     };
-    if let Some(stuck) = court.findings.stuck() {
-        return judge_stuck(court, cycle, &stuck);
+    let overlaps = court.guilty_overlaps();
+    if court.is_damaged() || !overlaps.is_empty() {
+        return broken(court, Some(cycle), &overlaps);
     }
     if let Some(ended) = ended_by_store(court, cycle) {
         return ended;
@@ -79,6 +85,10 @@ fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
     let next = court.facts.holds.iter().find(after)?;
     let wrote = |op: &Op| op.who == next.who && op.action == Action::Write && !op.refused;
     court.facts.ops.iter().find(|op| wrote(op))?;
+    // Whoever states the validity of its lock knows the end of its lease.
+    let is_known = victim
+        .valid_until_ns
+        .is_some_and(|until_ns| victim.learnt.is_some_and(|learnt| until_ns <= learnt.at_ns));
     let said = court.facts.failures.iter();
     let said = said.clone().find(|(_, who, _)| *who == victim.who);
     let said = said.map_or_else(String::new, |(_, who, words)| format!("; {who}: {words}"));
@@ -95,9 +105,11 @@ fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
         ..Verdict::bare(
             Outcome::Held,
             format!(
-                "The store ended the deadlock after {} ms: {} lost its lock and was told, {} went on.",
+                "{} ended the deadlock after {} ms: {} lost its lock and {}, {} went on.",
+                if is_known { "The lease" } else { "The store" },
                 ms(cycle.lasted_ns),
                 victim.who,
+                if is_known { "knew" } else { "was told" },
                 next.who
             ),
         )
@@ -105,11 +117,17 @@ fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
 }
 
 fn broken(court: &Court<'_>, cycle: Option<&Cycle>, overlaps: &[Overlap<'_>]) -> Verdict {
-    let how = match cycle {
-        Some(_) => ": the TTL ended the deadlock by letting both in.",
-        None => ".",
+    let cause = overlaps.first().map(|overlap| Cause::of(court, overlap));
+    let headline = cause.as_ref().map(Cause::headline);
+    let headline = headline.unwrap_or_else(|| "Two holders at once".into());
+    let is_end_of_lease = cause.as_ref().is_none_or(Cause::is_end_of_lease);
+    let how = if cycle.is_some() && is_end_of_lease {
+        ": the TTL ended the deadlock by letting both in"
+    } else {
+        ""
     };
-    let because = format!("Two holders at once{how}{}", court.losses());
+    let because = format!("{headline}{how}.{}", court.losses());
+    let why = cause.and_then(|cause| cause.why());
     let cycle = cycle.map(|cycle| {
         let until = cycle.until.map_or_else(String::new, |until| {
             format!(", until {} ms", ms(until.at_ns))
@@ -124,7 +142,7 @@ fn broken(court: &Court<'_>, cycle: Option<&Cycle>, overlaps: &[Overlap<'_>]) ->
             .chain(double)
             .chain(court.interleaving())
             .collect(),
-        why: Some(WHY.into()),
+        why: why.or_else(|| Some(WHY.into())),
         next: court
             .next_scenario(Scenario::Sorted, "both take the locks in the same order")
             .into_iter()
@@ -185,52 +203,11 @@ fn cycle_in_words(cycle: &Cycle) -> String {
     format!("{}, for {} ms", waits(cycle), ms(cycle.lasted_ns))
 }
 
-fn judge_stuck(court: &Court<'_>, cycle: &Cycle, stuck: &Stuck) -> Verdict {
-    let sentence = format!("wait cycle: {}", waits(cycle));
-    let mut proof = vec![evidence(cycle.since, &cycle.who[0], "wait cycle", sentence)];
-    let last = stuck.refused.iter().max_by_key(|(_, mark)| mark.at_ns);
-    if let Some((who, mark)) = last {
-        let others: Vec<&str> = stuck.refused.iter().map(|(who, _)| who.as_str()).collect();
-        let sentence = format!("{} are still refused", others.join(" and "));
-        proof.push(evidence(*mark, who, "refused", sentence));
-    }
-    proof.extend(court.last_inspection());
-    let name = &court.header.strategy;
-    let why = if court.claims.keep_alive {
-        Some(format!(
-            "{name} renews the leases while their holders wait: nothing ends the deadlock."
-        ))
-    } else if court.claims.untimed {
-        Some(format!(
-            "{name} has no lease, and nobody sees who waits for whom: nothing ends the deadlock."
-        ))
-    } else {
-        court.why_strategy()
-    };
-    Verdict {
-        evidence: proof,
-        why,
-        next: court
-            .next_scenario(Scenario::Sorted, "both take the locks in the same order")
-            .into_iter()
-            .collect(),
-        ..Verdict::bare(
-            Outcome::Stuck,
-            format!(
-                "Both wait for each other, and {} later neither has got on.",
-                stuck_duration(stuck)
-            ),
-        )
-    }
-}
-
 pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
     let overlaps = court.findings.overlaps();
     let cycles = court.facts.cycles();
-    let ttl_ns = court.ttl_ns();
-    let mut guilty = overlaps.clone();
-    guilty.retain(|overlap| court.claims.untimed || overlap.is_within_lease(ttl_ns));
-    if !guilty.is_empty() {
+    let guilty = court.findings.overlaps_within_lease();
+    if !guilty.is_empty() || court.findings.is_damaged_within_lease() {
         return broken(court, cycles.first(), &guilty);
     }
     if court.is_damaged() || !overlaps.is_empty() {
@@ -240,9 +217,6 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
             "a machine that is less busy, or a longer --ttl.",
         );
     }
-    if let (Some(stuck), Some(cycle)) = (court.findings.stuck(), cycles.first()) {
-        return judge_stuck(court, cycle, &stuck);
-    }
     if court.facts.additions() < 2 {
         return court.unanswered();
     }
@@ -251,7 +225,7 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
             other.key == held.key
                 && other.who != held.who
                 && other.granted.at_ns < held.asked.at_ns
-                && other.believed_until_ns > held.asked.at_ns
+                && other.unquestioned_until_ns() > held.asked.at_ns
         };
         court.facts.holds.iter().any(met)
     });

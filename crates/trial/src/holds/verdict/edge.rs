@@ -1,8 +1,9 @@
 //! The holder worked longer than its lease: was anything lost?
 
-use super::{Court, belief_in, did, inconclusive, op_evidence};
+use super::cause::Cause;
+use super::{Court, Lost, belief_in, did, inconclusive, op_evidence};
 use crate::holds::check::Overlap;
-use crate::holds::facts::{Hold, Op};
+use crate::holds::facts::{Hold, Mark, Op};
 use crate::protocol::Action;
 use crate::text::numbers::{count, ms};
 use crate::verdict::{Next, Outcome, Verdict};
@@ -26,8 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let last = court.facts.ops.iter().rev().find(|op| op.who == "A");
     let write = last.filter(|op| op.action == Action::Write);
     let overran = |at_ns: u64| at_ns > slow.granted.at_ns.saturating_add(court.ttl_ns());
-    let declined = slow.learnt.filter(|learnt| overran(learnt.at_ns));
-    match (write, declined) {
+    match (write, slow.learnt) {
         (Some(write), _) if !overran(write.mark.at_ns) => inconclusive(
             "Nothing broke, and nothing was tested: A was done before its lease was over.",
             "overrun",
@@ -35,59 +35,41 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         ),
         (Some(write), _) if write.refused => refused(court, slow, write),
         (Some(write), _) => kept_out(court, slow, write, other),
-        (None, Some(_)) => declined_to_write(),
+        (None, Some(learnt)) if overran(learnt.at_ns) => declined_to_write(),
+        (None, Some(learnt)) if other.granted > learnt => stopped_early(court, slow, learnt, other),
+        (None, Some(_)) => court.unanswered(),
         (None, None) => court.unanswered(),
     }
 }
 
 fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     let belief = court.findings.overlaps();
-    let mut verdict = match court.lost() {
-        Some(lost) => {
-            let (late, other) = (&lost.write.who, &lost.between.who);
-            let over = court
-                .facts
-                .hold_of(lost.write)
-                .and_then(|held| held.lease_over);
-            let how_late = over.map_or_else(String::new, |over| {
-                let late = lost.write.mark.at_ns.saturating_sub(over.at_ns);
-                format!(", {} ms or more after its lease had ended", ms(late))
-            });
-            let because = format!("{late} wrote over {other}'s update{how_late}. One is lost.");
+    let lost = court.lost();
+    let convicting = match &lost {
+        Some(lost) => belief.iter().find(|overlap| is_between(overlap, lost)),
+        None => overlaps.first(),
+    };
+    let cause = convicting.map(|overlap| Cause::of(court, overlap));
+    let mut verdict = match &lost {
+        Some(lost) => written_over(court, lost, cause.as_ref()),
+        None => {
+            let headline = cause.as_ref().map(Cause::headline);
+            let headline = headline.unwrap_or_else(|| "Two holders at once".into());
             Verdict {
-                evidence: vec![
-                    op_evidence(lost.read, did(lost.read)),
-                    op_evidence(
-                        lost.between,
-                        format!(
-                            "{other}, granted in between, writes {}",
-                            count(lost.between.value)
-                        ),
-                    ),
-                    lost.evidence(),
-                ],
-                ..Verdict::bare(Outcome::Broken, because)
+                evidence: super::deadlock::overlap_evidence(overlaps.first())
+                    .into_iter()
+                    .chain(court.interleaving())
+                    .collect(),
+                ..Verdict::bare(Outcome::Broken, format!("{headline}.{}", court.losses()))
             }
         }
-        None => Verdict {
-            evidence: super::deadlock::overlap_evidence(overlaps.first())
-                .into_iter()
-                .chain(court.interleaving())
-                .collect(),
-            ..Verdict::bare(
-                Outcome::Broken,
-                format!("Two holders at once.{}", court.losses()),
-            )
-        },
     };
     verdict.belief.code = belief_in(&belief);
-    verdict.belief.text = belief.first().map(two_holders);
-    let why = if court.claims.checks_owner {
-        WHY
-    } else {
-        WHY_WITHOUT_TOKEN
+    verdict.belief.text = convicting.or(belief.first()).map(two_holders);
+    verdict.why = match cause.and_then(|cause| cause.why()) {
+        Some(why) => Some(why),
+        None => why_over(court, lost.as_ref()),
     };
-    verdict.why = Some(why.into());
     verdict.next = [
         court.next("watchdog", "renews the lease while A works"),
         court.next("fenced", "lets the resource refuse A"),
@@ -98,6 +80,65 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     .filter(|next: &Next| !court.runs(&next.command))
     .collect();
     verdict
+}
+
+/// Returns whether this is the overlap of the two holds that wrote.
+fn is_between(overlap: &Overlap<'_>, lost: &Lost<'_>) -> bool {
+    let of = |held: &Hold, op: &Op| held.who == op.who && held.hold == op.hold;
+    of(overlap.first, lost.write) && of(overlap.second, lost.between)
+        || of(overlap.first, lost.between) && of(overlap.second, lost.write)
+}
+
+/// A wrote over B's update. The sentence says "after its lease had ended" only if that is how B got in.
+fn written_over(court: &Court<'_>, lost: &Lost<'_>, cause: Option<&Cause<'_>>) -> Verdict {
+    let (late, other) = (&lost.write.who, &lost.between.who);
+    let over = court
+        .facts
+        .hold_of(lost.write)
+        .and_then(|held| held.lease_over)
+        .filter(|over| over.at_ns <= lost.write.mark.at_ns);
+    let how = match (cause, over) {
+        (Some(cause), _) if !cause.is_end_of_lease() => {
+            format!(". {}", cause.headline())
+        }
+        (_, Some(over)) => {
+            let late = lost.write.mark.at_ns.saturating_sub(over.at_ns);
+            format!(", {} ms or more after its lease had ended", ms(late))
+        }
+        (_, None) => String::new(),
+    };
+    Verdict {
+        evidence: vec![
+            op_evidence(lost.read, did(lost.read)),
+            op_evidence(
+                lost.between,
+                format!(
+                    "{other}, granted in between, writes {}",
+                    count(lost.between.value)
+                ),
+            ),
+            lost.evidence(),
+        ],
+        ..Verdict::bare(
+            Outcome::Broken,
+            format!("{late} wrote over {other}'s update{how}. One is lost."),
+        )
+    }
+}
+
+/// Returns why work beyond the lease did damage; `None` if no lease is known to have been over.
+fn why_over(court: &Court<'_>, lost: Option<&Lost<'_>>) -> Option<String> {
+    let held = match lost {
+        Some(lost) => court.facts.hold_of(lost.write)?,
+        None => court.facts.first_of("A")?,
+    };
+    let why = if court.claims.checks_owner {
+        WHY
+    } else {
+        WHY_WITHOUT_TOKEN
+    };
+    held.lease_over
+        .map(|_| why.replace("A is", &format!("{} is", held.who)))
 }
 
 /// "two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms"
@@ -192,6 +233,27 @@ fn declined_to_write() -> Verdict {
         ..Verdict::bare(
             Outcome::Held,
             "A stopped itself: it wrote nothing after its lock was lost.",
+        )
+    }
+}
+
+/// A gave up its lock before the lease was over, and did nothing with it afterwards.
+fn stopped_early(court: &Court<'_>, slow: &Hold, learnt: Mark, other: &Hold) -> Verdict {
+    let lease_ns = slow.asked.at_ns.saturating_add(court.ttl_ns());
+    Verdict {
+        witness: vec![format!(
+            "A said at {} ms that its lock was lost, {} ms before its lease could end, and did not write; B was granted it at {} ms",
+            ms(learnt.at_ns),
+            ms(lease_ns.saturating_sub(learnt.at_ns)),
+            ms(other.granted.at_ns)
+        )],
+        limits: Some(
+            "work beyond the lease was not tried: A gave up before. A pause between looking and writing is not covered"
+                .into(),
+        ),
+        ..Verdict::bare(
+            Outcome::Held,
+            "A stopped itself before its lease was over: it wrote nothing after its lock was lost.",
         )
     }
 }

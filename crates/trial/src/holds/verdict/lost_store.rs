@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fencepost::stores::kinds::REDLOCK;
 
+use super::cause::Cause;
 use super::edge::{FENCED_LIMITS, two_holders};
 use super::{Court, evidence, inconclusive};
 use crate::history::Change;
@@ -118,9 +119,10 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
                 None => court.interleaving(),
             })
             .collect(),
-        why: why(court)
-            .filter(|_| after_failure.is_some())
-            .map(Into::into),
+        why: match after_failure {
+            Some(_) => why(court).map(Into::into),
+            None => first.and_then(|overlap| Cause::of(court, overlap).why()),
+        },
         next: court
             .next("fenced", "lets the resource refuse A")
             .into_iter()

@@ -1,10 +1,12 @@
 //! The holder released the lock after its lease had expired: whose lock did it release?
 
+use super::cause::Cause;
 use super::{Court, evidence, inconclusive};
 use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark};
+use crate::protocol::ReleaseResult;
 use crate::text::numbers::{count, ms};
 use crate::verdict::{Outcome, Verdict};
 
@@ -66,7 +68,8 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(refused) = third.and_then(|wait| wait.refused()) else {
         return court.unanswered();
     };
-    let in_between = new.granted.at_ns < continued.at_ns && new.believed_until_ns > refused.at_ns;
+    let in_between =
+        new.granted.at_ns < continued.at_ns && new.unquestioned_until_ns() > refused.at_ns;
     if !in_between {
         return inconclusive(
             "Nothing broke, and nothing was tested: B did not hold the lock when A gave it back.",
@@ -138,12 +141,62 @@ fn held(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {
     verdict
 }
 
-fn why(court: &Court<'_>) -> Option<String> {
-    let between_steps = court.facts.reached.iter().any(|(_, who, ..)| who == LATE);
-    let flaw = court.why_strategy().filter(|_| between_steps);
-    flaw.or_else(|| {
-        Some("The release deletes the lock that is there, without asking whose it is.".into())
-    })
+/// How C, or whoever else, was let in beside the holder.
+enum LetIn {
+    /// Within A's lease.
+    WithinLease,
+    /// After A's release, which may have freed the lock.
+    AfterRelease,
+    /// After A's release, which says that it freed nothing.
+    AfterNothing,
+    /// Before A released.
+    Before,
+}
+
+impl LetIn {
+    fn of(court: &Court<'_>, overlap: &Overlap<'_>) -> Self {
+        let released = court.facts.first_of(LATE).and_then(|held| held.released);
+        let is_after = |mark: Mark| mark.at_ns <= overlap.second.granted.at_ns;
+        match released {
+            _ if overlap.first.who == LATE || overlap.second.who == LATE => Self::WithinLease,
+            Some((mark, ReleaseResult::AlreadyLost)) if is_after(mark) => Self::AfterNothing,
+            Some((mark, _)) if is_after(mark) => Self::AfterRelease,
+            _ => Self::Before,
+        }
+    }
+
+    fn headline(&self, court: &Court<'_>, overlap: &Overlap<'_>) -> String {
+        let (first, second) = (&overlap.first.who, &overlap.second.who);
+        match self {
+            Self::WithinLease => Cause::of(court, overlap).headline(),
+            Self::AfterRelease => {
+                format!("A's late release gave {first}'s lock away: {second} was let in as well")
+            }
+            Self::AfterNothing | Self::Before => {
+                format!("Two holders at once: {second} was let in while {first} held the lock")
+            }
+        }
+    }
+
+    fn why(&self, court: &Court<'_>, overlap: &Overlap<'_>) -> Option<String> {
+        let (first, second) = (&overlap.first.who, &overlap.second.who);
+        let between_steps = court.facts.reached.iter().any(|(_, who, ..)| who == LATE);
+        match self {
+            Self::WithinLease => Cause::of(court, overlap).why(),
+            Self::AfterRelease => court.why_strategy().filter(|_| between_steps).or_else(|| {
+                Some(
+                    "The release deletes the lock that is there, without asking whose it is."
+                        .into(),
+                )
+            }),
+            Self::AfterNothing => Some(format!(
+                "A's late release found its lock already lost and freed nothing; {second} was let in beside {first} all the same."
+            )),
+            Self::Before => Some(format!(
+                "A had not released anything yet, and {first} had not either, when {second} was let in."
+            )),
+        }
+    }
 }
 
 fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
@@ -161,25 +214,22 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
             format!("A's release is done{since}"),
         )
     });
-    let because = match overlaps.first() {
-        Some(overlap) if overlap.first.who == LATE => {
-            format!("Two holders at once, within A's lease.{}", court.losses())
+    let first = overlaps.first();
+    let let_in = first.map(|overlap| (LetIn::of(court, overlap), overlap));
+    let because = match &let_in {
+        Some((let_in, overlap)) => {
+            format!("{}.{}", let_in.headline(court, overlap), court.losses())
         }
-        Some(overlap) => format!(
-            "A's late release gave {}'s lock away: {} was let in as well.{}",
-            overlap.first.who,
-            overlap.second.who,
-            court.losses()
-        ),
         None => format!("Two used the number at once.{}", court.losses()),
     };
+    let why = let_in.and_then(|(let_in, overlap)| let_in.why(court, overlap));
     let mut verdict = Verdict {
         evidence: released
             .into_iter()
             .chain(super::deadlock::overlap_evidence(overlaps.first()))
             .chain(court.interleaving())
             .collect(),
-        why: why(court),
+        why,
         next: court
             .next("safe", "the release asks whose lock it is")
             .into_iter()

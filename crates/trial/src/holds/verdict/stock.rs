@@ -1,9 +1,9 @@
 //! A purchase found nothing to sell: did it release its lock?
 
-use super::{Court, evidence, inconclusive, stuck_duration};
-use crate::holds::facts::Mark;
+use super::{Court, evidence, inconclusive};
+use crate::holds::facts::{Buy, Mark};
 use crate::protocol::PurchaseOutcome;
-use crate::text::numbers::ms;
+use crate::text::numbers::{decimal, ms};
 use crate::verdict::{Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
@@ -25,44 +25,16 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a purchase that finds nothing to sell.",
         );
     };
-    if let Some(stuck) = court.findings.stuck() {
-        let mut proof = vec![evidence(
-            failed,
-            "A",
-            "no_stock",
-            "A gets its turn and finds nothing left",
-        )];
-        for (who, mark) in &stuck.refused {
-            proof.push(evidence(
-                *mark,
-                who,
-                "busy",
-                format!("{who} still finds the lock taken"),
-            ));
-        }
-        proof.extend(court.last_inspection());
-        return Verdict {
-            evidence: proof,
-            why: court.why_strategy(),
-            next: court
-                .next("safe", "gives the lock back")
-                .into_iter()
-                .collect(),
-            ..Verdict::bare(
-                Outcome::Stuck,
-                format!(
-                    "Nobody died, and {} after a purchase without stock nobody can buy any more.",
-                    stuck_duration(&stuck)
-                ),
-            )
-        };
-    }
-    let sold = buys
-        .filter_map(|buy| buy.answer)
-        .find(|(_, outcome)| *outcome == PurchaseOutcome::Sold);
-    let Some((sold, _)) = sold else {
+    let later: Vec<&Buy> = buys.collect();
+    let sold = later
+        .iter()
+        .find_map(|buy| answered(buy, PurchaseOutcome::Sold));
+    let Some(sold) = sold else {
         return court.unanswered();
     };
+    if let Some(kept) = kept_until_ttl(court, failed, &later) {
+        return kept;
+    }
     let restocked = court.facts.stocked.last().map_or(0, |(mark, _)| mark.at_ns);
     Verdict {
         witness: vec![format!(
@@ -75,6 +47,85 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "The purchase that found nothing gave its lock back: the next one was served.",
         )
     }
+}
+
+fn answered(buy: &Buy, outcome: PurchaseOutcome) -> Option<Mark> {
+    buy.answer
+        .filter(|(_, said)| *said == outcome)
+        .map(|(mark, _)| mark)
+}
+
+/// Returns a verdict if the next buyer found the lock taken although nobody bought any more, and got it only when the lease of
+/// the purchase that had found nothing was over.
+///
+/// The lab's clock alone convicts nobody, because the lab may have stalled. What the buyer says about its own wait counts
+/// against its lock.
+fn kept_until_ttl(court: &Court<'_>, failed: Mark, later: &[&Buy]) -> Option<Verdict> {
+    let first = court.facts.buys.first()?;
+    let busy = later
+        .iter()
+        .find(|buy| answered(buy, PurchaseOutcome::Busy).is_some())?;
+    let bought = later
+        .iter()
+        .find(|buy| answered(buy, PurchaseOutcome::Sold).is_some())?;
+    let (refused, sold) = (busy.answer?.0, bought.answer?.0);
+    let took_ns = sold.at_ns.saturating_sub(refused.at_ns);
+    if busy.asked < failed || took_ns < court.ttl_ns() / 2 {
+        return None;
+    }
+    let half_ttl_ms = court.ttl_ns() as f64 / 2e6;
+    let is_over = sold.at_ns >= first.asked.at_ns.saturating_add(court.ttl_ns());
+    if !is_over || bought.waited_ms < half_ttl_ms {
+        return Some(inconclusive(
+            format!(
+                "{} was refused after A had found nothing, and bought {} ms later: A's lock may have been in its way.",
+                busy.who,
+                ms(took_ns)
+            ),
+            "calm",
+            "a machine that is less busy, and a lock that says how long it waited (waited_ms).",
+        ));
+    }
+    let who = &bought.who;
+    Some(Verdict {
+        evidence: vec![
+            evidence(
+                failed,
+                "A",
+                "no_stock",
+                "A gets its turn and finds nothing left",
+            ),
+            evidence(
+                refused,
+                &busy.who,
+                "busy",
+                format!("{} finds the lock taken", busy.who),
+            ),
+            evidence(
+                sold,
+                who,
+                "sold",
+                format!(
+                    "{who} buys, having waited {} ms for the lock",
+                    decimal(bought.waited_ms)
+                ),
+            ),
+        ],
+        why: Some(format!(
+            "A answered and did not give its lock back: {who} got it {} ms after A had asked for it, when the lease of {} ms \
+             was over.",
+            ms(sold.at_ns.saturating_sub(first.asked.at_ns)),
+            ms(court.ttl_ns())
+        )),
+        next: court
+            .next("safe", "gives the lock back")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(
+            Outcome::Broken,
+            "The purchase that found nothing kept its lock: only its TTL freed it.",
+        )
+    })
 }
 
 /// Units were sold although the stock was empty.

@@ -3,9 +3,11 @@
 mod late_release;
 mod lost_store;
 mod owner_check;
+mod promises;
 mod sessions;
 mod suggestions;
 mod wakeup;
+mod whys;
 
 use crate::history::{Fault, What};
 use crate::holds::Scenario;
@@ -198,7 +200,7 @@ fn a_fenced_lock_that_is_granted_twice_within_its_lease_is_broken() {
         .releases("A", 3001.0, 1, LOST)
         .judged();
     assert_eq!(verdict.outcome, Outcome::Broken);
-    assert_eq!(verdict.because, "Two holders at once.");
+    assert_eq!(verdict.because, "Two holders at once, within A's lease.");
 }
 
 #[test]
@@ -461,6 +463,10 @@ fn a_recovery_that_takes_two_leases_breaks_a_lock_that_promises_nothing() {
     assert_eq!(
         verdict.because,
         "Recovered 4,087.6 ms after the kill; its lease lasts 2,000.0 ms."
+    );
+    assert_eq!(
+        verdict.why.unwrap(),
+        "B waited 4,087.0 ms for the lock of a dead holder. Somebody was refused once before."
     );
 }
 

@@ -1,8 +1,10 @@
 //! The lock was released just when the next process was about to wait for it: was that process woken?
 
-use super::{Court, evidence, inconclusive, stuck_duration};
+use super::cause::Cause;
+use super::edge::two_holders;
+use super::{Court, inconclusive};
 use crate::history::Fault;
-use crate::holds::check::Stuck;
+use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark};
 use crate::text::numbers::ms;
 use crate::verdict::{Outcome, Verdict};
@@ -11,12 +13,13 @@ const HOLDER: &str = "A";
 const NEXT: &str = "B";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let guilty = court.guilty_overlaps();
-    if !guilty.is_empty() || court.is_damaged() {
-        return broken(court);
+    // The holder does not mean to work beyond its lease here. If it did, the lab or the machine was slow.
+    let guilty = court.findings.overlaps_within_lease();
+    if !guilty.is_empty() || court.findings.is_damaged_within_lease() {
+        return broken(court, &guilty);
     }
-    if let Some(stuck) = court.findings.stuck() {
-        return asleep(court, &stuck);
+    if let Some(overrun) = court.overrun() {
+        return overrun;
     }
     let (Some(first), Some(next)) = (court.facts.first_of(HOLDER), court.facts.first_of(NEXT))
     else {
@@ -57,48 +60,19 @@ fn woken(court: &Court<'_>, release: Mark, next: &Hold) -> Verdict {
     }
 }
 
-/// Nobody holds the lock, but the waiter is not notified.
-fn asleep(court: &Court<'_>, stuck: &Stuck) -> Verdict {
-    let mut proof = Vec::new();
-    let reached = court.facts.reached.iter().find(|(_, who, ..)| who == NEXT);
-    if let Some((mark, ..)) = reached {
-        let sentence = "B has looked up who is ahead of it, and does not watch yet";
-        proof.push(evidence(*mark, NEXT, "looks", sentence));
-    }
-    let sentence = "A's release is done: nobody has the lock";
-    proof.push(evidence(stuck.since, HOLDER, "released", sentence));
-    for (who, mark) in &stuck.refused {
-        let sentence = format!("{who} still waits, and gives up");
-        proof.push(evidence(*mark, who, "refused", sentence));
-    }
-    Verdict {
-        evidence: proof,
-        why: court.why_strategy(),
-        next: court
-            .next("safe", "looks once more when it watches")
-            .into_iter()
-            .collect(),
-        ..Verdict::bare(
-            Outcome::Stuck,
-            format!(
-                "Nobody has the lock, and {} later B still waits for it.",
-                stuck_duration(stuck)
-            ),
-        )
-    }
-}
-
-fn broken(court: &Court<'_>) -> Verdict {
-    let overlaps = court.guilty_overlaps();
-    Verdict {
-        evidence: super::deadlock::overlap_evidence(overlaps.first())
+fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
+    let first = overlaps.first();
+    let cause = first.map(|overlap| Cause::of(court, overlap));
+    let headline = cause.as_ref().map(Cause::headline);
+    let headline = headline.unwrap_or_else(|| "Two holders at once".into());
+    let mut verdict = Verdict {
+        evidence: super::deadlock::overlap_evidence(first)
             .into_iter()
             .chain(court.interleaving())
             .collect(),
-        why: court.why_strategy(),
-        ..Verdict::bare(
-            Outcome::Broken,
-            format!("Two holders at once.{}", court.losses()),
-        )
-    }
+        why: cause.and_then(|cause| cause.why()),
+        ..Verdict::bare(Outcome::Broken, format!("{headline}.{}", court.losses()))
+    };
+    verdict.belief.text = first.map(two_holders);
+    verdict
 }

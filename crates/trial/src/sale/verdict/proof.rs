@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::sale::facts::{Attempt, Facts, Reading};
+use crate::sale::fences::FenceFault;
 use crate::text::numbers::{count, in_words};
 use crate::verdict::{Cited, Evidence};
 
@@ -18,6 +19,20 @@ pub(super) fn proof(facts: &Facts) -> Vec<Evidence> {
         proof.push(final_stock(facts, reading));
     }
     proof
+}
+
+/// Returns the purchases whose fences break the promise to grow.
+pub(super) fn of_fences(fault: FenceFault<'_>) -> Vec<Evidence> {
+    let purchases = fault.purchases().into_iter();
+    let shown = purchases.map(|purchase| Evidence {
+        sentence: format!("{} answers its purchase", purchase.who),
+        what: "purchased".into(),
+        ..sold(
+            purchase,
+            format!("fence {}", purchase.fence().unwrap_or("none")),
+        )
+    });
+    shown.collect()
 }
 
 fn one_too_many(facts: &Facts) -> Vec<Evidence> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::history::tests::header;
+use crate::protocol::Claims;
 use crate::sale::by_hand::Story;
 use crate::verdict::Evidence;
 
@@ -185,4 +186,100 @@ fn a_lost_answer_widens_what_is_said() {
         verdict.because,
         "1 answer was lost: 1 to 2 orders for a stock of 1."
     );
+}
+
+/// Judges a sale of an external lock.
+fn of_external(story: Story, claims: Claims) -> Verdict {
+    let facts = story.facts();
+    let mut header = header(facts.initial, facts.attempts.len(), Promise::Exclusion);
+    header.strategy = "python3 my_lock.py".into();
+    header.claims = Some(claims);
+    header.delay_us = 1_000;
+    judge(&header, &facts)
+}
+
+#[test]
+fn an_external_lock_that_alone_says_it_was_contended_shows_nothing() {
+    // `no_stock` says that it was contended.
+    let story = Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0);
+    let verdict = of_external(story, Claims::PLAIN);
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert_eq!(
+        verdict.because,
+        "Nothing broke, and nothing was tested: only the lock itself says that it was taken."
+    );
+    assert_eq!(verdict.missing.unwrap().what, "contention");
+}
+
+#[test]
+fn an_external_lock_is_acquitted_by_contention_that_the_lab_saw() {
+    let refused = Story::with_stock(1, 3).busy(0).busy(1).sold(2, 1).left(0);
+    let verdict = of_external(refused, Claims::PLAIN);
+    assert_eq!(verdict.outcome, Outcome::Held);
+    assert_eq!(
+        verdict.witness,
+        [
+            "the lab saw 2 of 3 refused while another bought, and 0 kept waiting: the race did take place"
+        ]
+    );
+    let in_turn = Story::with_stock(4, 4)
+        .sold(0, 4)
+        .sold(1, 3)
+        .sold(2, 2)
+        .sold(3, 1)
+        .left(0);
+    assert_eq!(of_external(in_turn, Claims::PLAIN).outcome, Outcome::Held);
+}
+
+const FENCED: Claims = Claims {
+    fencing: true,
+    ..Claims::PLAIN
+};
+
+fn bought_under(fences: [&str; 2]) -> Story {
+    Story::with_stock(2, 3)
+        .busy(2)
+        .sold_under(0, 2, fences[0])
+        .sold_under(1, 1, fences[1])
+        .left(0)
+}
+
+#[test]
+fn a_fence_that_two_buyers_had_breaks_the_promise() {
+    for fences in [["7", "7"], ["7", "7.0"]] {
+        let verdict = of_external(bought_under(fences), FENCED);
+        assert_eq!(verdict.outcome, Outcome::Broken);
+        assert!(
+            verdict
+                .because
+                .starts_with("Fences do not grow: proc_0 and proc_1 both bought with fence 7"),
+            "{}",
+            verdict.because
+        );
+        assert_eq!(verdict.evidence.len(), 2);
+        assert!(verdict.violates("fence"));
+        let why = verdict.why.unwrap();
+        assert!(
+            why.starts_with("The resource knows the latest holder"),
+            "{why}"
+        );
+    }
+    let odd = of_external(bought_under(["7", "x"]), FENCED);
+    assert_eq!(
+        odd.because,
+        "Fences were promised, and proc_1 bought with 'x', which is no number."
+    );
+}
+
+#[test]
+fn nobody_is_accused_of_fences_that_grow_or_were_not_promised() {
+    // Both were asked before either was answered: their order is unknown.
+    for (fences, claims) in [
+        (["7", "8"], FENCED),
+        (["8", "7"], FENCED),
+        (["7", "7"], Claims::PLAIN),
+    ] {
+        let verdict = of_external(bought_under(fences), claims);
+        assert_eq!(verdict.outcome, Outcome::Held, "{fences:?}");
+    }
 }

@@ -49,6 +49,7 @@ impl Stage<'_> {
                 Reply::Acquired {
                     hold,
                     fence,
+                    valid_ms,
                     contended,
                     ..
                 },
@@ -58,6 +59,7 @@ impl Stage<'_> {
                     key: key.into(),
                     hold,
                     fence: fence.clone(),
+                    valid_ms,
                     contended,
                 };
                 self.granted(index, at, asked.act, HeldLock { key, hold, fence });

@@ -1,0 +1,58 @@
+//! What every lock owes its holder while the lease runs and the store keeps its records: nobody else is let in, and the lock
+//! is still there.
+//!
+//! A lease starts no earlier than it was requested. So it certainly runs until a TTL after the request, and no stall of the lab
+//! can turn a right lock into a wrong one here.
+
+use super::{Findings, Overlap};
+use crate::holds::facts::{Hold, Op};
+use crate::protocol::ReleaseResult;
+
+impl<'a> Findings<'a> {
+    /// Returns the overlaps that no lock may allow: both leases were running, or the lock has none, and no server had failed.
+    pub fn overlaps_within_lease(&self) -> Vec<Overlap<'a>> {
+        let mut overlaps = self.overlaps();
+        overlaps.retain(|overlap| {
+            let is_running = self.claims.untimed || overlap.is_within_lease(self.ttl_ns);
+            is_running && !self.had_server_failed(overlap.from_ns)
+        });
+        overlaps
+    }
+
+    /// Returns whether operations of two holds are mixed, or an update is lost, although both leases were running.
+    pub fn is_damaged_within_lease(&self) -> bool {
+        let mixed = |(between, op): (&Op, &Op)| {
+            let (Some(one), Some(other)) = (self.facts.hold_of(between), self.facts.hold_of(op))
+            else {
+                return false;
+            };
+            let asked_ns = one.asked.at_ns.min(other.asked.at_ns);
+            let is_running = op.mark.at_ns < asked_ns.saturating_add(self.ttl_ns);
+            (self.claims.untimed || is_running) && !self.had_server_failed(op.mark.at_ns)
+        };
+        self.interleaved().is_some_and(mixed)
+    }
+
+    /// Returns a hold whose release was answered with "already lost" although its lease was still running.
+    ///
+    /// Its process had not said before that the lock was lost: whoever ends its own hold early takes nothing from anybody.
+    pub fn lost_within_lease(&self) -> Option<&'a Hold> {
+        self.facts.holds.iter().find(|held| {
+            let Some((answered, ReleaseResult::AlreadyLost)) = held.released else {
+                return false;
+            };
+            let lease_ns = held.asked.at_ns.saturating_add(self.ttl_ns);
+            let until_ns = held.valid_until_ns.unwrap_or(u64::MAX).min(lease_ns);
+            answered.at_ns < until_ns
+                && held.learnt.is_none()
+                && held.silent.is_none()
+                && !self.had_server_failed(answered.at_ns)
+        })
+    }
+
+    /// Returns whether anything had happened to a server by then.
+    fn had_server_failed(&self, at_ns: u64) -> bool {
+        let mut servers = self.facts.servers.iter();
+        servers.any(|(mark, ..)| mark.at_ns <= at_ns)
+    }
+}

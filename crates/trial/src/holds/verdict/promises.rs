@@ -1,0 +1,127 @@
+//! What every lock promises in every scenario, whatever the scenario asks: one holder within a lease, a lock that lasts as long
+//! as its lease, and a lock that somebody can take when nobody has it.
+//!
+//! These judgments take precedence over an acquittal of the scenario, and over its finding that nothing was tested.
+
+use super::cause::Cause;
+use super::deadlock::overlap_evidence;
+use super::edge::two_holders;
+use super::{Court, evidence, fences, inconclusive, stuck};
+use crate::holds::check::Late;
+use crate::holds::facts::Hold;
+use crate::text::numbers::ms;
+use crate::verdict::{Outcome, Verdict};
+
+/// Returns the verdict of the scenario, unless one of the promises decides otherwise: BROKEN over STUCK over the rest.
+pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
+    if verdict.outcome == Outcome::Broken {
+        return verdict;
+    }
+    let broken = fences::judge(court)
+        .or_else(|| exclusion(court))
+        .or_else(|| kept_for_its_lease(court));
+    if let Some(worse) = broken.or_else(|| stuck::judge(court)) {
+        return worse;
+    }
+    if verdict.outcome == Outcome::Held
+        && let Some(late) = court.findings.granted_late()
+    {
+        return granted_late(&late);
+    }
+    verdict
+}
+
+/// Two holders within a lease.
+fn exclusion(court: &Court<'_>) -> Option<Verdict> {
+    let overlaps = court.findings.overlaps_within_lease();
+    let overlap = overlaps.first()?;
+    let cause = Cause::of(court, overlap);
+    let mut verdict = Verdict {
+        evidence: overlap_evidence(Some(overlap))
+            .into_iter()
+            .chain(court.interleaving())
+            .collect(),
+        why: cause.why(),
+        ..Verdict::bare(
+            Outcome::Broken,
+            format!("{}.{}", cause.headline(), court.losses()),
+        )
+    };
+    verdict.belief.text = Some(two_holders(overlap));
+    Some(verdict)
+}
+
+/// A holder was told within its own lease that its lock was gone.
+fn kept_for_its_lease(court: &Court<'_>) -> Option<Verdict> {
+    let held = court.findings.lost_within_lease()?;
+    let (answered, _) = held.released?;
+    let after = ms(answered.at_ns.saturating_sub(held.asked.at_ns));
+    let sentence = format!("{}'s release: no longer the owner", held.who);
+    let granted = format!("{} is granted {}", held.who, held.key);
+    Some(Verdict {
+        evidence: vec![
+            evidence(held.granted, &held.who, "granted", granted),
+            evidence(answered, &held.who, "already_lost", sentence),
+        ],
+        why: Some(why_gone(court, held)),
+        ..Verdict::bare(
+            Outcome::Broken,
+            format!(
+                "{}'s lock was gone within its lease: {after} ms after it was requested, its release found it lost.",
+                held.who
+            ),
+        )
+    })
+}
+
+/// Returns what happened to the lock between its grant and its release.
+fn why_gone(court: &Court<'_>, held: &Hold) -> String {
+    let until_ns = held.released.map_or(0, |(mark, _)| mark.at_ns);
+    let others = court.facts.holds.iter();
+    let mut others = others.filter(|other| other.key == held.key && other.who != held.who);
+    let is_between = |at_ns: u64| held.granted.at_ns < at_ns && at_ns < until_ns;
+    let taker = others.clone().find(|other| is_between(other.granted.at_ns));
+    let releaser = others.find(|other| {
+        other
+            .released
+            .is_some_and(|(mark, _)| is_between(mark.at_ns))
+    });
+    match (releaser, taker) {
+        (Some(releaser), _) => format!(
+            "{}'s release came while {} held the lock, and only that can have freed it.",
+            releaser.who, held.who
+        ),
+        (None, Some(taker)) => format!("{} was granted it meanwhile.", taker.who),
+        (None, None) => {
+            "Nobody else was granted it or released it meanwhile: the lock itself lost it.".into()
+        }
+    }
+}
+
+/// The waiter got a free lock, but so late that "it was woken" would be wrong. The lab may have stalled, so nobody is accused.
+fn granted_late(late: &Late<'_>) -> Verdict {
+    inconclusive(
+        format!(
+            "{} got the lock only {} ms after it was free: too late for a lock that nobody has, unless the machine stood \
+             still.",
+            late.wait.who,
+            ms(late.took_ns)
+        ),
+        "calm",
+        "a machine that is less busy. If it happens again, the lock does not wake its waiters.",
+    )
+}
+
+/// Returns what is worth knowing about single tries that took long. How long an answer takes depends on the machine as well, so
+/// this decides nothing.
+pub(super) fn notes(court: &Court<'_>) -> Vec<String> {
+    let slow = court.findings.slow_tries();
+    let note = |late: &Late<'_>| {
+        format!(
+            "{} was asked not to wait (wait_ms 0), and its answer took {} ms",
+            late.wait.who,
+            ms(late.took_ns)
+        )
+    };
+    slow.iter().map(note).collect()
+}

@@ -1,0 +1,180 @@
+//! Nobody can take the lock any more: the verdict, in every scenario.
+
+use super::deadlock::waits;
+use super::{Court, evidence};
+use crate::holds::Scenario;
+use crate::holds::check::{Stuck, StuckBy};
+use crate::holds::facts::{Cycle, Mark};
+use crate::text::numbers::ms;
+use crate::verdict::{Evidence, Next, Outcome, Verdict};
+
+/// Returns a verdict if nobody could take a lock that nobody holds.
+pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
+    let stuck = court.findings.stuck()?;
+    Some(match &stuck.by {
+        StuckBy::Death => after_death(court, &stuck),
+        StuckBy::Cycle(cycle) => in_cycle(court, &stuck, cycle),
+        StuckBy::FailedPurchase => after_purchase(court, &stuck),
+        StuckBy::Nobody { freed_by } => free(court, &stuck, freed_by.as_deref()),
+    })
+}
+
+/// "6,000.0 ms (3 × TTL)"
+fn duration(stuck: &Stuck) -> String {
+    format!("{} ms (3 × TTL)", ms(stuck.lasted_ns))
+}
+
+fn verdict(
+    because: String,
+    proof: Vec<Evidence>,
+    why: Option<String>,
+    next: Option<Next>,
+) -> Verdict {
+    Verdict {
+        evidence: proof,
+        why,
+        next: next.into_iter().collect(),
+        ..Verdict::bare(Outcome::Stuck, because)
+    }
+}
+
+/// Returns one piece of evidence for each process that was finally refused.
+fn refused<'a>(
+    stuck: &'a Stuck,
+    what: &'a str,
+    words: &'a str,
+) -> impl Iterator<Item = Evidence> + 'a {
+    let each = stuck.refused.iter();
+    each.map(move |(who, mark)| evidence(*mark, who, what, format!("{who} {words}")))
+}
+
+fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
+    let killed = court.facts.faults.iter();
+    let killed = killed.clone().find(|(mark, ..)| *mark == stuck.since);
+    let dead = killed.map_or("A", |(_, who, _)| who);
+    let halted = court.facts.reached.iter().any(|(_, who, ..)| who == dead);
+    let when = if halted {
+        "between its two steps"
+    } else {
+        "while holding"
+    };
+    let sentence = format!("{dead} is killed (signal 9) {when}");
+    let mut proof = vec![evidence(stuck.since, dead, "killed", sentence)];
+    proof.extend(refused(stuck, "refused", "is still refused"));
+    proof.extend(court.last_inspection());
+    let next = if court.claims.untimed {
+        court.next("lease", "a row that says until when")
+    } else {
+        court.next("safe", "both in one step")
+    };
+    let because = format!(
+        "The holder is dead, and {} later nobody can have its lock.",
+        duration(stuck)
+    );
+    let why = court.why_strategy().or_else(|| {
+        let inspection = court.facts.inspections.last()?;
+        let stays = inspection.taken && inspection.ttl_left_ms.is_none();
+        stays.then(|| format!("The store still has {dead}'s lock, and nothing there ends it."))
+    });
+    verdict(because, proof, why, next)
+}
+
+fn in_cycle(court: &Court<'_>, stuck: &Stuck, cycle: &Cycle) -> Verdict {
+    let sentence = format!("wait cycle: {}", waits(cycle));
+    let mut proof = vec![evidence(cycle.since, &cycle.who[0], "wait cycle", sentence)];
+    let last = stuck.refused.iter().max_by_key(|(_, mark)| mark.at_ns);
+    if let Some((who, mark)) = last {
+        let others: Vec<&str> = stuck.refused.iter().map(|(who, _)| who.as_str()).collect();
+        let sentence = format!("{} are still refused", others.join(" and "));
+        proof.push(evidence(*mark, who, "refused", sentence));
+    }
+    proof.extend(court.last_inspection());
+    let name = &court.header.strategy;
+    let why = if court.claims.keep_alive {
+        Some(format!(
+            "{name} renews the leases while their holders wait: nothing ends the deadlock."
+        ))
+    } else if court.claims.untimed {
+        Some(format!(
+            "{name} has no lease, and nobody sees who waits for whom: nothing ends the deadlock."
+        ))
+    } else {
+        court.why_strategy()
+    };
+    let because = format!(
+        "Both wait for each other, and {} later neither has got on.",
+        duration(stuck)
+    );
+    let next = court.next_scenario(Scenario::Sorted, "both take the locks in the same order");
+    verdict(because, proof, why, next)
+}
+
+fn after_purchase(court: &Court<'_>, stuck: &Stuck) -> Verdict {
+    let found = "A gets its turn and finds nothing left";
+    let mut proof = vec![evidence(stuck.since, "A", "no_stock", found)];
+    proof.extend(refused(stuck, "busy", "still finds the lock taken"));
+    proof.extend(court.last_inspection());
+    let because = format!(
+        "Nobody died, and {} after a purchase without stock nobody can buy any more.",
+        duration(stuck)
+    );
+    let next = court.next("safe", "gives the lock back");
+    verdict(because, proof, court.why_strategy(), next)
+}
+
+/// Nobody holds the lock, but the waiter does not get it.
+fn free(court: &Court<'_>, stuck: &Stuck, freed_by: Option<&str>) -> Verdict {
+    let waiter = stuck.refused.first().map_or("B", |(who, _)| who);
+    let reached = court
+        .facts
+        .reached
+        .iter()
+        .find(|(_, who, ..)| who == waiter);
+    let looked = reached.map(|(mark, ..)| {
+        let sentence = format!("{waiter} has looked up who is ahead of it, and does not watch yet");
+        evidence(*mark, waiter, "looks", sentence)
+    });
+    let is_free = match freed_by {
+        Some(who) => {
+            let sentence = format!("{who}'s release is done: nobody has the lock");
+            evidence(stuck.since, who, "released", sentence)
+        }
+        None => {
+            let sentence = format!("{waiter} asks for a lock that nobody has");
+            evidence(stuck.since, waiter, "asked", sentence)
+        }
+    };
+    let proof = looked.into_iter().chain([is_free]).chain(refused(
+        stuck,
+        "refused",
+        "still waits, and gives up",
+    ));
+    let because = format!(
+        "Nobody has the lock, and {} later {waiter} still waits for it.",
+        duration(stuck)
+    );
+    let why = court
+        .why_strategy()
+        .filter(|_| reached.is_some())
+        .or_else(|| {
+            Some(left_behind(
+                waiter,
+                freed_by,
+                reached.map(|(mark, ..)| *mark),
+            ))
+        });
+    let next = court.next("safe", "looks once more when it watches");
+    verdict(because, proof.collect(), why, next)
+}
+
+fn left_behind(waiter: &str, freed_by: Option<&str>, reached: Option<Mark>) -> String {
+    match (freed_by, reached) {
+        (Some(_), Some(_)) => {
+            format!("The release came between {waiter}'s look and its watch, and nothing wakes it.")
+        }
+        (Some(who), None) => {
+            format!("{who} was told that its release is done, and {waiter} was not let in.")
+        }
+        (None, _) => format!("No process was ever granted this lock, and {waiter} was not let in."),
+    }
+}
