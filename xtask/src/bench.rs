@@ -71,5 +71,5 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         );
         return Ok(true);
     }
-    jobs::run(&chosen, |_| {})
+    jobs::run(&chosen, 1, |_| {})
 }

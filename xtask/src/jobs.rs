@@ -1,6 +1,9 @@
 //! Runs a table of named cargo commands and prints a summary; shared by `soak` and `bench`.
 
+use std::io::{self, Write};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -26,12 +29,15 @@ struct Outcome {
     took: Duration,
 }
 
-/// The runs whose name contains the filter.
+/// Returns the run with this name or, if there is none, those whose name contains the filter.
 ///
 /// # Errors
 /// Returns an error if there are none.
 pub(crate) fn chosen<'a>(jobs: &'a [Job], filter: Option<&str>) -> Result<Vec<&'a Job>> {
     let filter = filter.unwrap_or_default();
+    if let Some(named) = jobs.iter().find(|job| job.name == filter) {
+        return Ok(vec![named]);
+    }
     let chosen: Vec<_> = jobs
         .iter()
         .filter(|job| job.name.contains(filter))
@@ -52,18 +58,63 @@ pub(crate) fn list(jobs: &[&Job]) {
     terminal::say(terminal::table(&jobs.iter().map(row).collect::<Vec<_>>()));
 }
 
-/// Runs the jobs one after the other and prints a summary. Returns whether all succeeded.
-pub(crate) fn run(jobs: &[&Job], prepare: impl Fn(&mut Command)) -> Result<bool> {
-    let mut outcomes = Vec::new();
-    for job in jobs {
-        terminal::headline(&format!("{}: {}", job.name, job.shows));
-        outcomes.push(run_one(job, &prepare)?);
-    }
+/// Runs the jobs, at most `at_once` side by side, and prints a summary. Returns whether all succeeded.
+///
+/// A job that runs alone is shown line by line. Of jobs side by side, each is shown when it has ended.
+pub(crate) fn run(
+    jobs: &[&Job],
+    at_once: usize,
+    prepare: impl Fn(&mut Command) + Sync,
+) -> Result<bool> {
+    let outcomes = if at_once > 1 {
+        side_by_side(jobs, at_once, &prepare)?
+    } else {
+        let outcomes = jobs.iter().map(|job| announced(job, &prepare));
+        outcomes.collect::<Result<Vec<_>>>()?
+    };
     terminal::headline("results");
     terminal::say(terminal::table(
         &outcomes.iter().map(row).collect::<Vec<_>>(),
     ));
     Ok(outcomes.iter().all(|outcome| outcome.result.is_ok()))
+}
+
+fn announced(job: &Job, prepare: impl Fn(&mut Command)) -> Result<Outcome> {
+    terminal::headline(&format!("{}: {}", job.name, job.shows));
+    run_one(job, prepare)
+}
+
+/// Runs the jobs in their order on several threads. Returns the outcomes in the order in which the jobs ended.
+fn side_by_side(
+    jobs: &[&Job],
+    at_once: usize,
+    prepare: &(impl Fn(&mut Command) + Sync),
+) -> Result<Vec<Outcome>> {
+    let waiting = Mutex::new(jobs.iter());
+    let ended = Mutex::new(Vec::new());
+    let next = || {
+        waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next()
+    };
+    let work = || {
+        while let Some(job) = next() {
+            let output = terminal::keep_output();
+            let outcome = announced(job, prepare);
+            let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            // Under the mutex, so that outputs do not mix.
+            let _ = io::stdout().write_all(&output.take());
+            ended.push(outcome);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(work);
+        }
+    });
+    let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ended.into_iter().collect()
 }
 
 fn run_one(job: &Job, prepare: impl Fn(&mut Command)) -> Result<Outcome> {
@@ -125,7 +176,40 @@ mod tests {
     ];
 
     fn run_named(filter: &str) -> bool {
-        run(&chosen(JOBS, Some(filter)).unwrap(), |_| {}).unwrap()
+        run(&chosen(JOBS, Some(filter)).unwrap(), 1, |_| {}).unwrap()
+    }
+
+    #[test]
+    fn jobs_side_by_side_are_judged_like_jobs_in_a_row() {
+        let good = [&JOBS[0], &JOBS[0], &JOBS[0]];
+        assert!(run(&good, 2, |_| {}).unwrap());
+        let outcomes = side_by_side(&[&JOBS[0], &JOBS[1], &JOBS[2]], 2, &|_: &mut Command| {});
+        let mut outcomes = outcomes.unwrap();
+        outcomes.sort_by_key(|outcome| outcome.name);
+        let names: Vec<_> = outcomes.iter().map(|outcome| outcome.name).collect();
+        assert_eq!(names, ["broken", "here", "nothing"]);
+        let good: Vec<_> = outcomes
+            .iter()
+            .map(|outcome| outcome.result.is_ok())
+            .collect();
+        assert_eq!(good, [false, true, false]);
+    }
+
+    #[test]
+    fn a_whole_name_selects_one_even_if_it_is_part_of_another() {
+        let job = |name| Job {
+            name,
+            arguments: &[],
+            shows: "",
+            counts_tests: false,
+        };
+        let jobs = [job("line"), job("line_model")];
+        let names = |filter| {
+            let chosen = chosen(&jobs, Some(filter)).unwrap();
+            chosen.iter().map(|job| job.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("line"), ["line"]);
+        assert_eq!(names("lin"), ["line", "line_model"]);
     }
 
     #[test]

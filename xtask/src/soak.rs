@@ -2,6 +2,9 @@
 //!
 //! These are ordinary tests that use large counts if `FENCEPOST_SOAK=1` is set, and print their figures. To add one, add an entry to the
 //! table below.
+//!
+//! Every command names the whole workspace, not a package: the features of dependencies are then the same for all, and one build serves
+//! all loops.
 
 use anyhow::Result;
 use clap::Args;
@@ -20,8 +23,7 @@ macro_rules! store_trial {
             arguments: &[
                 "test",
                 "--release",
-                "--package",
-                "fencepost-store-tests",
+                "--workspace",
                 "--all-features",
                 "--test",
                 $target,
@@ -35,16 +37,15 @@ macro_rules! store_trial {
     };
 }
 
-/// A whole test target of a package, run in the release profile.
+/// A whole test target, run in the release profile.
 macro_rules! target {
-    ($package:literal, $target:literal, $shows:literal) => {
+    ($target:literal, $shows:literal) => {
         Job {
             name: $target,
             arguments: &[
                 "test",
                 "--release",
-                "--package",
-                $package,
+                "--workspace",
                 "--all-features",
                 "--test",
                 $target,
@@ -62,7 +63,7 @@ const LOOPS: &[Job] = &[
     store_trial!("processes", "exclusion", "8 processes under one SQLite lock lose no update; fences grow in hold order"),
     store_trial!("processes", "kill", "a killed holder costs the rest of its TTL and little more; a killed waiter never a TTL"),
     store_trial!("processes", "pause", "a holder stopped beyond its TTL is refused by the resource when it wakes"),
-    target!("fencepost-models", "redis_line_model", "no reachable state of the Redis line breaks a promise; every broken variant does"),
+    target!("redis_line_model", "no reachable state of the Redis line breaks a promise; every broken variant does"),
     store_trial!("redis_nasty" = "redis", "nasty::", "the twelve nastiest attacks on the Redis line, 20 times each"),
     store_trial!("redis_quiet" = "redis", "quiet::", "a lock taken with plain commands, with something between each two of them, 20 times"),
     store_trial!("redis_line" = "redis", "line::", "200 waiters in 16 processes on Redis go in order; ten killed ones cost no TTL"),
@@ -82,33 +83,36 @@ const LOOPS: &[Job] = &[
     store_trial!("zookeeper_nasty" = "zookeeper", "nasty::", "lost answers, cuts, stops, restarts, kills and cancellations on ZooKeeper, 20 times each"),
     store_trial!("zookeeper_ensemble" = "zookeeper", "ensemble::", "three ZooKeeper servers that lose each other, 20 times each: never two holders"),
     store_trial!("zookeeper_interop" = "zookeeper", "interop::", "Curator and kazoo count 1,000 per process, with ours, under one path; no count is lost"),
-    target!("fencepost-models", "pg_fence_model", "no reachable state lets a fence of Postgres fall; every broken variant does; its limits are shown"),
-    target!("fencepost-models", "quorum_fence_model", "no reachable state breaks the fence of Redlock; every broken variant does; its limits are shown"),
+    target!("pg_fence_model", "no reachable state lets a fence of Postgres fall; every broken variant does; its limits are shown"),
+    target!("quorum_fence_model", "no reachable state breaks the fence of Redlock; every broken variant does; its limits are shown"),
     store_trial!("redlock_attacks" = "redlock", "attacks::", "servers lost, slow, stopped, restarted under Redlock, 20 times each"),
     store_trial!("redlock_fences" = "redlock", "fences::", "4,000 grants of Redlock under faults of single servers: fences rise with every one"),
     store_trial!("redlock_interop" = "redlock", "interop::", "node redlock and ours count 1,000 each on three servers; no count is lost"),
-    target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
-    target!("fencepost-cli", "exec", "a command under a lock is gone before the next begins, or is refused"),
+    target!("courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
+    target!("exec", "a command under a lock is gone before the next begins, or is refused"),
     Job {
         name: "openapi_fuzz",
-        arguments: &["test", "--release", "--package", "fencepost-cli", "--all-features", "--test", "deploy", "--", "fuzz::", "--nocapture"],
+        arguments: &["test", "--release", "--workspace", "--all-features", "--test", "deploy", "--", "fuzz::", "--nocapture"],
         shows: "schemathesis asks the service 400 times per operation: no 5xx, no answer that its description does not have",
         counts_tests: true,
     },
     Job {
         name: "checkout_chaos",
-        arguments: &["test", "--release", "--package", "fencepost-cli", "--all-features", "--test", "serve", "--", "chaos::", "--nocapture"],
+        arguments: &["test", "--release", "--workspace", "--all-features", "--test", "serve", "--", "chaos::", "--nocapture"],
         shows: "3 minutes of kills, pauses beyond the TTL and a lock store that goes, for two instances and 100 customers: nothing oversold, lost or doubled",
         counts_tests: true,
     },
-    target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite, Redis and Postgres"),
+    target!("exact_sales", "50 processes sell exactly the stock under the lock, on SQLite, Redis and Postgres"),
 ];
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only those whose name contains this
+    /// Only the one with this name, or those whose name contains it
     #[arg(long, value_name = "NAME")]
     filter: Option<String>,
+    /// How many run side by side. Most of them wait; but next to others, a loop that measures a bound of time may exceed it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    jobs: usize,
     /// Print the names and what each shows, and run nothing
     #[arg(long)]
     list: bool,
@@ -124,7 +128,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return Ok(true);
     }
     prepare::run(options.install)?;
-    jobs::run(&chosen, |command| {
+    jobs::run(&chosen, options.jobs, |command| {
         command.env("FENCEPOST_SOAK", "1");
         prepare::no_skipping(command);
     })
