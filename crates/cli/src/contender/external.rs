@@ -1,4 +1,5 @@
-//! An external lock: a program of the user that speaks the lab's protocol, as in `--lock='python3 my_lock.py'`.
+//! An external lock: a program of the user that speaks the lab's protocol, as in `--lock='python3 my_lock.py'`, or a folder that contains
+//! such a program and its manifest.
 //!
 //! Before the trial, the lab starts it once with a temporary store and asks it for its claims. So it can report a missing or silent
 //! program at once, and the claims are known before the first event.
@@ -15,9 +16,11 @@ use fencepost_trial::store::{TemporaryGround, TrialStore};
 use fencepost_trial::strategy::{Buyer, Failure, Group, Opening, Remark, Setup, Stores, Strategy};
 use fencepost_trial::text::shell_word;
 
+use super::manifest::Manifest;
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
 use crate::stopped::{UsedFlags, explain};
+use crate::values::BadValue;
 
 /// How long the program may take to get ready; some languages start slowly.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,15 +28,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The command that starts the program, split into words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExternalLock {
-    program: String,
-    arguments: Vec<String>,
-    /// The command as the user typed it after `--lock=`.
-    typed: String,
+    pub(super) program: String,
+    pub(super) arguments: Vec<String>,
+    /// The command or folder as the user typed it after `--lock=`.
+    pub(super) typed: String,
+    /// The manifest, if the user named a folder. It says how to start the program.
+    pub(super) manifest: Option<Manifest>,
 }
 
 impl ExternalLock {
-    /// Parses the command of an external lock. `None` if `text` could be the name of a strategy: a single word without a `/`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Parses the folder or the command of an external lock. `None` if `text` could be the name of a strategy: a single word without
+    /// a `/` that is no folder with a manifest.
+    pub(crate) fn parse(text: &str) -> Option<Result<Self, BadValue>> {
+        Self::in_folder(text).or_else(|| Self::of_command(text).map(Ok))
+    }
+
+    fn of_command(text: &str) -> Option<Self> {
         let mut words = words(text).into_iter();
         let program = words.next()?;
         let arguments: Vec<String> = words.collect();
@@ -42,11 +52,15 @@ impl ExternalLock {
             program,
             arguments,
             typed: shell_word(text),
+            manifest: None,
         })
     }
 
     /// Starts one process.
     pub(super) fn command(&self) -> Command {
+        if let Some(manifest) = &self.manifest {
+            return manifest.command();
+        }
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         command
@@ -57,7 +71,18 @@ impl ExternalLock {
         format!("--lock={}", self.typed)
     }
 
-    /// Starts the program once and asks for its claims.
+    /// The store for a trial without `--store`, if the lock does not work on the usual one.
+    pub(crate) fn default_store(&self) -> Option<TrialStore> {
+        self.manifest.as_ref()?.default_store()
+    }
+
+    /// Refuses a store on which the lock does not work, as far as its manifest says.
+    pub(crate) fn fits(&self, store: &TrialStore) -> Result<(), CommandError> {
+        let manifest = self.manifest.as_ref();
+        manifest.map_or(Ok(()), |manifest| manifest.fits(&self.flag(), store))
+    }
+
+    /// Starts the program once, and returns the claims by which it is judged: those of its manifest, otherwise its own.
     pub(super) fn claims(
         &self,
         store: &TrialStore,
@@ -75,18 +100,32 @@ impl ExternalLock {
             resource,
             start: None,
         };
-        claims_of(&|| self.command(), &init, PATIENCE, interrupt).map_err(
-            |stopped| match &stopped {
-                Stopped::NotStarted { error, .. } => self.cannot_start(error),
-                other => explain(other, UsedFlags::default()),
-            },
-        )
+        let said = claims_of(&|| self.command(), &init, PATIENCE, interrupt);
+        let said = said.map_err(|stopped| self.not_ready(&stopped))?;
+        match &self.manifest {
+            Some(manifest) => manifest.claims(&self.flag(), said),
+            None => Ok(said.unwrap_or_default()),
+        }
+    }
+
+    fn not_ready(&self, stopped: &Stopped) -> CommandError {
+        match (stopped, &self.manifest) {
+            (Stopped::NotStarted { error, .. }, _) => self.cannot_start(error),
+            // Something that the program needs may be missing.
+            (Stopped::NotReady { .. }, Some(manifest)) => {
+                explain(stopped, UsedFlags::default()).try_this(manifest.advice())
+            }
+            (other, _) => explain(other, UsedFlags::default()),
+        }
     }
 
     /// The strategy for this program. Strategies are `'static`, so it is leaked.
     pub(super) fn strategy(&self, claims: Claims) -> &'static Strategy {
+        let title = self.manifest.as_ref().map(Manifest::title);
+        let title = title.unwrap_or_else(|| self.typed.clone());
         Box::leak(Box::new(Strategy {
-            name: Box::leak(self.typed.clone().into_boxed_str()),
+            name: Box::leak(title.into_boxed_str()),
+            argument: Some(Box::leak(self.typed.clone().into_boxed_str())),
             group: Group::Locks,
             stores: Stores::KeepingStock,
             summary: "somebody else's",
@@ -106,7 +145,10 @@ impl ExternalLock {
         CommandError::new(exit::USAGE, what)
             .at(format_args!("{}: {}", self.flag(), system_words(error)))
             .effect("none: no process was started")
-            .try_this("a program that answers on its standard output, as docs/lab.md describes")
+            .try_this(self.manifest.as_ref().map_or_else(
+                || "a program that answers on its standard output, as docs/lab.md describes".into(),
+                Manifest::advice,
+            ))
     }
 }
 
@@ -159,13 +201,8 @@ mod tests {
         assert_eq!(ExternalLock::parse("safe"), None);
         assert_eq!(ExternalLock::parse(" sfae "), None);
         assert_eq!(ExternalLock::parse(""), None);
-        assert_eq!(
-            ExternalLock::parse("./safe").unwrap().flag(),
-            "--lock=./safe"
-        );
-        assert_eq!(
-            ExternalLock::parse("sh -c 'x y'").unwrap().flag(),
-            r"--lock='sh -c '\''x y'\'''"
-        );
+        let flag = |text| ExternalLock::parse(text).unwrap().unwrap().flag();
+        assert_eq!(flag("./safe"), "--lock=./safe");
+        assert_eq!(flag("sh -c 'x y'"), r"--lock='sh -c '\''x y'\'''");
     }
 }

@@ -58,8 +58,8 @@ pub(super) fn run(
             return Err(stopped);
         }
     };
-    // A lock is judged by the claims that its processes make, whatever the list says about it.
-    let claims = subjects.claims();
+    // A lock is judged by the claims that its processes make, whatever the list says about it. Where they make none, its manifest speaks.
+    let claims = subjects.claims().unwrap_or(trial.strategy.claims);
     let header = trial.header_with(claims);
     let recorder = Recorder::start(header, file).map_err(|error| Stopped::History {
         error,
