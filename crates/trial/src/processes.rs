@@ -268,7 +268,7 @@ impl Processes {
     fn note_ready(&mut self, index: usize, ready: Ready) -> Option<String> {
         let promises = |ready: Ready| match ready.claims {
             Some(claims) => format!("promises {claims:?}"),
-            None => "says nothing about its claims".into(),
+            None => "promises nothing".into(),
         };
         let mut others = self.ready.iter().zip(&self.names);
         let contradiction = others.find_map(|(other, name)| {

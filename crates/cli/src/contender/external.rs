@@ -25,45 +25,54 @@ use crate::values::BadValue;
 /// How long the program may take to get ready; some languages start slowly.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The command that starts the program, split into words.
+/// A program of the user, and how to start it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExternalLock {
-    pub(super) program: String,
-    pub(super) arguments: Vec<String>,
+    start: Start,
     /// The command or folder as the user typed it after `--lock=`.
-    pub(super) typed: String,
-    /// The manifest, if the user named a folder. It says how to start the program.
-    pub(super) manifest: Option<Manifest>,
+    typed: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Start {
+    /// A command, split into words.
+    Command {
+        program: String,
+        arguments: Vec<String>,
+    },
+    /// A folder whose manifest says how.
+    Folder(Box<Manifest>),
 }
 
 impl ExternalLock {
     /// Parses the folder or the command of an external lock. `None` if `text` could be the name of a strategy: a single word without
     /// a `/` that is no folder with a manifest.
     pub(crate) fn parse(text: &str) -> Option<Result<Self, BadValue>> {
-        Self::in_folder(text).or_else(|| Self::of_command(text).map(Ok))
-    }
-
-    fn of_command(text: &str) -> Option<Self> {
-        let mut words = words(text).into_iter();
-        let program = words.next()?;
-        let arguments: Vec<String> = words.collect();
-        let is_command = program.contains('/') || !arguments.is_empty();
-        is_command.then(|| Self {
-            program,
-            arguments,
-            typed: shell_word(text),
-            manifest: None,
-        })
+        let start = match Manifest::find(text) {
+            Some(manifest) => manifest.map(Box::new).map(Start::Folder),
+            None => Ok(Start::of_command(text)?),
+        };
+        let typed = shell_word(text);
+        Some(start.map(|start| Self { start, typed }))
     }
 
     /// Starts one process.
     pub(super) fn command(&self) -> Command {
-        if let Some(manifest) = &self.manifest {
-            return manifest.command();
+        match &self.start {
+            Start::Command { program, arguments } => {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                command
+            }
+            Start::Folder(manifest) => manifest.command(),
         }
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments);
-        command
+    }
+
+    fn manifest(&self) -> Option<&Manifest> {
+        match &self.start {
+            Start::Command { .. } => None,
+            Start::Folder(manifest) => Some(manifest),
+        }
     }
 
     /// The `--lock` flag that names this program.
@@ -73,13 +82,15 @@ impl ExternalLock {
 
     /// The store for a trial without `--store`, if the lock does not work on the usual one.
     pub(crate) fn default_store(&self) -> Option<TrialStore> {
-        self.manifest.as_ref()?.default_store()
+        self.manifest()?.default_store()
     }
 
     /// Refuses a store on which the lock does not work, as far as its manifest says.
     pub(crate) fn fits(&self, store: &TrialStore) -> Result<(), CommandError> {
-        let manifest = self.manifest.as_ref();
-        manifest.map_or(Ok(()), |manifest| manifest.fits(&self.flag(), store))
+        match self.manifest() {
+            Some(manifest) => manifest.fits(&self.flag(), store),
+            None => Ok(()),
+        }
     }
 
     /// Starts the program once, and returns the claims by which it is judged: those of its manifest, otherwise its own.
@@ -102,14 +113,14 @@ impl ExternalLock {
         };
         let said = claims_of(&|| self.command(), &init, PATIENCE, interrupt);
         let said = said.map_err(|stopped| self.not_ready(&stopped))?;
-        match &self.manifest {
+        match self.manifest() {
             Some(manifest) => manifest.claims(&self.flag(), said),
             None => Ok(said.unwrap_or_default()),
         }
     }
 
     fn not_ready(&self, stopped: &Stopped) -> CommandError {
-        match (stopped, &self.manifest) {
+        match (stopped, self.manifest()) {
             (Stopped::NotStarted { error, .. }, _) => self.cannot_start(error),
             // Something that the program needs may be missing.
             (Stopped::NotReady { .. }, Some(manifest)) => {
@@ -121,7 +132,7 @@ impl ExternalLock {
 
     /// The strategy for this program. Strategies are `'static`, so it is leaked.
     pub(super) fn strategy(&self, claims: Claims) -> &'static Strategy {
-        let title = self.manifest.as_ref().map(Manifest::title);
+        let title = self.manifest().map(Manifest::title);
         let title = title.unwrap_or_else(|| self.typed.clone());
         Box::leak(Box::new(Strategy {
             name: Box::leak(title.into_boxed_str()),
@@ -141,14 +152,28 @@ impl ExternalLock {
     }
 
     fn cannot_start(&self, error: &io::Error) -> CommandError {
-        let what = format!("cannot start '{}'", self.program);
-        CommandError::new(exit::USAGE, what)
+        let (program, advice) = match &self.start {
+            Start::Command { program, .. } => (
+                program.as_str(),
+                "a program that answers on its standard output, as docs/lab.md describes".into(),
+            ),
+            Start::Folder(manifest) => (manifest.program(), manifest.advice()),
+        };
+        CommandError::new(exit::USAGE, format!("cannot start '{program}'"))
             .at(format_args!("{}: {}", self.flag(), system_words(error)))
             .effect("none: no process was started")
-            .try_this(self.manifest.as_ref().map_or_else(
-                || "a program that answers on its standard output, as docs/lab.md describes".into(),
-                Manifest::advice,
-            ))
+            .try_this(advice)
+    }
+}
+
+impl Start {
+    /// `None` if `text` is a single word without a `/`.
+    fn of_command(text: &str) -> Option<Self> {
+        let mut words = words(text).into_iter();
+        let program = words.next()?;
+        let arguments: Vec<String> = words.collect();
+        let is_command = program.contains('/') || !arguments.is_empty();
+        is_command.then_some(Self::Command { program, arguments })
     }
 }
 

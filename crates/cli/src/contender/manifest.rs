@@ -8,9 +8,7 @@ use std::process::Command;
 
 use fencepost_trial::protocol::Claims;
 use fencepost_trial::store::{TrialStore, private_name};
-use fencepost_trial::text::shell_word;
 
-use super::ExternalLock;
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
 use crate::values::BadValue;
@@ -150,19 +148,6 @@ impl Manifest {
                 format!("install {language}, in which it is written; its {FILE} does not say how")
             }
         }
-    }
-}
-
-impl ExternalLock {
-    /// The external lock in this folder, if `text` names one.
-    pub(super) fn in_folder(text: &str) -> Option<Result<Self, BadValue>> {
-        let manifest = Manifest::find(text)?;
-        Some(manifest.map(|manifest| Self {
-            program: manifest.program().to_owned(),
-            arguments: Vec::new(),
-            typed: shell_word(text),
-            manifest: Some(manifest),
-        }))
     }
 }
 

@@ -74,16 +74,18 @@ fn the_lock_in_shell_fares_as_the_page_says() {
     keeps_the_promises_of("your-lock-on-trial.md", "lease-shell", 5);
 }
 
-/// A manifest of a lock in shell. The lock says hello with these claims and then waits for the end of the trial.
-fn write_lock(folder: &Path, claims: &str, more: &str) {
+/// Writes a manifest and its program, a shell script.
+fn write_lock(folder: &Path, program: &str, more: &str) {
     let manifest = format!(
         "name = \"my lock\"\nversion = \"2.1\"\nlanguage = \"shell\"\nstart = [\"sh\", \"lock.sh\"]\nstores = [\"sqlite\"]\n\
          [kind]\nhold = \"lease\"\nfenced = true\n{more}"
     );
     std::fs::write(folder.join("subject.toml"), manifest).unwrap();
-    let program = format!("read init; echo '{{\"type\":\"init_ok\"{claims}}}'; read more\n");
     std::fs::write(folder.join("lock.sh"), program).unwrap();
 }
+
+/// A program that gets ready and does nothing else.
+const READY: &str = r#"read init; echo '{"type":"init_ok"}'; read more"#;
 
 fn with_lock(arguments: &str, folder: &Path) -> Ran {
     let flag = format!("--lock={}", folder.display());
@@ -96,8 +98,9 @@ const FENCING: &str =
 #[test]
 fn a_program_that_claims_something_else_than_its_manifest_is_not_tried() {
     let folder = tempfile::tempdir().unwrap();
-    let claims = r#","claims":{"keep_alive":true,"recovery_ms":70}"#;
-    write_lock(folder.path(), claims, FENCING);
+    let claims = r#""claims":{"keep_alive":true,"recovery_ms":70}"#;
+    let program = format!("read init; echo '{{\"type\":\"init_ok\",{claims}}}'; read more");
+    write_lock(folder.path(), &program, FENCING);
     let ran = with_lock("crash", folder.path());
     assert_eq!((ran.code, ran.stdout.as_str()), (76, ""), "{}", ran.stderr);
     let expected = format!(
@@ -112,17 +115,31 @@ fn a_program_that_claims_something_else_than_its_manifest_is_not_tried() {
     assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);
 }
 
+/// Says nothing about its claims before the trial, and something else in it.
+const FICKLE: &str = r#"read init
+    case $init in
+        *'"id":"rehearsal"'*) echo '{"type":"init_ok"}' ;;
+        *) echo '{"type":"init_ok","claims":{"untimed":true}}' ;;
+    esac
+    read more"#;
+
 #[test]
-fn the_claims_of_the_manifest_count_where_the_program_is_silent() {
+fn the_claims_of_the_manifest_count_whatever_the_program_says_in_the_trial() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("run.jsonl");
-    for (claims, said) in [(FENCING, true), ("", false)] {
-        write_lock(folder.path(), "", claims);
-        let arguments = format!("crash --ttl 200 --history {}", history.display());
+    let arguments = format!("crash --ttl 200 --history {}", history.display());
+    for (program, claims, fencing) in [
+        (READY, FENCING, true),
+        (READY, "", false),
+        (FICKLE, FENCING, true),
+    ] {
+        write_lock(folder.path(), program, claims);
         with_lock(&arguments, folder.path());
         let text = std::fs::read_to_string(&history).unwrap();
         let header: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-        assert_eq!(header["holds"]["claims"]["fencing"], said, "{header:#}");
+        let said = &header["holds"]["claims"];
+        assert_eq!(said["fencing"], fencing, "{header:#}");
+        assert_eq!(said["untimed"], false, "{header:#}");
         assert_eq!(header["strategy"], "my lock 2.1");
     }
 }
@@ -130,7 +147,7 @@ fn the_claims_of_the_manifest_count_where_the_program_is_silent() {
 #[test]
 fn a_store_that_the_lock_does_not_support_is_refused_with_those_that_it_does() {
     let folder = tempfile::tempdir().unwrap();
-    write_lock(folder.path(), "", "");
+    write_lock(folder.path(), READY, "");
     for command in [
         "crash --store redis://127.0.0.1:1",
         "trial failover --store redis",
@@ -156,7 +173,7 @@ fn a_store_that_the_lock_does_not_support_is_refused_with_those_that_it_does() {
 fn how_to_install_a_program_is_advice_and_is_not_done() {
     let folder = tempfile::tempdir().unwrap();
     let sign = folder.path().join("installed");
-    write_lock(folder.path(), "", "");
+    write_lock(folder.path(), READY, "");
     let path = folder.path().join("subject.toml");
     let manifest = std::fs::read_to_string(&path).unwrap();
     let manifest = manifest.replace(
@@ -181,9 +198,50 @@ fn how_to_install_a_program_is_advice_and_is_not_done() {
 }
 
 #[test]
+fn a_program_that_dies_at_its_start_may_lack_what_the_manifest_installs() {
+    let folder = tempfile::tempdir().unwrap();
+    write_lock(folder.path(), "echo no module >&2; exit 4", "");
+    let ran = with_lock("crash", folder.path());
+    assert_eq!(ran.code, 76, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("\n  said      no module\n"),
+        "{}",
+        ran.stderr
+    );
+    let advice =
+        "\n  try       install shell, in which it is written; its subject.toml does not say how\n";
+    assert!(ran.stderr.ends_with(advice), "{}", ran.stderr);
+}
+
+/// Returns the text without line breaks and marks of comments.
+fn prose(text: &str) -> String {
+    let words = text.split_whitespace();
+    let words: Vec<&str> = words.filter(|word| !["//", "#"].contains(word)).collect();
+    words.join(" ")
+}
+
+#[test]
+fn what_our_manifests_quote_is_written_there() {
+    let mut quoted = 0;
+    for folder in std::fs::read_dir(root().join("subjects")).unwrap() {
+        let folder = folder.unwrap().path();
+        let manifest = std::fs::read_to_string(folder.join("subject.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+        for (name, claim) in manifest["claims"].as_table().unwrap() {
+            let text = |field: &str| claim["where"][field].as_str().unwrap();
+            let (file, _) = text("place").split_once(',').unwrap();
+            let source = prose(&std::fs::read_to_string(folder.join(file)).unwrap());
+            assert!(source.contains(text("quote")), "{name}: {source}");
+            quoted += 1;
+        }
+    }
+    assert!(quoted >= 8, "only {quoted} quotes were found");
+}
+
+#[test]
 fn a_fault_in_a_manifest_is_a_usage_error_with_file_line_and_field() {
     let folder = tempfile::tempdir().unwrap();
-    write_lock(folder.path(), "", "[claims.fencing]\n");
+    write_lock(folder.path(), READY, "[claims.fencing]\n");
     let ran = with_lock("crash", folder.path());
     let file = folder.path().join("subject.toml");
     let expected = format!(
@@ -229,7 +287,7 @@ fn a_folder_does_not_hide_a_strategy_and_needs_no_slash() {
     for name in ["safe", "mine"] {
         let lock = folder.path().join(name);
         std::fs::create_dir(&lock).unwrap();
-        write_lock(&lock, "", "name_of_nothing = 1\n");
+        write_lock(&lock, READY, "name_of_nothing = 1\n");
     }
     let in_folder = |lock: &str| {
         let mut command = fencepost("deadlock --mitigate --ttl 5000 --lock");
