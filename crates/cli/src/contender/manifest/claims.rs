@@ -23,21 +23,38 @@ pub(super) struct Promises {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with `where`")]
 struct Promise {
     r#where: Place,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with `value` and `where`")]
 struct PromisedTime {
-    value: u64,
+    value: Milliseconds,
     r#where: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "i64")]
+struct Milliseconds(u64);
+
+impl TryFrom<i64> for Milliseconds {
+    type Error = String;
+
+    fn try_from(number: i64) -> Result<Self, String> {
+        match u64::try_from(number) {
+            Ok(milliseconds) if milliseconds > 0 => Ok(Self(milliseconds)),
+            _ => Err(format!(
+                "is {number}, expected a number of milliseconds, 1 or more"
+            )),
+        }
+    }
 }
 
 /// A place in the lock's documentation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with `quote` and `place`")]
 struct Place {
     quote: Text,
     place: Text,
@@ -50,7 +67,7 @@ impl Promises {
             keep_alive: self.keep_alive.is_some(),
             fair: self.fair.is_some(),
             untimed: self.untimed.is_some(),
-            recovery_ms: self.recovery_ms.as_ref().map(|time| time.value),
+            recovery_ms: self.recovery_ms.as_ref().map(|time| time.value.0),
             expires_after_work: self.expires_after_work.is_some(),
             checks_owner: self.checks_owner.is_some(),
             blind_release: self.blind_release.is_some(),

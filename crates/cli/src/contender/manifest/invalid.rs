@@ -1,5 +1,7 @@
 //! What is wrong with a manifest, in which line and field, and what is allowed there.
 
+use fencepost_trial::text::harmless;
+
 use crate::values::BadValue;
 
 /// A fault in a manifest.
@@ -40,16 +42,18 @@ impl Invalid {
             Place::Offset(offset) => (line_of(source, offset), field_at(source, offset)),
             Place::Field(field) => (line_with(source, field), Some(field.to_owned())),
         };
-        let field = field.map_or_else(String::new, |field| format!("{field}: "));
-        let message = fencepost_trial::text::harmless(&self.message);
+        let field = field.unwrap_or_default();
+        let colon = if field.is_empty() { "" } else { ": " };
+        let message = harmless(&self.message);
         BadValue {
-            what: format!("{path}:{line}: {field}{message}"),
-            advice: self.advice(),
+            what: format!("{path}:{line}: {field}{colon}{message}"),
+            advice: self.advice(&field),
         }
     }
 
-    fn advice(&self) -> String {
-        let example = self.missing().and_then(example);
+    fn advice(&self, field: &str) -> String {
+        let own = field.rsplit('.').next().unwrap_or_default();
+        let example = example(self.missing().unwrap_or(own));
         let page = "docs/lab.md#the-manifest lists all fields";
         example.map_or_else(
             || page.to_owned(),
@@ -64,17 +68,21 @@ impl Invalid {
     }
 }
 
-/// What a required field looks like.
+/// What a field looks like.
 fn example(field: &str) -> Option<&'static str> {
     Some(match field {
         "name" => "name = \"my lock\"",
         "version" => "version = \"1.0.0\"",
         "language" => "language = \"Python\"",
+        "install" => "install = \"apt-get install python3\"",
         "start" => "start = [\"python3\", \"my_lock.py\"]",
         "stores" => "stores = [\"sqlite\"]",
         "kind" => "[kind] with hold = \"lease\", \"session\" or \"untimed\"",
         "hold" => "hold = \"lease\", \"session\" or \"untimed\"",
-        "value" => "value = 1500",
+        "renewed" | "stops_itself" | "fenced" => "true or false",
+        "value" | "recovery_ms" => {
+            "[claims.recovery_ms] with value = 1500 and where = { quote = …, place = … }"
+        }
         "where" | "quote" | "place" => {
             "where = { quote = \"its documentation, word for word\", place = \"README.md, Fences\" }"
         }
@@ -122,9 +130,13 @@ fn field_at(source: &str, offset: usize) -> Option<String> {
     before.last().map(|(_, field)| field)
 }
 
-/// The line in which this field stands; the first one if it is spelled in another way.
+/// The line in which this field or its table begins.
 fn line_with(source: &str, field: &str) -> usize {
-    let mut all = fields(source);
-    all.find(|(_, name)| name == field || name.starts_with(&format!("{field}.")))
-        .map_or(1, |(line, _)| line)
+    let inside = format!("{field}.");
+    let found = fields(source).find(|(_, name)| name == field || name.starts_with(&inside));
+    match (found, field.rsplit_once('.')) {
+        (Some((line, _)), _) => line,
+        (None, Some((table, _))) => line_with(source, table),
+        (None, None) => 1,
+    }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 /// How the lock is built, whatever its documentation promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with `hold`")]
 pub(super) struct Kind {
     hold: Hold,
     /// It renews its lease or session while its holder lives.
