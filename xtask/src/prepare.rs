@@ -23,7 +23,7 @@ struct Need {
 #[rustfmt::skip]
 const NEEDS: &[Need] = &[
     Need { program: "python3", package: "python3", optional: false,
-           used_for: "a client in another language that reads our SQLite file" },
+           used_for: "a client in another language that reads our SQLite file, and locks that the lab tries" },
     Need { program: "faketime", package: "faketime", optional: false,
            used_for: "a child process whose system time is set back" },
     Need { program: "redis-server", package: "redis-server", optional: false,
@@ -55,7 +55,7 @@ const NEEDS: &[Need] = &[
     Need { program: "pip3", package: "python3-pip", optional: true,
            used_for: "redis-py and kazoo, whose locks exclude ours" },
     Need { program: "node", package: "nodejs", optional: true,
-           used_for: "node redlock, whose locks exclude ours" },
+           used_for: "node redlock, whose locks exclude ours, and a lock in Node that the lab tries" },
     Need { program: "npm", package: "npm", optional: true,
            used_for: "node redlock, whose locks exclude ours" },
     Need { program: "chromium", package: "chromium", optional: true,

@@ -17,6 +17,7 @@ use crate::store::{WITH_ALL_STORES, parse_trial_store};
 
 mod external;
 mod lock;
+mod manifest;
 
 pub(crate) use external::ExternalLock;
 #[cfg(test)]
@@ -72,7 +73,8 @@ impl Contender {
                 fits(strategy, store)?;
                 Self::ours(strategy).map_err(|stopped| explain(&stopped, UsedFlags::default()))
             }
-            Lock::External(_) if !store.keeps_stock() => {
+            Lock::External(external) if !store.keeps_stock() => {
+                external.fits(store)?;
                 let what = "external locks are not supported on these servers yet";
                 Err(CommandError::new(exit::USAGE, what)
                     .at(format_args!("--store {}", store.name()))
@@ -80,6 +82,7 @@ impl Contender {
                     .try_this("use --store redis or sqlite"))
             }
             Lock::External(external) => {
+                external.fits(store)?;
                 let claims = external.claims(store, ttl_ms, resource, interrupt)?;
                 Ok(Self::external(external.clone(), claims))
             }

@@ -286,7 +286,7 @@ Examples
   fencepost crash --lock=naive               killed between its two steps: locked forever
   fencepost crash --ttl-edge --lock=fenced   two believe, the resource refuses the stale one
   fencepost crash --lock=etcd                the library's lock on three private etcd servers
-  fencepost crash --lock='python3 subjects/lease.py'   an external lock
+  fencepost crash --lock='python3 my_lock.py'   an external lock; with a manifest: --lock=./my-lock
 ";
 
 const TRIAL: &str = "\

@@ -30,8 +30,16 @@ impl TrialFlags {
         &self,
         lock: Option<&Lock>,
     ) -> Result<Option<TrialStore>, CommandError> {
-        let Some(Lock::LibraryOn(kind, _)) = lock else {
-            return Ok(self.store.clone());
+        let kind = match lock {
+            Some(Lock::LibraryOn(kind, _)) => kind,
+            Some(Lock::External(external)) => {
+                // Checked before any server is started or asked.
+                self.store
+                    .iter()
+                    .try_for_each(|store| external.fits(store))?;
+                return Ok(self.store.clone().or_else(|| external.default_store()));
+            }
+            _ => return Ok(self.store.clone()),
         };
         match &self.store {
             None => Ok(Some(TrialStore::private(kind))),

@@ -143,7 +143,7 @@ impl Trial {
         if self.strategy.name == Self::DEFAULT_LOCK {
             format!("fencepost {}{}", self.scenario.command(), self.settings())
         } else {
-            self.command(self.strategy.name)
+            self.command(self.strategy.argument())
         }
     }
 
@@ -169,7 +169,11 @@ impl Trial {
 
     /// Returns the command that runs this trial again.
     pub fn reproduce(&self) -> String {
-        format!("{} --seed {}", self.command(self.strategy.name), self.seed)
+        format!(
+            "{} --seed {}",
+            self.command(self.strategy.argument()),
+            self.seed
+        )
     }
 }
 

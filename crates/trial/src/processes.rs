@@ -30,7 +30,7 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How many lines a process may send, besides one for each request. Only `lost` comes without a request, once per hold.
 const UNASKED_LINES_MAX: usize = 100;
 
-/// Starts one process, returns the claims that it makes, and lets it exit.
+/// Starts one process, returns the claims that it makes (`None` if it says nothing about them), and lets it exit.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub fn claims_of(
     init: &dyn Fn(&str) -> Request,
     patience: Duration,
     interrupt: Interrupt,
-) -> Result<Claims, Stopped> {
+) -> Result<Option<Claims>, Stopped> {
     let name = vec!["the subject".to_owned()];
     let starting = &mut |_, _| {};
     let mut process = Processes::gather(name, subject, init, patience, interrupt, starting)?;
@@ -52,13 +52,20 @@ pub fn claims_of(
 pub(crate) struct Processes {
     children: Vec<Child>,
     names: Vec<String>,
-    /// The claims of each process that is ready.
-    claims_of: Vec<Option<Claims>>,
+    /// What each process said when it was ready.
+    ready: Vec<Option<Ready>>,
     feed: Feed,
     sender: FeedSender,
     /// How many lines each process may still send.
     lines_left: Vec<usize>,
     is_cut_off: Vec<bool>,
+}
+
+/// A process's answer to `init`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ready {
+    /// `None` if it says nothing about its claims.
+    claims: Option<Claims>,
 }
 
 /// What a process did, and when the lab learned of it.
@@ -102,7 +109,7 @@ impl Processes {
         let mut heard_at = Instant::now();
         for ready in 0..total {
             starting(ready, total);
-            while processes.claims_of.iter().flatten().count() == ready {
+            while processes.ready.iter().flatten().count() == ready {
                 processes.check_interrupt(interrupt)?;
                 match processes.next(LOOK_UP) {
                     Ok(heard) => processes.expect_ready(heard)?,
@@ -116,14 +123,9 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Returns the claims; they are the same for all processes.
-    pub(crate) fn claims(&self) -> Claims {
-        self.claims_of
-            .iter()
-            .flatten()
-            .next()
-            .copied()
-            .unwrap_or_default()
+    /// Returns the claims, which are the same for all processes. `None` if the processes say nothing about them.
+    pub(crate) fn claims(&self) -> Option<Claims> {
+        self.ready.iter().flatten().next()?.claims
     }
 
     fn unstarted(names: Vec<String>) -> Result<Self, Stopped> {
@@ -137,7 +139,7 @@ impl Processes {
         let (feed, sender) = bounded_feed();
         Ok(Self {
             children: Vec::with_capacity(names.len()),
-            claims_of: vec![None; names.len()],
+            ready: vec![None; names.len()],
             lines_left: vec![UNASKED_LINES_MAX; names.len()],
             is_cut_off: vec![false; names.len()],
             names,
@@ -230,7 +232,7 @@ impl Processes {
 
     fn expect_ready(&mut self, heard: Heard) -> Result<(), Stopped> {
         let index = heard.from;
-        let is_ready = self.claims_of[index].is_some();
+        let is_ready = self.ready[index].is_some();
         let what = match heard.what {
             Said::Closed => {
                 let when = if is_ready {
@@ -241,7 +243,7 @@ impl Processes {
                 format!("{} before {when}", self.how_it_ended(index))
             }
             Said::Reply(Reply::InitOk { claims }, _) if !is_ready => {
-                match self.note_claims(index, claims) {
+                match self.note_ready(index, Ready { claims }) {
                     None => return Ok(()),
                     Some(contradiction) => contradiction,
                 }
@@ -263,19 +265,22 @@ impl Processes {
 
     /// Notes the claims of a process. All processes run the same program, so their claims must be equal. Returns a description
     /// of the difference if they are not.
-    fn note_claims(&mut self, index: usize, claims: Claims) -> Option<String> {
-        let of_another = self
-            .claims_of
-            .iter()
-            .zip(&self.names)
-            .find_map(|(claims_of, name)| {
-                let claims_of = claims_of.filter(|claims_of| *claims_of != claims)?;
-                Some(format!(
-                    "promises {claims:?}, where {name} promises {claims_of:?}"
-                ))
-            });
-        self.claims_of[index] = Some(claims);
-        of_another
+    fn note_ready(&mut self, index: usize, ready: Ready) -> Option<String> {
+        let promises = |ready: Ready| match ready.claims {
+            Some(claims) => format!("promises {claims:?}"),
+            None => "promises nothing".into(),
+        };
+        let mut others = self.ready.iter().zip(&self.names);
+        let contradiction = others.find_map(|(other, name)| {
+            let other = other.filter(|other| *other != ready)?;
+            Some(format!(
+                "{}, where {name} {}",
+                promises(ready),
+                promises(other)
+            ))
+        });
+        self.ready[index] = Some(ready);
+        contradiction
     }
 
     fn last_words(&self, index: usize) -> Vec<String> {
@@ -294,7 +299,7 @@ impl Processes {
     /// Returns the error for the first process that has been silent for too long.
     fn mute(&self) -> Stopped {
         let what = "did not answer init; does it flush its output after each line?";
-        let mute = self.claims_of.iter().position(Option::is_none).unwrap_or(0);
+        let mute = self.ready.iter().position(Option::is_none).unwrap_or(0);
         self.not_ready(mute, what.into(), self.last_words(mute))
     }
 

@@ -96,9 +96,9 @@ pub enum Request {
 pub enum Reply {
     /// The subject is ready.
     InitOk {
-        /// What its lock promises. An external lock that promises nothing is judged as a plain lock.
-        #[serde(default)]
-        claims: Claims,
+        /// What its lock promises. An external lock that says nothing is judged by its manifest, or as a plain lock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        claims: Option<Claims>,
     },
     /// The lock was granted.
     Acquired {

@@ -143,7 +143,11 @@ impl Sale {
 
     /// Returns the command that repeats this sale.
     pub fn reproduce(&self) -> String {
-        format!("{} --seed {}", self.command(self.strategy.name), self.seed)
+        format!(
+            "{} --seed {}",
+            self.command(self.strategy.argument()),
+            self.seed
+        )
     }
 
     /// Returns the command that runs this sale with another strategy. Flags appear only where they differ from the default.
@@ -153,7 +157,7 @@ impl Sale {
 
     /// Returns the command that runs this sale. The stock is not named if it is the default.
     pub(crate) fn brief_command(&self) -> String {
-        let name = self.strategy.name;
+        let name = self.strategy.argument();
         if self.stock == Self::STOCK {
             self.command_with(name, &self.settings_without_stock())
         } else {

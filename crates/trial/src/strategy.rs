@@ -35,8 +35,10 @@ pub use list::{ALL, at, claims_of, find};
 /// A way of buying.
 #[derive(Debug)]
 pub struct Strategy {
-    /// Its name on the command line (`--lock`).
+    /// Its name in titles and reports.
     pub name: &'static str,
+    /// The value of `--lock` that chooses it, if that is not its name: an external lock has a name of its own in its manifest.
+    pub argument: Option<&'static str>,
     /// The heading under which tables list it.
     pub group: Group,
     /// The stores on which it can be tried.
@@ -60,6 +62,13 @@ pub struct Strategy {
     /// Opens the store and gets ready to lock. `None` if the strategy has no lock that could be held; such a strategy takes
     /// part only in sales.
     pub lock: Option<fn(Setup) -> Opening<dyn Locking>>,
+}
+
+impl Strategy {
+    /// Returns the value of `--lock` that chooses this strategy.
+    pub fn argument(&self) -> &'static str {
+        self.argument.unwrap_or(self.name)
+    }
 }
 
 /// The future of a strategy that is being opened.

@@ -99,7 +99,7 @@ impl Subject<'_> {
                 self.start = start;
                 match self.init(ttl_ms, &endpoints, resource) {
                     Ok(()) => Reply::InitOk {
-                        claims: self.claims(),
+                        claims: Some(self.claims()),
                     },
                     Err(failure) => refuse(None, failure),
                 }

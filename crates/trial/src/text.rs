@@ -5,6 +5,8 @@ pub mod ink;
 pub mod numbers;
 pub mod wrap;
 
+pub use foreign::harmless;
+
 /// Capitalises the first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();

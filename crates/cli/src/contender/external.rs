@@ -1,4 +1,5 @@
-//! An external lock: a program of the user that speaks the lab's protocol, as in `--lock='python3 my_lock.py'`.
+//! An external lock: a program of the user that speaks the lab's protocol, as in `--lock='python3 my_lock.py'`, or a folder that contains
+//! such a program and its manifest.
 //!
 //! Before the trial, the lab starts it once with a temporary store and asks it for its claims. So it can report a missing or silent
 //! program at once, and the claims are known before the first event.
@@ -15,41 +16,63 @@ use fencepost_trial::store::{TemporaryGround, TrialStore};
 use fencepost_trial::strategy::{Buyer, Failure, Group, Opening, Remark, Setup, Stores, Strategy};
 use fencepost_trial::text::shell_word;
 
+use super::manifest::Manifest;
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
 use crate::stopped::{UsedFlags, explain};
+use crate::values::BadValue;
 
 /// How long the program may take to get ready; some languages start slowly.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The command that starts the program, split into words.
+/// A program of the user, and how to start it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExternalLock {
-    program: String,
-    arguments: Vec<String>,
-    /// The command as the user typed it after `--lock=`.
+    start: Start,
+    /// The command or folder as the user typed it after `--lock=`.
     typed: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Start {
+    /// A command, split into words.
+    Command {
+        program: String,
+        arguments: Vec<String>,
+    },
+    /// A folder whose manifest says how.
+    Folder(Box<Manifest>),
+}
+
 impl ExternalLock {
-    /// Parses the command of an external lock. `None` if `text` could be the name of a strategy: a single word without a `/`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut words = words(text).into_iter();
-        let program = words.next()?;
-        let arguments: Vec<String> = words.collect();
-        let is_command = program.contains('/') || !arguments.is_empty();
-        is_command.then(|| Self {
-            program,
-            arguments,
-            typed: shell_word(text),
-        })
+    /// Parses the folder or the command of an external lock. `None` if `text` could be the name of a strategy: a single word without
+    /// a `/` that is no folder with a manifest.
+    pub(crate) fn parse(text: &str) -> Option<Result<Self, BadValue>> {
+        let start = match Manifest::find(text) {
+            Some(manifest) => manifest.map(Box::new).map(Start::Folder),
+            None => Ok(Start::of_command(text)?),
+        };
+        let typed = shell_word(text);
+        Some(start.map(|start| Self { start, typed }))
     }
 
     /// Starts one process.
     pub(super) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments);
-        command
+        match &self.start {
+            Start::Command { program, arguments } => {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                command
+            }
+            Start::Folder(manifest) => manifest.command(),
+        }
+    }
+
+    fn manifest(&self) -> Option<&Manifest> {
+        match &self.start {
+            Start::Command { .. } => None,
+            Start::Folder(manifest) => Some(manifest),
+        }
     }
 
     /// The `--lock` flag that names this program.
@@ -57,7 +80,20 @@ impl ExternalLock {
         format!("--lock={}", self.typed)
     }
 
-    /// Starts the program once and asks for its claims.
+    /// The store for a trial without `--store`, if the lock does not work on the usual one.
+    pub(crate) fn default_store(&self) -> Option<TrialStore> {
+        self.manifest()?.default_store()
+    }
+
+    /// Refuses a store on which the lock does not work, as far as its manifest says.
+    pub(crate) fn fits(&self, store: &TrialStore) -> Result<(), CommandError> {
+        match self.manifest() {
+            Some(manifest) => manifest.fits(&self.flag(), store),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts the program once, and returns the claims by which it is judged: those of its manifest, otherwise its own.
     pub(super) fn claims(
         &self,
         store: &TrialStore,
@@ -75,18 +111,32 @@ impl ExternalLock {
             resource,
             start: None,
         };
-        claims_of(&|| self.command(), &init, PATIENCE, interrupt).map_err(
-            |stopped| match &stopped {
-                Stopped::NotStarted { error, .. } => self.cannot_start(error),
-                other => explain(other, UsedFlags::default()),
-            },
-        )
+        let said = claims_of(&|| self.command(), &init, PATIENCE, interrupt);
+        let said = said.map_err(|stopped| self.not_ready(&stopped))?;
+        match self.manifest() {
+            Some(manifest) => manifest.claims(&self.flag(), said),
+            None => Ok(said.unwrap_or_default()),
+        }
+    }
+
+    fn not_ready(&self, stopped: &Stopped) -> CommandError {
+        match (stopped, self.manifest()) {
+            (Stopped::NotStarted { error, .. }, _) => self.cannot_start(error),
+            // Something that the program needs may be missing.
+            (Stopped::NotReady { .. }, Some(manifest)) => {
+                explain(stopped, UsedFlags::default()).try_this(manifest.advice())
+            }
+            (other, _) => explain(other, UsedFlags::default()),
+        }
     }
 
     /// The strategy for this program. Strategies are `'static`, so it is leaked.
     pub(super) fn strategy(&self, claims: Claims) -> &'static Strategy {
+        let title = self.manifest().map(Manifest::title);
+        let title = title.unwrap_or_else(|| self.typed.clone());
         Box::leak(Box::new(Strategy {
-            name: Box::leak(self.typed.clone().into_boxed_str()),
+            name: Box::leak(title.into_boxed_str()),
+            argument: Some(Box::leak(self.typed.clone().into_boxed_str())),
             group: Group::Locks,
             stores: Stores::KeepingStock,
             summary: "somebody else's",
@@ -102,11 +152,28 @@ impl ExternalLock {
     }
 
     fn cannot_start(&self, error: &io::Error) -> CommandError {
-        let what = format!("cannot start '{}'", self.program);
-        CommandError::new(exit::USAGE, what)
+        let (program, advice) = match &self.start {
+            Start::Command { program, .. } => (
+                program.as_str(),
+                "a program that answers on its standard output, as docs/lab.md describes".into(),
+            ),
+            Start::Folder(manifest) => (manifest.program(), manifest.advice()),
+        };
+        CommandError::new(exit::USAGE, format!("cannot start '{program}'"))
             .at(format_args!("{}: {}", self.flag(), system_words(error)))
             .effect("none: no process was started")
-            .try_this("a program that answers on its standard output, as docs/lab.md describes")
+            .try_this(advice)
+    }
+}
+
+impl Start {
+    /// `None` if `text` is a single word without a `/`.
+    fn of_command(text: &str) -> Option<Self> {
+        let mut words = words(text).into_iter();
+        let program = words.next()?;
+        let arguments: Vec<String> = words.collect();
+        let is_command = program.contains('/') || !arguments.is_empty();
+        is_command.then_some(Self::Command { program, arguments })
     }
 }
 
@@ -159,13 +226,8 @@ mod tests {
         assert_eq!(ExternalLock::parse("safe"), None);
         assert_eq!(ExternalLock::parse(" sfae "), None);
         assert_eq!(ExternalLock::parse(""), None);
-        assert_eq!(
-            ExternalLock::parse("./safe").unwrap().flag(),
-            "--lock=./safe"
-        );
-        assert_eq!(
-            ExternalLock::parse("sh -c 'x y'").unwrap().flag(),
-            r"--lock='sh -c '\''x y'\'''"
-        );
+        let flag = |text| ExternalLock::parse(text).unwrap().unwrap().flag();
+        assert_eq!(flag("./safe"), "--lock=./safe");
+        assert_eq!(flag("sh -c 'x y'"), r"--lock='sh -c '\''x y'\'''");
     }
 }

@@ -46,8 +46,12 @@ pub(crate) enum Lock {
 
 impl Lock {
     fn parse(text: &str) -> Result<Self, BadValue> {
+        // A folder in the working directory does not hide a strategy.
+        if let Some(strategy) = strategy::find(text) {
+            return Ok(Self::Strategy(strategy));
+        }
         if let Some(external) = ExternalLock::parse(text) {
-            return Ok(Self::External(external));
+            return external.map(Self::External);
         }
         let mut kinds = lock_only_kinds();
         let kind = kinds.find(|kind| [kind.name, private_name(kind)].contains(&text));
@@ -55,8 +59,7 @@ impl Lock {
             parse_trial_store(private_name(kind))?;
             return Ok(Self::LibraryOn(kind, library));
         }
-        let found = strategy::find(text).map(Self::Strategy);
-        found.ok_or_else(|| unknown(text))
+        Err(unknown(text))
     }
 
     /// Parses a lock that a process can hold.
@@ -100,6 +103,7 @@ const LIBRARY: &str = "watchdog";
 const YOURS: &str = "\
 \x20 YOUR OWN
   'COMMAND'        a program that speaks the lab's protocol, as in --lock='python3 my_lock.py'
+  FOLDER           the same with a manifest, subject.toml, as in --lock=./my-lock
 ";
 
 /// The text of `--lock help`: every strategy, one line each.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Ran, fencepost, finish};
 
-const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease.py");
+const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease/lease.py");
 
 /// Returns whether Python is installed. Says so if it is not.
 fn has_python() -> bool {

@@ -13,6 +13,7 @@ mod interrupt;
 mod json;
 mod lock_servers;
 mod lost_store;
+mod manifests;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod races;

@@ -230,7 +230,7 @@ impl Court<'_> {
 
     /// Returns whether this command runs the trial that was just run.
     fn runs(&self, command: &str) -> bool {
-        let own = |trial: &Trial| trial.command(trial.strategy.name) == command;
+        let own = |trial: &Trial| trial.command(trial.strategy.argument()) == command;
         self.trial.as_ref().is_some_and(own)
     }
 

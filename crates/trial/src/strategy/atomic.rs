@@ -7,6 +7,7 @@ use crate::store::stock::Stock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "atomic",
+    argument: None,
     group: Group::NoLock,
     stores: Stores::KeepingStock,
     summary: "one update that subtracts only if there is enough",

@@ -8,6 +8,7 @@ use crate::store::stock::Stock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "constraint",
+    argument: None,
     group: Group::NoLock,
     stores: Stores::KeepingStock,
     summary: "subtracts, and the store refuses to go below zero",

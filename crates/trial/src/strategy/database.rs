@@ -85,6 +85,7 @@ pub(super) static LEASE: Strategy = Strategy {
 /// The fields that these strategies share, with the values of `row`.
 const OF_SESSION: Strategy = Strategy {
     name: "",
+    argument: None,
     group: Group::Database,
     stores: Stores::Only(&POSTGRES),
     summary: "",

@@ -16,6 +16,7 @@ use crate::store::stock::fenced::FencedStock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "fenced",
+    argument: None,
     group: Group::Locks,
     stores: Stores::All,
     summary: "as safe, and the resource refuses whoever is late",

@@ -10,6 +10,7 @@ const TRIES: u32 = 1_000;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "optimistic",
+    argument: None,
     group: Group::NoLock,
     stores: Stores::KeepingStock,
     summary: "writes only if nobody wrote since it read; else reads again",

@@ -23,6 +23,7 @@ const SHARE_OF_TTL: u32 = 4;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "queue",
+    argument: None,
     group: Group::NoLock,
     stores: Stores::KeepingStock,
     summary: "requests in a queue, served by one consumer",

@@ -16,6 +16,7 @@ use crate::store::Ground;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "safe",
+    argument: None,
     group: Group::Locks,
     stores: Stores::All,
     summary: "owner's token, TTL in the same step, release checks the owner; no keep-alive",

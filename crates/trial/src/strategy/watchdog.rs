@@ -7,6 +7,7 @@ use crate::protocol::{Claims, Promise};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "watchdog",
+    argument: None,
     group: Group::Locks,
     stores: Stores::All,
     summary: "as safe, and kept alive while its holder lives",

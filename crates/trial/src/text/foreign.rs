@@ -36,7 +36,7 @@ fn make_harmless(value: &mut Value) {
 }
 
 /// Replaces everything that a terminal would not just print: line breaks, escape codes, invisible characters, changes of direction.
-pub(crate) fn harmless(text: &str) -> String {
+pub fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         if is_harmless(letter) {

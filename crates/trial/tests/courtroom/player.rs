@@ -112,7 +112,9 @@ impl Player {
                 self.ttl = Duration::from_millis(ttl_ms);
                 let ExternalLock { flaw, claims, .. } = self.lock;
                 self.latch = Some(Latch::open(path, self.ttl, flaw, claims.fencing));
-                Reply::InitOk { claims }
+                Reply::InitOk {
+                    claims: Some(claims),
+                }
             }
             Request::Acquire {
                 op, key, wait_ms, ..

@@ -18,7 +18,7 @@ use crate::history::{History, Recorder, What};
 use crate::holds::register::Register;
 use crate::holds::{FIRST, SECOND, Scenario, Trial};
 use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
-use crate::protocol::{PurchaseOutcome, Reply, Request, Resource};
+use crate::protocol::{Claims, PurchaseOutcome, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
 use crate::text::foreign::quote;
@@ -58,8 +58,7 @@ pub(super) fn run(
             return Err(stopped);
         }
     };
-    // A lock is judged by the claims that its processes make, whatever the list says about it.
-    let claims = subjects.claims();
+    let claims = claims(trial, &subjects);
     let header = trial.header_with(claims);
     let recorder = Recorder::start(header, file).map_err(|error| Stopped::History {
         error,
@@ -85,6 +84,16 @@ pub(super) fn run(
     played.map_err(|stopped| stopped.after(stage.diary.history().events.len()))?;
     stage.shut_down_processes();
     stage.diary.finish()
+}
+
+/// The claims by which the lock is judged. Those of an external lock were settled before the trial, with its manifest. A lock of ours may
+/// claim something else on this store than the list says.
+fn claims(trial: &Trial, subjects: &Processes) -> Claims {
+    if trial.is_external() {
+        trial.strategy.claims
+    } else {
+        subjects.claims().unwrap_or_default()
+    }
 }
 
 fn gather(

@@ -162,7 +162,7 @@ fn with_delay(court: &Court<'_>) -> Option<Next> {
         ..trial.clone()
     };
     Some(Next {
-        command: delayed.command(trial.strategy.name),
+        command: delayed.command(trial.strategy.argument()),
         remark: "keeps a server that forgot from voting",
     })
 }

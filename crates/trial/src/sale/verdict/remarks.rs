@@ -85,12 +85,15 @@ fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
                 wait_ms: 20_000,
                 ..sale.clone()
             };
-            vec![next(patient.command(sale.strategy.name), "everybody waits")]
+            vec![next(
+                patient.command(sale.strategy.argument()),
+                "everybody waits",
+            )]
         }
         (Promise::Exclusion, _) => {
             let fault = |scenario| {
                 let trial = Trial::on(scenario, sale.strategy, sale.store.clone(), sale.seed);
-                next(trial.command(sale.strategy.name), "")
+                next(trial.command(sale.strategy.argument()), "")
             };
             vec![fault(Scenario::Crash), fault(Scenario::TtlEdge)]
         }

@@ -10,6 +10,7 @@ use crate::strategy::{Group, Remark, Stores, Strategy};
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "blind-delete",
+    argument: None,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "key and expiry in one step; deletes without looking whose the key is",

@@ -12,6 +12,7 @@ use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, no_stock,
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "decrement",
+    argument: None,
     group: Group::NoCoordination,
     stores: Stores::KeepingStock,
     summary: "checks in the program, then subtracts in the store without a condition",

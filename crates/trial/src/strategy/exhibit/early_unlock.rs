@@ -25,6 +25,7 @@ const COMMIT: Duration = Duration::from_millis(50);
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "early-unlock",
+    argument: None,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "gives the lock back before its transaction commits",

@@ -18,6 +18,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "get-then-delete",
+    argument: None,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "looks whose the key is, then deletes it: two steps",

@@ -11,6 +11,7 @@ use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "late-expiry",
+    argument: None,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "sets the expiry only after the reservation; when stock is short, never",

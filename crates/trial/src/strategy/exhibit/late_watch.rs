@@ -18,6 +18,7 @@ mod node_queue;
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "late-watch",
+    argument: None,
     group: Group::Flawed,
     stores: Stores::Only(&ZOOKEEPER),
     summary: "(--store zk) looks up who is ahead of it, then watches that one: two steps",

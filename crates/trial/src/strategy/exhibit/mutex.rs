@@ -13,6 +13,7 @@ use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, read_work
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "mutex",
+    argument: None,
     group: Group::OneProcess,
     stores: Stores::KeepingStock,
     summary: "a lock in memory: excludes the threads of a process, not other processes",

@@ -11,6 +11,7 @@ use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "naive",
+    argument: None,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "creates the key, then sets its expiry: two steps; deletes without looking",

@@ -11,6 +11,7 @@ use crate::strategy::{Group, Remark, Stores, Strategy, read_work_write};
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "none",
+    argument: None,
     group: Group::NoCoordination,
     // It uses no lock, so the sale is the same on every store.
     stores: Stores::All,

@@ -14,6 +14,7 @@ use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, read_work
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "reentrant",
+    argument: None,
     group: Group::OneProcess,
     stores: Stores::KeepingStock,
     summary: "as mutex, and its holder may take it again",

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""An external lock that the lab can try: fencepost crash --lock='python3 subjects/lease.py'"""
+"""An external lock that the lab can try: fencepost crash --lock=subjects/lease
+
+A lease in a table of SQLite: it ends after its TTL. A release checks in the same statement that the lock is still its own."""
 import json, sqlite3, sys, time, uuid
 
 TAKE = """INSERT INTO my_locks VALUES (:key, :token, :now + :ttl) ON CONFLICT (key) DO UPDATE
