@@ -295,6 +295,7 @@ Usage: fencepost trial NAME [OPTIONS]
 
   stale-release       A is paused beyond its lease, then releases: whose lock is released?
   short-stock         a purchase finds nothing to sell: does it release its lock?
+  pause               A reads, is paused beyond its lease, then writes: over B's update?
   failover            the primary dies before its replica has the lock: does the replica let B in?
   restart-empty       the server dies and comes back without its data: does it let B in?
                       these two start and kill their own Redis servers (redis-server), with the
@@ -309,6 +310,7 @@ const TRIAL_EXAMPLES: &str = "\
 Examples
   fencepost trial stale-release --lock=blind-delete
   fencepost trial short-stock --lock=late-expiry
+  fencepost trial pause --lock=fenced        the resource refuses the late write
   fencepost trial failover                   one lock, two holders: the replica never received it
   fencepost trial failover --lock=fenced     two believe, the resource refuses the older fence
   fencepost trial failover --store etcd      the leader dies, and the lock survives
@@ -334,7 +336,7 @@ const RUN_ALL: &str = "\
 Seven scenarios with every strategy that fits, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are failover, restart-empty and lost-wakeup: fencepost trial NAME
+  Not in it are pause, failover, restart-empty and lost-wakeup: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

@@ -71,9 +71,10 @@ pub(crate) struct Holds {
 }
 
 /// The scenarios that only `fencepost trial` runs.
-pub(crate) const TRIALS: [Scenario; 5] = [
+pub(crate) const TRIALS: [Scenario; 6] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
+    Scenario::Pause,
     Scenario::Failover,
     Scenario::RestartEmpty,
     Scenario::LostWakeup,

@@ -13,6 +13,7 @@ fn about(trial: &Trial) -> &'static str {
         Scenario::Sorted => "two locks, same order",
         Scenario::StaleRelease => "a late release",
         Scenario::ShortStock => "nothing left to sell",
+        Scenario::Pause => "paused between read and write",
         Scenario::Failover if !trial.store.keeps_stock() => {
             "the leader dies, the others elect a new one"
         }
