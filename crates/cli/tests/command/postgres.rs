@@ -87,7 +87,7 @@ fn ctrl_c_leaves_neither_a_schema_nor_a_session() {
 fn an_external_lock_that_does_not_get_ready_leaves_no_schema() {
     let server = Postgres::start().unwrap();
     let user_store = server.url();
-    for (lock, code) in [("./no-such-lock --fast", 64), ("sh -c 'exit 4'", 70)] {
+    for (lock, code) in [("./no-such-lock --fast", 64), ("sh -c 'exit 4'", 76)] {
         let mut command = fencepost("crash");
         command.args(["--store", &user_store]);
         let ran = finish(command.arg(format!("--lock={lock}")).output().unwrap());
