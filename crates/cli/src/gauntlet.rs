@@ -13,7 +13,6 @@ use fencepost_trial::report::html;
 use fencepost_trial::report::json::gauntlet::report;
 use fencepost_trial::report::terminal::gauntlet::{Shown, list, title};
 use fencepost_trial::store::TrialStore;
-use fencepost_trial::verdict::Outcome;
 
 use crate::batch::{Batch, Finished, nanoseconds};
 use crate::command_error::CommandError;
@@ -104,8 +103,10 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
     let rows = rows(&finished.runs);
+    let verdict = gauntlet.verdict(&rows, &plan.untried);
     if let Some(page) = page {
-        page.fill_with(&html::render(&html::page_of_gauntlet(&gauntlet, &rows)))?;
+        let drawn = html::page_of_gauntlet(&gauntlet, &rows, &verdict);
+        page.fill_with(&html::render(&drawn))?;
     }
     if json {
         screen.print_json(&report(&gauntlet, &rows, &plan.untried));
@@ -119,8 +120,7 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
         let more = afterwards(&arguments, &finished, &screen);
         screen.print(&(shown.text(quiet, screen.ink) + &more));
     }
-    let worst = Outcome::worst(rows.iter().map(|row| row.outcome()));
-    Ok(screen.end(worst.unwrap_or(Outcome::Inconclusive).exit_code()))
+    Ok(screen.end(verdict.outcome.exit_code()))
 }
 
 /// The lock on trial, and the settings.
@@ -176,7 +176,7 @@ fn afterwards(arguments: &RunGauntlet, finished: &Finished, screen: &Screen) -> 
     let mut text = String::new();
     if !finished.repeated.is_empty() {
         let again = format!(
-            "{}, which showed nothing at first",
+            "because they showed nothing: {}",
             finished.repeated.join(", ")
         );
         text.push_str(&screen.ink.sentence("repeated", &again));

@@ -7,8 +7,8 @@ use crate::matrix::{Cell, Column, Run, column, short_ttl_ms};
 use crate::protocol::Claims;
 use crate::store::{ServerFault, StoreFacts, TrialStore};
 use crate::strategy::{self, Stores, Strategy};
-use crate::text::numbers::count;
-use crate::verdict::Outcome;
+use crate::text::numbers::{count, plural};
+use crate::verdict::{Outcome, Verdict};
 
 /// The scenarios, in the order of the table.
 pub const SCENARIOS: [Column; 11] = [
@@ -101,6 +101,26 @@ impl Gauntlet {
     /// Returns the TTL of the lock trials in which no server fails.
     pub fn lease_ms(&self) -> u64 {
         self.ttl_ms.unwrap_or_else(|| default_ttl_ms(&self.store))
+    }
+
+    /// Returns the verdict on all scenarios together: the worst of them.
+    pub fn verdict(&self, rows: &[Row<'_>], untried: &[Untried]) -> Verdict {
+        let Some(worst) = Outcome::worst(rows.iter().map(Row::outcome)) else {
+            return Verdict::bare(Outcome::Inconclusive, "No scenario was tried.");
+        };
+        let name = self.strategy.name;
+        let times = rows.iter().filter(|row| row.outcome() == worst).count();
+        let of = plural(rows.len(), "scenario", "scenarios");
+        let because = match worst {
+            Outcome::Held => format!("{name} held in all of {of}."),
+            Outcome::Broken => format!("{name} broke in {times} of {of}."),
+            Outcome::Stuck => format!("{name} got stuck in {times} of {of}."),
+            Outcome::Inconclusive => format!("Nothing broke, and {times} of {of} showed nothing."),
+        };
+        Verdict {
+            limits: (!untried.is_empty()).then(|| format!("not tried: {}", left_out(untried))),
+            ..Verdict::bare(worst, because)
+        }
     }
 
     /// Returns the command that runs it again.
@@ -198,6 +218,16 @@ pub fn in_words(claims: Claims) -> String {
         words.push("served in order");
     }
     words.join(", ")
+}
+
+/// "failover, restart-empty (a file has no server that could fail)"
+pub(crate) fn left_out(untried: &[Untried]) -> String {
+    let groups = untried.chunk_by(|one, other| one.why == other.why);
+    let said = groups.map(|group| {
+        let names: Vec<&str> = group.iter().map(|one| one.scenario).collect();
+        format!("{} ({})", names.join(", "), group[0].why)
+    });
+    said.collect::<Vec<_>>().join("; ")
 }
 
 /// The runs of one scenario, judged by the worst of them.
@@ -314,6 +344,20 @@ mod tests {
             three.command(),
             "fencepost gauntlet --lock=safe --ttl 400 --runs 3 --seed 7"
         );
+    }
+
+    #[test]
+    fn what_a_lock_is_judged_by_depends_on_its_claims() {
+        let of = |lock: &str| {
+            let claims = strategy::find(lock).unwrap().claims;
+            let by = [Scenario::TtlEdge, Scenario::Pause].map(|one| judged_by(Some(one), claims));
+            by.map(|text| text.split(':').next().unwrap_or_default().to_owned())
+        };
+        let beyond = "no update is lost, which it does not claim beyond its lease";
+        assert_eq!(of("fenced"), ["it claims fences"; 2]);
+        assert_eq!(of("watchdog"), ["it claims to renew its lease", beyond]);
+        assert_eq!(of("safe"), [beyond; 2]);
+        assert_eq!(of("advisory"), ["it claims to have no lease"; 2]);
     }
 
     #[test]

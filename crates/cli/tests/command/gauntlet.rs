@@ -67,6 +67,7 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         judged_alike_again(&results.join(scenario));
     }
     let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("safe broke in 3 of 9 scenarios."));
     for (scenario, _) in OF_A_LEASE {
         assert!(page.contains(&format!("safe.{scenario}\"")), "{scenario}");
     }
@@ -118,7 +119,7 @@ fn the_table_names_the_verdict_the_promise_the_ground_and_the_command() {
         "  judged by no update is lost, which it does not claim beyond its lease\n",
         "  witness   A was stopped for ",
         "  again     fencepost trial pause --lock=watchdog --seed ",
-        "\nHELD   watchdog held in all of 2 scenarios, in ",
+        "\nHELD   watchdog held in all of 2 scenarios. It took ",
         "  held      crash (the holder is killed), pause (paused between read and write)\n",
         "  not tried oversell, deadlock, deadlock-sorted, ttl-edge, ",
     ] {

@@ -6,6 +6,7 @@ use crate::gauntlet::{Gauntlet, Row};
 use crate::matrix::Run;
 use crate::store::TrialStore;
 use crate::strategy;
+use crate::verdict::Verdict;
 
 /// Returns a page with the matrix of these runs and the comparison among them.
 pub fn page_of_everything(runs: &[Run], seed: u64) -> Page<'_> {
@@ -24,8 +25,12 @@ pub fn page_of_everything(runs: &[Run], seed: u64) -> Page<'_> {
     page
 }
 
-/// Returns a page with the worst run of every scenario of a gauntlet.
-pub fn page_of_gauntlet<'a>(gauntlet: &Gauntlet, rows: &[Row<'a>]) -> Page<'a> {
+/// Returns a page with the worst run of every scenario of a gauntlet, and the verdict on all of them.
+pub fn page_of_gauntlet<'a>(
+    gauntlet: &Gauntlet,
+    rows: &[Row<'a>],
+    verdict: &'a Verdict,
+) -> Page<'a> {
     let title = format!(
         "gauntlet: {} in every scenario that applies",
         gauntlet.strategy.name
@@ -33,6 +38,7 @@ pub fn page_of_gauntlet<'a>(gauntlet: &Gauntlet, rows: &[Row<'a>]) -> Page<'a> {
     let worst = rows.iter().map(|row| row.worst);
     let mut page = page_of_many(worst, title, gauntlet.seed);
     page.command = gauntlet.command();
+    page.verdict = Some(verdict);
     page
 }
 

@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use super::matrix;
 use crate::gauntlet::{Gauntlet, Row, Untried};
 use crate::report::fault;
-use crate::verdict::Outcome;
 
 /// Returns the report of a gauntlet as one JSON document: one entry per scenario with the report of its worst run.
 pub fn report(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Value {
-    let outcome = Outcome::worst(rows.iter().map(Row::outcome)).unwrap_or(Outcome::Inconclusive);
+    let verdict = gauntlet.verdict(rows, untried);
     let left_out = |one: &Untried| json!({ "scenario": one.scenario, "why": one.why });
     json!({
         "schema": "fencepost/gauntlet/1",
@@ -20,8 +19,9 @@ pub fn report(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Val
         "ttl_ms": gauntlet.lease_ms(),
         "seed": gauntlet.seed,
         "reproduce": gauntlet.command(),
-        "outcome": outcome,
-        "exit_code": outcome.exit_code(),
+        "outcome": verdict.outcome,
+        "because": verdict.because,
+        "exit_code": verdict.outcome.exit_code(),
         "scenarios": rows.iter().map(entry).collect::<Vec<_>>(),
         "not_tried": untried.iter().map(left_out).collect::<Vec<_>>(),
     })

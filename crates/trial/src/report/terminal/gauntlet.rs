@@ -2,10 +2,10 @@
 
 use super::grounds::{headline, role};
 use super::table::glyph;
-use crate::gauntlet::{Gauntlet, Plan, Row, Untried, in_words};
+use crate::gauntlet::{Gauntlet, Plan, Row, Untried, in_words, left_out};
 use crate::report::fault;
 use crate::text::ink::{Ink, Role};
-use crate::text::numbers::{count, decimal, plural};
+use crate::text::numbers::{count, decimal};
 use crate::verdict::{Outcome, Verdict};
 
 /// The widths of the first two columns: the verdict with its rate, and the scenario.
@@ -66,11 +66,11 @@ impl Shown<'_> {
 
     /// Returns the verdict on all scenarios, then which held, which broke the lock, and which were not tried.
     fn conclusion(&self, ink: Ink) -> String {
-        let all = self.rows.iter().map(Row::outcome);
-        let Some(worst) = Outcome::worst(all) else {
-            return headline(Outcome::Inconclusive, "No scenario was tried.", ink);
-        };
-        let mut text = headline(worst, &self.because(worst), ink);
+        let Verdict {
+            outcome, because, ..
+        } = self.gauntlet.verdict(self.rows, self.untried);
+        let took = decimal(self.took_ns as f64 / 1e9);
+        let mut text = headline(outcome, &format!("{because} It took {took} s."), ink);
         for outcome in Outcome::WORST_FIRST.into_iter().rev() {
             let label = match outcome {
                 Outcome::Held => "held",
@@ -87,21 +87,6 @@ impl Shown<'_> {
             text.push_str(&ink.sentence("not tried", &left_out(self.untried)));
         }
         text
-    }
-
-    fn because(&self, worst: Outcome) -> String {
-        let (name, of) = (self.gauntlet.strategy.name, self.rows.len());
-        let scenarios = plural(of, "scenario", "scenarios");
-        let times = self.of(worst).len();
-        let what = match worst {
-            Outcome::Held => format!("{name} held in all of {scenarios}"),
-            Outcome::Broken => format!("{name} broke in {times} of {scenarios}"),
-            Outcome::Stuck => format!("{name} got stuck in {times} of {scenarios}"),
-            Outcome::Inconclusive => {
-                format!("Nothing broke, and {times} of {scenarios} showed nothing")
-            }
-        };
-        format!("{what}, in {} s.", decimal(self.took_ns as f64 / 1e9))
     }
 
     fn of(&self, outcome: Outcome) -> Vec<String> {
@@ -140,16 +125,6 @@ fn ground(verdict: &Verdict) -> (&'static str, String) {
             ("witness", witness.unwrap_or(&verdict.because).clone())
         }
     }
-}
-
-/// "failover, restart-empty (a file has no server that could fail)"
-fn left_out(untried: &[Untried]) -> String {
-    let groups = untried.chunk_by(|one, other| one.why == other.why);
-    let said = groups.map(|group| {
-        let names: Vec<&str> = group.iter().map(|one| one.scenario).collect();
-        format!("{} ({})", names.join(", "), group[0].why)
-    });
-    said.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -203,7 +178,7 @@ mod tests {
             took_ns: 1_500_000_000,
         };
         let text = shown.text(false, Ink::PLAIN);
-        let end = "\nINCONCLUSIVE   Nothing broke, and 1 of 1 scenario showed nothing, in 1.5 s.\n  \
+        let end = "\nINCONCLUSIVE   Nothing broke, and 1 of 1 scenario showed nothing. It took 1.5 s.\n  \
                    unclear   pause (paused between read and write)\n";
         assert!(text.ends_with(end), "{text}");
         assert!(

@@ -74,6 +74,29 @@ fn a_lock_that_is_kept_alive_is_not_accused_of_ending_its_lease_early() {
 }
 
 #[test]
+fn a_session_may_end_by_a_pause_and_a_lock_without_a_lease_may_not() {
+    let untimed = Claims {
+        untimed: true,
+        ..Claims::OWNED
+    };
+    for (claims, why) in [
+        (
+            Claims::OF_SESSION,
+            "A stopped process keeps no lock alive, ",
+        ),
+        (untimed, "This lock has no lease that could have ended, "),
+    ] {
+        let verdict = by_b(stopped("safe").promising(claims))
+            .fault("A", 1030.0, Fault::Continued)
+            .writes("A", 1032.0, 1, 1)
+            .releases("A", 1033.0, 1, LOST)
+            .judged();
+        assert_eq!(verdict.outcome, Outcome::Broken);
+        assert!(verdict.why.unwrap().starts_with(why));
+    }
+}
+
+#[test]
 fn a_late_write_that_the_resource_refuses_holds() {
     let verdict = overtaken("fenced")
         .write_refused("A", 1032.0, 1, 1)
