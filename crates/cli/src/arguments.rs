@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::check::Check;
 use crate::doctor::Doctor;
 use crate::exec::Exec;
+use crate::gauntlet::RunGauntlet;
 use crate::holds::{Crash, Deadlock, TrialByName};
 use crate::locks::Locks;
 use crate::oversell::Oversell;
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Trial(TrialByName),
     Retry(Retry),
     RunAll(RunAll),
+    Gauntlet(RunGauntlet),
     Check(Check),
     Exec(Exec),
     Locks(Locks),

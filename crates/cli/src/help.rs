@@ -26,7 +26,7 @@ use used::{EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The commands that try locks, with one line of description each.
-pub(crate) const COMMANDS: [(&str, &str); 7] = [
+pub(crate) const COMMANDS: [(&str, &str); 8] = [
     (
         "oversell",
         "many buyers at once: is more sold than there is?",
@@ -50,6 +50,10 @@ pub(crate) const COMMANDS: [(&str, &str); 7] = [
     (
         "run-all",
         "seven scenarios, every strategy that fits, one matrix",
+    ),
+    (
+        "gauntlet",
+        "one lock, ours or yours, in every scenario that applies",
     ),
     ("check", "judge a saved history again, offline"),
 ];
@@ -83,6 +87,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("trial") => (holds(TRIAL, &ttls()), TRIAL_EXAMPLES),
         Some("check") => (CHECK.to_owned(), CHECK_EXAMPLES),
         Some("run-all") => (RUN_ALL.to_owned() + &every_trial(), RUN_ALL_EXAMPLES),
+        Some("gauntlet") => (gauntlet(), GAUNTLET_EXAMPLES),
         Some("exec") => (with_servers(EXEC), EXEC_EXAMPLES),
         Some("locks") => (with_servers(LOCKS), LOCKS_EXAMPLES),
         Some("doctor") => (with_servers(DOCTOR), DOCTOR_EXAMPLES),
@@ -295,6 +300,7 @@ Usage: fencepost trial NAME [OPTIONS]
 
   stale-release       A is paused beyond its lease, then releases: whose lock is released?
   short-stock         a purchase finds nothing to sell: does it release its lock?
+  pause               A reads, is paused beyond its lease, then writes: over B's update?
   failover            the primary dies before its replica has the lock: does the replica let B in?
   restart-empty       the server dies and comes back without its data: does it let B in?
                       these two start and kill their own Redis servers (redis-server), with the
@@ -309,6 +315,7 @@ const TRIAL_EXAMPLES: &str = "\
 Examples
   fencepost trial stale-release --lock=blind-delete
   fencepost trial short-stock --lock=late-expiry
+  fencepost trial pause --lock=fenced        the resource refuses the late write
   fencepost trial failover                   one lock, two holders: the replica never received it
   fencepost trial failover --lock=fenced     two believe, the resource refuses the older fence
   fencepost trial failover --store etcd      the leader dies, and the lock survives
@@ -334,7 +341,7 @@ const RUN_ALL: &str = "\
 Seven scenarios with every strategy that fits, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are failover, restart-empty and lost-wakeup: fencepost trial NAME
+  Not in it are pause, failover, restart-empty and lost-wakeup: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
@@ -344,6 +351,37 @@ const RUN_ALL_EXAMPLES: &str = "\
 Examples
   fencepost run-all
   fencepost run-all --output results --seed 7041
+";
+
+fn gauntlet() -> String {
+    let (servers, every_trial) = (lock_server_names(), every_trial());
+    format!(
+        "\
+One lock in every scenario that applies to it and its store. The exit code is the worst verdict's.
+Usage: fencepost gauntlet [OPTIONS]
+
+  --lock NAME         the strategy; --lock help lists all             [default: safe]
+                      {servers}: the library's lock on such servers, renewed
+                      or your own program: --lock='python3 my_lock.py' (docs/lab.md)
+  --scenario NAME     only this one; may be given several times
+  --list              the scenarios, with what is tried on this store and what is not
+  --runs N            every scenario N times; the worst run counts    [default: 1]
+  --jobs N            lock trials at the same time; sales run alone   [default: 2]
+  --ttl MS            how long a lock lasts without being renewed     [default: 500]
+                      where servers fail, it is 10000; etcd and zk need 2000 or more
+  --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
+  --output DIR        one JSON report and one history for each trial
+  --report FILE.html  one page with the worst run of each scenario
+{every_trial}"
+    )
+}
+
+const GAUNTLET_EXAMPLES: &str = "\
+Examples
+  fencepost gauntlet                         a token and a TTL, on SQLite, in seconds
+  fencepost gauntlet --lock=fenced --store redis --report page.html
+  fencepost gauntlet --lock='python3 subjects/lease.py' --runs 3 --output results
+  fencepost gauntlet --lock=watchdog --scenario pause --scenario ttl-edge
 ";
 
 #[cfg(test)]

@@ -71,9 +71,10 @@ pub(crate) struct Holds {
 }
 
 /// The scenarios that only `fencepost trial` runs.
-pub(crate) const TRIALS: [Scenario; 5] = [
+pub(crate) const TRIALS: [Scenario; 6] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
+    Scenario::Pause,
     Scenario::Failover,
     Scenario::RestartEmpty,
     Scenario::LostWakeup,
@@ -216,7 +217,7 @@ fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site
 }
 
 /// Refuses a TTL shorter than the time after which the servers free the lock of a dead process: it could not be judged.
-fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), CommandError> {
+pub(crate) fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), CommandError> {
     let (shortest, kind) = (store.shortest_ttl_ms(), store.kind());
     if ttl_ms >= shortest {
         return Ok(());
@@ -242,13 +243,13 @@ fn not_here(what: &str, store: &str, scenario: Scenario) -> CommandError {
         ))
 }
 
-/// Runs a lock trial with processes of this program and judges it. Shows nothing.
+/// Runs a lock trial and judges it. Shows nothing.
 pub(crate) fn run_without_output(
     trial: &Trial,
+    contender: &Contender,
     file: Option<File>,
     interrupt: Interrupt,
 ) -> Result<Judged, Stopped> {
-    let contender = Contender::ours(trial.strategy)?;
     let subject = || contender.command();
     let history = holds::run(trial, &subject, file, &mut (), interrupt)?;
     Ok(Judged::of(trial, history))

@@ -3,12 +3,14 @@
 //! Parses the arguments, runs the command and returns its exit code. The trials and their verdicts are in `fencepost-trial`.
 
 mod arguments;
+mod batch;
 mod check;
 mod command_error;
 mod contender;
 mod doctor;
 mod exec;
 mod exit;
+mod gauntlet;
 mod help;
 mod holds;
 mod ignored;
@@ -79,6 +81,9 @@ fn run(command: Command, style: OutputStyle) -> ExitCode {
         Command::Retry(arguments) => with_interrupt(|interrupt| retry::run(arguments, interrupt)),
         Command::RunAll(arguments) => {
             with_interrupt(|interrupt| run_all::run(arguments, interrupt))
+        }
+        Command::Gauntlet(arguments) => {
+            with_interrupt(|interrupt| gauntlet::run(arguments, interrupt))
         }
         // A signal ends these as it ends any program: they leave nothing behind.
         Command::Check(arguments) => check::run(&arguments),

@@ -7,8 +7,8 @@ mod numbers;
 
 pub(crate) use durations::duration;
 pub(crate) use numbers::{
-    CONCURRENCY, OutOfRange, STOCK, at_once, budget, concurrency, delay, port, random_seed,
-    retries, seed, stock, ttl, wait, work,
+    CONCURRENCY, OutOfRange, STOCK, at_once, budget, concurrency, delay, jobs, port, random_seed,
+    retries, runs, seed, stock, ttl, wait, work,
 };
 
 /// A value that a flag does not accept.

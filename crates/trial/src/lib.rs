@@ -14,6 +14,7 @@
 //! be tried; the deliberately broken ones are in [`strategy::exhibit`].
 
 pub mod check;
+pub mod gauntlet;
 pub mod history;
 pub mod holds;
 pub mod matrix;

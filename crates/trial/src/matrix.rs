@@ -1,6 +1,6 @@
 //! The matrix of `run-all`: every strategy that fits in seven scenarios, and the comparison of ways of waiting.
 //!
-//! The scenarios that kill servers and `lost-wakeup` are not in it; `fencepost trial` runs them.
+//! The scenarios that kill servers, `pause` and `lost-wakeup` are not in it; `fencepost trial` runs them.
 
 use crate::history::Event;
 use crate::holds::{self, Scenario, Trial};
@@ -40,7 +40,7 @@ pub const COLUMNS: [Column; 7] = [
     column(Some(Scenario::ShortStock)),
 ];
 
-const fn column(scenario: Option<Scenario>) -> Column {
+pub(crate) const fn column(scenario: Option<Scenario>) -> Column {
     Column { scenario }
 }
 
@@ -66,13 +66,36 @@ impl Column {
         }
         text
     }
+
+    /// Returns its trial with the settings of the other rows.
+    pub fn cell(&self, strategy: &'static Strategy, store: &TrialStore, seed: u64) -> Cell {
+        let store = store.clone();
+        let Some(scenario) = self.scenario else {
+            return Cell::Sale(Sale {
+                store,
+                delay_us: DELAY_US,
+                ..Sale::new(strategy, seed)
+            });
+        };
+        let (ttl_ms, work_ms) = times(&store);
+        Cell::Hold(Trial {
+            ttl_ms,
+            work_ms,
+            ..Trial::on(scenario, strategy, store, seed)
+        })
+    }
 }
 
 /// Returns the lease of the other rows, and the work that exceeds it: by so much that a lock which renews its lease only once or twice
 /// is convicted too.
 fn times(store: &TrialStore) -> (u64, u64) {
-    let ttl_ms = store.shortest_ttl_ms().max(TTL_MS);
+    let ttl_ms = short_ttl_ms(store);
     (ttl_ms, ttl_ms * 7 / 2)
+}
+
+/// Returns the lease of the other rows.
+pub(crate) fn short_ttl_ms(store: &TrialStore) -> u64 {
+    store.shortest_ttl_ms().max(TTL_MS)
 }
 
 /// One entry in the list of runs.
@@ -109,21 +132,20 @@ fn cell(
     store: &TrialStore,
     seed: u64,
 ) -> Option<Cell> {
-    let store = store.clone();
-    let Some(scenario) = column.scenario else {
-        let mut sale = Sale::new(strategy, seed);
-        sale.store = store;
-        if !DEFAULT_TIMES.contains(&strategy.name) {
-            sale.delay_us = DELAY_US;
+    if let Some(scenario) = column.scenario {
+        strategy.lock?;
+        if has_default_times(scenario, strategy) {
+            let trial = Trial::on(scenario, strategy, store.clone(), seed);
+            return Some(Cell::Hold(trial));
         }
-        return Some(Cell::Sale(sale));
-    };
-    strategy.lock?;
-    let mut trial = Trial::on(scenario, strategy, store, seed);
-    if !has_default_times(scenario, strategy) {
-        (trial.ttl_ms, trial.work_ms) = times(&trial.store);
     }
-    Some(Cell::Hold(trial))
+    let mut cell = column.cell(strategy, store, seed);
+    if let Cell::Sale(sale) = &mut cell
+        && DEFAULT_TIMES.contains(&strategy.name)
+    {
+        sale.delay_us = Sale::DELAY_US;
+    }
+    Some(cell)
 }
 
 /// With the default times, work that is long enough would take seven seconds.
@@ -172,7 +194,9 @@ impl Cell {
                 Scenario::Deadlock | Scenario::Crash => 300 + 3 * trial.ttl_ms,
                 Scenario::Sorted => 400,
                 Scenario::TtlEdge => 300 + trial.work_ms,
-                Scenario::StaleRelease | Scenario::ShortStock => 300 + 2 * trial.ttl_ms,
+                Scenario::StaleRelease | Scenario::ShortStock | Scenario::Pause => {
+                    300 + 2 * trial.ttl_ms
+                }
                 Scenario::Failover | Scenario::RestartEmpty => 800 + trial.ttl_ms / 10,
                 Scenario::LostWakeup => 200,
             },
@@ -228,6 +252,12 @@ impl Summary {
     pub fn as_expected(&self) -> bool {
         self.expected == Some(self.outcome)
     }
+
+    /// Returns whether the table expects another verdict. Of an external lock it expects nothing.
+    pub fn is_surprise(&self) -> bool {
+        self.expected
+            .is_some_and(|expected| expected != self.outcome)
+    }
 }
 
 impl Run {
@@ -237,6 +267,15 @@ impl Run {
             Self::Sale(judged) => &judged.verdict,
             Self::Hold(judged) => &judged.verdict,
             Self::Retry(judged) => &judged.verdict,
+        }
+    }
+
+    /// Returns the name of its scenario in histories.
+    pub fn scenario(&self) -> &str {
+        match self {
+            Self::Sale(judged) => &judged.header.scenario,
+            Self::Hold(judged) => &judged.header.scenario,
+            Self::Retry(judged) => &judged.header.scenario,
         }
     }
 

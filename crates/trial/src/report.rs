@@ -2,6 +2,7 @@
 //!
 //! A report makes no decisions; it shows the [verdict](crate::verdict).
 
+pub mod fault;
 pub mod html;
 pub mod json;
 pub mod terminal;

@@ -33,6 +33,20 @@ impl Outcome {
             Self::Stuck => 3,
         }
     }
+
+    /// Every verdict, the worst first.
+    pub const WORST_FIRST: [Self; 4] = [Self::Broken, Self::Stuck, Self::Inconclusive, Self::Held];
+
+    /// Returns the worst of several verdicts; `None` if there are none.
+    pub fn worst(all: impl IntoIterator<Item = Self>) -> Option<Self> {
+        all.into_iter().min_by_key(|outcome| outcome.rank())
+    }
+
+    /// Returns its index among all verdicts, the worst first.
+    pub(crate) fn rank(self) -> usize {
+        let found = Self::WORST_FIRST.iter().position(|known| *known == self);
+        found.unwrap_or(Self::WORST_FIRST.len())
+    }
 }
 
 impl fmt::Display for Outcome {

@@ -69,6 +69,7 @@ fn a_lock_that_lets_everybody_in_is_convicted_wherever_two_meet() {
         Scenario::Deadlock,
         Scenario::Sorted,
         Scenario::StaleRelease,
+        Scenario::Pause,
     ] {
         let verdict = judged(scenario, "safe", &script).verdict;
         assert_eq!(

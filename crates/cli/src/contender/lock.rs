@@ -1,6 +1,7 @@
 //! The values of `--lock`: the lab's strategies, the library's lock on certain servers, or the command of an external lock.
 
 use fencepost::stores::StoreKind;
+use fencepost_trial::protocol::Claims;
 use fencepost_trial::store::{lock_only_kinds, private_name};
 use fencepost_trial::strategy;
 
@@ -60,6 +61,14 @@ impl Lock {
             return Ok(Self::LibraryOn(kind, library));
         }
         Err(unknown(text))
+    }
+
+    /// The strategy. That of an external lock claims nothing, because its program is not asked.
+    pub(crate) fn unasked(&self) -> &'static strategy::Strategy {
+        match self {
+            Self::Strategy(strategy) | Self::LibraryOn(_, strategy) => strategy,
+            Self::External(external) => external.strategy(Claims::PLAIN),
+        }
     }
 
     /// Parses a lock that a process can hold.

@@ -76,6 +76,20 @@ const WORK: Range = Range {
     subject: "work of N ms is",
     faults: LENGTH,
 };
+const RUNS: Range = Range {
+    least: 1,
+    most: 1_000,
+    note: "",
+    subject: "N runs are",
+    faults: NUMBER,
+};
+const JOBS: Range = Range {
+    least: 1,
+    most: 64,
+    note: "",
+    subject: "N at once are",
+    faults: NUMBER,
+};
 const SEED: Range = Range {
     least: 0,
     // Many JSON readers lose precision beyond 2^53.
@@ -129,6 +143,16 @@ pub(crate) fn budget(text: &str) -> Result<u64, OutOfRange> {
 
 pub(crate) fn work(text: &str) -> Result<u64, OutOfRange> {
     WORK.parse(text)
+}
+
+/// Parses how often each scenario is run.
+pub(crate) fn runs(text: &str) -> Result<u64, OutOfRange> {
+    RUNS.parse(text)
+}
+
+/// Parses how many trials run at the same time.
+pub(crate) fn jobs(text: &str) -> Result<usize, OutOfRange> {
+    JOBS.parse(text)
 }
 
 pub(crate) fn seed(text: &str) -> Result<u64, OutOfRange> {

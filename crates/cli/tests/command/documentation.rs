@@ -72,6 +72,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("deadlock", ["--mitigate"]) => Scenario::Sorted,
         ("trial", ["stale-release"]) => Scenario::StaleRelease,
         ("trial", ["short-stock"]) => Scenario::ShortStock,
+        ("trial", ["pause"]) => Scenario::Pause,
         ("trial", ["failover"]) => Scenario::Failover,
         ("trial", ["restart-empty"]) => Scenario::RestartEmpty,
         ("trial", ["lost-wakeup"] | ["lost-wakeup", "--store", "zk"]) => Scenario::LostWakeup,

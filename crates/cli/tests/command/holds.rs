@@ -217,6 +217,25 @@ fn a_late_release_gives_anothers_lock_away_or_does_not() {
 }
 
 #[test]
+fn a_write_after_a_pause_does_damage_unless_it_is_refused_or_not_made() {
+    tells(
+        "trial pause --lock=safe",
+        1,
+        "… BROKEN A wrote over B's update, N ms or more after its lease had ended. One is lost.",
+    );
+    tells(
+        "trial pause --lock=watchdog",
+        0,
+        "… HELD A stopped itself: it wrote nothing after its lock was lost.",
+    );
+    tells(
+        "trial pause --lock=fenced",
+        0,
+        "… HELD No damage: the resource refused A's late write (fence N; it had seen N).",
+    );
+}
+
+#[test]
 fn a_purchase_without_stock_keeps_its_lock_or_gives_it_back() {
     tells(
         "trial short-stock --ttl 300 --lock=late-expiry",

@@ -8,6 +8,7 @@ mod documentation;
 mod drawings;
 mod errors;
 mod external_locks;
+mod gauntlet;
 mod holds;
 mod interrupt;
 mod json;

@@ -93,7 +93,7 @@ fn all_suggestions() -> BTreeSet<String> {
             trials.push(format!("{command} --lock={} --ttl 300{work}", lock.name));
         }
     }
-    assert_eq!(trials.len(), 7 * 7);
+    assert_eq!(trials.len(), 8 * 7);
     let next = AtomicUsize::new(0);
     let suggested = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The expected verdict of every lock trial, as a committed table. `run-all` compares its results with the rows of its six lock trials.
+//! The expected verdict of every lock trial, as a committed table. `run-all` compares its results with the columns of its six lock trials.
 //!
 //! The table is a hypothesis, not a rule: the trial decides, and `run-all` reports a deviation as a surprise.
 
@@ -8,28 +8,34 @@ use super::{Scenario, Trial};
 use crate::verdict::Outcome;
 
 /// The expected verdicts for each lock, in the order of [`Scenario::ALL`], for scenarios in which the store itself does not
-/// fail: opposite order, same order, kill, work beyond the lease, late release, nothing to sell.
-const HOLDS: [(&str, [Outcome; 6]); 13] = {
+/// fail: opposite order, same order, kill, work beyond the lease, late release, nothing to sell, pause before the write.
+const HOLDS: [(&str, [Outcome; 7]); 13] = {
     use Outcome::{Broken, Held, Stuck};
     [
-        ("naive", [Broken, Held, Stuck, Broken, Broken, Held]),
-        ("blind-delete", [Broken, Held, Held, Broken, Broken, Held]),
+        ("naive", [Broken, Held, Stuck, Broken, Broken, Held, Broken]),
+        (
+            "blind-delete",
+            [Broken, Held, Held, Broken, Broken, Held, Broken],
+        ),
         (
             "get-then-delete",
-            [Broken, Held, Held, Broken, Broken, Held],
+            [Broken, Held, Held, Broken, Broken, Held, Broken],
         ),
-        ("late-expiry", [Stuck, Held, Stuck, Held, Broken, Stuck]),
+        (
+            "late-expiry",
+            [Stuck, Held, Stuck, Held, Broken, Stuck, Held],
+        ),
         // ZooKeeper does not detect the deadlock, but the end of a session ends its holds.
-        ("late-watch", [Stuck, Held, Held, Held, Held, Held]),
-        ("safe", [Broken, Held, Held, Broken, Held, Held]),
-        ("watchdog", [Stuck, Held, Held, Held, Held, Held]),
-        ("fenced", [Held, Held, Held, Held, Held, Held]),
+        ("late-watch", [Stuck, Held, Held, Held, Held, Held, Broken]),
+        ("safe", [Broken, Held, Held, Broken, Held, Held, Broken]),
+        ("watchdog", [Stuck, Held, Held, Held, Held, Held, Held]),
+        ("fenced", [Held, Held, Held, Held, Held, Held, Held]),
         // The database detects both the deadlock and the end of a session.
-        ("row", [Held, Held, Held, Held, Held, Held]),
-        ("table", [Held, Held, Held, Held, Held, Held]),
-        ("advisory", [Held, Held, Held, Held, Held, Held]),
-        ("unique-index", [Stuck, Held, Stuck, Held, Held, Held]),
-        ("lease", [Broken, Held, Held, Broken, Held, Held]),
+        ("row", [Held, Held, Held, Held, Held, Held, Held]),
+        ("table", [Held, Held, Held, Held, Held, Held, Held]),
+        ("advisory", [Held, Held, Held, Held, Held, Held, Held]),
+        ("unique-index", [Stuck, Held, Stuck, Held, Held, Held, Held]),
+        ("lease", [Broken, Held, Held, Broken, Held, Held, Broken]),
     ]
 };
 

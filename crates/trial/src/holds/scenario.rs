@@ -20,6 +20,8 @@ pub enum Scenario {
     StaleRelease,
     /// The holder finds nothing to sell.
     ShortStock,
+    /// The holder is paused beyond its lease, and then writes.
+    Pause,
     /// The primary dies before its replica has the lock, and the replica takes over.
     Failover,
     /// The server dies and comes back without its data.
@@ -30,13 +32,14 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
         Self::TtlEdge,
         Self::StaleRelease,
         Self::ShortStock,
+        Self::Pause,
         Self::Failover,
         Self::RestartEmpty,
         Self::LostWakeup,
@@ -51,6 +54,7 @@ impl Scenario {
             Self::Sorted => "deadlock-sorted",
             Self::StaleRelease => "stale-release",
             Self::ShortStock => "short-stock",
+            Self::Pause => "pause",
             Self::Failover => "failover",
             Self::RestartEmpty => "restart-empty",
             Self::LostWakeup => "lost-wakeup",
@@ -66,6 +70,7 @@ impl Scenario {
             Self::Sorted => "deadlock --mitigate",
             Self::StaleRelease => "trial stale-release",
             Self::ShortStock => "trial short-stock",
+            Self::Pause => "trial pause",
             Self::Failover => "trial failover",
             Self::RestartEmpty => "trial restart-empty",
             Self::LostWakeup => "trial lost-wakeup",
@@ -84,7 +89,7 @@ impl Scenario {
         match self {
             Self::Crash | Self::TtlEdge => 2_000,
             Self::Deadlock | Self::Sorted => 3_000,
-            Self::StaleRelease | Self::ShortStock | Self::LostWakeup => 500,
+            Self::StaleRelease | Self::ShortStock | Self::Pause | Self::LostWakeup => 500,
             // Nobody waits for the lease to end; everything happens within it.
             Self::Failover | Self::RestartEmpty => 10_000,
         }

@@ -22,6 +22,7 @@ mod deadlock;
 mod edge;
 mod fences;
 mod lost_store;
+mod pause;
 mod promises;
 mod stale;
 mod stock;
@@ -50,6 +51,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Sorted => deadlock::judge_sorted(&court),
         Scenario::StaleRelease => stale::judge(&court),
         Scenario::ShortStock => stock::judge(&court),
+        Scenario::Pause => pause::judge(&court),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::LostWakeup => wakeup::judge(&court),
     };

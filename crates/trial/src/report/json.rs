@@ -2,6 +2,7 @@
 
 pub mod check;
 mod decision;
+pub mod gauntlet;
 pub mod holds;
 pub mod matrix;
 pub mod retry;

@@ -1,6 +1,7 @@
 //! Terminal reports, one module per kind of trial.
 
 pub mod check;
+pub mod gauntlet;
 pub mod grounds;
 pub mod holds;
 pub mod matrix;

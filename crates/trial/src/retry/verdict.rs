@@ -8,23 +8,12 @@ use crate::sale::facts::Answer;
 use crate::text::numbers::{count, plural, word};
 use crate::verdict::{Missing, Outcome, Verdict};
 
-/// Ranks verdicts: BROKEN is worse than STUCK, then INCONCLUSIVE, then HELD.
-fn badness(outcome: Outcome) -> u8 {
-    match outcome {
-        Outcome::Held => 0,
-        Outcome::Inconclusive => 1,
-        Outcome::Stuck => 2,
-        Outcome::Broken => 3,
-    }
-}
-
 /// Judges a comparison: combines the verdicts on all rounds. Inconclusive if there are none.
 pub fn judge(header: &Header, rounds: &[Round]) -> Verdict {
     // The first of the worst rounds.
     let worst = rounds
         .iter()
-        .rev()
-        .max_by_key(|round| badness(round.verdict.outcome));
+        .min_by_key(|round| round.verdict.outcome.rank());
     let Some(worst) = worst else {
         return Verdict::bare(Outcome::Inconclusive, "No round was begun.");
     };

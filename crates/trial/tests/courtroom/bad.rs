@@ -1,7 +1,7 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    Crash, Deadlock, LostWakeup, ShortStock, Sorted, StaleRelease, TtlEdge,
+    Crash, Deadlock, LostWakeup, Pause, ShortStock, Sorted, StaleRelease, TtlEdge,
 };
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::verdict::{Outcome, Verdict};
@@ -38,6 +38,7 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (NONE, Holds(StaleRelease), BROKEN),
     (NONE, Holds(Deadlock), BROKEN),
     (NONE, Holds(LostWakeup), BROKEN),
+    (NONE, Holds(Pause), BROKEN),
     (BLIND_DELETE, Holds(StaleRelease), BROKEN),
     (NO_EXPIRY, Holds(Crash), STUCK),
     (NO_EXPIRY, Holds(Deadlock), STUCK),

@@ -1,7 +1,7 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    Crash, Deadlock, LostWakeup, ShortStock, Sorted, StaleRelease, TtlEdge,
+    Crash, Deadlock, LostWakeup, Pause, ShortStock, Sorted, StaleRelease, TtlEdge,
 };
 use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
@@ -20,8 +20,8 @@ const BY_LEASE: &[Ordeal] = &[
     Holds(ShortStock),
     Holds(LostWakeup),
 ];
-const BY_RENEWAL: &[Ordeal] = &[Holds(TtlEdge)];
-const BY_FENCES: &[Ordeal] = &[Holds(TtlEdge), Holds(Deadlock)];
+const BY_RENEWAL: &[Ordeal] = &[Holds(TtlEdge), Holds(Pause)];
+const BY_FENCES: &[Ordeal] = &[Holds(TtlEdge), Holds(Pause), Holds(Deadlock)];
 
 /// A run that shows nothing, because the machine was too busy, is repeated up to this many times.
 const REPEATS: u64 = 5;

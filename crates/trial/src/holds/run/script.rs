@@ -96,6 +96,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Sorted => sorted(trial, chance),
         Scenario::StaleRelease => stale_release(trial, claims, chance),
         Scenario::ShortStock => short_stock(trial, chance),
+        Scenario::Pause => pause(trial, claims, chance),
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
         Scenario::LostWakeup => lost_wakeup(trial, claims, chance),
     }
@@ -301,6 +302,44 @@ fn short_stock(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     ]
 }
 
+/// A is stopped between its read and its write. If B gets the lock meanwhile, B is done before A goes on, so that A's write is
+/// certainly a late one.
+fn pause(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    let (key, wait) = (FIRST, 2 * until_stuck(trial));
+    let (read, write, release) = (read(key), write(key), Act::Release { key });
+    let at_once = Act::Acquire {
+        key,
+        wait: Duration::ZERO,
+    };
+    let beyond = trial.ttl() + MARGIN + chance.between(Duration::ZERO, trial.ttl() / 4);
+    // Without a lease or a session that could end, nobody else gets the lock while its holder is paused, so the script only
+    // waits until B has asked.
+    let until_b = if claims.untimed && !claims.ends_with_holder() {
+        Act::After(B, 1)
+    } else {
+        Act::Meet(B, 5, 2 * trial.ttl())
+    };
+    vec![
+        vec![
+            at_once,
+            read,
+            Act::Stop,
+            Act::Work(beyond),
+            until_b,
+            Act::Continue,
+            write,
+            release,
+        ],
+        vec![
+            Act::After(A, 3),
+            Act::Acquire { key, wait },
+            read,
+            write,
+            release,
+        ],
+    ]
+}
+
 /// A holds the lock while the store fails and comes back. B, which was refused before, asks again.
 ///
 /// A works until B has written, and a little longer. That is enough time for a lock that is notified of the loss to report it,
@@ -429,6 +468,9 @@ mod tests {
             let beyond = works(&of(Scenario::StaleRelease, seed)[0])[0];
             let lease = Duration::from_millis(Scenario::StaleRelease.ttl_ms());
             assert!(beyond > lease && beyond < 2 * lease, "{beyond:?}");
+            let paused = works(&of(Scenario::Pause, seed)[0])[0];
+            let lease = Duration::from_millis(Scenario::Pause.ttl_ms());
+            assert!(paused > lease && paused < 2 * lease, "{paused:?}");
             let edge = of(Scenario::TtlEdge, seed);
             assert_eq!(works(&edge[0]), [Duration::from_millis(Trial::WORK_MS)]);
             assert!(works(&edge[1])[0] < ttl / 2);

@@ -1,6 +1,7 @@
 //! Why two processes held a lock at once, as far as the events of the run show it.
 
 use super::Court;
+use crate::history::Fault;
 use crate::holds::check::{Overlap, nanoseconds};
 use crate::holds::facts::Wait;
 use crate::text::numbers::{count, ms};
@@ -21,7 +22,7 @@ enum Lease {
     Running { left_ns: u64 },
     /// It may have ended although the lock claims to keep it alive.
     NotKept { after_ns: u64 },
-    /// It may have ended.
+    /// It may have ended: a process that is stopped cannot keep its lease or its session alive.
     Over,
 }
 
@@ -32,9 +33,13 @@ impl<'a> Cause<'a> {
         let left_ns = asked_ns
             .saturating_add(court.ttl_ns())
             .saturating_sub(overlap.from_ns);
-        let lease = if court.claims.untimed {
+        let within = overlap.is_within_lease(court.ttl_ns());
+        let may_end_by_pause = court.claims.keep_alive || court.claims.ends_with_holder();
+        let lease = if may_end_by_pause && was_stopped(court, overlap) && !within {
+            Lease::Over
+        } else if court.claims.untimed {
             Lease::Absent
-        } else if overlap.is_within_lease(court.ttl_ns()) {
+        } else if within {
             Lease::Running { left_ns }
         } else if court.claims.keep_alive {
             let after_ns = overlap.from_ns.saturating_sub(overlap.first.granted.at_ns);
@@ -93,6 +98,12 @@ impl<'a> Cause<'a> {
             Lease::Over => return None,
         })
     }
+}
+
+/// Returns whether the first holder had been stopped when the second was let in.
+fn was_stopped(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
+    let stopped = court.facts.fault_of(&overlap.first.who, Fault::Stopped);
+    stopped.is_some_and(|stopped| stopped.at_ns < overlap.from_ns)
 }
 
 /// Returns how long the second process was to wait, if its grant came when that time was over, and not when the first lease

@@ -2,6 +2,7 @@
 
 use super::cause::Cause;
 use super::{Court, Lost, belief_in, did, inconclusive, op_evidence};
+use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::protocol::Action;
@@ -13,6 +14,9 @@ const WHY: &str =
 /// The reason for locks that do not say that their release checks a token.
 const WHY_WITHOUT_TOKEN: &str =
     "The lease ended, the work did not: A is never asked again whether it still holds.";
+/// The reason for locks that their holder's process keeps alive, if it was stopped.
+const WHY_STOPPED: &str =
+    "A stopped process keeps no lock alive, and A is never asked again whether it still holds.";
 pub(super) const FENCED_LIMITS: &str =
     "every resource must check the fence, on reads too; what cannot check is not protected";
 
@@ -42,7 +46,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
 }
 
-fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
+pub(super) fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     let belief = court.findings.overlaps();
     let lost = court.lost();
     let convicting = match &lost {
@@ -126,19 +130,24 @@ fn written_over(court: &Court<'_>, lost: &Lost<'_>, cause: Option<&Cause<'_>>) -
     }
 }
 
-/// Returns why work beyond the lease did damage; `None` if no lease is known to have been over.
+/// Returns why work beyond the lease, or a pause, did damage; `None` if no lease is known to have been over.
 fn why_over(court: &Court<'_>, lost: Option<&Lost<'_>>) -> Option<String> {
     let held = match lost {
         Some(lost) => court.facts.hold_of(lost.write)?,
         None => court.facts.first_of("A")?,
     };
-    let why = if court.claims.checks_owner {
+    let kept_alive = court.claims.keep_alive || court.claims.ends_with_holder();
+    let was_stopped = court.facts.fault_of(&held.who, Fault::Stopped).is_some();
+    let why = if kept_alive && was_stopped {
+        WHY_STOPPED
+    } else if held.lease_over.is_none() {
+        return None;
+    } else if court.claims.checks_owner {
         WHY
     } else {
         WHY_WITHOUT_TOKEN
     };
-    held.lease_over
-        .map(|_| why.replace("A is", &format!("{} is", held.who)))
+    Some(why.replace("A is", &format!("{} is", held.who)))
 }
 
 /// "two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms"
@@ -164,7 +173,6 @@ fn refused(court: &Court<'_>, slow: &Hold, write: &Op) -> Verdict {
         ),
         None => format!("A wrote at {} ms, after B", ms(write.mark.at_ns)),
     };
-    let overlaps = court.findings.overlaps();
     let mut verdict = Verdict {
         witness: vec![witness],
         limits: Some(FENCED_LIMITS.into()),
@@ -176,14 +184,19 @@ fn refused(court: &Court<'_>, slow: &Hold, write: &Op) -> Verdict {
             ),
         )
     };
-    verdict.belief.text = Some(match overlaps.first() {
+    verdict.belief.text = Some(harmless(court));
+    verdict
+}
+
+/// Returns what the holders believed when the resource refused the late one.
+pub(super) fn harmless(court: &Court<'_>) -> String {
+    match court.findings.overlaps().first() {
         Some(overlap) => format!(
             "still two holders for {} ms; harmless, because the resource asked for the fence",
             ms(overlap.lasted_ns())
         ),
         None => "two holders were not seen at once".into(),
-    });
-    verdict
+    }
 }
 
 /// The other process got the lock only after the first had released it.

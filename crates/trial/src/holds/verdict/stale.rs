@@ -80,8 +80,13 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     held(court, stopped, continued)
 }
 
-/// A lock without a lease: nobody else got it during the pause.
-fn kept(court: &Court<'_>, late: &Hold, new: &Hold, (stopped, continued): (Mark, Mark)) -> Verdict {
+/// Nobody else got the lock during the pause, as with a lock without a lease.
+pub(super) fn kept(
+    court: &Court<'_>,
+    late: &Hold,
+    new: &Hold,
+    (stopped, continued): (Mark, Mark),
+) -> Verdict {
     let paused_ns = continued.at_ns.saturating_sub(stopped.at_ns);
     let waited = new.asked.at_ns < continued.at_ns && paused_ns >= court.ttl_ns();
     let release = late.release.filter(|sent| new.granted.at_ns > sent.at_ns);

@@ -3,6 +3,7 @@
 mod late_release;
 mod lost_store;
 mod owner_check;
+mod pause;
 mod promises;
 mod sessions;
 mod suggestions;

@@ -1,16 +1,51 @@
-//! The page of `run-all`, with every trial in one matrix.
+//! Pages with many trials in one matrix: of `run-all`, and of `gauntlet`.
 
 use super::comparison::table_of;
 use super::{Page, holds, sale};
+use crate::gauntlet::{Gauntlet, Row};
 use crate::matrix::Run;
 use crate::store::TrialStore;
 use crate::strategy;
+use crate::verdict::Verdict;
 
 /// Returns a page with the matrix of these runs and the comparison among them.
 pub fn page_of_everything(runs: &[Run], seed: u64) -> Page<'_> {
+    let title = "run-all: seven scenarios, every strategy that fits";
+    let mut page = page_of_many(runs.iter(), title.into(), seed);
+    page.command = format!("fencepost run-all --seed {seed}");
+    let rank = |name: &str| strategy::ALL.iter().position(|known| known.name == name);
+    page.runs.sort_by_key(|run| rank(&run.header.strategy));
+    if let Some(first) = page.runs.first() {
+        let store = TrialStore::named(&first.header.store).unwrap_or_default();
+        if store != TrialStore::sqlite() {
+            page.command
+                .push_str(&format!(" --store {}", store.typed()));
+        }
+    }
+    page
+}
+
+/// Returns a page with the worst run of every scenario of a gauntlet, and the verdict on all of them.
+pub fn page_of_gauntlet<'a>(
+    gauntlet: &Gauntlet,
+    rows: &[Row<'a>],
+    verdict: &'a Verdict,
+) -> Page<'a> {
+    let title = format!(
+        "gauntlet: {} in every scenario that applies",
+        gauntlet.strategy.name
+    );
+    let worst = rows.iter().map(|row| row.worst);
+    let mut page = page_of_many(worst, title, gauntlet.seed);
+    page.command = gauntlet.command();
+    page.verdict = Some(verdict);
+    page
+}
+
+fn page_of_many<'a>(runs: impl Iterator<Item = &'a Run>, title: String, seed: u64) -> Page<'a> {
     let mut page = Page {
-        title: "run-all: seven scenarios, every strategy that fits".into(),
-        command: format!("fencepost run-all --seed {seed}"),
+        title,
+        command: String::new(),
         generated: String::new(),
         seed,
         runs: Vec::new(),
@@ -24,15 +59,8 @@ pub fn page_of_everything(runs: &[Run], seed: u64) -> Page<'_> {
             Run::Retry(judged) => page.retry = Some(table_of(judged)),
         }
     }
-    let rank = |name: &str| strategy::ALL.iter().position(|known| known.name == name);
-    page.runs.sort_by_key(|run| rank(&run.header.strategy));
     if let Some(first) = page.runs.first() {
         page.generated = first.header.recorded.clone();
-        let store = TrialStore::named(&first.header.store).unwrap_or_default();
-        if store != TrialStore::sqlite() {
-            page.command
-                .push_str(&format!(" --store {}", store.typed()));
-        }
     }
     page
 }

@@ -2,28 +2,9 @@
 
 use super::{Page, PageRun};
 use crate::holds::Judged;
-use crate::holds::{Scenario, Trial};
+use crate::holds::Scenario;
+use crate::report::fault;
 use crate::text::numbers::count;
-
-fn about(trial: &Trial) -> &'static str {
-    match trial.scenario {
-        Scenario::Crash => "the holder is killed",
-        Scenario::TtlEdge => "work beyond the lease",
-        Scenario::Deadlock => "two locks, opposite order",
-        Scenario::Sorted => "two locks, same order",
-        Scenario::StaleRelease => "a late release",
-        Scenario::ShortStock => "nothing left to sell",
-        Scenario::Failover if !trial.store.keeps_stock() => {
-            "the leader dies, the others elect a new one"
-        }
-        Scenario::Failover => "a replica takes over without the lock",
-        Scenario::RestartEmpty if !trial.store.keeps_stock() => {
-            "one of three servers comes back empty"
-        }
-        Scenario::RestartEmpty => "the server comes back empty",
-        Scenario::LostWakeup => "given back just before somebody waits",
-    }
-}
 
 /// Converts a lock trial for a page.
 pub fn run_of_trial(judged: &Judged) -> PageRun<'_> {
@@ -36,7 +17,7 @@ pub fn run_of_trial(judged: &Judged) -> PageRun<'_> {
     settings.push(("processes", count(trial.scenario.processes() as i64)));
     settings.push(("store", judged.header.store.clone()));
     PageRun {
-        about: about(trial).into(),
+        about: fault::of_trial(trial).into(),
         command: trial.reproduce(),
         expected: judged.expected(),
         settings,
@@ -48,7 +29,7 @@ pub fn run_of_trial(judged: &Judged) -> PageRun<'_> {
 pub fn page_of_trial(judged: &Judged) -> Page<'_> {
     let trial = &judged.trial;
     Page {
-        title: format!("{}: {}", trial.scenario.name(), about(trial)),
+        title: format!("{}: {}", trial.scenario.name(), fault::of_trial(trial)),
         command: judged.trial.reproduce(),
         generated: judged.header.recorded.clone(),
         seed: judged.trial.seed,

@@ -1,18 +1,9 @@
 //! Sales as HTML pages: one sale, or the same sale with several strategies.
 
 use super::{Page, PageRun};
+use crate::report::fault;
 use crate::sale::Judged;
 use crate::text::numbers::count;
-
-/// Describes a sale in a few words.
-fn about(judged: &Judged) -> String {
-    let buyers = count(judged.sale.concurrency as i64);
-    if judged.sale.wait_ms > 0 {
-        format!("{buyers} buyers wait their turn")
-    } else {
-        format!("{buyers} buyers at once")
-    }
-}
 
 /// Converts a sale for a page.
 pub fn run_of_sale(judged: &Judged) -> PageRun<'_> {
@@ -27,7 +18,7 @@ pub fn run_of_sale(judged: &Judged) -> PageRun<'_> {
     }
     settings.push(("store", judged.header.store.clone()));
     PageRun {
-        about: about(judged),
+        about: fault::of_sale(sale),
         command: judged.reproduce(),
         expected: judged.expected(),
         settings,

@@ -186,6 +186,7 @@ fn schema(scenario: Scenario) -> &'static str {
         Scenario::Deadlock | Scenario::Sorted => "fencepost/deadlock/1",
         Scenario::StaleRelease
         | Scenario::ShortStock
+        | Scenario::Pause
         | Scenario::Failover
         | Scenario::RestartEmpty
         | Scenario::LostWakeup => "fencepost/trial/1",

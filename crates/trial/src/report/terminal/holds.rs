@@ -67,6 +67,16 @@ pub fn title(trial: &Trial) -> String {
             "a purchase finds nothing to sell; then a unit comes in: can it be bought?",
             gloss,
         ),
+        Scenario::Pause if claims.untimed => (
+            "trial pause",
+            "A is paused between read and write, and B wants the lock: who gets it, and when?",
+            gloss,
+        ),
+        Scenario::Pause => (
+            "trial pause",
+            "A reads and is paused beyond its lease; B gets the lock and adds 1; then A writes",
+            gloss,
+        ),
         Scenario::Failover if !trial.store.keeps_stock() => (
             "trial failover",
             "the leader dies while A holds the lock; the others elect a new one",

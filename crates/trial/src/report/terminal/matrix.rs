@@ -273,11 +273,12 @@ impl Layout {
 /// Returns one line about a verdict, for a log.
 pub fn progress(index: usize, total: usize, line: &Summary, took_ns: u64) -> String {
     let expected = match (line.as_expected(), line.expected) {
-        (false, Some(expected)) => format!("expected {expected}"),
-        _ => "as expected".into(),
+        (true, _) => "  as expected".into(),
+        (false, Some(expected)) => format!("  expected {expected}"),
+        (false, None) => String::new(),
     };
     format!(
-        "[{index}/{total}]  {}  {}  {}  {expected}  {} s\n",
+        "[{index}/{total}]  {}  {}  {}{expected}  {} s\n",
         line.scenario,
         line.strategy,
         line.outcome,

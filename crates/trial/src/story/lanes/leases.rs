@@ -18,7 +18,7 @@ impl LaneStory<'_> {
         }
         self.shown_over.push((lane, hold));
         let mut phrase = phrases::lease_over(NAMES[lane], None);
-        if self.scenario == Scenario::StaleRelease {
+        if matches!(self.scenario, Scenario::StaleRelease | Scenario::Pause) {
             // A paused process cannot know.
             phrase.brief = "lease over by now".into();
         }

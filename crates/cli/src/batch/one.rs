@@ -1,13 +1,13 @@
-//! Runs one trial of the `run-all` matrix and writes its files.
+//! Runs one trial of a batch and writes its files.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use fencepost_rig::Interrupt;
 use fencepost_trial::matrix::{Cell, Run};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::report::json::matrix;
 
+use super::Batch;
 use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::oversell::run_sale;
@@ -21,20 +21,15 @@ pub(super) enum Trouble {
 }
 
 /// Runs a trial and writes its files as soon as it is over. Removes the history of a trial that was not finished.
-pub(super) fn one(
-    cell: &Cell,
-    folder: Option<&Path>,
-    interrupt: Interrupt,
-) -> Result<Run, Trouble> {
-    let Some(folder) = folder else {
-        return carry_out(cell, None, interrupt);
+pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, Trouble> {
+    let Some(folder) = batch.folder else {
+        return carry_out(batch, at, None);
     };
-    let path = folder.join(cell.file_stem());
-    let report =
-        OutputFile::open("--output", &path.with_extension("json")).map_err(Trouble::Files)?;
-    let at = path.with_extension("jsonl");
-    let mut history = open_history("--output", &at).map_err(Trouble::Files)?;
-    let unfinished = Unfinished(Some(at.clone()));
+    let named = |ending: &str| folder.join(format!("{}.{ending}", batch.stems[at]));
+    let report = OutputFile::open("--output", &named("json")).map_err(Trouble::Files)?;
+    let path = named("jsonl");
+    let mut history = open_history("--output", &path).map_err(Trouble::Files)?;
+    let unfinished = Unfinished(Some(path.clone()));
     let shared = history.try_clone().map_err(|error| {
         Trouble::Run(Stopped::History {
             error,
@@ -42,20 +37,29 @@ pub(super) fn one(
             events: 0,
         })
     })?;
-    let run = carry_out(cell, Some(shared), interrupt)?;
+    let run = carry_out(batch, at, Some(shared))?;
     let events = run.events().len();
-    seal("--output", &at, &mut history, run.verdict(), events).map_err(Trouble::Files)?;
+    seal("--output", &path, &mut history, run.verdict(), events).map_err(Trouble::Files)?;
     unfinished.keep();
     report.fill(&matrix::report(&run)).map_err(Trouble::Files)?;
     Ok(run)
 }
 
-fn carry_out(cell: &Cell, file: Option<File>, interrupt: Interrupt) -> Result<Run, Trouble> {
+fn carry_out(batch: &Batch<'_>, at: usize, file: Option<File>) -> Result<Run, Trouble> {
+    let (cell, interrupt) = (&batch.cells[at], batch.interrupt);
+    let ours;
+    let contender = match batch.contender {
+        Some(contender) => contender,
+        None => {
+            ours = Contender::ours(cell.strategy()).map_err(Trouble::Run)?;
+            &ours
+        }
+    };
     match cell {
-        Cell::Sale(sale) => Contender::ours(sale.strategy)
-            .and_then(|ours| run_sale(sale, &ours, file, &mut (), interrupt))
-            .map(Run::Sale),
-        Cell::Hold(trial) => holds::run_without_output(trial, file, interrupt).map(Run::Hold),
+        Cell::Sale(sale) => run_sale(sale, contender, file, &mut (), interrupt).map(Run::Sale),
+        Cell::Hold(trial) => {
+            holds::run_without_output(trial, contender, file, interrupt).map(Run::Hold)
+        }
         Cell::Retry(comparison) => {
             retry::run_without_output(comparison, file, interrupt).map(Run::Retry)
         }

@@ -1,4 +1,4 @@
-//! The live progress of `run-all`, on two lines.
+//! The live progress of a batch, on two lines.
 
 use std::time::Instant;
 
@@ -42,15 +42,15 @@ impl<'a> Progress<'a> {
         self.left.retain(|other| *other != at);
     }
 
-    pub(super) fn verdict(&mut self, as_expected: bool) {
+    pub(super) fn verdict(&mut self, is_surprise: bool) {
         self.done += 1;
-        self.surprises += usize::from(!as_expected);
+        self.surprises += usize::from(is_surprise);
     }
 
     /// Takes a verdict back, because its trial is run again.
-    pub(super) fn verdict_withdrawn(&mut self, as_expected: bool) {
+    pub(super) fn verdict_withdrawn(&mut self, is_surprise: bool) {
         self.done -= 1;
-        self.surprises -= usize::from(!as_expected);
+        self.surprises -= usize::from(is_surprise);
     }
 
     /// How many verdicts there are so far.

@@ -1,4 +1,4 @@
-//! A pool of threads for `run-all` that take trials from one list and report their progress.
+//! A pool of threads that take trials from one list and report their progress.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

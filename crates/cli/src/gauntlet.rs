@@ -1,0 +1,206 @@
+//! `fencepost gauntlet`: one lock in every scenario that applies to it and to its store.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use fencepost_rig::Interrupt;
+use fencepost_trial::gauntlet::{Gauntlet, SCENARIOS, default_ttl_ms, rows};
+use fencepost_trial::matrix::{Cell, Column};
+use fencepost_trial::protocol::Resource;
+use fencepost_trial::report::html;
+use fencepost_trial::report::json::gauntlet::report;
+use fencepost_trial::report::terminal::gauntlet::{Shown, list, title};
+use fencepost_trial::store::TrialStore;
+
+use crate::batch::{Batch, Finished, nanoseconds};
+use crate::command_error::CommandError;
+use crate::contender::{Contender, Lock, LockArgument, fits, strategies};
+use crate::holds::lasts_long_enough;
+use crate::results::{OutputFile, open_folder};
+use crate::screen::Screen;
+use crate::trial_flags::TrialFlags;
+use crate::values::{BadValue, jobs, nearest, random_seed, runs, seed, ttl};
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct RunGauntlet {
+    #[arg(long, default_value = "safe", value_parser = LockArgument::parse_holding)]
+    lock: LockArgument,
+    #[arg(long, value_parser = scenario)]
+    scenario: Vec<Column>,
+    #[arg(long)]
+    list: bool,
+    #[arg(long, allow_hyphen_values = true, default_value_t = 1, value_parser = runs)]
+    runs: u64,
+    #[arg(long, allow_hyphen_values = true, default_value_t = 2, value_parser = jobs)]
+    jobs: usize,
+    #[arg(long, allow_hyphen_values = true, value_parser = ttl)]
+    ttl: Option<u64>,
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
+    seed: Option<u64>,
+    #[arg(long)]
+    output: Option<PathBuf>,
+    #[arg(long)]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    trial: TrialFlags,
+}
+
+fn scenario(text: &str) -> Result<Column, BadValue> {
+    let named = SCENARIOS.into_iter().find(|one| one.name() == text);
+    named.ok_or_else(|| {
+        let names = SCENARIOS.map(|one| one.name());
+        let all = "fencepost gauntlet --list";
+        BadValue {
+            what: format!("there is no scenario '{text}'"),
+            advice: match nearest(text, &names) {
+                Some(name) => format!("--scenario {name}      or {all}"),
+                None => all.into(),
+            },
+        }
+    })
+}
+
+/// Runs `fencepost gauntlet`.
+pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
+    let LockArgument::Lock(lock) = &arguments.lock else {
+        return Ok(arguments.trial.screen().finish(&strategies()));
+    };
+    if arguments.list {
+        return show_list(&arguments, lock);
+    }
+    let site = arguments.trial.open_store(Some(lock))?;
+    let (contender, gauntlet) = on_trial(&arguments, lock, &site.store, interrupt)?;
+    let plan = gauntlet.plan(&chosen(&arguments));
+    let output = arguments.output.as_deref();
+    output.map_or(Ok(()), |folder| open_folder("--output", folder))?;
+    let page = arguments.report.as_deref();
+    let page = page
+        .map(|path| OutputFile::open("--report", path))
+        .transpose()?;
+    let mut screen = arguments.trial.screen();
+    let (json, quiet) = (
+        arguments.trial.output_flags.json,
+        arguments.trial.output_flags.quiet,
+    );
+    if !json {
+        screen.print(&format!("{}\n", title(&gauntlet)));
+    }
+    let stems = stems(&plan.cells, gauntlet.runs);
+    let batch = Batch {
+        cells: &plan.cells,
+        stems: &stems,
+        contender: Some(&contender),
+        folder: output,
+        side_by_side: arguments.jobs,
+        logs: !quiet && !json && !screen.is_live(),
+        interrupt,
+    };
+    let started = Instant::now();
+    let finished = batch.run(&mut screen, started)?;
+    let took_ns = nanoseconds(started.elapsed());
+    screen.clear_live();
+    let rows = rows(&finished.runs);
+    let verdict = gauntlet.verdict(&rows, &plan.untried);
+    if let Some(page) = page {
+        let drawn = html::page_of_gauntlet(&gauntlet, &rows, &verdict);
+        page.fill_with(&html::render(&drawn))?;
+    }
+    if json {
+        screen.print_json(&report(&gauntlet, &rows, &plan.untried));
+    } else {
+        let shown = Shown {
+            gauntlet: &gauntlet,
+            rows: &rows,
+            untried: &plan.untried,
+            took_ns,
+        };
+        let more = afterwards(&arguments, &finished, &screen);
+        screen.print(&(shown.text(quiet, screen.ink) + &more));
+    }
+    Ok(screen.end(verdict.outcome.exit_code()))
+}
+
+/// The lock on trial, and the settings.
+fn on_trial(
+    arguments: &RunGauntlet,
+    lock: &Lock,
+    store: &TrialStore,
+    interrupt: Interrupt,
+) -> Result<(Contender, Gauntlet), CommandError> {
+    if let Some(ttl_ms) = arguments.ttl {
+        lasts_long_enough(ttl_ms, store)?;
+    }
+    let ttl_ms = arguments.ttl.unwrap_or_else(|| default_ttl_ms(store));
+    let contender = Contender::of(lock, store, ttl_ms, Resource::Register, interrupt)?;
+    let gauntlet = Gauntlet {
+        strategy: contender.strategy,
+        store: store.clone(),
+        ttl_ms: arguments.ttl,
+        seed: arguments.seed.unwrap_or_else(random_seed),
+        runs: arguments.runs,
+    };
+    Ok((contender, gauntlet))
+}
+
+/// The scenarios that `--scenario` names, or all.
+fn chosen(arguments: &RunGauntlet) -> Vec<Column> {
+    if arguments.scenario.is_empty() {
+        SCENARIOS.to_vec()
+    } else {
+        arguments.scenario.clone()
+    }
+}
+
+/// Prints what would be run. No server and no process is started for that.
+fn show_list(arguments: &RunGauntlet, lock: &Lock) -> Result<ExitCode, CommandError> {
+    let store = arguments.trial.store_for(Some(lock))?.unwrap_or_default();
+    let gauntlet = Gauntlet {
+        strategy: lock.unasked(),
+        store,
+        ttl_ms: arguments.ttl,
+        seed: 0,
+        runs: 1,
+    };
+    fits(gauntlet.strategy, &gauntlet.store)?;
+    let mut screen = arguments.trial.screen();
+    let text = list(&gauntlet.plan(&chosen(arguments)), screen.ink);
+    screen.print(&text);
+    Ok(screen.end(0))
+}
+
+/// The lines about repeated trials and about files, as far as there are any.
+fn afterwards(arguments: &RunGauntlet, finished: &Finished, screen: &Screen) -> String {
+    let mut text = String::new();
+    if !finished.repeated.is_empty() {
+        let again = format!(
+            "because they showed nothing: {}",
+            finished.repeated.join(", ")
+        );
+        text.push_str(&screen.ink.sentence("repeated", &again));
+    }
+    let mut files = Vec::new();
+    if let Some(folder) = &arguments.output {
+        let trials = finished.runs.len();
+        files.push(format!("{}: {trials} × JSON and history", folder.display()));
+    }
+    if let Some(page) = &arguments.report {
+        files.push(page.display().to_string());
+    }
+    if !files.is_empty() {
+        text.push_str(&screen.ink.sentence("files", &files.join("; ")));
+    }
+    text
+}
+
+/// The names of the files of each cell: the scenario and, if it is run more than once, the number of the run.
+fn stems(cells: &[Cell], runs: u64) -> Vec<String> {
+    let number = |at: usize| at as u64 % runs + 1;
+    let stem = |(at, cell): (usize, &Cell)| match runs {
+        1 => cell.scenario().to_owned(),
+        _ => format!("{}-{}", cell.scenario(), number(at)),
+    };
+    cells.iter().enumerate().map(stem).collect()
+}

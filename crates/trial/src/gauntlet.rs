@@ -1,0 +1,428 @@
+//! The gauntlet: one lock in every scenario that applies to it and to its store.
+//!
+//! A lock is judged by what it claims. Where a scenario does not apply, the gauntlet says why instead of leaving it out.
+
+use crate::holds::Scenario;
+use crate::matrix::{Cell, Column, Run, column, short_ttl_ms};
+use crate::protocol::Claims;
+use crate::store::{ServerFault, StoreFacts, TrialStore};
+use crate::strategy::{self, Stores, Strategy};
+use crate::text::numbers::{count, plural};
+use crate::verdict::{Outcome, Verdict};
+
+/// The scenarios, in the order of the table.
+pub const SCENARIOS: [Column; 11] = [
+    column(None),
+    column(Some(Scenario::Deadlock)),
+    column(Some(Scenario::Sorted)),
+    column(Some(Scenario::Crash)),
+    column(Some(Scenario::TtlEdge)),
+    column(Some(Scenario::Pause)),
+    column(Some(Scenario::StaleRelease)),
+    column(Some(Scenario::ShortStock)),
+    column(Some(Scenario::LostWakeup)),
+    column(Some(Scenario::Failover)),
+    column(Some(Scenario::RestartEmpty)),
+];
+
+/// The settings of a gauntlet.
+#[derive(Debug, Clone)]
+pub struct Gauntlet {
+    /// The lock on trial.
+    pub strategy: &'static Strategy,
+    /// The store that keeps the locks.
+    pub store: TrialStore,
+    /// The TTL of lock trials, if it is not the default. Scenarios in which servers fail need a long one and keep theirs.
+    pub ttl_ms: Option<u64>,
+    /// The seed of the first run of each scenario.
+    pub seed: u64,
+    /// How often each scenario is run.
+    pub runs: u64,
+}
+
+/// A scenario that was not tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untried {
+    /// The scenario.
+    pub scenario: &'static str,
+    /// Why not.
+    pub why: &'static str,
+}
+
+/// What a gauntlet runs, and what it leaves out.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The trials. Those of one scenario follow each other.
+    pub cells: Vec<Cell>,
+    /// The scenarios that are left out.
+    pub untried: Vec<Untried>,
+}
+
+impl Gauntlet {
+    /// Returns what to run of these scenarios. The gauntlet's order is kept; scenarios that were not chosen are not tried.
+    pub fn plan(&self, chosen: &[Column]) -> Plan {
+        let mut plan = Plan {
+            cells: Vec::new(),
+            untried: Vec::new(),
+        };
+        for scenario in &SCENARIOS {
+            let why = if chosen.contains(scenario) {
+                not_applicable(*scenario, self.strategy, &self.store)
+            } else {
+                Some("not chosen")
+            };
+            match why {
+                Some(why) => plan.untried.push(Untried {
+                    scenario: scenario.name(),
+                    why,
+                }),
+                None => plan
+                    .cells
+                    .extend((0..self.runs).map(|run| self.cell(*scenario, run))),
+            }
+        }
+        plan
+    }
+
+    fn cell(&self, scenario: Column, run: u64) -> Cell {
+        let mut cell = scenario.cell(self.strategy, &self.store, self.seed + run);
+        if let Cell::Hold(trial) = &mut cell {
+            if trial.scenario.fails_servers() {
+                // Everything must happen within the lease.
+                trial.ttl_ms = trial.scenario.ttl_ms_at(&self.store);
+            } else if let Some(ttl_ms) = self.ttl_ms {
+                // So long that a lock which renews its lease only once or twice is convicted too.
+                (trial.ttl_ms, trial.work_ms) = (ttl_ms, ttl_ms * 7 / 2);
+            }
+        }
+        cell
+    }
+
+    /// Returns the TTL of the lock trials in which no server fails.
+    pub fn lease_ms(&self) -> u64 {
+        self.ttl_ms.unwrap_or_else(|| default_ttl_ms(&self.store))
+    }
+
+    /// Returns the verdict on all scenarios together: the worst of them.
+    pub fn verdict(&self, rows: &[Row<'_>], untried: &[Untried]) -> Verdict {
+        let Some(worst) = Outcome::worst(rows.iter().map(Row::outcome)) else {
+            return Verdict::bare(Outcome::Inconclusive, "No scenario was tried.");
+        };
+        let name = self.strategy.name;
+        let times = rows.iter().filter(|row| row.outcome() == worst).count();
+        let of = plural(rows.len(), "scenario", "scenarios");
+        let because = match worst {
+            Outcome::Held => format!("{name} held in all of {of}."),
+            Outcome::Broken => format!("{name} broke in {times} of {of}."),
+            Outcome::Stuck => format!("{name} got stuck in {times} of {of}."),
+            Outcome::Inconclusive => format!("Nothing broke, and {times} of {of} showed nothing."),
+        };
+        Verdict {
+            limits: (!untried.is_empty()).then(|| format!("not tried: {}", left_out(untried))),
+            ..Verdict::bare(worst, because)
+        }
+    }
+
+    /// Returns the command that runs it again.
+    pub fn command(&self) -> String {
+        let mut text = format!("fencepost gauntlet --lock={}", self.strategy.name);
+        if self.store != TrialStore::default() {
+            text.push_str(&format!(" --store {}", self.store.typed()));
+        }
+        if let Some(ttl_ms) = self.ttl_ms {
+            text.push_str(&format!(" --ttl {ttl_ms}"));
+        }
+        if self.runs > 1 {
+            text.push_str(&format!(" --runs {}", self.runs));
+        }
+        format!("{text} --seed {}", self.seed)
+    }
+}
+
+/// Returns the TTL of lock trials on this store, unless it is set.
+pub fn default_ttl_ms(store: &TrialStore) -> u64 {
+    short_ttl_ms(store)
+}
+
+/// Returns why a scenario does not apply to this lock on this store; `None` if it does.
+fn not_applicable(
+    scenario: Column,
+    strategy: &Strategy,
+    store: &TrialStore,
+) -> Option<&'static str> {
+    let scenario = scenario.scenario?;
+    let fault = scenario.server_fault(store.facts())?;
+    if let ServerFault::Unavailable(why) = fault {
+        return Some(why);
+    }
+    if !store.is_private() {
+        return Some("the lab kills only servers that it has started itself");
+    }
+    match strategy.stores {
+        Stores::Only(kind) if !StoreFacts::of(kind).can_fail() => {
+            Some("the lab has no servers of this lock that it can make fail")
+        }
+        _ => None,
+    }
+}
+
+/// Returns what a lock with these claims is judged by in a scenario, in a few words.
+pub fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
+    let late = match scenario {
+        _ if claims.fencing => "it claims fences: the resource refuses a late write",
+        _ if claims.untimed => "it claims to have no lease: the other waits",
+        Some(Scenario::TtlEdge) if claims.keep_alive => {
+            "it claims to renew its lease: the other waits"
+        }
+        _ => "no update is lost, which it does not claim beyond its lease",
+    };
+    match scenario {
+        None => "nothing is sold twice",
+        Some(Scenario::Deadlock) => "one holder at a time, and somebody gets on",
+        Some(Scenario::Sorted) => "both finish, one after the other",
+        Some(Scenario::Crash) => return recovery(claims),
+        Some(Scenario::TtlEdge | Scenario::Pause) => late,
+        Some(Scenario::StaleRelease) => "a release frees only its own lock",
+        Some(Scenario::ShortStock) => "a failed purchase frees its lock",
+        Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
+        Some(Scenario::Failover | Scenario::RestartEmpty) if claims.fencing => late,
+        Some(Scenario::Failover | Scenario::RestartEmpty) => "no update is lost",
+    }
+    .into()
+}
+
+fn recovery(claims: Claims) -> String {
+    match claims.recovery_ms {
+        Some(ms) => format!(
+            "it claims to be free within {} ms of a kill",
+            count(i64::try_from(ms).unwrap_or(i64::MAX))
+        ),
+        None => "it is free again when its lease is over".into(),
+    }
+}
+
+/// Returns what a lock claims, in a few words.
+pub fn in_words(claims: Claims) -> String {
+    let mut words = Vec::new();
+    if claims.fencing {
+        words.push("fences");
+    }
+    if claims.untimed {
+        words.push("no lease");
+    } else if claims.keep_alive {
+        words.push("a lease, renewed while its holder lives");
+    } else {
+        words.push("one holder within a lease");
+    }
+    if claims.fair {
+        words.push("served in order");
+    }
+    words.join(", ")
+}
+
+/// "failover, restart-empty (a file has no server that could fail)"
+pub(crate) fn left_out(untried: &[Untried]) -> String {
+    let groups = untried.chunk_by(|one, other| one.why == other.why);
+    let said = groups.map(|group| {
+        let names: Vec<&str> = group.iter().map(|one| one.scenario).collect();
+        format!("{} ({})", names.join(", "), group[0].why)
+    });
+    said.collect::<Vec<_>>().join("; ")
+}
+
+/// The runs of one scenario, judged by the worst of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// The first of the worst runs.
+    pub worst: &'a Run,
+    /// How many runs had that verdict.
+    pub times: usize,
+    /// How many runs there were.
+    pub of: usize,
+}
+
+impl Row<'_> {
+    /// Returns what its lock is judged by in its scenario.
+    pub fn judged_by(&self) -> String {
+        match self.worst {
+            Run::Hold(judged) => {
+                let claims = strategy::claims_of(&judged.header);
+                judged_by(Some(judged.trial.scenario), claims)
+            }
+            Run::Sale(_) | Run::Retry(_) => judged_by(None, Claims::PLAIN),
+        }
+    }
+
+    /// Returns the command that repeats the worst run.
+    pub fn reproduce(&self) -> String {
+        match self.worst {
+            Run::Sale(judged) => judged.reproduce(),
+            Run::Hold(judged) => judged.trial.reproduce(),
+            Run::Retry(judged) => judged.comparison.reproduce(),
+        }
+    }
+
+    /// Returns the verdict of the row.
+    pub fn outcome(&self) -> Outcome {
+        self.worst.verdict().outcome
+    }
+}
+
+/// Returns one row per scenario, for runs in the order of a plan.
+pub fn rows(runs: &[Run]) -> Vec<Row<'_>> {
+    runs.chunk_by(|one, other| one.scenario() == other.scenario())
+        .filter_map(row)
+        .collect()
+}
+
+fn row(runs: &[Run]) -> Option<Row<'_>> {
+    let worst = runs.iter().min_by_key(|run| run.verdict().outcome.rank())?;
+    let outcome = worst.verdict().outcome;
+    let same = runs.iter().filter(|run| run.verdict().outcome == outcome);
+    Some(Row {
+        worst,
+        times: same.count(),
+        of: runs.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Event, History, What};
+    use crate::holds::{Judged, Trial};
+
+    fn gauntlet(lock: &str, store: &str) -> Gauntlet {
+        Gauntlet {
+            strategy: strategy::find(lock).unwrap(),
+            store: TrialStore::named(store).unwrap(),
+            ttl_ms: None,
+            seed: 7,
+            runs: 1,
+        }
+    }
+
+    fn names(plan: &Plan) -> Vec<&'static str> {
+        plan.cells.iter().map(Cell::scenario).collect()
+    }
+
+    #[test]
+    fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
+        let plan = gauntlet("safe", "sqlite").plan(&SCENARIOS);
+        assert_eq!(names(&plan).len(), 9);
+        let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
+        assert_eq!(left_out, ["failover", "restart-empty"]);
+        assert_eq!(plan.untried[0].why, "a file has no server that could fail");
+        let redis = gauntlet("safe", "redis").plan(&SCENARIOS);
+        assert_eq!((redis.cells.len(), redis.untried.len()), (11, 0));
+        let yours = gauntlet("safe", "redis://10.0.0.1").plan(&SCENARIOS);
+        assert_eq!(yours.untried.len(), 2);
+    }
+
+    #[test]
+    fn every_scenario_of_the_lab_is_in_it() {
+        for scenario in Scenario::ALL {
+            let listed = SCENARIOS
+                .iter()
+                .filter(|one| one.scenario == Some(scenario));
+            assert_eq!(listed.count(), 1, "{scenario:?}");
+        }
+    }
+
+    #[test]
+    fn each_run_has_its_seed_and_what_was_not_chosen_is_not_tried() {
+        let mut three = gauntlet("safe", "sqlite");
+        (three.runs, three.ttl_ms) = (3, Some(400));
+        let plan = three.plan(&[column(Some(Scenario::TtlEdge))]);
+        assert_eq!(names(&plan), ["ttl-edge"; 3]);
+        let Cell::Hold(last) = &plan.cells[2] else {
+            panic!("{plan:?}")
+        };
+        assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
+        assert_eq!(plan.untried.len(), 10);
+        assert_eq!(
+            three.command(),
+            "fencepost gauntlet --lock=safe --ttl 400 --runs 3 --seed 7"
+        );
+    }
+
+    #[test]
+    fn what_a_lock_is_judged_by_depends_on_its_claims() {
+        let of = |lock: &str| {
+            let claims = strategy::find(lock).unwrap().claims;
+            let by = [Scenario::TtlEdge, Scenario::Pause].map(|one| judged_by(Some(one), claims));
+            by.map(|text| text.split(':').next().unwrap_or_default().to_owned())
+        };
+        let beyond = "no update is lost, which it does not claim beyond its lease";
+        assert_eq!(of("fenced"), ["it claims fences"; 2]);
+        assert_eq!(of("watchdog"), ["it claims to renew its lease", beyond]);
+        assert_eq!(of("safe"), [beyond; 2]);
+        assert_eq!(of("advisory"), ["it claims to have no lease"; 2]);
+    }
+
+    #[test]
+    fn servers_that_fail_do_so_within_a_long_lease() {
+        let mut short = gauntlet("safe", "redis");
+        short.ttl_ms = Some(300);
+        let plan = short.plan(&[column(Some(Scenario::Failover))]);
+        let Cell::Hold(trial) = &plan.cells[0] else {
+            panic!("{plan:?}")
+        };
+        assert_eq!(trial.ttl_ms, 10_000);
+    }
+
+    /// A run of the crash scenario in which nothing happened, or B got the lock beside A.
+    fn run(both: bool) -> Run {
+        let trial = Trial::new(Scenario::Crash, strategy::find("safe").unwrap(), 7);
+        let mut events = Vec::new();
+        for (op, who) in [(1, "A"), (2, "B")] {
+            let key = String::from("product_A");
+            let asked = What::Acquire {
+                op,
+                key: key.clone(),
+                wait_ms: 0,
+            };
+            let granted = What::Acquired {
+                op,
+                key,
+                hold: 1,
+                fence: None,
+                valid_ms: None,
+                contended: false,
+            };
+            events.extend([(who, asked), (who, granted)]);
+        }
+        let events = events
+            .into_iter()
+            .enumerate()
+            .map(|(at, (who, what))| Event {
+                n: at as u64 + 1,
+                at_ns: (at as u64 + 1) * 1_000_000,
+                who: Some(who.into()),
+                what,
+            });
+        let mut history = History {
+            header: trial.header(),
+            events: events.collect(),
+        };
+        history.events.push(Event {
+            n: 5,
+            at_ns: 90_000_000,
+            who: None,
+            what: What::StockSet { units: 0 },
+        });
+        if !both {
+            history.events.clear();
+        }
+        Run::Hold(Judged::of(&trial, history))
+    }
+
+    #[test]
+    fn the_worst_of_several_runs_counts_and_how_often_it_happened() {
+        let runs = [run(false), run(true), run(true)];
+        let rows = rows(&runs);
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].outcome(), Outcome::Broken);
+        assert_eq!((rows[0].times, rows[0].of), (2, 3));
+    }
+}

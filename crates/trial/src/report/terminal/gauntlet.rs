@@ -1,0 +1,190 @@
+//! The terminal report of `gauntlet`: one entry per scenario, and what the lock withstood.
+
+use super::grounds::{headline, role};
+use super::table::glyph;
+use crate::gauntlet::{Gauntlet, Plan, Row, Untried, in_words, left_out};
+use crate::report::fault;
+use crate::text::ink::{Ink, Role};
+use crate::text::numbers::{count, decimal};
+use crate::verdict::{Outcome, Verdict};
+
+/// The widths of the first two columns: the verdict with its rate, and the scenario.
+const VERDICT: usize = 24;
+const SCENARIO: usize = 17;
+
+/// Returns the title with the settings.
+pub fn title(gauntlet: &Gauntlet) -> String {
+    format!(
+        "gauntlet   one lock, every scenario that applies\n  lock {}   TTL {} ms   store {}   seed {}\n  it claims: {}\n",
+        gauntlet.strategy.name,
+        count(gauntlet.lease_ms() as i64),
+        gauntlet.store.title(),
+        gauntlet.seed,
+        in_words(gauntlet.strategy.claims),
+    )
+}
+
+/// Returns the list of scenarios, with what is tried and what is not.
+pub fn list(plan: &Plan, ink: Ink) -> String {
+    let mut text = String::new();
+    for cell in &plan.cells {
+        let (name, fault) = (cell.scenario(), fault::of_cell(cell));
+        text.push_str(&format!("  {name:<SCENARIO$}{fault}\n"));
+    }
+    for Untried { scenario, why } in &plan.untried {
+        let line = format!("  {scenario:<SCENARIO$}not tried: {why}");
+        text.push_str(&format!("{}\n", ink.paint(Role::Label, line)));
+    }
+    text
+}
+
+/// The results of a gauntlet to be shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// The settings.
+    pub gauntlet: &'a Gauntlet,
+    /// One row per scenario.
+    pub rows: &'a [Row<'a>],
+    /// What was left out.
+    pub untried: &'a [Untried],
+    /// The total duration.
+    pub took_ns: u64,
+}
+
+impl Shown<'_> {
+    /// Returns the text that stays on the screen, except for the list of files.
+    pub fn text(&self, quiet: bool, ink: Ink) -> String {
+        let heading = format!("{:<VERDICT$}{:<SCENARIO$}fault", "verdict", "scenario");
+        let mut text = format!("{}\n", ink.paint(Role::Label, heading));
+        for row in self.rows {
+            text.push_str(&entry(row, quiet, ink));
+        }
+        text.push('\n');
+        text.push_str(&self.conclusion(ink));
+        text
+    }
+
+    /// Returns the verdict on all scenarios, then which held, which broke the lock, and which were not tried.
+    fn conclusion(&self, ink: Ink) -> String {
+        let Verdict {
+            outcome, because, ..
+        } = self.gauntlet.verdict(self.rows, self.untried);
+        let took = decimal(self.took_ns as f64 / 1e9);
+        let mut text = headline(outcome, &format!("{because} It took {took} s."), ink);
+        for outcome in Outcome::WORST_FIRST.into_iter().rev() {
+            let label = match outcome {
+                Outcome::Held => "held",
+                Outcome::Broken => "broke",
+                Outcome::Stuck => "stuck",
+                Outcome::Inconclusive => "unclear",
+            };
+            let names = self.of(outcome);
+            if !names.is_empty() {
+                text.push_str(&ink.sentence(label, &names.join(", ")));
+            }
+        }
+        if !self.untried.is_empty() {
+            text.push_str(&ink.sentence("not tried", &left_out(self.untried)));
+        }
+        text
+    }
+
+    fn of(&self, outcome: Outcome) -> Vec<String> {
+        let all = self.rows.iter().filter(|row| row.outcome() == outcome);
+        all.map(|row| format!("{} ({})", row.worst.scenario(), fault::of_run(row.worst)))
+            .collect()
+    }
+}
+
+fn entry(row: &Row<'_>, quiet: bool, ink: Ink) -> String {
+    let outcome = row.outcome();
+    let mut said = format!("{} {outcome}", glyph(outcome));
+    if row.of > 1 {
+        said.push_str(&format!(" {} of {}", row.times, row.of));
+    }
+    let verdict = ink.paint(role(outcome), format_args!("{said:<VERDICT$}"));
+    let (scenario, fault) = (row.worst.scenario(), fault::of_run(row.worst));
+    let mut text = format!("{verdict}{scenario:<SCENARIO$}{fault}\n");
+    if !quiet {
+        let (label, ground) = ground(row.worst.verdict());
+        text.push_str(&ink.sentence("judged by", &row.judged_by()));
+        text.push_str(&ink.sentence(label, &ground));
+        let command = ink.paint(Role::Command, row.reproduce());
+        text.push_str(&ink.labelled("again", &command));
+    }
+    text
+}
+
+/// Returns what a verdict rests on, in a sentence, and the word for that.
+fn ground(verdict: &Verdict) -> (&'static str, String) {
+    match verdict.outcome {
+        Outcome::Broken | Outcome::Stuck => ("proof", verdict.because.clone()),
+        Outcome::Inconclusive => ("missing", verdict.because.clone()),
+        Outcome::Held => {
+            let witness = verdict.witness.first();
+            ("witness", witness.unwrap_or(&verdict.because).clone())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gauntlet::{SCENARIOS, rows};
+    use crate::history::History;
+    use crate::holds::{Judged, Scenario, Trial};
+    use crate::matrix::Run;
+    use crate::store::TrialStore;
+    use crate::strategy;
+
+    fn gauntlet() -> Gauntlet {
+        Gauntlet {
+            strategy: strategy::find("safe").unwrap(),
+            store: TrialStore::sqlite(),
+            ttl_ms: None,
+            seed: 7,
+            runs: 1,
+        }
+    }
+
+    #[test]
+    fn what_was_not_tried_is_named_once_with_its_reason() {
+        let plan = gauntlet().plan(&SCENARIOS);
+        assert_eq!(
+            left_out(&plan.untried),
+            "failover, restart-empty (a file has no server that could fail)"
+        );
+        let list = list(&plan, Ink::PLAIN);
+        assert_eq!(list.lines().count(), SCENARIOS.len());
+        assert!(
+            list.contains("  pause            paused between read and write\n"),
+            "{list}"
+        );
+    }
+
+    #[test]
+    fn a_scenario_that_showed_nothing_is_not_told_as_held() {
+        let gauntlet = gauntlet();
+        let trial = Trial::new(Scenario::Pause, gauntlet.strategy, 7);
+        let history = History {
+            header: trial.header(),
+            events: Vec::new(),
+        };
+        let runs = [Run::Hold(Judged::of(&trial, history))];
+        let shown = Shown {
+            gauntlet: &gauntlet,
+            rows: &rows(&runs),
+            untried: &[],
+            took_ns: 1_500_000_000,
+        };
+        let text = shown.text(false, Ink::PLAIN);
+        let end = "\nINCONCLUSIVE   Nothing broke, and 1 of 1 scenario showed nothing. It took 1.5 s.\n  \
+                   unclear   pause (paused between read and write)\n";
+        assert!(text.ends_with(end), "{text}");
+        assert!(
+            text.contains("  again     fencepost trial pause --lock=safe --seed 7\n"),
+            "{text}"
+        );
+        assert!(!text.contains("HELD"), "{text}");
+    }
+}
