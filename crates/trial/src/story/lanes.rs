@@ -10,7 +10,7 @@ use crate::holds::{NAMES, Scenario};
 use crate::protocol::{Action, Claims};
 use crate::strategy;
 use crate::text::ink::Role;
-use crate::text::numbers::{count, ms, shorten};
+use crate::text::numbers::{ShortFences, count, decimal, ms};
 
 mod leases;
 mod purchases;
@@ -62,6 +62,7 @@ pub(crate) fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Ve
         fenced: strategy::claims_of(header).fencing,
         events,
         facts: Facts::of(events),
+        fences: ShortFences::among(&granted_fences(events)),
         lines: Vec::new(),
         shown_over: Vec::new(),
     };
@@ -75,6 +76,15 @@ pub(crate) fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Ve
     story.lines
 }
 
+/// Returns every fence that was granted.
+fn granted_fences(events: &[Event]) -> Vec<&str> {
+    let fences = events.iter().filter_map(|event| match &event.what {
+        What::Acquired { fence, .. } => fence.as_deref(),
+        _ => None,
+    });
+    fences.collect()
+}
+
 struct LaneStory<'a> {
     scenario: Scenario,
     ttl_ns: u64,
@@ -82,6 +92,7 @@ struct LaneStory<'a> {
     fenced: bool,
     events: &'a [Event],
     facts: Facts,
+    fences: ShortFences<'a>,
     lines: Vec<Entry>,
     /// The holds whose expired leases already have an entry.
     shown_over: Vec<(usize, u64)>,
@@ -180,6 +191,10 @@ impl LaneStory<'_> {
             What::StockSet { units: units @ 1.. } => {
                 (phrases::stock_set(*units).brief, Continuation::Other)
             }
+            What::Stalled { for_ms } => (
+                phrases::stalled(&decimal(*for_ms)).brief,
+                Continuation::Other,
+            ),
             What::Server { server, change } => {
                 let without = self.facts.is_without_lock(server);
                 (change.describe(server, without), Continuation::Server)
@@ -235,7 +250,7 @@ impl LaneStory<'_> {
 
     fn grant(&mut self, lane: usize, event: &Event, op: u64, key: &str, fence: Option<&str>) {
         let fence = fence.filter(|_| self.fenced);
-        let fence = fence.map(|fence| shorten(fence, &self.facts.fences()));
+        let fence = fence.map(|fence| self.fences.shorten(fence));
         let mut text = phrases::granted(NAMES[lane], self.named(key), fence.as_deref()).brief;
         if self.has_two_locks() && self.was_long(op) {
             let before = self.facts.holds.iter().find(|held| {
@@ -290,7 +305,7 @@ impl LaneStory<'_> {
             let fences = RefusedFences {
                 own: fence.as_deref(),
                 highest: highest.as_deref(),
-                among: &self.facts.fences(),
+                among: self.fences,
             };
             let text = phrases::step_refused(name, *action, fences, *serial).brief;
             self.add(lane, event.at_ns, text, Continuation::Write);
@@ -379,7 +394,7 @@ impl LaneStory<'_> {
 
     /// Adds wait cycles once they have ended.
     fn cycles(&mut self) {
-        for cycle in self.facts.cycles() {
+        for cycle in self.facts.cycles().to_vec() {
             let Some(until) = cycle.until else { continue };
             let (waits, lasted) = (waits_in_words(&cycle), ms(cycle.lasted_ns));
             let text = format!("wait cycle: {waits}, for {lasted} ms");

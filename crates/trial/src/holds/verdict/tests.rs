@@ -5,6 +5,7 @@ mod lost_store;
 mod owner_check;
 mod promises;
 mod sessions;
+mod stalls;
 mod suggestions;
 mod wakeup;
 mod whys;
