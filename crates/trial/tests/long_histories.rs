@@ -11,7 +11,9 @@ use fencepost_trial::holds::{Judged, NAMES, Scenario, Trial};
 use fencepost_trial::protocol::{Action, ReleaseResult};
 use fencepost_trial::report::html::{page_of_trial, render};
 use fencepost_trial::report::json;
+use fencepost_trial::report::terminal::holds::Lanes;
 use fencepost_trial::strategy;
+use fencepost_trial::text::ink::Ink;
 use fencepost_trial::verdict::Outcome;
 
 const KEY: &str = "product_A";
@@ -135,8 +137,9 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (done, used.unwrap_or(took_ns))
 }
 
-/// Returns how long it takes to judge a history of so many events, to write its report, and to write its page.
-fn stages(events: usize, same_hold: bool) -> [u64; 3] {
+/// Returns how long it takes to judge a history of so many events, to write its report and its page, and to tell it on the
+/// terminal.
+fn stages(events: usize, same_hold: bool) -> [u64; 4] {
     let trial = trial();
     let history = Turns::history(&trial, events, same_hold);
     let (judged, judging) = timed(|| Judged::of(&trial, history));
@@ -153,21 +156,27 @@ fn stages(events: usize, same_hold: bool) -> [u64; 3] {
     );
     let (_, reporting) = timed(|| json::holds::report(&judged).to_string());
     let (page, drawing) = timed(|| render(&page_of_trial(&judged)));
+    let mut lanes = Lanes::new(Ink::PLAIN);
+    let (_, telling) = timed(|| lanes.finish(&judged.header, &judged.events));
     println!(
-        "{events} events: judged in {} ms, report {} ms, page {} ms ({} KB)",
+        "{events} events: judged in {} ms, report {} ms, page {} ms ({} KB), lanes {} ms",
         judging / 1_000_000,
         reporting / 1_000_000,
         drawing / 1_000_000,
-        page.len() / 1000
+        page.len() / 1000,
+        telling / 1_000_000
     );
-    [judging, reporting, drawing]
+    [judging, reporting, drawing, telling]
 }
 
 #[test]
 fn ten_times_the_events_take_nowhere_near_a_hundred_times_as_long() {
     for same_hold in [false, true] {
         let (few, many) = (stages(10_000, same_hold), stages(100_000, same_hold));
-        for (stage, (few, many)) in ["judge", "report", "page"].iter().zip(few.iter().zip(many)) {
+        for (stage, (few, many)) in ["judge", "report", "page", "lanes"]
+            .iter()
+            .zip(few.iter().zip(many))
+        {
             assert!(
                 many < few.saturating_mul(30),
                 "{stage}: {few} ns, then {many} ns"
