@@ -15,7 +15,7 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::holds::{Scenario, Trial, run};
 use fencepost_trial::saved::{Rejudged, Saved};
 use fencepost_trial::strategy;
-use fencepost_trial::verdict::Outcome;
+use fencepost_trial::verdict::{Outcome, Verdict};
 use serde_json::Value;
 
 const TTL_MS: u64 = 1_500;
@@ -23,6 +23,9 @@ const TTL_MS: u64 = 1_500;
 const FOLDER: &str = "FENCEPOST_TEST_STOPPED_LAB";
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often the test is repeated if the lab was stopped too late.
+const ATTEMPTS: usize = 5;
 
 /// A right lock: a lease in a file, for processes that ask one after the other.
 const LEASE: &str = r#"
@@ -119,8 +122,8 @@ fn waits_for_the_dead(history: &Path) -> bool {
     after.into_iter().any(|event| waits(&event))
 }
 
-#[test]
-fn a_right_lock_is_not_accused_if_the_lab_is_stopped_for_two_ttls() {
+/// Returns the history of a run in which the lab was stopped for two TTLs while somebody waited for the lock of a dead process.
+fn history_of_a_stopped_lab() -> String {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("history.jsonl");
     let mut lab = Lab::start(folder.path());
@@ -136,35 +139,36 @@ fn a_right_lock_is_not_accused_if_the_lab_is_stopped_for_two_ttls() {
         ended.is_some()
     });
     assert!(ended.unwrap().success());
+    fs::read_to_string(&history).unwrap()
+}
 
-    let text = fs::read_to_string(&history).unwrap();
-    let judged = Rejudged::of(Saved::read(text.as_bytes()).unwrap());
-    let verdict = judged.verdict;
-    assert_eq!(
-        verdict.outcome,
-        Outcome::Inconclusive,
-        "{}\n{text}",
-        verdict.because
-    );
-    assert!(
-        verdict
-            .because
-            .ends_with("the lab itself stood still meanwhile."),
-        "{}\n{text}",
-        verdict.because
-    );
-    let without: String = text
-        .lines()
-        .filter(|line| !line.contains("\"stalled\""))
-        .enumerate()
-        .map(|(n, line)| renumbered(n, line))
-        .collect();
-    let without = Rejudged::of(Saved::read(without.as_bytes()).unwrap());
-    assert_eq!(
-        without.verdict.outcome,
-        Outcome::Broken,
-        "the stop was long enough to accuse the lock: {text}"
-    );
+fn judged(history: &str) -> Verdict {
+    Rejudged::of(Saved::read(history.as_bytes()).unwrap()).verdict
+}
+
+#[test]
+fn a_right_lock_is_not_accused_if_the_lab_is_stopped_for_two_ttls() {
+    for _ in 0..ATTEMPTS {
+        let history = history_of_a_stopped_lab();
+        let verdict = judged(&history);
+        let is_accused = matches!(verdict.outcome, Outcome::Broken | Outcome::Stuck);
+        assert!(!is_accused, "{}\n{history}", verdict.because);
+        // On a busy machine the grant may come before the stop, and then nothing is tried.
+        if judged(&without_stalls(&history)).outcome == Outcome::Broken {
+            let reason = "the lab itself stood still meanwhile.";
+            assert!(verdict.because.ends_with(reason), "{}", verdict.because);
+            return;
+        }
+    }
+    panic!("the lab was never stopped in time");
+}
+
+/// Returns the history as a lab would have recorded it that does not notice that it was stopped.
+fn without_stalls(history: &str) -> String {
+    let lines = history.lines();
+    let lines = lines.filter(|line| !line.contains("\"stalled\""));
+    let lines = lines.enumerate();
+    lines.map(|(n, line)| renumbered(n, line)).collect()
 }
 
 /// Returns a line of a history, as the event with this number.
