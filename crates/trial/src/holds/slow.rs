@@ -521,15 +521,17 @@ impl Chance {
     }
 
     fn what(&self, n: u64) -> What {
-        let (op, hold) = (n.saturating_sub(self.below(6)), self.below(3));
+        let (op, hold) = (n.saturating_sub(self.below(6)), self.below(2));
+        // A number is used twice now and then.
+        let new = n - u64::from(self.below(6) == 0);
         let key = self.of(&["k", "l"]).to_owned();
         let fence = self.of(&["1", "2.0", "2", "3.1", "many", "few", ""]);
         let fence = (!fence.is_empty()).then(|| fence.to_owned());
         let is_true = self.below(2) == 0;
         let action = if is_true { Action::Read } else { Action::Write };
-        match self.below(17) {
+        match self.below(20) {
             0 | 1 => What::Acquire {
-                op: n,
+                op: new,
                 key,
                 wait_ms: 3_000 * self.below(4),
             },
@@ -543,11 +545,11 @@ impl Chance {
             },
             5 => What::Refused { op, key },
             6 => What::Step {
-                op: n,
+                op: new,
                 hold,
                 action,
             },
-            7..=9 => What::Register {
+            7..=9 | 17.. => What::Register {
                 op,
                 hold,
                 serial: n,
@@ -557,7 +559,7 @@ impl Chance {
                 highest: None,
                 refused: self.below(5) == 0,
             },
-            10 => What::Release { op: n, key, hold },
+            10 => What::Release { op: new, key, hold },
             11 => What::Released {
                 op,
                 key,
@@ -577,8 +579,11 @@ impl Chance {
             14 => What::Fault {
                 fault: [Fault::Killed, Fault::Stopped, Fault::Continued][self.below(3) as usize],
             },
-            15 => What::Purchase { op: n, quantity: 1 },
-            _ => What::Purchased {
+            15 => What::Purchase {
+                op: new,
+                quantity: 1,
+            },
+            16 => What::Purchased {
                 op,
                 purchase: Purchase {
                     outcome: PurchaseOutcome::Sold,
@@ -598,7 +603,7 @@ impl Chance {
 fn the_quick_answers_are_those_of_a_search_of_everything() {
     let chance = Chance(SeededRandom::new(7041));
     let mut found = [0_usize; 8];
-    for case in 0..10_000 {
+    for case in 0..20_000 {
         let events = chance.history();
         let mut trial = Trial::new(Scenario::Sorted, strategy::find("safe").unwrap(), 7);
         trial.ttl_ms = [10, 300, 1_000][chance.below(3) as usize];
