@@ -269,6 +269,11 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         server: Option<String>,
     },
+    /// The lab itself stood still: it was stopped, or the machine was too busy to run it. It noticed this when it went on.
+    Stalled {
+        /// How long at most, up to this event.
+        for_ms: f64,
+    },
     /// The lab stopped waiting for something.
     GaveUp {
         /// What it was waiting for, and why it stopped.

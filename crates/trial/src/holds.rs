@@ -17,9 +17,12 @@ pub mod check;
 pub mod expectation;
 pub mod facts;
 mod judged;
+mod lookup;
 pub(crate) mod register;
 mod run;
 mod scenario;
+#[cfg(test)]
+mod slow;
 pub mod verdict;
 
 pub use crate::store::{FIRST, SECOND};

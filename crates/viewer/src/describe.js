@@ -61,6 +61,7 @@ const DESCRIBERS = {
     const e = item.event;
     if (e.kind === 'stock_read') return { title: fillIn(WORDS.stock_read, { units: signed(e.units) }), rows: rows(['at', exactMoment(item.t0)]) };
     if (e.kind === 'store_read') return { title: WORDS.store_read, rows: rows(['at', exactMoment(item.t0)], ['server', e.server], ['lock', e.key], ['taken', e.taken ? 'yes' : 'no'], ['lasts', e.ttl_left_ms == null ? null : duration(e.ttl_left_ms * 1000)]) };
+    if (e.kind === 'stalled') return { title: fillIn(WORDS.stalled, { for_ms: count(e.for_ms) }), rows: rows(['until', exactMoment(item.t0)], ['effect', 'what was said meanwhile was read late']) };
     if (e.kind === 'declined') return { title: fillIn(WORDS.declined, e), rows: rows(['at', exactMoment(item.t0)]) };
     if (item.answer) return { title: fillIn(WORDS.bought[e.outcome] ?? `{who}: ${e.outcome}`, e), rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
     return {

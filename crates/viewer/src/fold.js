@@ -215,6 +215,13 @@ class Fold {
     return this.add({ type: 'note', lane, t0: e.t, t1: e.t, event: e });
   }
 
+  // The lab itself stood still, up to this event.
+  on_stalled(e) {
+    const op = { type: 'op', t0: e.t, t1: e.t, shape: 'eye', refused: false, bad: false, top: [], low: ['the lab stood still', 'stall'], event: e };
+    this.ops.push(op);
+    return op;
+  }
+
   on_stock_set(e) {
     if (this.initial == null) this.initial = e.units;
     return null;

@@ -26,6 +26,7 @@ export const WORDS = {
     "restarted_empty": "the {server} runs again, empty",
     "elected": "the {server} is elected by the majority"
   },
+  "stalled": "The lab stood still for {for_ms} ms",
   "stock_read": "The lab reads the stock: {units}",
   "store_read": "The lab looks at the store"
 };

@@ -262,6 +262,12 @@ impl HistoryBuilder {
         self.add(at, "", what)
     }
 
+    /// The lab itself stood still from the first time to the second.
+    pub(crate) fn stalls(self, from: f64, until: f64) -> Self {
+        let for_ms = until - from;
+        self.add(until, "", What::Stalled { for_ms })
+    }
+
     pub(crate) fn server(self, server: &str, at: f64, change: Change) -> Self {
         let server = server.into();
         self.add(at, "", What::Server { server, change })

@@ -12,17 +12,24 @@ use crate::history::{Fault, Header};
 use crate::protocol::Claims;
 use crate::strategy;
 
+mod fences;
+mod free;
 mod lease;
 mod list;
 mod progress;
+mod stalls;
 
 pub use progress::{Late, Stuck, StuckBy};
+use stalls::Stalls;
 
 /// How much later than a bound something may be at least. The machine that runs the lab is not idle.
 const SLACK_NS: u64 = 1_000_000_000;
 
+/// How many overlaps are listed. Only a lock that lets everybody in has more, and a few prove that.
+pub const OVERLAPS_MAX: usize = 1_000_000;
+
 /// Returns the time beyond which a bound is certainly exceeded: half of it longer, and a second at least.
-fn with_slack(bound_ns: u64) -> u64 {
+pub(super) fn with_slack(bound_ns: u64) -> u64 {
     bound_ns.saturating_add(SLACK_NS.max(bound_ns / 2))
 }
 
@@ -65,6 +72,9 @@ impl Overlap<'_> {
 pub struct Findings<'a> {
     facts: &'a Facts,
     claims: Claims,
+    /// When something first happened to a server.
+    first_failure_ns: Option<u64>,
+    stalls: Stalls,
     /// How long a lease lasts.
     pub ttl_ns: u64,
 }
@@ -75,30 +85,34 @@ impl<'a> Findings<'a> {
         Self {
             facts,
             claims: strategy::claims_of(header),
+            first_failure_ns: facts.servers.iter().map(|(mark, ..)| mark.at_ns).min(),
+            stalls: Stalls::of(facts),
             ttl_ns: nanoseconds(header.ttl_ms),
         }
     }
 
-    /// Returns every pair of holds of one lock whose certain beliefs overlap. Sweeps over the holds in the order of their
-    /// grants; ties do not count.
+    /// Returns every pair of holds of one lock whose certain beliefs overlap, at most [`OVERLAPS_MAX`] of them. Sweeps over the holds
+    /// in the order of their grants; ties do not count.
     pub fn overlaps(&self) -> Vec<Overlap<'a>> {
-        let mut holds: Vec<&Hold> = self.facts.holds.iter().collect();
+        let believed = |held: &&Hold| held.granted.at_ns < held.believed_until_ns;
+        let mut holds: Vec<&Hold> = self.facts.holds.iter().filter(believed).collect();
         holds.sort_by_key(|held| held.granted.at_ns);
-        let mut active: Vec<&Hold> = Vec::new();
+        let mut active: HashMap<&str, Vec<&Hold>> = HashMap::new();
         let mut overlaps = Vec::new();
         for held in holds {
             let from_ns = held.granted.at_ns;
+            // Whoever is still active overlaps with this hold, so the search takes no longer than its result.
+            let active = active.entry(&held.key).or_default();
             active.retain(|other| other.believed_until_ns > from_ns);
-            for first in active.iter().filter(|other| other.key == held.key) {
-                let until_ns = first.believed_until_ns.min(held.believed_until_ns);
-                if from_ns < until_ns {
-                    overlaps.push(Overlap {
-                        first,
-                        second: held,
-                        from_ns,
-                        until_ns,
-                    });
-                }
+            let room = OVERLAPS_MAX - overlaps.len();
+            overlaps.extend(active.iter().take(room).map(|first| Overlap {
+                first,
+                second: held,
+                from_ns,
+                until_ns: first.believed_until_ns.min(held.believed_until_ns),
+            }));
+            if overlaps.len() == OVERLAPS_MAX {
+                break;
             }
             active.push(held);
         }
@@ -121,30 +135,6 @@ impl<'a> Findings<'a> {
             .additions()
             .saturating_sub(self.facts.number())
             .max(0)
-    }
-
-    /// Returns two grants of one lock, the earlier and the later, whose fences do not increase.
-    pub fn fence_regression(&self) -> Option<(&'a Hold, &'a Hold)> {
-        let holds = &self.facts.holds;
-        holds.iter().enumerate().find_map(|(index, later)| {
-            let earlier = holds[..index].iter().find(|earlier| {
-                let (Some(old), Some(new)) = (&earlier.fence, &later.fence) else {
-                    return false;
-                };
-                // If the first was granted before the other was requested, their order is certain. Otherwise only a repeated
-                // fence is a violation.
-                let certain = earlier.granted.at_ns < later.asked.at_ns;
-                let order = compare(new, old);
-                let wrong = match order {
-                    Some(Ordering::Greater) => false,
-                    Some(Ordering::Equal) => true,
-                    Some(Ordering::Less) => certain,
-                    None => new == old,
-                };
-                earlier.key == later.key && wrong
-            })?;
-            Some((earlier, later))
-        })
     }
 
     /// Returns a grant whose fence is neither `epoch.seq` nor a number, so that it cannot be ordered.

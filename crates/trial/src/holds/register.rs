@@ -97,13 +97,20 @@ impl Register {
     }
 }
 
-/// Compares two fences, which are `epoch.seq` or plain numbers. Returns `None` if one of them is neither.
-pub(crate) fn compare(one: &str, other: &str) -> Option<std::cmp::Ordering> {
-    let number = |text: &str| match text.parse::<Fence>() {
+/// A fence as a number: its epoch, and its position under that epoch.
+pub(crate) type FenceNumber = (u128, u16);
+
+/// Returns a fence, which is `epoch.seq` or a plain number, as a number. Returns `None` if it is neither.
+pub(crate) fn fence_number(text: &str) -> Option<FenceNumber> {
+    match text.parse::<Fence>() {
         Ok(fence) => Some((u128::from(fence.epoch()), fence.seq())),
         Err(_) => text.parse::<u128>().ok().map(|number| (number, 0)),
-    };
-    Some(number(one)?.cmp(&number(other)?))
+    }
+}
+
+/// Compares two fences. Returns `None` if one of them is not a number.
+pub(crate) fn compare(one: &str, other: &str) -> Option<std::cmp::Ordering> {
+    Some(fence_number(one)?.cmp(&fence_number(other)?))
 }
 
 /// Returns how a fence relates to the highest one: `<`, `=` or `>`, or `!=` if the two cannot be compared. A missing fence is below

@@ -6,6 +6,8 @@
 //!
 //! Each scenario judges its own question. What every lock promises is judged after that, in the same way in all of them.
 
+use std::collections::HashMap;
+
 use super::check::{Findings, Overlap};
 use super::facts::{Facts, Mark, Op};
 use super::{Scenario, Trial};
@@ -13,7 +15,7 @@ use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
 use crate::strategy;
 use crate::text::capital;
-use crate::text::numbers::{count, in_words, plural, shorten};
+use crate::text::numbers::{ShortFences, count, in_words, plural};
 use crate::verdict::{Axis, Belief, Cited, Damage, Evidence, Missing, Next, Outcome, Verdict};
 
 mod cause;
@@ -64,7 +66,21 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         let notes = failed.map(|(_, who, message)| format!("{who}: {message}"));
         verdict.notes.extend(notes);
     }
+    limit(&mut verdict.notes);
     verdict
+}
+
+/// The number of notes that a verdict has at most. A reader learns nothing from the hundredth.
+const NOTES_MAX: usize = 20;
+
+/// Leaves out what is too much, and says so.
+fn limit(notes: &mut Vec<String>) {
+    let further = notes.len().saturating_sub(NOTES_MAX);
+    if further > 0 {
+        notes.truncate(NOTES_MAX);
+        let further = plural(further, "further note is", "further notes are");
+        notes.push(format!("{further} left out; the history has everything"));
+    }
 }
 
 /// Everything that a verdict is based on.
@@ -128,18 +144,11 @@ impl Court<'_> {
 
     /// Returns the first update that was overwritten.
     fn lost(&self) -> Option<Lost<'_>> {
-        let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
-        accepted.iter().enumerate().find_map(|(index, write)| {
-            let own = |op: &Op| op.who == write.who && op.hold == write.hold;
-            let is_read = |op: &Op| own(op) && op.action == Action::Read;
-            let read = accepted[..index].iter().rposition(|op| is_read(op))?;
-            let foreign = |op: &&&Op| !own(op) && op.action == Action::Write;
-            let between = accepted[read + 1..index].iter().find(foreign)?;
-            (write.action == Action::Write).then(|| Lost {
-                read: accepted[read],
-                between,
-                write,
-            })
+        let [read, between, write] = lost_update(self.facts)?;
+        Some(Lost {
+            read,
+            between,
+            write,
         })
     }
 
@@ -209,12 +218,10 @@ impl Court<'_> {
 
     /// "fence 1.0; it had seen 2.0"
     fn fences(&self, op: &Op) -> String {
-        let none = "none";
-        format!(
-            "fence {}; it had seen {}",
-            shorten(op.fence.as_deref().unwrap_or(none), &self.facts.fences()),
-            shorten(op.highest.as_deref().unwrap_or(none), &self.facts.fences())
-        )
+        let fences = ShortFences::among(&self.facts.fences());
+        let short = |fence: Option<&str>| fences.shorten(fence.unwrap_or("none"));
+        let (own, highest) = (short(op.fence.as_deref()), short(op.highest.as_deref()));
+        format!("fence {own}; it had seen {highest}")
     }
 
     fn why_strategy(&self) -> Option<String> {
@@ -279,6 +286,57 @@ impl Court<'_> {
     }
 }
 
+/// Returns a write that is based on an outdated read: the read, the first write in between, and the write.
+pub(super) fn lost_update(facts: &Facts) -> Option<[&Op; 3]> {
+    let accepted: Vec<&Op> = facts.ops.iter().filter(|op| !op.refused).collect();
+    let writes = NextWrites::of(&accepted);
+    let mut reads: HashMap<(&str, u64), usize> = HashMap::new();
+    accepted.iter().enumerate().find_map(|(index, write)| {
+        if write.action == Action::Read {
+            reads.insert(own(write), index);
+            return None;
+        }
+        let read = *reads.get(&own(write))?;
+        let between = writes.by_others_after(read, own(write))?;
+        (between < index).then(|| [accepted[read], accepted[between], *write])
+    })
+}
+
+/// Returns the hold that an operation names.
+fn own(op: &Op) -> (&str, u64) {
+    (&op.who, op.hold)
+}
+
+/// Finds the next write after an operation.
+struct NextWrites<'a> {
+    /// For each operation, the next write after it, and the next one after that by another hold.
+    after: Vec<(Option<usize>, Option<usize>)>,
+    ops: &'a [&'a Op],
+}
+
+impl<'a> NextWrites<'a> {
+    fn of(ops: &'a [&'a Op]) -> Self {
+        let mut after = vec![(None, None); ops.len()];
+        for index in (1..ops.len()).rev() {
+            let (next, other) = after[index];
+            after[index - 1] = match (ops[index].action, next) {
+                (Action::Read, _) => (next, other),
+                (Action::Write, Some(next)) if own(ops[next]) != own(ops[index]) => {
+                    (Some(index), Some(next))
+                }
+                (Action::Write, _) => (Some(index), other),
+            };
+        }
+        Self { after, ops }
+    }
+
+    /// Returns the first write after this operation that does not belong to this hold.
+    fn by_others_after(&self, index: usize, hold: (&str, u64)) -> Option<usize> {
+        let (next, other) = self.after[index];
+        next.filter(|next| own(self.ops[*next]) != hold).or(other)
+    }
+}
+
 fn did(op: &Op) -> String {
     let verb = match op.action {
         Action::Read => "reads",
@@ -323,6 +381,15 @@ fn inconclusive(because: impl Into<String>, what: &'static str, advice: &'static
         missing: Some(Missing { what, advice }),
         ..Verdict::bare(Outcome::Inconclusive, because)
     }
+}
+
+/// Returns an inconclusive verdict: something seems to have taken too long, but the lab's clock says nothing about it.
+fn stalled(because: impl Into<String>) -> Verdict {
+    inconclusive(
+        because,
+        "calm",
+        "a lab that is not stopped, on a machine that is less busy.",
+    )
 }
 
 #[cfg(test)]

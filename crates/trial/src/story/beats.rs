@@ -10,7 +10,7 @@ use super::phrases::{self, RefusedFences};
 use crate::history::{Event, What, fences};
 use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
 use crate::text::capital;
-use crate::text::numbers::{count, plural, shorten};
+use crate::text::numbers::{ShortFences, count, decimal, plural};
 use crate::verdict::{Evidence, Outcome, Verdict};
 
 /// The maximum number of beats. A story has fewer only if there is nothing more to tell.
@@ -122,7 +122,7 @@ struct Picker<'a> {
     firsts: HashMap<(&'static str, Option<&'a str>), usize>,
     keys: usize,
     processes: usize,
-    fences: Vec<&'a str>,
+    fences: ShortFences<'a>,
     /// Whether a process was asked to buy after another had its answer. Then each purchase is described individually.
     asked_apart: bool,
 }
@@ -136,7 +136,7 @@ impl<'a> Picker<'a> {
             firsts: HashMap::new(),
             keys: 0,
             processes: 0,
-            fences: fences(events),
+            fences: ShortFences::among(&fences(events)),
             asked_apart: false,
         };
         let mut answered = false;
@@ -196,6 +196,7 @@ impl<'a> Picker<'a> {
             What::Failed { message, .. } => (55, phrases::failed(name, message).full),
             What::StockRead { units } => (90, phrases::stock_read(&count(*units))),
             What::GaveUp { why } => (90, phrases::gave_up(why).full),
+            What::Stalled { for_ms } => (92, phrases::stalled(&decimal(*for_ms)).full),
             What::StoreRead {
                 key,
                 taken,
@@ -265,7 +266,7 @@ impl<'a> Picker<'a> {
             }
             What::Acquired { key, fence, .. } => {
                 let is_early = self.times("granted", who) < 2;
-                let fence = fence.as_deref().map(|fence| shorten(fence, &self.fences));
+                let fence = fence.as_deref().map(|fence| self.fences.shorten(fence));
                 let phrase = phrases::granted(name, self.named(key), fence.as_deref());
                 (if is_early { 75 } else { 10 }, phrase)
             }
@@ -275,7 +276,7 @@ impl<'a> Picker<'a> {
                 (if is_first { 74 } else { 4 }, phrase)
             }
             What::LeaseOver { key, .. } => (85, phrases::lease_over(name, self.named(key))),
-            What::Register { .. } => return register(&event.what, name, &self.fences),
+            What::Register { .. } => return register(&event.what, name, self.fences),
             What::Declined { .. } => (80, phrases::declined(name)),
             What::Released {
                 key,
@@ -294,7 +295,7 @@ impl<'a> Picker<'a> {
     }
 }
 
-fn register(what: &What, name: &str, fences: &[&str]) -> Option<(u32, String)> {
+fn register(what: &What, name: &str, fences: ShortFences<'_>) -> Option<(u32, String)> {
     let What::Register {
         serial,
         action,

@@ -2,19 +2,24 @@
 //!
 //! Related events share an entry if they happened within [`SETTLED_NS`].
 
+use std::collections::{HashMap, HashSet};
+
 use super::phrases::{self, Phrase, RefusedFences};
 use crate::history::{Event, Fault, Header, What};
-use crate::holds::facts::Facts;
+use crate::holds::facts::{Facts, Hold};
 use crate::holds::verdict::waits_in_words;
 use crate::holds::{NAMES, Scenario};
 use crate::protocol::{Action, Claims};
 use crate::strategy;
 use crate::text::ink::Role;
-use crate::text::numbers::{count, ms, shorten};
+use crate::text::numbers::{ShortFences, count, decimal, ms};
 
 mod leases;
 mod purchases;
 mod releases;
+mod requests;
+
+use requests::Requests;
 
 /// Events within this time may share a line.
 pub(crate) const SETTLED_NS: u64 = 25_000_000;
@@ -55,18 +60,25 @@ impl Entry {
 
 /// Returns every entry of a lock trial, ordered by time.
 pub(crate) fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry> {
+    let facts = Facts::of(events);
     let mut story = LaneStory {
         scenario,
         ttl_ns: header.ttl_ms.saturating_mul(1_000_000),
         claims: strategy::claims_of(header),
         fenced: strategy::claims_of(header).fencing,
-        events,
-        facts: Facts::of(events),
+        requests: Requests::of(events),
+        waits: waits(&facts),
+        facts,
+        fences: ShortFences::among(&granted_fences(events)),
         lines: Vec::new(),
-        shown_over: Vec::new(),
+        shown_over: HashSet::new(),
+        granted: 0,
+        open: Vec::new(),
+        overwritten: HashMap::new(),
     };
-    for (index, event) in events.iter().enumerate() {
-        story.event(index, event);
+    for event in events {
+        story.event(event);
+        story.remember(event);
     }
     story.cycles();
     story
@@ -75,16 +87,43 @@ pub(crate) fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Ve
     story.lines
 }
 
+/// Returns the place of the first wait with each number.
+fn waits(facts: &Facts) -> HashMap<u64, usize> {
+    let mut places = HashMap::new();
+    for (place, wait) in facts.waits.iter().enumerate() {
+        places.entry(wait.op).or_insert(place);
+    }
+    places
+}
+
+/// Returns every fence that was granted.
+fn granted_fences(events: &[Event]) -> Vec<&str> {
+    let fences = events.iter().filter_map(|event| match &event.what {
+        What::Acquired { fence, .. } => fence.as_deref(),
+        _ => None,
+    });
+    fences.collect()
+}
+
 struct LaneStory<'a> {
     scenario: Scenario,
     ttl_ns: u64,
     claims: Claims,
     fenced: bool,
-    events: &'a [Event],
     facts: Facts,
+    requests: Requests,
+    /// The places of the waits.
+    waits: HashMap<u64, usize>,
+    fences: ShortFences<'a>,
     lines: Vec<Entry>,
     /// The holds whose expired leases already have an entry.
-    shown_over: Vec<(usize, u64)>,
+    shown_over: HashSet<(usize, u64)>,
+    /// How many holds were granted so far.
+    granted: usize,
+    /// The places of the holds that nothing has ended so far.
+    open: Vec<usize>,
+    /// Whether another process has written since this one read, for each that has read.
+    overwritten: HashMap<String, bool>,
 }
 
 impl LaneStory<'_> {
@@ -97,7 +136,41 @@ impl LaneStory<'_> {
         matches!(self.scenario, Scenario::Deadlock | Scenario::Sorted)
     }
 
-    fn event(&mut self, index: usize, event: &Event) {
+    /// Keeps what later entries depend on.
+    fn remember(&mut self, event: &Event) {
+        match &event.what {
+            What::Acquired { .. } => {
+                let holds = &self.facts.holds;
+                self.open
+                    .retain(|place| holds[*place].unquestioned_until_ns() > event.at_ns);
+                self.open.push(self.granted);
+                self.granted += 1;
+            }
+            What::Register {
+                action,
+                refused: false,
+                ..
+            } => {
+                let who = event.who.as_deref().unwrap_or_default();
+                match action {
+                    Action::Read => drop(self.overwritten.insert(who.to_owned(), false)),
+                    Action::Write => {
+                        let others = self.overwritten.iter_mut();
+                        let others = others.filter(|(reader, _)| *reader != who);
+                        others.for_each(|(_, is_overwritten)| *is_overwritten = true);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the holds that were granted before and that nothing has ended.
+    fn open_holds(&self) -> impl Iterator<Item = &Hold> {
+        self.open.iter().map(|place| &self.facts.holds[*place])
+    }
+
+    fn event(&mut self, event: &Event) {
         let lane = event
             .who
             .as_deref()
@@ -112,7 +185,7 @@ impl LaneStory<'_> {
                 self.grant(lane, event, *op, key, fence.as_deref());
             }
             What::Refused { op, .. } => self.refusal(lane, at, *op),
-            What::Register { .. } => self.step(lane, index, event),
+            What::Register { .. } => self.step(lane, event),
             What::LeaseOver { hold, .. } => self.lease_over(lane, at, *hold),
             What::Release { op, key, .. } => self.release(lane, at, *op, key),
             What::Released { op, outcome, .. } => self.released(lane, at, *op, *outcome),
@@ -121,9 +194,7 @@ impl LaneStory<'_> {
             }
             What::Lost { .. } => self.say(lane, at, phrases::lost(NAMES[lane])),
             What::Reached { op, step, of, what } => {
-                let in_release =
-                    |event: &Event| matches!(&event.what, What::Release { op: of, .. } if of == op);
-                let in_release = self.events.iter().any(in_release);
+                let in_release = self.requests.release(*op).is_some();
                 let name = NAMES[lane];
                 self.say(
                     lane,
@@ -180,6 +251,10 @@ impl LaneStory<'_> {
             What::StockSet { units: units @ 1.. } => {
                 (phrases::stock_set(*units).brief, Continuation::Other)
             }
+            What::Stalled { for_ms } => (
+                phrases::stalled(&decimal(*for_ms)).brief,
+                Continuation::Other,
+            ),
             What::Server { server, change } => {
                 let without = self.facts.is_without_lock(server);
                 (change.describe(server, without), Continuation::Server)
@@ -202,7 +277,7 @@ impl LaneStory<'_> {
 
     /// Returns when the wait with this number was requested and answered.
     fn span(&self, op: u64) -> Option<(u64, Option<u64>)> {
-        let wait = self.facts.waits.iter().find(|wait| wait.op == op)?;
+        let wait = &self.facts.waits[*self.waits.get(&op)?];
         Some((wait.asked.at_ns, wait.answer.map(|(mark, _)| mark.at_ns)))
     }
 
@@ -215,10 +290,7 @@ impl LaneStory<'_> {
 
     /// Returns whether this request is described step by step, because it reached its first step quickly.
     fn is_stepwise(&self, op: u64, at: u64) -> bool {
-        self.events.iter().any(|event| {
-            let reached = matches!(event.what, What::Reached { op: of, .. } if of == op);
-            reached && event.at_ns - at <= SETTLED_NS
-        })
+        self.requests.is_stepwise(op, at)
     }
 
     fn wait(&mut self, lane: usize, at: u64, op: u64, key: &str) {
@@ -235,12 +307,11 @@ impl LaneStory<'_> {
 
     fn grant(&mut self, lane: usize, event: &Event, op: u64, key: &str, fence: Option<&str>) {
         let fence = fence.filter(|_| self.fenced);
-        let fence = fence.map(|fence| shorten(fence, &self.facts.fences()));
+        let fence = fence.map(|fence| self.fences.shorten(fence));
         let mut text = phrases::granted(NAMES[lane], self.named(key), fence.as_deref()).brief;
         if self.has_two_locks() && self.was_long(op) {
-            let before = self.facts.holds.iter().find(|held| {
+            let before = self.open_holds().find(|held| {
                 held.key == key
-                    && held.granted.event < event.n
                     && held.who != NAMES[lane]
                     && held.unquestioned_until_ns() > event.at_ns
             });
@@ -257,10 +328,8 @@ impl LaneStory<'_> {
     }
 
     fn refusal(&mut self, lane: usize, at: u64, op: u64) {
-        let waits = self.facts.waits.iter();
-        let wait = waits
-            .filter(|wait| wait.wait_ms > 0)
-            .find(|wait| wait.op == op);
+        let wait = self.waits.get(&op).map(|place| &self.facts.waits[*place]);
+        let wait = wait.filter(|wait| wait.wait_ms > 0);
         let gave_up = wait.map(|wait| match self.scenario {
             Scenario::Crash => "gives up: 3 × TTL since the kill".to_owned(),
             Scenario::Deadlock | Scenario::Sorted => {
@@ -272,7 +341,7 @@ impl LaneStory<'_> {
         self.add(lane, at, text, Continuation::Refusal);
     }
 
-    fn step(&mut self, lane: usize, index: usize, event: &Event) {
+    fn step(&mut self, lane: usize, event: &Event) {
         let What::Register {
             serial,
             action,
@@ -290,14 +359,14 @@ impl LaneStory<'_> {
             let fences = RefusedFences {
                 own: fence.as_deref(),
                 highest: highest.as_deref(),
-                among: &self.facts.fences(),
+                among: self.fences,
             };
             let text = phrases::step_refused(name, *action, fences, *serial).brief;
             self.add(lane, event.at_ns, text, Continuation::Write);
         } else if *action == Action::Read {
             self.read(lane, event.at_ns, *value, *serial);
             return;
-        } else if self.writes_over(index, event) {
+        } else if self.writes_over(lane) {
             let text = format!("✗ writes {} over it", count(*value));
             self.add(lane, event.at_ns, text, Continuation::Write);
             self.colour(Role::Bad);
@@ -344,27 +413,8 @@ impl LaneStory<'_> {
     }
 
     /// Returns whether this write is based on a read that another process has overwritten since.
-    fn writes_over(&self, index: usize, event: &Event) -> bool {
-        if self.has_two_locks() {
-            return false;
-        }
-        let mut foreign = false;
-        for earlier in self.events[..index].iter().rev() {
-            let What::Register {
-                action,
-                refused: false,
-                ..
-            } = &earlier.what
-            else {
-                continue;
-            };
-            match (earlier.who == event.who, action) {
-                (true, Action::Read) => return foreign,
-                (false, Action::Write) => foreign = true,
-                _ => {}
-            }
-        }
-        false
+    fn writes_over(&self, lane: usize) -> bool {
+        !self.has_two_locks() && self.overwritten.get(NAMES[lane]) == Some(&true)
     }
 
     fn fault(&mut self, lane: usize, event: &Event, fault: Fault) {
@@ -379,7 +429,7 @@ impl LaneStory<'_> {
 
     /// Adds wait cycles once they have ended.
     fn cycles(&mut self) {
-        for cycle in self.facts.cycles() {
+        for cycle in self.facts.cycles().to_vec() {
             let Some(until) = cycle.until else { continue };
             let (waits, lasted) = (waits_in_words(&cycle), ms(cycle.lasted_ns));
             let text = format!("wait cycle: {waits}, for {lasted} ms");

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use crate::history::{Fault, What};
 use crate::holds::register::{compare, relation_sign};
 use crate::protocol::{Action, PurchaseOutcome};
-use crate::text::numbers::{count, plural, shorten};
+use crate::text::numbers::{ShortFences, count, decimal, plural};
 
 /// The two forms of a phrase.
 pub(super) struct Phrase {
@@ -93,7 +93,7 @@ pub(super) struct RefusedFences<'a> {
     /// The highest fence that the number had seen.
     pub(super) highest: Option<&'a str>,
     /// All fences of the trial, by which long ones are shortened.
-    pub(super) among: &'a [&'a str],
+    pub(super) among: ShortFences<'a>,
 }
 
 /// A step that the register refused because of its fence.
@@ -107,7 +107,7 @@ pub(super) fn step_refused(
         Action::Read => "read",
         Action::Write => "write",
     };
-    let short = |fence: Option<&str>| shorten(fence.unwrap_or("none"), fences.among);
+    let short = |fence: Option<&str>| fences.among.shorten(fence.unwrap_or("none"));
     let (own, highest) = (short(fences.own), short(fences.highest));
     let Some((full_own, full_highest)) = fences.own.zip(fences.highest) else {
         let full = format!("{name}'s step is refused (op {serial})");
@@ -242,6 +242,12 @@ pub(super) fn gave_up(why: &str) -> Phrase {
     }
 }
 
+/// The lab itself stood still.
+pub(super) fn stalled(for_ms: &str) -> Phrase {
+    let what = format!("lab stood still for {for_ms} ms");
+    phrase(format!("the {what}"), format!("The {what}"))
+}
+
 /// The lab reads the stock.
 pub(super) fn stock_read(units: &str) -> String {
     format!("The lab reads the stock: {units}")
@@ -280,6 +286,7 @@ pub(crate) fn label(what: &What) -> String {
         What::StoreRead { taken: false, .. } => "looks at the store: free".into(),
         What::Server { server, change } => change.describe(server, false),
         What::GaveUp { why } => gave_up(why).brief,
+        What::Stalled { for_ms } => format!("stood still for {} ms", decimal(*for_ms)),
         // An event of a later version: its name, in plain words.
         other => serde_json::to_value(other)
             .ok()
@@ -318,7 +325,7 @@ mod tests {
             let fences = RefusedFences {
                 own,
                 highest: Some(highest),
-                among: &[],
+                among: ShortFences::default(),
             };
             let said = step_refused("A", Action::Write, fences, 3);
             assert_eq!(said.brief, format!("– write refused: {brief}"));

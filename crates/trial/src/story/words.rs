@@ -26,6 +26,7 @@ fn words() -> Value {
         "reached": phrases::reached_step(WHO, "{step}", "{of}"),
         "register": named([Action::Read, Action::Write], |action| phrases::does(WHO, action, "{value}")),
         "server": named(CHANGES, |change| change.describe("{server}", false)),
+        "stalled": phrases::stalled("{for_ms}").full,
         "stock_read": phrases::stock_read("{units}"),
         "store_read": phrases::LOOKS_AT_STORE,
     })

@@ -37,23 +37,57 @@ pub fn duration(ns: u64) -> (String, &'static str) {
     }
 }
 
-/// Shortens a fence by the prefix that long fences have in common.
-pub fn shorten(fence: &str, among: &[&str]) -> String {
+/// Shortens long fences by the prefix that all of a run have in common.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ShortFences<'a> {
+    first: &'a str,
+    /// The length of the prefix that all have in common.
+    shared: usize,
+    /// The number of digits of each, if all have the same number.
+    digits: Option<usize>,
+}
+
+impl<'a> ShortFences<'a> {
+    /// The digits at the end that are kept.
     const KEPT: usize = 3;
-    let digits = |fence: &str| fence.split('.').next().unwrap_or_default().len();
-    let own = digits(fence);
-    if own <= 2 * KEPT || among.iter().any(|other| digits(other) != own) {
-        return fence.to_owned();
+
+    /// Looks at all fences of a run.
+    pub fn among(fences: &[&'a str]) -> Self {
+        let Some(first) = fences.first() else {
+            return Self::default();
+        };
+        let own = digits(first);
+        let is_even = fences.iter().all(|other| digits(other) == own);
+        let shared = fences.iter().map(|other| common(first, other)).min();
+        Self {
+            first,
+            shared: shared.unwrap_or(0),
+            digits: is_even.then_some(own),
+        }
     }
-    let common = |other: &&str| {
-        let pairs = fence.chars().zip(other.chars());
-        pairs.take_while(|(one, other)| one == other).count()
-    };
-    let shared = among.iter().map(common).min().unwrap_or(0);
-    match shared.min(own - KEPT) {
-        0 => fence.to_owned(),
-        cut => format!("…{}", &fence[cut..]),
+
+    /// Returns the end of this fence, or all of it if it is short or the fences have nothing in common.
+    pub fn shorten(&self, fence: &str) -> String {
+        let own = digits(fence);
+        if own <= 2 * Self::KEPT || self.digits != Some(own) {
+            return fence.to_owned();
+        }
+        let shared = common(fence, self.first).min(self.shared);
+        match fence.split_at_checked(shared.min(own - Self::KEPT)) {
+            Some((cut, rest)) if !cut.is_empty() => format!("…{rest}"),
+            _ => fence.to_owned(),
+        }
     }
+}
+
+fn digits(fence: &str) -> usize {
+    fence.split('.').next().unwrap_or_default().len()
+}
+
+/// Returns the length of the beginning that two fences have in common.
+fn common(one: &str, other: &str) -> usize {
+    let pairs = one.bytes().zip(other.bytes());
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// Formats a count with its noun: `1 order`, `2 orders`.
@@ -105,7 +139,8 @@ mod tests {
 
     #[test]
     fn long_fences_are_told_by_their_ends_and_stay_in_order() {
-        let short = |fences: [&str; 2]| fences.map(|fence| shorten(fence, &fences));
+        let short =
+            |fences: [&str; 2]| fences.map(|fence| ShortFences::among(&fences).shorten(fence));
         assert_eq!(short(["1.0", "2.0"]), ["1.0", "2.0"]);
         assert_eq!(
             short(["1450759757219.0", "1450759757220.0"]),
@@ -116,6 +151,12 @@ mod tests {
             ["…7999.0", "…8000.3"]
         );
         assert_eq!(short(["999999999.0", "1000000000.0"])[1], "1000000000.0");
-        assert_eq!(shorten("none", &[]), "none");
+        assert_eq!(ShortFences::among(&[]).shorten("none"), "none");
+        assert_eq!(short(["ααααααα1", "ααααααα2"]), ["…α1", "…α2"]);
+        assert_eq!(
+            short(["ααα€00", "ααα€‚0"])[0],
+            "ααα€00",
+            "no cut in a letter"
+        );
     }
 }

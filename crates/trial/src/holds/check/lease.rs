@@ -52,7 +52,7 @@ impl<'a> Findings<'a> {
 
     /// Returns whether anything had happened to a server by then.
     fn had_server_failed(&self, at_ns: u64) -> bool {
-        let mut servers = self.facts.servers.iter();
-        servers.any(|(mark, ..)| mark.at_ns <= at_ns)
+        self.first_failure_ns
+            .is_some_and(|first_ns| first_ns <= at_ns)
     }
 }

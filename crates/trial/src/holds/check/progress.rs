@@ -1,10 +1,14 @@
 //! Whether somebody can still take the lock: locks that nobody gets although nobody has them, and those that come late.
 
+use std::collections::HashMap;
+
+use super::free::FreeLocks;
 use super::{Findings, with_slack};
 use crate::history::Fault;
 use crate::holds::check::nanoseconds;
-use crate::holds::facts::{Cycle, Hold, Mark, Wait, WaitEnd};
-use crate::protocol::{PurchaseOutcome, ReleaseResult};
+use crate::holds::facts::{Cycle, Hold, Mark, Wait};
+use crate::holds::lookup::LargestBefore;
+use crate::protocol::PurchaseOutcome;
 
 /// A lock that stayed taken although no process holds it.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,15 +50,27 @@ pub struct Late<'a> {
     pub took_ns: u64,
 }
 
-/// Since when a lock was free.
-struct FreeSince<'a> {
-    mark: Mark,
-    freed_by: Option<&'a Hold>,
-}
-
 impl<'a> Findings<'a> {
-    /// Returns a lock that nobody could take for three TTLs although its holder is dead, waits in a cycle, or never had it.
+    /// Returns a lock that nobody could take for three TTLs although its holder is dead, waits in a cycle, or never had it. The lab did
+    /// not stand still meanwhile.
     pub fn stuck(&self) -> Option<Stuck> {
+        self.seems_stuck()
+            .filter(|stuck| !self.has_stalled_during(stuck))
+    }
+
+    /// Returns a lock that seems stuck, but the lab stood still meanwhile. It may have read the refusals late.
+    pub fn stuck_in_doubt(&self) -> Option<Stuck> {
+        self.seems_stuck()
+            .filter(|stuck| self.has_stalled_during(stuck))
+    }
+
+    fn has_stalled_during(&self, stuck: &Stuck) -> bool {
+        let refused = stuck.refused.iter().map(|(_, mark)| *mark);
+        let last = refused.max_by_key(|mark| mark.at_ns);
+        last.is_some_and(|last| self.has_stalled(stuck.since, last))
+    }
+
+    fn seems_stuck(&self) -> Option<Stuck> {
         self.stuck_after_death()
             .or_else(|| self.stuck_in_cycle())
             .or_else(|| self.stuck_after_sale())
@@ -63,9 +79,10 @@ impl<'a> Findings<'a> {
 
     /// Returns a wait that was granted, but long after the lock was free. The lab may have stalled, so this accuses nobody.
     pub fn granted_late(&self) -> Option<Late<'a>> {
+        let locks = FreeLocks::of(self.facts, self.claims);
         self.facts.waits.iter().find_map(|wait| {
             let answered = wait.granted().filter(|_| wait.wait_ms > 0)?;
-            let free = self.free_since(wait, answered)?;
+            let free = locks.since(wait, answered)?;
             let since_ns = free.mark.at_ns.max(wait.asked.at_ns);
             let took_ns = answered.at_ns.saturating_sub(since_ns);
             (took_ns > with_slack(self.ttl_ns)).then_some(Late {
@@ -73,6 +90,24 @@ impl<'a> Findings<'a> {
                 answered,
                 took_ns,
             })
+        })
+    }
+
+    /// Returns the first hold whose process found the lock taken by another one when it asked.
+    pub fn met_taken(&self) -> Option<&'a Hold> {
+        let mut others: HashMap<&str, Vec<(u64, &str, u64)>> = HashMap::new();
+        for held in &self.facts.holds {
+            let span = (held.granted.at_ns, &*held.who, held.unquestioned_until_ns());
+            others.entry(&held.key).or_default().push(span);
+        }
+        let others = others.into_iter();
+        let others: HashMap<_, _> = others
+            .map(|(key, spans)| (key, LargestBefore::of(spans)))
+            .collect();
+        self.facts.holds.iter().find(|held| {
+            let (others, asked_ns) = (&others[&*held.key], held.asked.at_ns);
+            let until_ns = others.of_others(asked_ns, &held.who);
+            until_ns.is_some_and(|until_ns| until_ns > asked_ns)
         })
     }
 
@@ -125,7 +160,7 @@ impl<'a> Findings<'a> {
     }
 
     fn stuck_in_cycle(&self) -> Option<Stuck> {
-        let cycle = self.facts.cycles().into_iter().next()?;
+        let cycle = self.facts.cycles().first()?;
         let refused = self.facts.waits.iter().filter(|wait| wait.wait_ms > 0);
         let refused: Vec<(String, Mark)> = refused
             .filter_map(|wait| Some((wait.who.clone(), wait.refused()?)))
@@ -135,7 +170,7 @@ impl<'a> Findings<'a> {
             since: cycle.since,
             refused,
             lasted_ns: cycle.lasted_ns,
-            by: StuckBy::Cycle(cycle),
+            by: StuckBy::Cycle(cycle.clone()),
         })
     }
 
@@ -158,14 +193,16 @@ impl<'a> Findings<'a> {
     }
 
     /// Nobody has the lock, and whoever waits for it is refused in the end.
-    fn stuck_free(&self) -> Option<Stuck> {
+    pub(in crate::holds) fn stuck_free(&self) -> Option<Stuck> {
+        let locks = FreeLocks::of(self.facts, self.claims);
         self.facts.waits.iter().find_map(|wait| {
             let refused = wait.refused().filter(|_| wait.wait_ms > 0)?;
-            let free = self.free_since(wait, refused)?;
+            let free = locks.since(wait, refused)?;
             let since_ns = free.mark.at_ns.max(wait.asked.at_ns);
             let lasted_ns = refused.at_ns.saturating_sub(since_ns);
-            let proven =
-                self.counts_as_stuck(lasted_ns) && self.could_notice(wait, refused, since_ns);
+            let awake_ns = locks.went_on(&wait.who, wait.asked.at_ns).unwrap_or(0);
+            let proven = self.counts_as_stuck(lasted_ns)
+                && self.could_notice(wait, refused, since_ns, awake_ns);
             proven.then(|| Stuck {
                 since: free.mark,
                 refused: vec![(wait.who.clone(), refused)],
@@ -177,60 +214,12 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// Returns whether the waiter certainly had the time to notice that the lock was free. If the lab stalls, it reads a refusal
-    /// late, or lets a stopped process go on late.
-    fn could_notice(&self, wait: &Wait, refused: Mark, since_ns: u64) -> bool {
+    /// Returns whether the waiter certainly had the time to notice that the lock was free since then, and that it was awake. If the
+    /// lab stalls, it reads a refusal late, or lets a stopped process go on late.
+    fn could_notice(&self, wait: &Wait, refused: Mark, since_ns: u64, awake_ns: u64) -> bool {
         let deadline_ns = wait.asked.at_ns.saturating_add(nanoseconds(wait.wait_ms));
         let until_ns = deadline_ns.min(refused.at_ns);
-        let went_on = |(mark, who, fault): &&(Mark, String, Fault)| {
-            *who == wait.who && *fault == Fault::Continued && mark.at_ns > wait.asked.at_ns
-        };
-        let awake = self.facts.faults.iter().rev().find(went_on);
-        let awake_ns = awake.map_or(0, |(mark, ..)| mark.at_ns);
         until_ns >= since_ns.saturating_add(self.ttl_ns.saturating_mul(2))
             && until_ns >= awake_ns.saturating_add(self.ttl_ns)
-    }
-
-    /// Returns since when the lock that this wait is for was certainly free, up to the answer. `None` if somebody may have had
-    /// it, or if a server failed.
-    fn free_since(&self, wait: &Wait, answered: Mark) -> Option<FreeSince<'a>> {
-        if !self.facts.servers.is_empty() || self.may_be_taken_unseen(wait, answered) {
-            return None;
-        }
-        let earlier = |held: &&Hold| held.key == wait.key && held.granted.at_ns < answered.at_ns;
-        let mut free = FreeSince {
-            mark: wait.asked,
-            freed_by: None,
-        };
-        for held in self.facts.holds.iter().filter(earlier) {
-            let (mark, outcome) = held.released?;
-            // Without a lease, only a confirmed release frees the lock.
-            let is_confirmed = outcome != ReleaseResult::Unknown || !self.claims.untimed;
-            if mark.at_ns > answered.at_ns || !is_confirmed {
-                return None;
-            }
-            let is_last = free
-                .freed_by
-                .and_then(|last| last.released)
-                .is_none_or(|(last, _)| last < mark);
-            if is_last {
-                free = FreeSince {
-                    mark,
-                    freed_by: Some(held),
-                };
-            }
-        }
-        Some(free)
-    }
-
-    /// Returns whether a request of another process had an unknown result, so that this process may have the lock.
-    fn may_be_taken_unseen(&self, wait: &Wait, answered: Mark) -> bool {
-        let mut others = self.facts.waits.iter().filter(|other| {
-            other.op != wait.op && other.key == wait.key && other.asked.at_ns < answered.at_ns
-        });
-        others.any(|other| {
-            let ends = other.answer.map(|(mark, end)| (mark.at_ns, end));
-            !matches!(ends, Some((at_ns, WaitEnd::Granted | WaitEnd::Refused)) if at_ns <= answered.at_ns)
-        })
     }
 }

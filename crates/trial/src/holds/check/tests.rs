@@ -359,7 +359,8 @@ fn a_wait_cycle_is_found_with_its_length() {
         embrace()
             .grants("B", KEY, 6, 1001.0, 2, None)
             .grants("A", "product_B", 5, 1002.0, 2, None);
-    let cycles = history.facts().cycles();
+    let facts = history.facts();
+    let cycles = facts.cycles();
     assert_eq!(cycles.len(), 1);
     assert_eq!(cycles[0].who, ["B", "A"]);
     assert_eq!(cycles[0].lasted_ns, 950_000_000);
@@ -406,7 +407,8 @@ fn a_cycle_of_three_is_found_once() {
         .asks("C", "a", 4.0, 10_000);
     // The lab is still recording, and both processes still hold their locks.
     let history = history.looks(50.0, true, None);
-    let cycles = history.facts().cycles();
+    let facts = history.facts();
+    let cycles = facts.cycles();
     assert_eq!(cycles.len(), 1);
     assert_eq!(cycles[0].who, ["C", "A", "B"]);
     assert_eq!((cycles[0].until, cycles[0].lasted_ns), (None, 46_000_000));

@@ -4,7 +4,7 @@ use crate::history::Event;
 use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
 
 /// A reference to an event: its number and its timestamp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark {
     /// The number in the history.
     pub event: u64,

@@ -33,6 +33,9 @@ use diary::Diary;
 
 /// The request number for a process that fails without having been asked anything. Real requests count from one.
 const NOTHING_ASKED: u64 = 0;
+/// How much longer than [`LOOK_UP`] the lab may be away before it says that it stood still. All bounds of time have a slack of a second,
+/// so a shorter absence cannot make anybody late.
+const STALL: Duration = Duration::from_millis(200);
 
 /// Runs the trial, from the start of the first process to the last look at the store.
 pub(super) fn run(
@@ -142,7 +145,9 @@ impl Stage<'_> {
             self.set_stock(0)?;
         }
         self.diary.restart_clock();
+        let mut last_seen = Instant::now();
         loop {
+            self.notice_stall(&mut last_seen);
             while self.begin_ready_acts()? {}
             self.show();
             if self.actors.iter().all(Actor::is_finished) {
@@ -156,6 +161,18 @@ impl Stage<'_> {
                 Err(_) => self.diary.settle(Instant::now())?,
             }
             self.handle_timeouts()?;
+        }
+    }
+
+    /// Records that the lab itself stood still, if it comes back to this place much later than it should. Whatever was said meanwhile
+    /// was read late.
+    fn notice_stall(&mut self, last_seen: &mut Instant) {
+        let now = Instant::now();
+        let since = now - std::mem::replace(last_seen, now);
+        // Where the lab starts and stops servers, it is away for seconds, and nobody is judged by the time.
+        if since > LOOK_UP + STALL && self.servers.is_none() {
+            let for_ms = since.as_secs_f64() * 1e3;
+            self.diary.later(now, None, What::Stalled { for_ms });
         }
     }
 

@@ -1,6 +1,6 @@
 //! The holder was killed: did somebody else get its lock?
 
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence, inconclusive, stalled};
 use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::facts::{Hold, Mark};
@@ -52,7 +52,16 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 
 fn recovered(court: &Court<'_>, died: Mark, held: Option<&Hold>, next: &Hold) -> Verdict {
     let took_ns = next.granted.at_ns - died.at_ns;
-    if took_ns > court.findings.recovery_bound_ns() {
+    let is_late = took_ns > court.findings.recovery_bound_ns();
+    if is_late && court.findings.has_stalled(died, next.granted) {
+        let because = format!(
+            "{} got the lock {} ms after the kill, but the lab itself stood still meanwhile.",
+            next.who,
+            ms(took_ns)
+        );
+        return stalled(because);
+    }
+    if is_late {
         let promise = match court.claims.recovery_ms {
             Some(promised) => format!("{} ms were promised", decimal(promised as f64)),
             None => format!("its lease lasts {} ms", ms(court.ttl_ns())),

@@ -1,5 +1,7 @@
 //! Two locks were taken in opposite order, or in the same order: what ended the wait, and at what cost?
 
+use std::collections::BTreeMap;
+
 use super::cause::Cause;
 use super::edge::FENCED_LIMITS;
 use super::{Court, evidence, inconclusive};
@@ -169,15 +171,11 @@ pub(super) fn overlap_evidence(overlap: Option<&Overlap<'_>>) -> Option<Evidence
 
 /// "two holders of product_A for 51.4 ms, of product_B for 51.1 ms"
 fn of_each_lock(overlaps: &[Overlap<'_>]) -> Option<String> {
-    let mut each: Vec<(&str, u64)> = Vec::new();
+    let mut each: BTreeMap<&str, u64> = BTreeMap::new();
     for overlap in overlaps {
-        let key = overlap.first.key.as_str();
-        match each.iter_mut().find(|(seen, _)| *seen == key) {
-            Some((_, longest)) => *longest = (*longest).max(overlap.lasted_ns()),
-            None => each.push((key, overlap.lasted_ns())),
-        }
+        let longest = each.entry(&overlap.first.key).or_default();
+        *longest = (*longest).max(overlap.lasted_ns());
     }
-    each.sort_unstable();
     let each: Vec<String> = each
         .iter()
         .map(|(key, lasted)| format!("of {key} for {} ms", ms(*lasted)))
@@ -220,16 +218,7 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
     if court.facts.additions() < 2 {
         return court.unanswered();
     }
-    let waited = court.facts.holds.iter().find(|held: &&Hold| {
-        let met = |other: &Hold| {
-            other.key == held.key
-                && other.who != held.who
-                && other.granted.at_ns < held.asked.at_ns
-                && other.unquestioned_until_ns() > held.asked.at_ns
-        };
-        court.facts.holds.iter().any(met)
-    });
-    let Some(waited) = waited else {
+    let Some(waited) = court.findings.met_taken() else {
         return inconclusive(
             "Nothing broke, and nothing was tested: nobody met a lock taken.",
             "contention",

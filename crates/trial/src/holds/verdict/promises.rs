@@ -6,7 +6,7 @@
 use super::cause::Cause;
 use super::deadlock::overlap_evidence;
 use super::edge::two_holders;
-use super::{Court, evidence, fences, inconclusive, stuck};
+use super::{Court, evidence, fences, inconclusive, stalled, stuck};
 use crate::holds::check::Late;
 use crate::holds::facts::Hold;
 use crate::text::numbers::ms;
@@ -23,10 +23,16 @@ pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
     if let Some(worse) = broken.or_else(|| stuck::judge(court)) {
         return worse;
     }
+    if let Some(stuck) = court.findings.stuck_in_doubt() {
+        let lasted = ms(stuck.lasted_ns);
+        return stalled(format!(
+            "Nobody got the lock for {lasted} ms, but the lab itself stood still meanwhile."
+        ));
+    }
     if verdict.outcome == Outcome::Held
         && let Some(late) = court.findings.granted_late()
     {
-        return granted_late(&late);
+        return granted_late(court, &late);
     }
     verdict
 }
@@ -99,13 +105,17 @@ fn why_gone(court: &Court<'_>, held: &Hold) -> String {
 }
 
 /// The waiter got a free lock, but so late that "it was woken" would be wrong. The lab may have stalled, so nobody is accused.
-fn granted_late(late: &Late<'_>) -> Verdict {
+fn granted_late(court: &Court<'_>, late: &Late<'_>) -> Verdict {
+    let (who, took) = (&late.wait.who, ms(late.took_ns));
+    if court.findings.has_stalled(late.wait.asked, late.answered) {
+        return stalled(format!(
+            "{who} got the lock only {took} ms after it was free, but the lab itself stood still meanwhile."
+        ));
+    }
     inconclusive(
         format!(
-            "{} got the lock only {} ms after it was free: too late for a lock that nobody has, unless the machine stood \
-             still.",
-            late.wait.who,
-            ms(late.took_ns)
+            "{who} got the lock only {took} ms after it was free: too late for a lock that nobody has, unless the machine \
+             stood still."
         ),
         "calm",
         "a machine that is less busy. If it happens again, the lock does not wake its waiters.",
@@ -117,10 +127,16 @@ fn granted_late(late: &Late<'_>) -> Verdict {
 pub(super) fn notes(court: &Court<'_>) -> Vec<String> {
     let slow = court.findings.slow_tries();
     let note = |late: &Late<'_>| {
+        let stalled = court.findings.has_stalled(late.wait.asked, late.answered);
         format!(
-            "{} was asked not to wait (wait_ms 0), and its answer took {} ms",
+            "{} was asked not to wait (wait_ms 0), and its answer took {} ms{}",
             late.wait.who,
-            ms(late.took_ns)
+            ms(late.took_ns),
+            if stalled {
+                "; the lab itself stood still meanwhile"
+            } else {
+                ""
+            }
         )
     };
     slow.iter().map(note).collect()

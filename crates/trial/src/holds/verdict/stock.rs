@@ -75,7 +75,8 @@ fn kept_until_ttl(court: &Court<'_>, failed: Mark, later: &[&Buy]) -> Option<Ver
     }
     let half_ttl_ms = court.ttl_ns() as f64 / 2e6;
     let is_over = sold.at_ns >= first.asked.at_ns.saturating_add(court.ttl_ns());
-    if !is_over || bought.waited_ms < half_ttl_ms {
+    let is_certain = !court.findings.has_stalled(failed, sold);
+    if !is_over || bought.waited_ms < half_ttl_ms || !is_certain {
         return Some(inconclusive(
             format!(
                 "{} was refused after A had found nothing, and bought {} ms later: A's lock may have been in its way.",

@@ -6,6 +6,7 @@ mod owner_check;
 mod pause;
 mod promises;
 mod sessions;
+mod stalls;
 mod suggestions;
 mod wakeup;
 mod whys;

@@ -12,7 +12,7 @@ use crate::holds::is_refused_overlap;
 use crate::store::TrialStore;
 use crate::story::{Beat, beats};
 use crate::strategy;
-use crate::text::numbers::shorten;
+use crate::text::numbers::ShortFences;
 use crate::verdict::{Axis, Belief, Damage, Evidence, Outcome, Verdict};
 
 #[derive(Serialize)]
@@ -290,7 +290,7 @@ fn forgets(store: &str) -> bool {
 fn fence_cut(run: &PageRun<'_>) -> usize {
     let fences = fences(run.events);
     let cut = |first: &&str| {
-        let short = shorten(first, &fences);
+        let short = ShortFences::among(&fences).shorten(first);
         short
             .strip_prefix('…')
             .map_or(0, |rest| first.len() - rest.len())

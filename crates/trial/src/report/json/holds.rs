@@ -171,7 +171,7 @@ impl<'a> Report<'a> {
                 .into_iter()
                 .map(|overlap| OverlapEntry::of(overlap, findings.ttl_ns))
                 .collect(),
-            wait_cycles: facts.cycles().into_iter().map(CycleEntry::of).collect(),
+            wait_cycles: facts.cycles().iter().map(CycleEntry::of).collect(),
             recovery,
             stuck_ms: findings.stuck().map(|stuck| ms(stuck.lasted_ns)),
             verdict: Decision::of(&judged.verdict, judged.expected(), judged.trial.reproduce()),
@@ -293,9 +293,9 @@ impl<'a> OverlapEntry<'a> {
 }
 
 impl CycleEntry {
-    fn of(cycle: Cycle) -> Self {
+    fn of(cycle: &Cycle) -> Self {
         Self {
-            processes: cycle.who,
+            processes: cycle.who.clone(),
             since_ms: ms(cycle.since.at_ns),
             lasted_ms: ms(cycle.lasted_ns),
             event: cycle.since.event,

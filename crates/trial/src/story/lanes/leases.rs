@@ -13,10 +13,9 @@ use crate::holds::{NAMES, Scenario};
 impl LaneStory<'_> {
     /// Adds an entry at the latest time at which a lease ended.
     pub(super) fn lease_over(&mut self, lane: usize, at_ns: u64, hold: u64) {
-        if self.has_two_locks() || self.shown_over.contains(&(lane, hold)) {
+        if self.has_two_locks() || !self.shown_over.insert((lane, hold)) {
             return;
         }
-        self.shown_over.push((lane, hold));
         let mut phrase = phrases::lease_over(NAMES[lane], None);
         if matches!(self.scenario, Scenario::StaleRelease | Scenario::Pause) {
             // A paused process cannot know.
@@ -30,7 +29,7 @@ impl LaneStory<'_> {
         let over = |hold: &&Hold| {
             hold.key == key && hold.who != NAMES[lane] && self.may_be_over(hold, grant.at_ns)
         };
-        let over = self.facts.holds.iter().filter(over);
+        let over = self.open_holds().filter(over);
         let over: Vec<(usize, u64)> = over
             .filter_map(|hold| {
                 let lane = NAMES.iter().position(|name| *name == hold.who)?;

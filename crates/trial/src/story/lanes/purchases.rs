@@ -2,26 +2,14 @@
 
 use super::super::phrases;
 use super::{Continuation, LaneStory, SETTLED_NS};
-use crate::history::What;
 use crate::holds::NAMES;
 use crate::protocol::PurchaseOutcome;
 
 impl LaneStory<'_> {
-    fn buy_span(&self, op: u64) -> Option<(u64, Option<u64>)> {
-        let asked = self.events.iter().find_map(|event| match event.what {
-            What::Purchase { op: of, .. } if of == op => Some(event.at_ns),
-            _ => None,
-        })?;
-        let answered = self.events.iter().find_map(|event| match event.what {
-            What::Purchased { op: of, .. } if of == op => Some(event.at_ns),
-            _ => None,
-        });
-        Some((asked, answered))
-    }
-
     pub(super) fn purchase(&mut self, lane: usize, at: u64, op: u64) {
         let long = self
-            .buy_span(op)
+            .requests
+            .purchase(op)
             .is_some_and(|(asked, answered)| answered.is_none_or(|at| at - asked > SETTLED_NS));
         if !long {
             return;
@@ -34,7 +22,8 @@ impl LaneStory<'_> {
 
     pub(super) fn purchased(&mut self, lane: usize, at: u64, op: u64, outcome: PurchaseOutcome) {
         let long = self
-            .buy_span(op)
+            .requests
+            .purchase(op)
             .is_some_and(|(asked, _)| at - asked > SETTLED_NS);
         let kind = match outcome {
             PurchaseOutcome::Busy => Continuation::Refusal,

@@ -2,23 +2,12 @@
 
 use super::super::phrases;
 use super::{Continuation, LaneStory, SETTLED_NS};
-use crate::history::What;
 use crate::holds::{NAMES, Scenario};
 use crate::protocol::ReleaseResult;
 
 impl LaneStory<'_> {
-    /// Returns the result of this release, if the lock reported it promptly.
-    fn prompt_word(&self, op: u64, asked_ns: u64) -> Option<ReleaseResult> {
-        self.events.iter().find_map(|event| match &event.what {
-            What::Released {
-                op: of, outcome, ..
-            } if *of == op && event.at_ns - asked_ns <= SETTLED_NS => Some(*outcome),
-            _ => None,
-        })
-    }
-
     pub(super) fn release(&mut self, lane: usize, at: u64, op: u64, key: &str) {
-        let lost = self.prompt_word(op, at) == Some(ReleaseResult::AlreadyLost);
+        let lost = self.requests.prompt_word(op, at) == Some(ReleaseResult::AlreadyLost);
         let two = self.has_two_locks();
         if lost && !two || self.is_stepwise(op, at) {
             // Described with the answer, or step by step.
@@ -50,11 +39,10 @@ impl LaneStory<'_> {
     }
 
     pub(super) fn released(&mut self, lane: usize, at: u64, op: u64, outcome: ReleaseResult) {
-        let asked = self.events.iter().find_map(|event| match &event.what {
-            What::Release { op: of, .. } if *of == op => Some(event.at_ns),
-            _ => None,
-        });
-        let prompt = asked.is_some_and(|asked| at - asked <= SETTLED_NS);
+        let prompt = self
+            .requests
+            .release(op)
+            .is_some_and(|asked| at - asked <= SETTLED_NS);
         if outcome == ReleaseResult::AlreadyLost && !(prompt && self.has_two_locks()) {
             self.say(lane, at, phrases::released_too_late(NAMES[lane], None));
         } else if !prompt {

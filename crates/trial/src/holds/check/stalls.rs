@@ -1,0 +1,44 @@
+//! Whether the lab itself stood still, so that its clock accuses nobody of being slow.
+
+use super::Findings;
+use crate::holds::facts::{Facts, Mark};
+
+/// When the lab stood still.
+#[derive(Debug)]
+pub(super) struct Stalls {
+    from_ns: Vec<u64>,
+    /// For each stall, the end of the latest one up to there.
+    until_ns: Vec<u64>,
+}
+
+impl Stalls {
+    pub(super) fn of(facts: &Facts) -> Self {
+        let spans = facts.stalls.iter();
+        let mut spans: Vec<(u64, u64)> = spans.map(|(from, mark)| (*from, mark.at_ns)).collect();
+        spans.sort_unstable();
+        let mut latest_ns = 0;
+        let until_ns = spans.iter().map(|(_, until_ns)| {
+            latest_ns = latest_ns.max(*until_ns);
+            latest_ns
+        });
+        Self {
+            until_ns: until_ns.collect(),
+            from_ns: spans.iter().map(|(from_ns, _)| *from_ns).collect(),
+        }
+    }
+
+    /// Returns whether one of them began before the end of this time, and ended after its beginning.
+    fn touch(&self, from_ns: u64, until_ns: u64) -> bool {
+        let begun = self.from_ns.partition_point(|began| *began <= until_ns);
+        let last = begun.checked_sub(1).map(|last| self.until_ns[last]);
+        last.is_some_and(|ended_ns| ended_ns >= from_ns)
+    }
+}
+
+impl Findings<'_> {
+    /// Returns whether the lab stood still at any moment between these events. Then it may have read the second one late, and how
+    /// long it took accuses nobody.
+    pub fn has_stalled(&self, from: Mark, until: Mark) -> bool {
+        self.stalls.touch(from.at_ns, until.at_ns)
+    }
+}

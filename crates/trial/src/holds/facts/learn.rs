@@ -1,0 +1,269 @@
+//! Derives the facts from the events, one after the other. Requests, holds and purchases are looked up by their numbers.
+
+use std::collections::HashMap;
+
+use super::{Buy, Facts, Hold, HoldsOfName, Inspection, Mark, Op, Wait, WaitEnd};
+use crate::history::{Event, Fault, What};
+use crate::holds::lookup::{ByHold, LastBelow};
+
+/// The facts so far, and where to find them.
+#[derive(Default)]
+pub(super) struct Learner {
+    facts: Facts,
+    /// The first wait with each request number.
+    waits: HashMap<u64, usize>,
+    /// When each step and each purchase was first requested.
+    asked: HashMap<u64, Mark>,
+    /// The first purchase that was requested at each event.
+    buys: HashMap<Mark, usize>,
+    holds: ByHold<Vec<usize>>,
+    /// The holds of each process that were not yet ended by its death.
+    not_killed: HashMap<String, Vec<usize>>,
+    /// The holds of each process that were not yet put into doubt by a failure.
+    not_silent: HashMap<String, Vec<usize>>,
+    /// When the steps of each hold were requested, of those that were answered.
+    steps: ByHold<Vec<u64>>,
+}
+
+impl Learner {
+    pub(super) fn of(events: &[Event]) -> Facts {
+        let mut learner = Self::default();
+        for event in events {
+            learner.learn(event);
+        }
+        learner.facts.end_ns = events.last().map_or(0, |event| event.at_ns);
+        learner.finish()
+    }
+
+    fn learn(&mut self, event: &Event) {
+        let mark = Mark::from(event);
+        let who = event.who.clone().unwrap_or_default();
+        match &event.what {
+            What::Acquire { op, key, wait_ms } => {
+                self.waits.entry(*op).or_insert(self.facts.waits.len());
+                self.facts.waits.push(Wait {
+                    who,
+                    key: key.clone(),
+                    op: *op,
+                    wait_ms: *wait_ms,
+                    asked: mark,
+                    answer: None,
+                });
+            }
+            What::Acquired { .. } => self.grant(event, mark, who),
+            What::Refused { op, .. } => drop(self.answer_wait(*op, mark, WaitEnd::Refused)),
+            What::Reached { op, step, of, .. } => {
+                self.answer_wait(*op, mark, WaitEnd::Unknown);
+                self.facts.reached.push((mark, who, *step, *of));
+            }
+            What::Failed { op, message, .. } => {
+                self.answer_wait(*op, mark, WaitEnd::Unknown);
+                self.fall_silent(&who, mark);
+                self.facts.failures.push((mark, who, message.clone()));
+            }
+            What::Step { op, .. } => {
+                self.asked.entry(*op).or_insert(mark);
+            }
+            What::Register { op, .. } => self.op(event, mark, who, *op),
+            What::LeaseOver { hold, .. } => {
+                self.change(&who, *hold, |held| held.lease_over = Some(mark));
+            }
+            What::Declined { hold, .. } | What::Lost { hold } => {
+                self.change(&who, *hold, |held| {
+                    held.learnt.get_or_insert(mark);
+                });
+            }
+            What::Release { hold, .. } => {
+                self.change(&who, *hold, |held| held.release = Some(mark));
+            }
+            What::Released { hold, outcome, .. } => {
+                let outcome = *outcome;
+                self.change(&who, *hold, |held| held.released = Some((mark, outcome)));
+            }
+            What::Fault { fault } => self.fault(mark, who, *fault),
+            What::StoreRead {
+                key,
+                taken,
+                ttl_left_ms,
+                server,
+            } => self.facts.inspections.push(Inspection {
+                mark,
+                key: key.clone(),
+                taken: *taken,
+                ttl_left_ms: *ttl_left_ms,
+                server: server.clone(),
+            }),
+            What::Server { server, change } => {
+                self.facts.servers.push((mark, server.clone(), *change));
+            }
+            What::StockSet { units } => self.facts.stocked.push((mark, *units)),
+            What::Purchase { op, .. } => {
+                self.asked.entry(*op).or_insert(mark);
+                self.buys.entry(mark).or_insert(self.facts.buys.len());
+                self.facts.buys.push(Buy {
+                    who,
+                    asked: mark,
+                    answer: None,
+                    waited_ms: 0.0,
+                });
+            }
+            What::Purchased { op, purchase } => {
+                let buy = self.asked.get(op).and_then(|asked| self.buys.get(asked));
+                if let Some(buy) = buy {
+                    let buy = &mut self.facts.buys[*buy];
+                    buy.answer = Some((mark, purchase.outcome));
+                    buy.waited_ms = purchase.waited_ms;
+                }
+            }
+            What::Stalled { for_ms } => {
+                let from_ns = mark.at_ns.saturating_sub((for_ms * 1e6) as u64);
+                self.facts.stalls.push((from_ns, mark));
+            }
+            What::Round { .. } | What::StockRead { .. } | What::GaveUp { .. } => {}
+        }
+    }
+
+    fn grant(&mut self, event: &Event, mark: Mark, who: String) {
+        let What::Acquired {
+            op,
+            key,
+            hold,
+            fence,
+            valid_ms,
+            ..
+        } = &event.what
+        else {
+            return;
+        };
+        let asked = self.answer_wait(*op, mark, WaitEnd::Granted);
+        let asked = asked.unwrap_or(mark);
+        let place = self.facts.holds.len();
+        self.holds.or_default(&who, *hold).push(place);
+        for holds in [&mut self.not_killed, &mut self.not_silent] {
+            holds.entry(who.clone()).or_default().push(place);
+        }
+        self.facts.holds.push(Hold {
+            who,
+            key: key.clone(),
+            hold: *hold,
+            fence: fence.clone(),
+            valid_until_ns: valid_ms.map(|ms| asked.at_ns.saturating_add((ms * 1e6) as u64)),
+            asked,
+            granted: mark,
+            lease_over: None,
+            release: None,
+            released: None,
+            killed: None,
+            learnt: None,
+            silent: None,
+            believed_until_ns: 0,
+        });
+    }
+
+    /// Records the answer to a wait and returns when the wait was requested.
+    fn answer_wait(&mut self, op: u64, mark: Mark, end: WaitEnd) -> Option<Mark> {
+        let wait = &mut self.facts.waits[*self.waits.get(&op)?];
+        wait.answer = Some((mark, end));
+        Some(wait.asked)
+    }
+
+    fn op(&mut self, event: &Event, mark: Mark, who: String, asked: u64) {
+        let What::Register {
+            hold,
+            serial,
+            action,
+            value,
+            fence,
+            highest,
+            refused,
+            ..
+        } = &event.what
+        else {
+            return;
+        };
+        if let Some(asked) = self.asked.get(&asked) {
+            self.steps.or_default(&who, *hold).push(asked.at_ns);
+        }
+        self.facts.ops.push(Op {
+            serial: *serial,
+            mark,
+            who,
+            hold: *hold,
+            action: *action,
+            value: *value,
+            fence: fence.clone(),
+            highest: highest.clone(),
+            refused: *refused,
+        });
+    }
+
+    /// Changes the latest hold with this identifier. Identifiers are unique within a process.
+    fn change(&mut self, who: &str, hold: u64, change: impl FnOnce(&mut Hold)) {
+        let latest = self.holds.get(who, hold).and_then(|holds| holds.last());
+        if let Some(place) = latest {
+            change(&mut self.facts.holds[*place]);
+        }
+    }
+
+    fn fault(&mut self, mark: Mark, who: String, fault: Fault) {
+        if fault == Fault::Killed {
+            let holds = self.not_killed.remove(&who).unwrap_or_default();
+            self.each_open(holds, |held| held.killed = Some(mark));
+        }
+        self.facts.faults.push((mark, who, fault));
+    }
+
+    /// The process is dead, silent or confused. It may have given up what it holds.
+    fn fall_silent(&mut self, who: &str, mark: Mark) {
+        let holds = self.not_silent.remove(who).unwrap_or_default();
+        self.each_open(holds, |held| held.silent = Some(mark));
+    }
+
+    fn each_open(&mut self, holds: Vec<usize>, change: impl Fn(&mut Hold)) {
+        for place in holds {
+            let held = &mut self.facts.holds[place];
+            // A hold that is over stays over, so nobody need look at it again.
+            if held.is_open() {
+                change(held);
+            }
+        }
+    }
+
+    fn finish(self) -> Facts {
+        let mut facts = self.facts;
+        bound_beliefs(&mut facts, &self.steps.map(LastBelow::of));
+        let granted = |place: &usize| facts.holds[*place].granted;
+        let named = self.holds.map(|places| HoldsOfName {
+            granted: LastBelow::of(places.iter().map(granted).collect()),
+            places,
+        });
+        facts.holds_of_name = named;
+        facts.cycles = super::cycle::cycles(&facts);
+        facts
+    }
+}
+
+/// Determines until when each belief is certain.
+fn bound_beliefs(facts: &mut Facts, steps: &ByHold<LastBelow<u64>>) {
+    for held in &mut facts.holds {
+        let ends = [held.release, held.killed].into_iter().flatten();
+        let end = ends.map(|mark| mark.at_ns).min().unwrap_or(facts.end_ns);
+        let last_step_before = |ns: u64| {
+            let own = steps.get(&held.who, held.hold);
+            let last = own.and_then(|steps| steps.last(|asked_ns| *asked_ns < ns));
+            last.map_or(held.granted.at_ns, |(_, asked_ns)| {
+                asked_ns.max(held.granted.at_ns)
+            })
+        };
+        let doubt = [held.learnt, held.silent].into_iter().flatten();
+        let doubt = doubt.min().filter(|doubt| doubt.at_ns <= end);
+        held.believed_until_ns = match (doubt, held.valid_until_ns) {
+            // A process that reports the loss of its lock, or stops making sense, may have known for a while. It still
+            // believed in the lock when it took its last step.
+            (Some(doubt), _) => last_step_before(doubt.at_ns),
+            // Whoever says how long its lock is valid believes in it no longer, unless a later step shows that it does.
+            (None, Some(valid_ns)) if valid_ns < end => valid_ns.max(last_step_before(end)),
+            (None, _) => end,
+        };
+    }
+}

@@ -1,0 +1,652 @@
+//! The same questions as in the facts and checks, answered by searching everything each time: too slow for long histories, and easy
+//! to see through. The tests compare the two on random histories.
+
+use std::cmp::Ordering;
+
+use fencepost::random::{Random as _, SeededRandom};
+
+use super::check::{Findings, Late, Overlap, Stuck, StuckBy, nanoseconds, with_slack};
+use super::facts::{Buy, Cycle, Facts, Hold, Inspection, Mark, Op, Wait, WaitEnd};
+use super::register::compare;
+use super::{Scenario, Trial};
+use crate::history::{Change, Event, Fault, What};
+use crate::protocol::{Action, Claims, Purchase, PurchaseOutcome, ReleaseResult};
+use crate::strategy;
+
+#[derive(Default)]
+struct Slow {
+    holds: Vec<Hold>,
+    waits: Vec<Wait>,
+    ops: Vec<Op>,
+    faults: Vec<(Mark, String, Fault)>,
+    servers: Vec<(Mark, String, Change)>,
+    reached: Vec<(Mark, String, u32, u32)>,
+    buys: Vec<Buy>,
+    inspections: Vec<Inspection>,
+    stocked: Vec<(Mark, i64)>,
+    failures: Vec<(Mark, String, String)>,
+    answered_steps: Vec<(String, u64, u64)>,
+    asked_ops: Vec<(u64, Mark)>,
+    end_ns: u64,
+    claims: Claims,
+    ttl_ns: u64,
+}
+
+/// Since when a lock was free.
+struct FreeSince<'a> {
+    mark: Mark,
+    freed_by: Option<&'a Hold>,
+}
+
+impl Slow {
+    fn of(events: &[Event], claims: Claims, ttl_ms: u64) -> Self {
+        let mut slow = Self {
+            claims,
+            ttl_ns: nanoseconds(ttl_ms),
+            ..Self::default()
+        };
+        for event in events {
+            slow.learn(event);
+        }
+        slow.end_ns = events.last().map_or(0, |event| event.at_ns);
+        slow.bound_beliefs();
+        slow
+    }
+
+    fn learn(&mut self, event: &Event) {
+        let mark = Mark::from(event);
+        let who = event.who.clone().unwrap_or_default();
+        match &event.what {
+            What::Acquire { op, key, wait_ms } => self.waits.push(Wait {
+                who,
+                key: key.clone(),
+                op: *op,
+                wait_ms: *wait_ms,
+                asked: mark,
+                answer: None,
+            }),
+            What::Acquired {
+                op,
+                key,
+                hold,
+                fence,
+                valid_ms,
+                ..
+            } => {
+                let asked = self
+                    .answer_wait(*op, mark, WaitEnd::Granted)
+                    .unwrap_or(mark);
+                self.holds.push(Hold {
+                    who,
+                    key: key.clone(),
+                    hold: *hold,
+                    fence: fence.clone(),
+                    valid_until_ns: valid_ms
+                        .map(|ms| asked.at_ns.saturating_add((ms * 1e6) as u64)),
+                    asked,
+                    granted: mark,
+                    lease_over: None,
+                    release: None,
+                    released: None,
+                    killed: None,
+                    learnt: None,
+                    silent: None,
+                    believed_until_ns: 0,
+                });
+            }
+            What::Refused { op, .. } => drop(self.answer_wait(*op, mark, WaitEnd::Refused)),
+            What::Reached { op, step, of, .. } => {
+                self.answer_wait(*op, mark, WaitEnd::Unknown);
+                self.reached.push((mark, who, *step, *of));
+            }
+            What::Failed { op, message, .. } => {
+                self.answer_wait(*op, mark, WaitEnd::Unknown);
+                self.fall_silent(&who, mark);
+                self.failures.push((mark, who, message.clone()));
+            }
+            What::Step { op, .. } => self.asked_ops.push((*op, mark)),
+            What::Register { op, .. } => {
+                self.op(event, mark, who, *op);
+            }
+            What::LeaseOver { hold, .. } => {
+                self.change(&who, *hold, |held| held.lease_over = Some(mark));
+            }
+            What::Declined { hold, .. } | What::Lost { hold } => {
+                self.change(&who, *hold, |held| {
+                    held.learnt.get_or_insert(mark);
+                });
+            }
+            What::Release { hold, .. } => {
+                self.change(&who, *hold, |held| held.release = Some(mark));
+            }
+            What::Released { hold, outcome, .. } => {
+                let outcome = *outcome;
+                self.change(&who, *hold, |held| held.released = Some((mark, outcome)));
+            }
+            What::Fault { fault } => self.fault(mark, who, *fault),
+            What::StoreRead {
+                key,
+                taken,
+                ttl_left_ms,
+                server,
+            } => self.inspections.push(Inspection {
+                mark,
+                key: key.clone(),
+                taken: *taken,
+                ttl_left_ms: *ttl_left_ms,
+                server: server.clone(),
+            }),
+            What::Server { server, change } => self.servers.push((mark, server.clone(), *change)),
+            What::StockSet { units } => self.stocked.push((mark, *units)),
+            What::Purchase { op, .. } => {
+                self.asked_ops.push((*op, mark));
+                self.buys.push(Buy {
+                    who,
+                    asked: mark,
+                    answer: None,
+                    waited_ms: 0.0,
+                });
+            }
+            What::Purchased { op, purchase } => {
+                let asked = self.asked(*op);
+                let buy = self.buys.iter_mut().find(|buy| Some(buy.asked) == asked);
+                if let Some(buy) = buy {
+                    buy.answer = Some((mark, purchase.outcome));
+                    buy.waited_ms = purchase.waited_ms;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn asked(&self, op: u64) -> Option<Mark> {
+        let asked = self.asked_ops.iter().find(|(of, _)| *of == op);
+        asked.map(|(_, mark)| *mark)
+    }
+
+    /// Records the answer to a wait and returns when the wait was requested.
+    fn answer_wait(&mut self, op: u64, mark: Mark, end: WaitEnd) -> Option<Mark> {
+        let wait = self.waits.iter_mut().find(|wait| wait.op == op)?;
+        wait.answer = Some((mark, end));
+        Some(wait.asked)
+    }
+
+    fn op(&mut self, event: &Event, mark: Mark, who: String, asked: u64) {
+        let What::Register {
+            hold,
+            serial,
+            action,
+            value,
+            fence,
+            highest,
+            refused,
+            ..
+        } = &event.what
+        else {
+            return;
+        };
+        if let Some(asked) = self.asked(asked) {
+            self.answered_steps.push((who.clone(), *hold, asked.at_ns));
+        }
+        self.ops.push(Op {
+            serial: *serial,
+            mark,
+            who,
+            hold: *hold,
+            action: *action,
+            value: *value,
+            fence: fence.clone(),
+            highest: highest.clone(),
+            refused: *refused,
+        });
+    }
+
+    /// Changes the latest hold with this identifier. Identifiers are unique within a process.
+    fn change(&mut self, who: &str, hold: u64, change: impl FnOnce(&mut Hold)) {
+        let found = |held: &&mut Hold| held.who == who && held.hold == hold;
+        if let Some(held) = self.holds.iter_mut().rev().find(found) {
+            change(held);
+        }
+    }
+
+    fn fault(&mut self, mark: Mark, who: String, fault: Fault) {
+        if fault == Fault::Killed {
+            let open = |held: &&mut Hold| held.who == who && held.is_open();
+            self.holds
+                .iter_mut()
+                .filter(open)
+                .for_each(|held| held.killed = Some(mark));
+        }
+        self.faults.push((mark, who, fault));
+    }
+
+    /// The process is dead, silent or confused. It may have given up what it holds.
+    fn fall_silent(&mut self, who: &str, mark: Mark) {
+        let open = |held: &&mut Hold| held.who == who && held.is_open();
+        for held in self.holds.iter_mut().filter(open) {
+            held.silent.get_or_insert(mark);
+        }
+    }
+
+    /// Determines until when each belief is certain.
+    fn bound_beliefs(&mut self) {
+        for held in &mut self.holds {
+            let ends = [held.release, held.killed].into_iter().flatten();
+            let end = ends.map(|mark| mark.at_ns).min().unwrap_or(self.end_ns);
+            let last_step_before = |ns: u64| {
+                let own = |step: &&(String, u64, u64)| {
+                    step.0 == held.who && step.1 == held.hold && step.2 < ns
+                };
+                let last = self.answered_steps.iter().rev().find(own);
+                last.map_or(held.granted.at_ns, |step| step.2.max(held.granted.at_ns))
+            };
+            let doubt = [held.learnt, held.silent].into_iter().flatten();
+            let doubt = doubt.min().filter(|doubt| doubt.at_ns <= end);
+            held.believed_until_ns = match (doubt, held.valid_until_ns) {
+                // A process that reports the loss of its lock, or stops making sense, may have known for a while. It still
+                // believed in the lock when it took its last step.
+                (Some(doubt), _) => last_step_before(doubt.at_ns),
+                // Whoever says how long its lock is valid believes in it no longer, unless a later step shows that it does.
+                (None, Some(valid_ns)) if valid_ns < end => valid_ns.max(last_step_before(end)),
+                (None, _) => end,
+            };
+        }
+    }
+
+    /// Returns the hold that an operation belongs to.
+    fn hold_of(&self, op: &Op) -> Option<&Hold> {
+        let earlier =
+            |held: &&Hold| held.who == op.who && held.hold == op.hold && held.granted <= op.mark;
+        self.holds.iter().rev().find(earlier)
+    }
+
+    /// Returns every wait cycle, in the order in which they closed.
+    fn cycles(&self) -> Vec<Cycle> {
+        let closing = self.waits.iter().filter(|wait| wait.wait_ms > 0);
+        closing
+            .filter_map(|wait| self.cycle_closed_by(wait))
+            .collect()
+    }
+
+    fn cycle_closed_by(&self, last: &Wait) -> Option<Cycle> {
+        let mut path = vec![last];
+        loop {
+            let holder = self.holder_at(path[path.len() - 1], last.asked)?;
+            if holder.who == last.who {
+                break;
+            }
+            let next = self.wait_of(&holder.who, last.asked)?;
+            // The path does not lead back to the process that closed it. It leads into another cycle, which is found
+            // separately.
+            if path.iter().any(|wait| wait.op == next.op) {
+                return None;
+            }
+            path.push(next);
+        }
+        let answers = path.iter().filter_map(|wait| wait.answer);
+        let until = answers.map(|(mark, _)| mark).min_by_key(|mark| mark.at_ns);
+        let end_ns = until.map_or(self.end_ns, |mark| mark.at_ns);
+        Some(Cycle {
+            who: path.iter().map(|wait| wait.who.clone()).collect(),
+            since: last.asked,
+            until,
+            lasted_ns: end_ns.saturating_sub(last.asked.at_ns),
+        })
+    }
+
+    /// Returns the hold of another process on the lock that this wait is for, at that moment.
+    fn holder_at(&self, wait: &Wait, at: Mark) -> Option<&Hold> {
+        let holds = |held: &&Hold| {
+            held.key == wait.key
+                && held.who != wait.who
+                && held.granted.at_ns <= at.at_ns
+                && at.at_ns < held.unquestioned_until_ns()
+        };
+        self.holds.iter().rev().find(holds)
+    }
+
+    /// Returns what this process was waiting for at that moment.
+    fn wait_of(&self, who: &str, at: Mark) -> Option<&Wait> {
+        let waits = |wait: &&Wait| {
+            wait.who == who
+                && wait.wait_ms > 0
+                && wait.asked.at_ns <= at.at_ns
+                && wait.answer.is_none_or(|(mark, _)| mark.at_ns > at.at_ns)
+        };
+        self.waits.iter().find(waits)
+    }
+
+    /// Returns every pair of holds of one lock whose certain beliefs overlap. Sweeps over the holds in the order of their
+    /// grants; ties do not count.
+    fn overlaps(&self) -> Vec<Overlap<'_>> {
+        let mut holds: Vec<&Hold> = self.holds.iter().collect();
+        holds.sort_by_key(|held| held.granted.at_ns);
+        let mut active: Vec<&Hold> = Vec::new();
+        let mut overlaps = Vec::new();
+        for held in holds {
+            let from_ns = held.granted.at_ns;
+            active.retain(|other| other.believed_until_ns > from_ns);
+            for first in active.iter().filter(|other| other.key == held.key) {
+                let until_ns = first.believed_until_ns.min(held.believed_until_ns);
+                if from_ns < until_ns {
+                    overlaps.push(Overlap {
+                        first,
+                        second: held,
+                        from_ns,
+                        until_ns,
+                    });
+                }
+            }
+            active.push(held);
+        }
+        overlaps
+    }
+
+    /// Returns two grants of one lock, the earlier and the later, whose fences do not increase.
+    fn fence_regression(&self) -> Option<(&Hold, &Hold)> {
+        let holds = &self.holds;
+        holds.iter().enumerate().find_map(|(index, later)| {
+            let earlier = holds[..index].iter().find(|earlier| {
+                let (Some(old), Some(new)) = (&earlier.fence, &later.fence) else {
+                    return false;
+                };
+                // If the first was granted before the other was requested, their order is certain. Otherwise only a repeated
+                // fence is a violation.
+                let certain = earlier.granted.at_ns < later.asked.at_ns;
+                let order = compare(new, old);
+                let wrong = match order {
+                    Some(Ordering::Greater) => false,
+                    Some(Ordering::Equal) => true,
+                    Some(Ordering::Less) => certain,
+                    None => new == old,
+                };
+                earlier.key == later.key && wrong
+            })?;
+            Some((earlier, later))
+        })
+    }
+
+    /// Returns a wait that was granted, but long after the lock was free. The lab may have stalled, so this accuses nobody.
+    fn granted_late(&self) -> Option<Late<'_>> {
+        self.waits.iter().find_map(|wait| {
+            let answered = wait.granted().filter(|_| wait.wait_ms > 0)?;
+            let free = self.free_since(wait, answered)?;
+            let since_ns = free.mark.at_ns.max(wait.asked.at_ns);
+            let took_ns = answered.at_ns.saturating_sub(since_ns);
+            (took_ns > with_slack(self.ttl_ns)).then_some(Late {
+                wait,
+                answered,
+                took_ns,
+            })
+        })
+    }
+
+    fn counts_as_stuck(&self, lasted_ns: u64) -> bool {
+        lasted_ns >= self.ttl_ns.saturating_mul(3)
+    }
+
+    /// Nobody has the lock, and whoever waits for it is refused in the end.
+    fn stuck_free(&self) -> Option<Stuck> {
+        self.waits.iter().find_map(|wait| {
+            let refused = wait.refused().filter(|_| wait.wait_ms > 0)?;
+            let free = self.free_since(wait, refused)?;
+            let since_ns = free.mark.at_ns.max(wait.asked.at_ns);
+            let lasted_ns = refused.at_ns.saturating_sub(since_ns);
+            let proven =
+                self.counts_as_stuck(lasted_ns) && self.could_notice(wait, refused, since_ns);
+            proven.then(|| Stuck {
+                since: free.mark,
+                refused: vec![(wait.who.clone(), refused)],
+                lasted_ns,
+                by: StuckBy::Nobody {
+                    freed_by: free.freed_by.map(|held| held.who.clone()),
+                },
+            })
+        })
+    }
+
+    /// Returns whether the waiter certainly had the time to notice that the lock was free. If the lab stalls, it reads a refusal
+    /// late, or lets a stopped process go on late.
+    fn could_notice(&self, wait: &Wait, refused: Mark, since_ns: u64) -> bool {
+        let deadline_ns = wait.asked.at_ns.saturating_add(nanoseconds(wait.wait_ms));
+        let until_ns = deadline_ns.min(refused.at_ns);
+        let went_on = |(mark, who, fault): &&(Mark, String, Fault)| {
+            *who == wait.who && *fault == Fault::Continued && mark.at_ns > wait.asked.at_ns
+        };
+        let awake = self.faults.iter().rev().find(went_on);
+        let awake_ns = awake.map_or(0, |(mark, ..)| mark.at_ns);
+        until_ns >= since_ns.saturating_add(self.ttl_ns.saturating_mul(2))
+            && until_ns >= awake_ns.saturating_add(self.ttl_ns)
+    }
+
+    /// Returns since when the lock that this wait is for was certainly free, up to the answer. `None` if somebody may have had
+    /// it, or if a server failed.
+    fn free_since(&self, wait: &Wait, answered: Mark) -> Option<FreeSince<'_>> {
+        if !self.servers.is_empty() || self.may_be_taken_unseen(wait, answered) {
+            return None;
+        }
+        let earlier = |held: &&Hold| held.key == wait.key && held.granted.at_ns < answered.at_ns;
+        let mut free = FreeSince {
+            mark: wait.asked,
+            freed_by: None,
+        };
+        for held in self.holds.iter().filter(earlier) {
+            let (mark, outcome) = held.released?;
+            // Without a lease, only a confirmed release frees the lock.
+            let is_confirmed = outcome != ReleaseResult::Unknown || !self.claims.untimed;
+            if mark.at_ns > answered.at_ns || !is_confirmed {
+                return None;
+            }
+            let is_last = free
+                .freed_by
+                .and_then(|last| last.released)
+                .is_none_or(|(last, _)| last < mark);
+            if is_last {
+                free = FreeSince {
+                    mark,
+                    freed_by: Some(held),
+                };
+            }
+        }
+        Some(free)
+    }
+
+    /// Returns whether a request of another process had an unknown result, so that this process may have the lock.
+    fn may_be_taken_unseen(&self, wait: &Wait, answered: Mark) -> bool {
+        let mut others = self.waits.iter().filter(|other| {
+            other.op != wait.op && other.key == wait.key && other.asked.at_ns < answered.at_ns
+        });
+        others.any(|other| {
+            let ends = other.answer.map(|(mark, end)| (mark.at_ns, end));
+            !matches!(ends, Some((at_ns, WaitEnd::Granted | WaitEnd::Refused)) if at_ns <= answered.at_ns)
+        })
+    }
+    /// Returns the first update that was overwritten.
+    fn lost(&self) -> Option<[&Op; 3]> {
+        let accepted: Vec<&Op> = self.ops.iter().filter(|op| !op.refused).collect();
+        accepted.iter().enumerate().find_map(|(index, write)| {
+            let own = |op: &Op| op.who == write.who && op.hold == write.hold;
+            let is_read = |op: &Op| own(op) && op.action == Action::Read;
+            let read = accepted[..index].iter().rposition(|op| is_read(op))?;
+            let foreign = |op: &&&Op| !own(op) && op.action == Action::Write;
+            let between = accepted[read + 1..index].iter().find(foreign)?;
+            (write.action == Action::Write).then(|| [accepted[read], *between, *write])
+        })
+    }
+
+    fn met_taken(&self) -> Option<&Hold> {
+        self.holds.iter().find(|held: &&Hold| {
+            let met = |other: &Hold| {
+                other.key == held.key
+                    && other.who != held.who
+                    && other.granted.at_ns < held.asked.at_ns
+                    && other.unquestioned_until_ns() > held.asked.at_ns
+            };
+            self.holds.iter().any(met)
+        })
+    }
+}
+
+/// Makes events with so few names, numbers and times that most of them meet.
+struct Chance(SeededRandom);
+
+impl Chance {
+    fn below(&self, bound: u64) -> u64 {
+        self.0.next_u64() % bound
+    }
+
+    fn of<'t>(&self, all: &[&'t str]) -> &'t str {
+        all[self.below(all.len() as u64) as usize]
+    }
+
+    fn history(&self) -> Vec<Event> {
+        let (length, mut at_ns) = (self.below(40) + 1, 0_u64);
+        let event = |n| {
+            // Most events come in order; some have the same time, and some an earlier one.
+            at_ns = match self.below(8) {
+                0 => at_ns.saturating_sub(self.below(400_000_000)),
+                1 => at_ns,
+                2 => at_ns + 2_000_000_000,
+                _ => at_ns + self.below(300_000_000),
+            };
+            let who = self.of(&["A", "B", "C"]).to_owned();
+            Event {
+                n,
+                at_ns,
+                who: Some(who),
+                what: self.what(n),
+            }
+        };
+        (1..=length).map(event).collect()
+    }
+
+    fn what(&self, n: u64) -> What {
+        let (op, hold) = (n.saturating_sub(self.below(6)), self.below(2));
+        // A number is used twice now and then.
+        let new = n - u64::from(self.below(6) == 0);
+        let key = self.of(&["k", "l"]).to_owned();
+        let fence = self.of(&["1", "2.0", "2", "3.1", "many", "few", ""]);
+        let fence = (!fence.is_empty()).then(|| fence.to_owned());
+        let is_true = self.below(2) == 0;
+        let action = if is_true { Action::Read } else { Action::Write };
+        match self.below(20) {
+            0 | 1 => What::Acquire {
+                op: new,
+                key,
+                wait_ms: 3_000 * self.below(4),
+            },
+            2..=4 => What::Acquired {
+                op,
+                key,
+                hold,
+                fence,
+                valid_ms: is_true.then_some(200.0),
+                contended: false,
+            },
+            5 => What::Refused { op, key },
+            6 => What::Step {
+                op: new,
+                hold,
+                action,
+            },
+            7..=9 | 17.. => What::Register {
+                op,
+                hold,
+                serial: n,
+                action,
+                value: 1,
+                fence,
+                highest: None,
+                refused: self.below(5) == 0,
+            },
+            10 => What::Release { op: new, key, hold },
+            11 => What::Released {
+                op,
+                key,
+                hold,
+                outcome: if is_true {
+                    ReleaseResult::Released
+                } else {
+                    ReleaseResult::Unknown
+                },
+            },
+            12 => What::Lost { hold },
+            13 => What::Failed {
+                op,
+                definite: false,
+                message: String::new(),
+            },
+            14 => What::Fault {
+                fault: [Fault::Killed, Fault::Stopped, Fault::Continued][self.below(3) as usize],
+            },
+            15 => What::Purchase {
+                op: new,
+                quantity: 1,
+            },
+            16 => What::Purchased {
+                op,
+                purchase: Purchase {
+                    outcome: PurchaseOutcome::Sold,
+                    before: None,
+                    after: None,
+                    contended: false,
+                    waited_ms: n as f64,
+                    fence: None,
+                    effort: None,
+                },
+            },
+        }
+    }
+}
+
+#[test]
+fn the_quick_answers_are_those_of_a_search_of_everything() {
+    let chance = Chance(SeededRandom::new(7041));
+    let mut found = [0_usize; 8];
+    for case in 0..20_000 {
+        let events = chance.history();
+        let mut trial = Trial::new(Scenario::Sorted, strategy::find("safe").unwrap(), 7);
+        trial.ttl_ms = [10, 300, 1_000][chance.below(3) as usize];
+        let mut header = trial.header();
+        let mut claims = Claims::PLAIN;
+        claims.untimed = chance.below(2) == 0;
+        header.holds.as_mut().unwrap().claims = claims;
+        let slow = Slow::of(&events, claims, trial.ttl_ms);
+        let facts = Facts::of(&events);
+        let findings = Findings::of(&header, &facts);
+        assert_eq!(facts.holds, slow.holds, "{case}: {events:#?}");
+        assert_eq!(facts.waits, slow.waits, "{case}: {events:#?}");
+        assert_eq!(facts.ops, slow.ops, "{case}: {events:#?}");
+        assert_eq!(facts.buys, slow.buys, "{case}: {events:#?}");
+        for op in &facts.ops {
+            assert_eq!(facts.hold_of(op), slow.hold_of(op), "{case}: {events:#?}");
+        }
+        assert_eq!(facts.cycles(), slow.cycles(), "{case}: {events:#?}");
+        assert_eq!(findings.overlaps(), slow.overlaps(), "{case}: {events:#?}");
+        let regression = findings.fence_regression();
+        assert_eq!(regression, slow.fence_regression(), "{case}: {events:#?}");
+        let late = findings.granted_late();
+        assert_eq!(late, slow.granted_late(), "{case}: {events:#?}");
+        let free = findings.stuck_free();
+        assert_eq!(free, slow.stuck_free(), "{case}: {events:#?}");
+        let met = findings.met_taken();
+        assert_eq!(met, slow.met_taken(), "{case}: {events:#?}");
+        let lost = super::verdict::lost_update(&facts);
+        assert_eq!(lost, slow.lost(), "{case}: {events:#?}");
+        let seen = [
+            !facts.holds.is_empty(),
+            !facts.cycles().is_empty(),
+            !findings.overlaps().is_empty(),
+            regression.is_some(),
+            late.is_some(),
+            free.is_some(),
+            met.is_some(),
+            lost.is_some(),
+        ];
+        for (count, seen) in found.iter_mut().zip(seen) {
+            *count += usize::from(seen);
+        }
+    }
+    // A comparison of nothing with nothing would prove nothing.
+    assert!(found.iter().all(|count| *count > 20), "{found:?}");
+}
