@@ -380,7 +380,7 @@ const GAUNTLET_EXAMPLES: &str = "\
 Examples
   fencepost gauntlet                         a token and a TTL, on SQLite, in seconds
   fencepost gauntlet --lock=fenced --store redis --report page.html
-  fencepost gauntlet --lock='python3 subjects/lease.py' --runs 3 --output results
+  fencepost gauntlet --lock=./subjects/lease --runs 3 --output results
   fencepost gauntlet --lock=watchdog --scenario pause --scenario ttl-edge
 ";
 

@@ -11,7 +11,7 @@ use crate::interrupt::{processes, send, until};
 use crate::schema::{assert_valid, schema};
 use crate::{Ran, fencepost, finish, run};
 
-const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease.py");
+const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease");
 
 /// What a plain lease withstands on one machine, and what it does not.
 const OF_A_LEASE: [(&str, &str); 9] = [
@@ -103,7 +103,7 @@ fn an_external_lock_is_tried_like_ours() {
         return;
     }
     let mut command = fencepost("gauntlet --json");
-    let lock = format!("--lock=python3 {LEASE}");
+    let lock = format!("--lock={LEASE}");
     let ran = finish(command.arg(lock).output().unwrap());
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
     assert_eq!(verdicts(&as_json(&ran)), BTreeMap::from(OF_A_LEASE));
