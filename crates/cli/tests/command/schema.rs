@@ -126,3 +126,12 @@ fn the_schemas_refuse_what_is_not_so() {
             .is_valid(&serde_json::json!({"n": 1, "at_ns": 0, "event": "nothing"}))
     );
 }
+
+#[test]
+fn a_stall_of_the_lab_belongs_to_no_process() {
+    let line = schema("history.json");
+    let mut stalled = serde_json::json!({"n": 3, "at_ns": 9, "event": "stalled", "for_ms": 812.5});
+    assert_valid(&line, "stalled", &stalled);
+    stalled["who"] = "A".into();
+    assert!(!line.is_valid(&stalled), "{stalled}");
+}
