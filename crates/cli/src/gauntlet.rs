@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     }
     let site = arguments.trial.open_store(Some(lock))?;
     let (contender, gauntlet) = on_trial(&arguments, lock, &site.store, interrupt)?;
-    let plan = gauntlet.plan(&chosen(&arguments));
+    let plan = gauntlet.plan();
     let output = arguments.output.as_deref();
     output.map_or(Ok(()), |folder| open_folder("--output", folder))?;
     let page = arguments.report.as_deref();
@@ -135,12 +135,18 @@ fn on_trial(
     }
     let ttl_ms = arguments.ttl.unwrap_or_else(|| default_ttl_ms(store));
     let contender = Contender::of(lock, store, ttl_ms, Resource::Register, interrupt)?;
+    let cannot_buy = match lock {
+        Lock::External(external) => external.cannot_buy(store, ttl_ms, interrupt)?,
+        Lock::Strategy(_) | Lock::LibraryOn(..) => None,
+    };
     let gauntlet = Gauntlet {
         strategy: contender.strategy,
         store: store.clone(),
         ttl_ms: arguments.ttl,
         seed: arguments.seed.unwrap_or_else(random_seed),
         runs: arguments.runs,
+        chosen: chosen(arguments),
+        cannot_buy,
     };
     Ok((contender, gauntlet))
 }
@@ -163,10 +169,12 @@ fn show_list(arguments: &RunGauntlet, lock: &Lock) -> Result<ExitCode, CommandEr
         ttl_ms: arguments.ttl,
         seed: 0,
         runs: 1,
+        chosen: chosen(arguments),
+        cannot_buy: None,
     };
     fits(gauntlet.strategy, &gauntlet.store)?;
     let mut screen = arguments.trial.screen();
-    let text = list(&gauntlet.plan(&chosen(arguments)), screen.ink);
+    let text = list(&gauntlet.plan(), screen.ink);
     screen.print(&text);
     Ok(screen.end(0))
 }

@@ -145,10 +145,13 @@ fn has_ended(program: Pid) -> bool {
 fn end_all(program: Pid) -> WaitStatus {
     let deadline = Instant::now() + TO_KILL;
     let _ = killpg(program, Signal::SIGKILL);
+    // The program can be reaped only once, and others may be found after that.
+    let mut status = None;
     loop {
         let others = kill_children(program);
         if (!others && has_ended(program)) || Instant::now() >= deadline {
-            let status = waitpid(program, Some(WaitPidFlag::WNOHANG));
+            let reap = || waitpid(program, Some(WaitPidFlag::WNOHANG)).ok();
+            status = status.or_else(reap);
             let is_last = waitpid(None, Some(WaitPidFlag::WNOHANG)) == Err(Errno::ECHILD);
             if is_last || Instant::now() >= deadline {
                 return status.unwrap_or(WaitStatus::StillAlive);

@@ -38,6 +38,10 @@ pub struct Gauntlet {
     pub seed: u64,
     /// How often each scenario is run.
     pub runs: u64,
+    /// The scenarios to run; the others are not tried.
+    pub chosen: Vec<Column>,
+    /// Why the lock cannot buy, if it says so when it is asked to get ready for a purchase.
+    pub cannot_buy: Option<String>,
 }
 
 /// A scenario that was not tried.
@@ -46,7 +50,7 @@ pub struct Untried {
     /// The scenario.
     pub scenario: &'static str,
     /// Why not.
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// What a gauntlet runs, and what it leaves out.
@@ -59,17 +63,17 @@ pub struct Plan {
 }
 
 impl Gauntlet {
-    /// Returns what to run of these scenarios. The gauntlet's order is kept; scenarios that were not chosen are not tried.
-    pub fn plan(&self, chosen: &[Column]) -> Plan {
+    /// Returns what to run of the chosen scenarios. The gauntlet's order is kept.
+    pub fn plan(&self) -> Plan {
         let mut plan = Plan {
             cells: Vec::new(),
             untried: Vec::new(),
         };
         for scenario in &SCENARIOS {
-            let why = if chosen.contains(scenario) {
-                not_applicable(*scenario, self.strategy, &self.store)
+            let why = if self.chosen.contains(scenario) {
+                self.not_applicable(*scenario)
             } else {
-                Some("not chosen")
+                Some("not chosen".into())
             };
             match why {
                 Some(why) => plan.untried.push(Untried {
@@ -82,6 +86,15 @@ impl Gauntlet {
             }
         }
         plan
+    }
+
+    /// Returns why a scenario does not apply to this lock on this store; `None` if it does.
+    fn not_applicable(&self, scenario: Column) -> Option<String> {
+        let buys = matches!(scenario.scenario, None | Some(Scenario::ShortStock));
+        match &self.cannot_buy {
+            Some(why) if buys => Some(format!("the lock says: {why}")),
+            _ => without_servers(scenario, self.strategy, &self.store).map(str::to_owned),
+        }
     }
 
     fn cell(&self, scenario: Column, run: u64) -> Cell {
@@ -125,7 +138,12 @@ impl Gauntlet {
 
     /// Returns the command that runs it again.
     pub fn command(&self) -> String {
-        let mut text = format!("fencepost gauntlet --lock={}", self.strategy.name);
+        let mut text = format!("fencepost gauntlet --lock={}", self.strategy.argument());
+        if self.chosen.len() < SCENARIOS.len() {
+            for scenario in &self.chosen {
+                text.push_str(&format!(" --scenario {}", scenario.name()));
+            }
+        }
         if self.store != TrialStore::default() {
             text.push_str(&format!(" --store {}", self.store.typed()));
         }
@@ -144,8 +162,8 @@ pub fn default_ttl_ms(store: &TrialStore) -> u64 {
     short_ttl_ms(store)
 }
 
-/// Returns why a scenario does not apply to this lock on this store; `None` if it does.
-fn not_applicable(
+/// Returns why the lab cannot make servers fail as this scenario demands; `None` if it can, or if the scenario does not demand it.
+fn without_servers(
     scenario: Column,
     strategy: &Strategy,
     store: &TrialStore,
@@ -299,6 +317,8 @@ mod tests {
             ttl_ms: None,
             seed: 7,
             runs: 1,
+            chosen: SCENARIOS.to_vec(),
+            cannot_buy: None,
         }
     }
 
@@ -308,15 +328,28 @@ mod tests {
 
     #[test]
     fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
-        let plan = gauntlet("safe", "sqlite").plan(&SCENARIOS);
+        let plan = gauntlet("safe", "sqlite").plan();
         assert_eq!(names(&plan).len(), 9);
         let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
         assert_eq!(left_out, ["failover", "restart-empty"]);
         assert_eq!(plan.untried[0].why, "a file has no server that could fail");
-        let redis = gauntlet("safe", "redis").plan(&SCENARIOS);
+        let redis = gauntlet("safe", "redis").plan();
         assert_eq!((redis.cells.len(), redis.untried.len()), (11, 0));
-        let yours = gauntlet("safe", "redis://10.0.0.1").plan(&SCENARIOS);
+        let yours = gauntlet("safe", "redis://10.0.0.1").plan();
         assert_eq!(yours.untried.len(), 2);
+    }
+
+    #[test]
+    fn a_lock_that_cannot_buy_is_not_asked_to() {
+        let mut lock = gauntlet("safe", "sqlite");
+        lock.cannot_buy = Some("this lock does not buy".into());
+        let plan = lock.plan();
+        let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
+        assert_eq!(
+            left_out,
+            ["oversell", "short-stock", "failover", "restart-empty"]
+        );
+        assert_eq!(plan.untried[0].why, "the lock says: this lock does not buy");
     }
 
     #[test]
@@ -333,7 +366,8 @@ mod tests {
     fn each_run_has_its_seed_and_what_was_not_chosen_is_not_tried() {
         let mut three = gauntlet("safe", "sqlite");
         (three.runs, three.ttl_ms) = (3, Some(400));
-        let plan = three.plan(&[column(Some(Scenario::TtlEdge))]);
+        three.chosen = vec![column(Some(Scenario::TtlEdge))];
+        let plan = three.plan();
         assert_eq!(names(&plan), ["ttl-edge"; 3]);
         let Cell::Hold(last) = &plan.cells[2] else {
             panic!("{plan:?}")
@@ -342,7 +376,7 @@ mod tests {
         assert_eq!(plan.untried.len(), 10);
         assert_eq!(
             three.command(),
-            "fencepost gauntlet --lock=safe --ttl 400 --runs 3 --seed 7"
+            "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"
         );
     }
 
@@ -364,7 +398,8 @@ mod tests {
     fn servers_that_fail_do_so_within_a_long_lease() {
         let mut short = gauntlet("safe", "redis");
         short.ttl_ms = Some(300);
-        let plan = short.plan(&[column(Some(Scenario::Failover))]);
+        short.chosen = vec![column(Some(Scenario::Failover))];
+        let plan = short.plan();
         let Cell::Hold(trial) = &plan.cells[0] else {
             panic!("{plan:?}")
         };

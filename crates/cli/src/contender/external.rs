@@ -101,6 +101,36 @@ impl ExternalLock {
         resource: Resource,
         interrupt: Interrupt,
     ) -> Result<Claims, CommandError> {
+        let said = self.rehearse(store, ttl_ms, resource, interrupt)?;
+        let said = said.map_err(|stopped| self.not_ready(&stopped))?;
+        match self.manifest() {
+            Some(manifest) => manifest.claims(&self.flag(), said),
+            None => Ok(said.unwrap_or_default()),
+        }
+    }
+
+    /// Starts the program once, and returns what it says if it refuses to get ready for a purchase.
+    pub(crate) fn cannot_buy(
+        &self,
+        store: &TrialStore,
+        ttl_ms: u64,
+        interrupt: Interrupt,
+    ) -> Result<Option<String>, CommandError> {
+        match self.rehearse(store, ttl_ms, Resource::Stock, interrupt)? {
+            Err(Stopped::Store(why)) => Ok(Some(why)),
+            Err(other) => Err(self.not_ready(&other)),
+            Ok(_) => Ok(None),
+        }
+    }
+
+    /// Starts the program, lets it get ready, and returns the claims that it states, if any.
+    fn rehearse(
+        &self,
+        store: &TrialStore,
+        ttl_ms: u64,
+        resource: Resource,
+        interrupt: Interrupt,
+    ) -> Result<Result<Option<Claims>, Stopped>, CommandError> {
         let ground = TemporaryGround::prepare(store);
         let temporary = ground.map_err(|failure| explain(&failure.into(), UsedFlags::default()))?;
         let init = |_: &str| Request::Init {
@@ -111,12 +141,7 @@ impl ExternalLock {
             resource,
             start: None,
         };
-        let said = claims_of(&|| self.command(), &init, PATIENCE, interrupt);
-        let said = said.map_err(|stopped| self.not_ready(&stopped))?;
-        match self.manifest() {
-            Some(manifest) => manifest.claims(&self.flag(), said),
-            None => Ok(said.unwrap_or_default()),
-        }
+        Ok(claims_of(&|| self.command(), &init, PATIENCE, interrupt))
     }
 
     fn not_ready(&self, stopped: &Stopped) -> CommandError {

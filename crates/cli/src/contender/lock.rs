@@ -47,12 +47,9 @@ pub(crate) enum Lock {
 
 impl Lock {
     fn parse(text: &str) -> Result<Self, BadValue> {
-        // A folder in the working directory does not hide a strategy.
+        // A folder in the working directory hides neither a strategy nor the name of a store.
         if let Some(strategy) = strategy::find(text) {
             return Ok(Self::Strategy(strategy));
-        }
-        if let Some(external) = ExternalLock::parse(text) {
-            return external.map(Self::External);
         }
         let mut kinds = lock_only_kinds();
         let kind = kinds.find(|kind| [kind.name, private_name(kind)].contains(&text));
@@ -60,7 +57,10 @@ impl Lock {
             parse_trial_store(private_name(kind))?;
             return Ok(Self::LibraryOn(kind, library));
         }
-        Err(unknown(text))
+        match ExternalLock::parse(text) {
+            Some(external) => external.map(Self::External),
+            None => Err(unknown(text)),
+        }
     }
 
     /// The strategy. That of an external lock claims nothing, because its program is not asked.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -98,15 +98,30 @@ fn a_fenced_lock_holds_in_every_scenario() {
 
 #[test]
 fn an_external_lock_is_tried_like_ours() {
-    if Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: no python3 (apt-get install python3)");
-        return;
-    }
-    let mut command = fencepost("gauntlet --json");
+    let mut command = fencepost("gauntlet --json --seed 7041");
     let lock = format!("--lock={LEASE}");
-    let ran = finish(command.arg(lock).output().unwrap());
+    let ran = finish(command.arg(&lock).output().unwrap());
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
-    assert_eq!(verdicts(&as_json(&ran)), BTreeMap::from(OF_A_LEASE));
+    let document = as_json(&ran);
+    assert_eq!(verdicts(&document), BTreeMap::from(OF_A_LEASE));
+    assert_eq!(
+        document["reproduce"],
+        format!("fencepost gauntlet {lock} --seed 7041")
+    );
+}
+
+#[test]
+fn a_lock_that_cannot_buy_is_tried_in_everything_else() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease-shell");
+    let mut command = fencepost("gauntlet --json --scenario oversell --scenario crash");
+    let ran = finish(command.arg(format!("--lock={folder}")).output().unwrap());
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let document = as_json(&ran);
+    assert_eq!(verdicts(&document), BTreeMap::from([("crash", "HELD")]));
+    let untried = &document["not_tried"].as_array().unwrap()[0];
+    assert_eq!(untried["scenario"], "oversell");
+    let why = untried["why"].as_str().unwrap();
+    assert!(why.starts_with("the lock says: "), "{why}");
 }
 
 #[test]

@@ -284,7 +284,7 @@ impl LaneStory<'_> {
     fn was_long(&self, op: u64) -> bool {
         let span = self.span(op);
         span.is_some_and(|(asked, answered)| {
-            answered.is_none_or(|answered| answered - asked > SETTLED_NS)
+            answered.is_none_or(|answered| answered.saturating_sub(asked) > SETTLED_NS)
         })
     }
 
@@ -315,7 +315,9 @@ impl LaneStory<'_> {
                     && held.who != NAMES[lane]
                     && held.unquestioned_until_ns() > event.at_ns
             });
-            let waited = self.span(op).map(|(asked, _)| ms(event.at_ns - asked));
+            let waited = self
+                .span(op)
+                .map(|(asked, _)| ms(event.at_ns.saturating_sub(asked)));
             match before {
                 // With its fence, the line is long enough.
                 Some(_) if self.fenced => {}

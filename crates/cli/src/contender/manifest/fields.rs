@@ -81,6 +81,10 @@ impl TryFrom<Vec<String>> for Start {
     type Error = &'static str;
 
     fn try_from(words: Vec<String>) -> Result<Self, &'static str> {
+        // The words are shown in errors.
+        if words.iter().any(|word| harmless(word) != *word) {
+            return Err("contains a line break or an invisible character, expected plain words");
+        }
         let mut words = words.into_iter();
         match words.next() {
             Some(program) if !program.is_empty() => Ok(Self {

@@ -210,3 +210,10 @@ fn a_lock_runs_where_it_says_and_by_default_on_its_first_store() {
         "{text}"
     );
 }
+
+#[test]
+fn words_that_could_pose_as_output_of_the_lab_start_nothing() {
+    let forged = r#""python3\nHELD   all is well", "lock.py""#;
+    let bad = changed(r#""python3", "lock.py""#, forged).unwrap_err();
+    assert!(bad.what.contains("line break"), "{}", bad.what);
+}

@@ -17,7 +17,13 @@ pub struct Cycle {
     pub lasted_ns: u64,
 }
 
-/// Returns every wait cycle, in the order in which they closed.
+/// How many processes a cycle may have. A trial has a few; only a file that nobody recorded has more, and following its chains would
+/// take too long.
+const PROCESSES_MAX: usize = 64;
+/// How many cycles are kept, for the same reason.
+const CYCLES_MAX: usize = 10_000;
+
+/// Returns every wait cycle, in the order in which they closed, as far as the limits allow.
 pub(super) fn cycles(facts: &Facts) -> Vec<Cycle> {
     let mut closing: Vec<usize> = (0..facts.waits.len()).collect();
     closing.retain(|wait| facts.waits[*wait].wait_ms > 0);
@@ -25,6 +31,9 @@ pub(super) fn cycles(facts: &Facts) -> Vec<Cycle> {
     let mut moment = Moment::first_of(facts);
     let mut cycles: Vec<(usize, Cycle)> = Vec::new();
     for wait in closing {
+        if cycles.len() == CYCLES_MAX {
+            break;
+        }
         moment.advance(facts.waits[wait].asked.at_ns);
         let cycle = moment.cycle_closed_by(&facts.waits[wait]);
         cycles.extend(cycle.map(|cycle| (wait, cycle)));
@@ -110,10 +119,10 @@ impl<'a> Moment<'a> {
     fn cycle_closed_by(&self, last: &'a Wait) -> Option<Cycle> {
         let mut path = vec![last];
         let mut seen = HashSet::from([last.op]);
-        loop {
+        while path.len() <= PROCESSES_MAX {
             let holder = self.holder(path[path.len() - 1])?;
             if holder.who == last.who {
-                break;
+                return Some(self.cycle(last, &path));
             }
             let next = self.wait_of(&holder.who)?;
             // The path does not lead back to the process that closed it. It leads into another cycle, which is found
@@ -123,15 +132,19 @@ impl<'a> Moment<'a> {
             }
             path.push(next);
         }
+        None
+    }
+
+    fn cycle(&self, last: &Wait, path: &[&Wait]) -> Cycle {
         let answers = path.iter().filter_map(|wait| wait.answer);
         let until = answers.map(|(mark, _)| mark).min_by_key(|mark| mark.at_ns);
         let end_ns = until.map_or(self.facts.end_ns, |mark| mark.at_ns);
-        Some(Cycle {
+        Cycle {
             who: path.iter().map(|wait| wait.who.clone()).collect(),
             since: last.asked,
             until,
             lasted_ns: end_ns.saturating_sub(last.asked.at_ns),
-        })
+        }
     }
 
     /// Returns the latest hold of another process on the lock that this wait is for.

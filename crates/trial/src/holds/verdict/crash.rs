@@ -51,7 +51,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 fn recovered(court: &Court<'_>, died: Mark, held: Option<&Hold>, next: &Hold) -> Verdict {
-    let took_ns = next.granted.at_ns - died.at_ns;
+    let took_ns = next.granted.at_ns.saturating_sub(died.at_ns);
     let is_late = took_ns > court.findings.recovery_bound_ns();
     if is_late && court.findings.has_stalled(died, next.granted) {
         let because = format!(

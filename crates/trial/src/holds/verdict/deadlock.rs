@@ -230,7 +230,7 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
             "{} met {} taken and waited {} ms for it",
             waited.who,
             waited.key,
-            ms(waited.granted.at_ns - waited.asked.at_ns)
+            ms(waited.granted.at_ns.saturating_sub(waited.asked.at_ns))
         )],
         limits: Some(
             "works only if everybody sorts; one program that does not brings the deadlock back"

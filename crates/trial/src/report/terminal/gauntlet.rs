@@ -144,12 +144,14 @@ mod tests {
             ttl_ms: None,
             seed: 7,
             runs: 1,
+            chosen: SCENARIOS.to_vec(),
+            cannot_buy: None,
         }
     }
 
     #[test]
     fn what_was_not_tried_is_named_once_with_its_reason() {
-        let plan = gauntlet().plan(&SCENARIOS);
+        let plan = gauntlet().plan();
         assert_eq!(
             left_out(&plan.untried),
             "failover, restart-empty (a file has no server that could fail)"
