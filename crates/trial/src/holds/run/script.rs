@@ -384,7 +384,9 @@ fn lost_store(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
 
 /// A releases the lock while B is about to wait for it.
 fn lost_wakeup(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let pause = chance.about(PAUSE);
+    // A grant that A's lock did not prevent must arrive before A releases it, also on a busy machine. The lease must not end meanwhile.
+    let longest = (6 * PAUSE).min(trial.ttl() / 3);
+    let pause = chance.between(longest / 2, longest);
     let (key, wait) = (FIRST, until_stuck(trial) + pause + MARGIN);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let at_once = Act::Acquire {
