@@ -1,5 +1,6 @@
 //! Locks that ZooKeeper takes away, which the holder learns long before its next renewal.
 
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,10 +19,8 @@ pub(crate) const TESTS: &[NamedTest] = tests![
 /// Shorter than a third of the TTL, after which the next renewal is due.
 const BEFORE_THE_RENEWAL: Duration = Duration::from_secs(15);
 
-const SECOND: Duration = Duration::from_secs(1);
-
-async fn holder(server: &Server) -> (Arc<Zookeeper>, Guard) {
-    let store = open(server.0.address(), LONG).await;
+async fn holder(address: SocketAddr) -> (Arc<Zookeeper>, Guard) {
+    let store = open(address, LONG).await;
     let locker = Locker::builder(store.clone()).ttl(LONG).build().unwrap();
     let guard = locker.acquire(NAME).await.unwrap();
     (store, guard)
@@ -36,28 +35,37 @@ async fn is_told(guard: &Guard) {
 fn who_loses_its_session_is_told_at_once() {
     run(async {
         let server = Server::start();
-        let (store, guard) = holder(&server).await;
+        let road = server.proxy();
+        let (store, guard) = holder(road.address()).await;
         let session = store.session().await.unwrap();
-        // A client that takes over the session and closes it ends it for everybody.
+        let eyes = server.eyes().await;
+        // Otherwise the holder could take its session back before the close arrives.
+        road.point_at(nowhere());
+        road.cut();
+        // A client that takes over the session and closes it ends it for everybody. On a busy machine the server may answer too late.
         let address = server.0.address().to_string();
-        let steal = || Client::connector().with_session(session.clone());
-        // On a busy machine the server may answer too late, or the holder takes its session back before the close arrives. Then once more.
-        for _ in 0..10 {
-            if let Ok(stolen) = steal().connect(&address).await {
+        while !eyes.line().await.is_empty() {
+            let steal = Client::connector().with_session(session.clone());
+            if let Ok(stolen) = steal.connect(&address).await {
                 drop(stolen);
             }
-            if tokio::time::timeout(SECOND, guard.lost()).await.is_ok() {
-                break;
-            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
+        road.point_at(server.0.address());
         is_told(&guard).await;
     });
+}
+
+/// Returns an address at which nobody listens.
+fn nowhere() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap()
 }
 
 fn who_loses_its_node_is_told_at_once() {
     run(async {
         let server = Server::start();
-        let (_store, guard) = holder(&server).await;
+        let (_store, guard) = holder(server.0.address()).await;
         let eyes = server.eyes().await;
         let node = eyes.line().await.remove(0);
         let path = format!("{BASE}/{NAME}/{node}");
