@@ -26,8 +26,8 @@ pub(crate) struct Options {
     /// Install missing system packages through sudo (as root they are installed without asking)
     #[arg(long)]
     install: bool,
-    /// Only tests and checks whose name contains this; the others count as skipped
-    #[arg(long, value_name = "PATTERN")]
+    /// Only the test program with this name or, if there is none, tests and checks whose name contains it
+    #[arg(long, value_name = "NAME")]
     filter: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let filter = options.filter.as_deref();
     let mut report = Report::default();
     let older = Older::build(filter);
-    let tests = WorkspaceTests::new(filter);
+    let tests = WorkspaceTests::new(filter)?;
     terminal::headline("build");
     let is_built = tests.build()?;
     let beside = Beside::start(steps_beside(filter)?);
@@ -61,16 +61,37 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
 /// The tests of the workspace, run by nextest if it is installed, and otherwise by cargo.
 struct WorkspaceTests<'a> {
-    filter: Option<&'a str>,
+    selection: Selection<'a>,
     has_nextest: bool,
 }
 
-impl<'a> WorkspaceTests<'a> {
-    fn new(filter: Option<&'a str>) -> Self {
-        Self {
-            filter,
-            has_nextest: has_nextest(),
+/// Which tests of the workspace run.
+#[derive(Debug, PartialEq, Eq)]
+enum Selection<'a> {
+    All,
+    /// Every test of the test programs with this name.
+    Program(&'a str),
+    /// Tests whose name contains this.
+    Named(&'a str),
+}
+
+impl<'a> Selection<'a> {
+    /// A name that a test program has means the whole program: the names of its tests need not contain it.
+    fn new(filter: Option<&'a str>, programs: &[String]) -> Self {
+        match filter {
+            None => Self::All,
+            Some(name) if programs.iter().any(|program| program == name) => Self::Program(name),
+            Some(name) => Self::Named(name),
         }
+    }
+}
+
+impl<'a> WorkspaceTests<'a> {
+    fn new(filter: Option<&'a str>) -> Result<Self> {
+        Ok(Self {
+            selection: Selection::new(filter, &test_programs()?),
+            has_nextest: has_nextest(),
+        })
     }
 
     /// Builds the tests first, so that the steps that run beside the tests do not compete with their compilation.
@@ -83,7 +104,10 @@ impl<'a> WorkspaceTests<'a> {
     fn run(&self, servers: &Servers, older: &Older) -> Result<Counts> {
         let slots = slots().to_string();
         let mut command = runner::cargo(self.arguments());
-        command.arg("--no-fail-fast").args(self.filter);
+        command.arg("--no-fail-fast");
+        if let Selection::Named(name) = self.selection {
+            command.arg(name);
+        }
         servers.tell(&mut command);
         older.tell(&mut command);
         if self.has_nextest {
@@ -97,19 +121,20 @@ impl<'a> WorkspaceTests<'a> {
         }
     }
 
-    fn arguments(&self) -> impl Iterator<Item = &'static str> {
-        let (chore, targets): (&[_], &[_]) = if self.has_nextest {
-            (&["nextest", "run"], &[])
+    fn arguments(&self) -> Vec<&'a str> {
+        let mut arguments = if self.has_nextest {
+            vec!["nextest", "run"]
         } else {
-            // The targets are named one by one, because the examples in the documentation run in a separate step.
-            (&["test"], &["--lib", "--bins", "--tests", "--examples"])
+            vec!["test"]
         };
-        let scope = ["--workspace", "--all-features"];
-        chore
-            .iter()
-            .copied()
-            .chain(scope)
-            .chain(targets.iter().copied())
+        arguments.extend(["--workspace", "--all-features"]);
+        if let Selection::Program(name) = self.selection {
+            arguments.extend(["--test", name]);
+        } else if !self.has_nextest {
+            // The targets are named one by one, because the examples in the documentation run in a separate step.
+            arguments.extend(["--lib", "--bins", "--tests", "--examples"]);
+        }
+        arguments
     }
 }
 
@@ -186,6 +211,23 @@ fn has_nextest() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
+/// The names of the workspace's test programs: the files and folders in the `tests` folders of its packages.
+fn test_programs() -> Result<Vec<String>> {
+    let name_of = |path: &str| {
+        let mut parts = path.rsplit('/');
+        match (parts.next()?, parts.next()?, parts.next()) {
+            ("main.rs", name, Some("tests")) => Some(name.to_owned()),
+            (file, "tests", _) => file.strip_suffix(".rs").map(str::to_owned),
+            _ => None,
+        }
+    };
+    let files = tree::files()?;
+    Ok(files
+        .iter()
+        .filter_map(|file| name_of(&file.path))
+        .collect())
+}
+
 fn snippets() -> Result<Vec<String>> {
     let folder = tree::root().join("docs/snippets");
     let mut names = Vec::new();
@@ -250,6 +292,26 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_test_program_selects_all_its_tests() {
+        let programs = test_programs().unwrap();
+        // A folder and a file.
+        for name in ["deploy", "conformance", "chores"] {
+            assert_eq!(
+                Selection::new(Some(name), &programs),
+                Selection::Program(name)
+            );
+        }
+        // A module of a test program, and a part of a name.
+        for name in ["fuzz", "deplo"] {
+            assert_eq!(
+                Selection::new(Some(name), &programs),
+                Selection::Named(name)
+            );
+        }
+        assert_eq!(Selection::new(None, &programs), Selection::All);
+    }
 
     #[test]
     fn the_sum_is_over_all_steps() {

@@ -45,7 +45,7 @@ pub(crate) const COMMANDS: [(&str, &str); 8] = [
     ),
     (
         "retry",
-        "what waiting costs: fixed, exponential, jitter, queue",
+        "what waiting costs: fixed, exponential, jitter, a waiting line",
     ),
     (
         "run-all",
@@ -63,7 +63,10 @@ pub(crate) const USE: [(&str, &str); 4] = [
     ("exec", "run a command while holding a lock"),
     ("locks", "list, show or release locks"),
     ("doctor", "what endangers locks in a store"),
-    ("serve", "a checkout over HTTP, and a lab for load tests"),
+    (
+        "serve",
+        "a checkout over HTTP; --lab adds trials and a shop for load tests",
+    ),
 ];
 
 /// The help text that the command line asks for: with no arguments, with `help`, `-h` or `--help`. `None` if it does not ask for help.
@@ -161,12 +164,12 @@ Usage: fencepost oversell [OPTIONS]
 
   --lock NAME         strategy; --lock help lists all {strategies}                [default: none]
                       {servers}: the library's lock on such servers
-                      or your own program: --lock='python3 my_lock.py' (docs/lab.md)
+                      or your own program: --lock='python3 my_lock.py' (docs/your-lock-on-trial.md)
   --all               every strategy, side by side
   --stock N           {stock:<48}[default: 1]
   --concurrency N     {concurrency:<48}[default: 50]
-  --delay µS          work between reading and writing the stock      [default: 5000]
-  --wait MS           queue this long for the lock; 0 = one attempt   [default: 0]
+  --delay µs          work between reading and writing the stock      [default: 5000]
+  --wait MS           wait this long for the lock; 0 = one attempt    [default: 0]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
@@ -200,7 +203,7 @@ Usage: fencepost retry [OPTIONS]
   --lock NAME         strategy; --lock help lists all                 [default: safe]
   --stock N           {stock:<48}[default: 10]
   --concurrency N     {concurrency:<48}[default: 20]
-  --delay µS          work between reading and writing the stock      [default: 5000]
+  --delay µs          work between reading and writing the stock      [default: 5000]
   --max-retries N     retries before a process gives up               [default: 15]
   --ttl MS            length of a lease                               [default: 2000]
   --budget MS         total time before a process gives up            [default: 60000]
@@ -243,7 +246,7 @@ fn holds(words: &str, ttl: &str) -> String {
 \x20 --lock NAME         the strategy                                    [default: safe]
                       {everywhere}
 {elsewhere}                      {servers}: the library's lock on such servers, renewed
-                      or your own program: --lock='python3 my_lock.py' (docs/lab.md)
+                      or your own program: --lock='python3 my_lock.py' (docs/your-lock-on-trial.md)
   --ttl MS            how long a lock lasts without being renewed     [default: {ttl}]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
@@ -325,7 +328,7 @@ Examples
 ";
 
 const CHECK: &str = "\
-Judges a history again that --history wrote, from the file alone. The exit code is the verdict's.
+Judges a saved history again, from the file that --history wrote. The exit code is the verdict's.
 Usage: fencepost check FILE [OPTIONS]
 
   --json   -q, --quiet   --color auto|always|never   --ascii
@@ -362,7 +365,7 @@ Usage: fencepost gauntlet [OPTIONS]
 
   --lock NAME         the strategy; --lock help lists all             [default: safe]
                       {servers}: the library's lock on such servers, renewed
-                      or your own program: --lock='python3 my_lock.py' (docs/lab.md)
+                      or your own program: --lock='python3 my_lock.py' (docs/your-lock-on-trial.md)
   --scenario NAME     only this one; may be given several times
   --list              the scenarios, with what is tried on this store and what is not
   --runs N            every scenario N times; the worst run counts    [default: 1]

@@ -279,7 +279,7 @@ impl Engine {
         }
         for lease in self.leases() {
             self.lose(&lease, LostReason::Shutdown);
-            self.reaper.give_back(lease.claim.clone());
+            self.reaper.give_back(lease.claim_to_release());
         }
     }
 

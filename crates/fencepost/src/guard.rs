@@ -273,20 +273,25 @@ impl Guard {
             ..lease.claim.clone()
         };
         let asked_at = engine.clock.now();
+        lease.asking_for(ttl);
         let until = asked_at + engine.settings.store_timeout;
         let claims = [claim];
         let answers = within(&*engine.clock, until, engine.backend.renew(&claims)).await;
         match answers.and_then(|answers| answers.into_iter().next()) {
-            Some(Ok(Renewal::Extended)) => lease.renewed(asked_at, ttl),
-            Some(Ok(Renewal::Lost)) => engine.lose(lease, LostReason::Gone),
-            Some(Err(error)) => return Err(error),
-            None => return Err(engine.unanswered(Operation::Renew)),
-        }
-        // The answer may have arrived after the validity ended.
-        if self.is_lost() {
-            Err(self.lost_error())
-        } else {
-            Ok(())
+            Some(Ok(Renewal::Extended)) if lease.renewed(asked_at, ttl, engine.clock.now()) => {
+                Ok(())
+            }
+            // The answer arrived after the validity had ended.
+            Some(Ok(Renewal::Extended)) => {
+                engine.lose(lease, LostReason::Expired);
+                Err(self.lost_error())
+            }
+            Some(Ok(Renewal::Lost)) => {
+                engine.lose(lease, LostReason::Gone);
+                Err(self.lost_error())
+            }
+            Some(Err(error)) => Err(error),
+            None => Err(engine.unanswered(Operation::Renew)),
         }
     }
 

@@ -103,6 +103,8 @@ pub(crate) struct Lease {
     renew_at: AtomicU64,
     /// Nanoseconds of the [`Moment`] at which the store was last asked about this lease.
     asked_at: AtomicU64,
+    /// Nanoseconds of the longest time for which the store was ever asked to keep this lease.
+    longest: AtomicU64,
     being_renewed: AtomicBool,
     failed_renewals: AtomicU32,
     last_error: std::sync::Mutex<Option<Error>>,
@@ -121,6 +123,7 @@ impl Lease {
             granted: grant.lease,
             renew_at: AtomicU64::new(0),
             asked_at: AtomicU64::new(grant.asked_at.as_nanos()),
+            longest: AtomicU64::new(nanos(claim.ttl)),
             being_renewed: AtomicBool::new(false),
             failed_renewals: AtomicU32::new(0),
             last_error: std::sync::Mutex::default(),
@@ -148,9 +151,9 @@ impl Lease {
         Moment::from_nanos(self.renew_at.load(Ordering::Acquire))
     }
 
-    /// Returns the validity left at `now`, or zero if the lease is lost.
+    /// Returns the validity left at `now`, or zero if the lease is lost. Once this was zero, it stays zero.
     pub(crate) fn left(&self, now: Moment) -> Duration {
-        match self.lost.get() {
+        match self.lost_at(now) {
             Some(_) => Duration::ZERO,
             None => self.valid_until().saturating_duration_since(now),
         }
@@ -197,12 +200,31 @@ impl Lease {
         self.asked_at.store(now.as_nanos(), Ordering::Release);
     }
 
-    /// Records that a renewal requested at `asked_at` was granted for `lease`. Has no effect on a lease that is already lost.
-    pub(crate) fn renewed(&self, asked_at: Moment, lease: Duration) {
+    /// Records that the store is about to be asked to keep this lease for `ttl`. Whether it answers or not, the lease may last that long.
+    pub(crate) fn asking_for(&self, ttl: Duration) {
+        self.longest.fetch_max(nanos(ttl), Ordering::AcqRel);
+    }
+
+    /// Returns the claim with which to release this lease. Its TTL is the longest that was asked for, so that a release is repeated for as
+    /// long as the lease may last.
+    pub(crate) fn claim_to_release(&self) -> Claim {
+        Claim {
+            ttl: Duration::from_nanos(self.longest.load(Ordering::Acquire)),
+            ..self.claim.clone()
+        }
+    }
+
+    /// Records that a renewal requested at `asked_at` was granted for `lease`. Returns `false`, and changes nothing, if the validity had
+    /// ended when the answer arrived at `now`: what was lost stays lost.
+    pub(crate) fn renewed(&self, asked_at: Moment, lease: Duration, now: Moment) -> bool {
+        if self.lost_at(now).is_some() {
+            return false;
+        }
         self.failed_renewals.store(0, Ordering::Relaxed);
         *lock(&self.last_error) = None;
         self.cut_short.store(false, Ordering::Relaxed);
         self.believe(asked_at, lease);
+        true
     }
 
     /// Records a failed renewal. That is not a loss: the lease continues, and the keeper tries again at `again_at`.
@@ -282,6 +304,10 @@ impl Drop for Renewing {
     fn drop(&mut self) {
         self.lease.being_renewed.store(false, Ordering::Release);
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Returns when belief ends: it starts before the request and lasts for the lease minus the margin.

@@ -1,4 +1,4 @@
-//! Distributed locks with fencing tokens, honest validity and a lost-lock signal.
+//! Distributed locks with fencing tokens, a validity that ends before the lease, and a signal when a lock is lost.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The example uses a store that exists in one process only, which is meant for tests. For locks that several processes share, enable the
-//! feature of a [store](stores) and open it. For Redis, for example, that is `fencepost = { version = "0.1", features = ["redis"] }` and
+//! feature of a [store](stores) and open it. For Redis, for example, that is `features = ["redis"]` in `Cargo.toml` and
 //! `Redis::open("redis://localhost").await?`.
 //!
 //! # What a guard promises

@@ -1,4 +1,4 @@
-//! The test rig of tests and lab: real child processes, signals, private servers, a network that fails, and temporary
+//! Test equipment for the tests and the lab: real child processes, signals, private servers, a network that fails, and temporary
 //! folders.
 //!
 //! The rig ends everything that it starts. A [`Child`] is a process with its own session and process group. When it is dropped, the whole

@@ -4,9 +4,9 @@
 //! run ─ history ─ facts ─ check ─ verdict ─ story ─ report
 //! ```
 //!
-//! There are three kinds of trial, of one shape. A *sale* ([`sale`]) lets many processes buy from one stock at once. A *lock
+//! There are two kinds of trial, of one shape. A *sale* ([`sale`]) lets many processes buy from one stock at once. A *lock
 //! trial* ([`holds`]) lets two or three processes take locks while the lab kills and pauses them, or makes the store fail.
-//! A *comparison* ([`retry`]) is a sale in rounds, each with another way of waiting for the lock.
+//! A comparison ([`retry`]) is a sale in rounds, each with another way of waiting for the lock.
 //!
 //! Each process is a [`subject`] that speaks the [`protocol`]: one JSON message per line. The lab owns the clock and stamps
 //! every event of the [`history`]. Facts, checks and verdicts are pure functions of that history: they rest on acknowledged

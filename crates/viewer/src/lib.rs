@@ -1,4 +1,4 @@
-//! The viewer: scripts and styles that draw swim-lanes. The lab's reports and the live page of `serve` share it.
+//! The viewer: scripts and styles that draw swim lanes. The lab's reports and the live page of `serve` share it.
 //!
 //! The scripts and styles are in files beside this one. [`script`] and [`style`] join them with those of a page.
 

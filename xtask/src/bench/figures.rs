@@ -93,7 +93,7 @@ impl Figures {
     /// The Markdown table, ready to be pasted into the documentation.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::from(
-            "| | contender | ratio | least … most | goal | on this machine: own / what is 1 |\n|---|---|---|---|---|---|\n",
+            "| | contender | ratio | least … most | goal | on this machine: contender / baseline |\n|---|---|---|---|---|---|\n",
         );
         let mut last = String::new();
         for row in &self.rows {

@@ -5,7 +5,7 @@ Runs a command while holding a lock. If the lock is lost, stops the command and 
 Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
 
   --name NAME         the lock: any text without control characters, at most 255 bytes
-  --wait TIME         queue this long for the lock: 500ms, 30s, 1h30m [default: one attempt]
+  --wait TIME         wait this long for the lock: 500ms, 30s, 1h30m  [default: one attempt]
   --ttl TIME          how long the lock outlives a crash, 500ms to 24h; renewed while it runs
                       ZooKeeper: at most its maxSessionTimeout        [default: 10s]
   --grace TIME        from SIGTERM to SIGKILL when renewals fail; at most 0.45 × TTL - 0.1 s

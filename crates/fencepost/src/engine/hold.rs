@@ -74,7 +74,9 @@ impl Hold {
                     return ReleaseOutcome::Unknown(error);
                 }
                 self.engine.deliver_drive(next);
-                self.engine.release_now(&self.lease.claim).await
+                self.engine
+                    .release_now(&self.lease.claim_to_release())
+                    .await
             }
             Ending::NotHeld => ReleaseOutcome::AlreadyLost,
         }
@@ -91,7 +93,7 @@ impl Hold {
             if lost.reason() != LostReason::Shutdown {
                 // The store's lease ends a margin later than ours, and a store of several servers may still have a lease that most of its
                 // servers have lost. This cannot affect others, because the store compares owners.
-                self.engine.reaper.give_back(self.lease.claim.clone());
+                self.engine.reaper.give_back(self.lease.claim_to_release());
             }
             return Ending::NotHeld;
         }
@@ -100,7 +102,7 @@ impl Hold {
 
     fn release_in_background(&self, next: Option<(TurnSender, Drive)>) {
         // Release first: the next task's request then usually finds the lock free, instead of waiting at the store.
-        self.engine.reaper.give_back(self.lease.claim.clone());
+        self.engine.reaper.give_back(self.lease.claim_to_release());
         self.engine.deliver_drive(next);
     }
 }

@@ -155,9 +155,15 @@ fn apply_answer(
 ) -> bool {
     match answer {
         Ok(Renewal::Extended) => {
-            engine.telemetry.renewed(lease.left(now));
-            lease.renewed(asked_at, lease.claim.ttl);
-            true
+            let left = lease.left(now);
+            let lives = lease.renewed(asked_at, lease.claim.ttl, now);
+            if lives {
+                engine.telemetry.renewed(left);
+            } else {
+                // The answer came after the validity had ended. Somebody may have acted on that already.
+                engine.lose(lease, LostReason::Expired);
+            }
+            lives
         }
         // The lease was released during the call, so nothing was lost.
         Ok(Renewal::Lost) if !engine.holds(lease) => false,

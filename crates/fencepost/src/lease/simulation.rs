@@ -61,9 +61,11 @@ proptest! {
             let handled_at = now + ms(renewal.there_ms);
             now = handled_at + ms(renewal.back_ms);
             let still_there = handled_at < store_ends;
+            let was_over = now >= lease.valid_until();
             if still_there && !renewal.fails {
                 store_ends = store_ends.max(handled_at + store_lease);
-                lease.renewed(asked_at, ttl);
+                let lives = lease.renewed(asked_at, ttl, now);
+                prop_assert!(lives || lease.lost_at(now).is_some());
             } else {
                 let error = Error::new(ErrorKind::Timeout, "simulated", Operation::Renew, "told to fail");
                 lease.renewal_failed(error, now + ms(10));
@@ -71,6 +73,7 @@ proptest! {
             prop_assert!(lease.valid_until() <= store_ends, "belief outlives the lease");
             let lost = lease.lost_at(now).is_some();
             prop_assert!(lost || !was_lost, "a lost lease came back");
+            prop_assert!(lost || !was_over, "an answer that came too late revived a lease");
             prop_assert!(lost == lease.left(now).is_zero());
             was_lost = lost;
         }

@@ -351,7 +351,7 @@ impl World {
             && *ends > self.now
         {
             *ends = (*ends).max(self.now + TTL);
-            lease.renewed(self.now, TTL);
+            lease.renewed(self.now, TTL, self.now);
         }
     }
 

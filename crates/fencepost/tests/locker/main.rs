@@ -320,6 +320,20 @@ async fn a_long_lease_is_released_after_a_long_outage() {
 }
 
 #[tokio::test]
+async fn an_extended_lease_is_released_after_a_long_outage() {
+    let stage = Stage::new();
+    let guard = stage.take("a").await;
+    guard.extend(TTL * 6).await.expect("a held lock");
+    stage.store.fail_every(Operation::Release, Fault::Refuse);
+    drop(guard);
+    stage.pass(TTL * 3).await;
+    assert!(!stage.is_free("a").await);
+    stage.store.heal();
+    stage.pass(Duration::from_secs(2)).await;
+    assert!(stage.is_free("a").await, "half a minute before its end");
+}
+
+#[tokio::test]
 async fn an_owner_is_never_left_alone_by_a_reply_that_comes_late() {
     // The store grants, but the answer takes longer than the lease. Asked again, the store extends the same lease.
     let clock = FakeClock::new();

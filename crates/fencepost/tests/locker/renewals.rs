@@ -7,11 +7,11 @@ use std::time::Duration;
 use fencepost::stores::memory::Memory;
 use fencepost::testing::FakeClock;
 use fencepost::{
-    Backend, BoxFuture, Capabilities, Claim, Clock, Grant, Guard, Listed, LockName, Locker,
-    LostReason, Record, Release, Renewal, Result, Wait,
+    Backend, BoxFuture, Capabilities, Claim, Clock, ErrorKind, Grant, Guard, Listed, LockName,
+    Locker, LostReason, Record, Release, Renewal, Result, Wait,
 };
 
-use super::settle;
+use super::{TTL, settle};
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 /// The number of claims in one round trip to the store. A call with more takes several round trips in sequence.
@@ -211,4 +211,32 @@ async fn an_unanswered_renewal_is_repeated_as_soon_as_it_is_given_up() {
     // A call is abandoned after a quarter of the TTL. A holder that needs time to stop cannot spare more.
     stage.pass(ttl / 4 + Duration::from_millis(20)).await;
     assert_eq!(stage.store.calls.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_after_the_end_does_not_revive_the_lease() {
+    let stage = Stage::new(TTL, 100);
+    let guard = stage.take("a").await;
+    stage.until_renewing().await;
+    stage.pass(ROUND_TRIP * 3 / 4).await;
+    // The store has renewed the lease. Before its answer arrives, the machine sleeps beyond the end of the old one.
+    stage.clock.advance(TTL * 3 / 4);
+    settle().await;
+    assert!(guard.is_lost());
+    assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+}
+
+#[tokio::test]
+async fn an_extension_that_is_answered_after_the_end_is_an_error() {
+    let stage = Stage::new(TTL, 100);
+    let guard = stage.take("a").await;
+    let extending = guard.extend(TTL * 3);
+    tokio::pin!(extending);
+    assert!(futures_util::poll!(&mut extending).is_pending());
+    stage.clock.advance(ROUND_TRIP / 2);
+    assert!(futures_util::poll!(&mut extending).is_pending());
+    stage.clock.advance(TTL);
+    let error = extending.await.expect_err("the lease had ended");
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    assert!(guard.is_lost() && guard.valid_for().is_zero());
 }

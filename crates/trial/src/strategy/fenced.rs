@@ -19,7 +19,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     argument: None,
     group: Group::Locks,
     stores: Stores::All,
-    summary: "as safe, and the resource refuses whoever is late",
+    summary: "as safe, and the resource refuses a stale holder",
     gloss: "",
     flaw: None,
     promise: Promise::Exclusion,

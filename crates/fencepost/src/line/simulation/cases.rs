@@ -60,7 +60,7 @@ fn a_short_lease_is_handed_on_while_half_of_it_is_left() {
         let lease = Arc::new(lease);
         line.granted(&lease, now).expect("the line asks");
         if let Some(renewed) = renewed {
-            lease.renewed(now, renewed);
+            assert!(lease.renewed(now, renewed, now));
         }
         let done = line.done(lease.claim.owner, now + passed, &limits, || {
             new_claim(&random)

@@ -13,7 +13,7 @@ pub static STRATEGY: Strategy = Strategy {
     argument: None,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
-    summary: "key and expiry in one step; deletes without looking whose the key is",
+    summary: "key and expiry in one step; deletes the key without checking who owns it",
     gloss: "",
     flaw: Some(
         "blind-delete deletes the key without looking: after its TTL that is another's lock.",

@@ -21,7 +21,7 @@ pub static STRATEGY: Strategy = Strategy {
     argument: None,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
-    summary: "looks whose the key is, then deletes it: two steps",
+    summary: "checks who owns the key, then deletes it: two steps",
     gloss: "",
     flaw: Some(
         "get-then-delete looks, then deletes: if its lease ends in between, it deletes another's.",
@@ -47,7 +47,7 @@ fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseResult
     if latch.store.get(latch.key)?.as_deref() != Some(latch.token) {
         return Ok(ReleaseResult::AlreadyLost);
     }
-    halt.after(1, 2, "looks whose the key is: its own");
+    halt.after(1, 2, "checks who owns the key: it does");
     std::thread::sleep(MOMENT);
     latch.store.delete(latch.key)?;
     halt.after(2, 2, "deletes the key");
