@@ -1,7 +1,7 @@
 //! Tests of advisory locks in Postgres under faults of the network, the processes, other clients and the server.
 //!
 //! Every test has a private server. This program is also the program of every child: a part in the environment makes it play
-//! that part instead of testing. With `FENCEPOST_SOAK=1` the themes `nasty`, `failover` and `sequences` run twenty times, and
+//! that part instead of testing. With `FENCEPOST_SOAK=1` the themes `attacks`, `failover` and `sequences` run twenty times, and
 //! the other tests run in their long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
@@ -29,7 +29,7 @@ mod snapshots;
 mod support;
 mod tls;
 
-const NASTY: &[NamedTest] = tests![
+const ATTACKS: &[NamedTest] = tests![
     "holder_killed" = kills::a_holder_is_killed,
     "holder_stopped_beyond_its_ttl" = kills::a_holder_stopped_beyond_its_ttl,
     "waiter_stopped_across_its_grant" = kills::a_waiter_stopped_across_its_grant,
@@ -121,7 +121,7 @@ const TLS: &[NamedTest] = tests![tls::private_authority];
 
 fn main() {
     trials::main::<actor::At>([
-        Theme::repeated("nasty", 2, NASTY),
+        Theme::repeated("attacks", 2, ATTACKS),
         Theme::once("faults", FAULTS),
         Theme::once("connections", CONNECTIONS),
         Theme::once("waiting", WAITING),

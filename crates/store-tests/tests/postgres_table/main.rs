@@ -1,7 +1,7 @@
 //! Tests of the lease table in Postgres under faults of the network, the processes, other programs and the server.
 //!
 //! Every test has a private server. This program is also the program of every child: a part in the environment makes it play
-//! that part instead of testing. With `FENCEPOST_SOAK=1` the theme `nasty` runs twenty times, and the other tests run in their
+//! that part instead of testing. With `FENCEPOST_SOAK=1` the theme `attacks` runs twenty times, and the other tests run in their
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ mod support;
 
 use support::Server;
 
-const NASTY: &[NamedTest] = tests![
+const ATTACKS: &[NamedTest] = tests![
     "killed_holder" = kills::a_killed_holder,
     "killed_waiter" = kills::a_killed_waiter,
     "ten_of_sixteen_killed" = kills::ten_of_sixteen,
@@ -96,7 +96,7 @@ const INTEROP: &[NamedTest] = tests![
 
 fn main() {
     trials::main::<actor::At>([
-        Theme::repeated("nasty", 2, NASTY),
+        Theme::repeated("attacks", 2, ATTACKS),
         Theme::once("faults", FAULTS),
         Theme::once("schema", SCHEMA),
         Theme::once("fences", FENCES),

@@ -1,7 +1,7 @@
 //! Tests of the Redis store under faults of the network, the processes, other clients and the server.
 //!
 //! Every test has a private server. This program is also the program of every child: a part in the environment makes it play
-//! that part instead of testing. With `FENCEPOST_SOAK=1` the theme `nasty` runs twenty times, and the other tests run in their
+//! that part instead of testing. With `FENCEPOST_SOAK=1` the theme `attacks` runs twenty times, and the other tests run in their
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
@@ -35,8 +35,8 @@ mod ways;
 
 use support::Server;
 
-/// The twelve nastiest cases, in the order of the protocol description.
-const NASTY: &[NamedTest] = tests![
+/// Twelve attacks, in the order of the protocol description. The left side is the name of a test, the right side its function.
+const ATTACKS: &[NamedTest] = tests![
     "01_push_delayed_past_its_lease" = pushes::delayed_past_its_lease,
     "02_push_dropped" = pushes::dropped,
     "02_push_doubled" = pushes::doubled,
@@ -158,7 +158,7 @@ const STORM: &[NamedTest] = tests!["sixteen_processes" = storm::storm];
 
 fn main() {
     trials::main::<actor::At>([
-        Theme::repeated("nasty", 1, NASTY),
+        Theme::repeated("attacks", 1, ATTACKS),
         Theme::once("more", MORE),
         Theme::once("fences", FENCES),
         Theme::repeated("quiet", 1, QUIET),

@@ -1,7 +1,7 @@
 //! Tests of the ZooKeeper store under faults of the network, the processes, other clients and the server.
 //!
 //! Every test has a private server. This program is also the program of every child: a part in the environment makes it play
-//! that part instead of testing. With `FENCEPOST_SOAK=1` the theme `nasty` runs twenty times, and the other tests run in their
+//! that part instead of testing. With `FENCEPOST_SOAK=1` the theme `attacks` runs twenty times, and the other tests run in their
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ mod silence;
 mod support;
 mod ways;
 
-const NASTY: &[NamedTest] = tests![
+const ATTACKS: &[NamedTest] = tests![
     "answer_lost_while_acquiring" = lost_answers::while_acquiring,
     "answer_lost_while_waiting" = lost_answers::while_waiting,
     "answer_lost_while_releasing" = lost_answers::while_releasing,
@@ -99,7 +99,7 @@ const INTEROP: &[NamedTest] = tests![interop::curator, interop::kazoo];
 
 fn main() {
     trials::main::<actor::At>([
-        Theme::repeated("nasty", 2, NASTY),
+        Theme::repeated("attacks", 2, ATTACKS),
         Theme::repeated("ensemble", 2, ENSEMBLE),
         Theme::once("faults", FAULTS),
         Theme::once("ways", WAYS),
