@@ -20,7 +20,7 @@ mod lock;
 mod manifest;
 
 pub(crate) use external::ExternalLock;
-#[cfg(test)]
+#[cfg(all(test, feature = "full"))]
 pub(crate) use external::words as shell_words;
 pub(crate) use lock::{Lock, LockArgument, strategies};
 

@@ -21,6 +21,8 @@ use crate::holds::lasts_long_enough;
 use crate::results::{OutputFile, open_folder};
 use crate::screen::Screen;
 use crate::trial_flags::TrialFlags;
+mod ladder;
+
 use crate::values::{BadValue, jobs, nearest, random_seed, runs, seed, ttl};
 
 #[derive(Debug, Args)]
@@ -32,6 +34,8 @@ pub(crate) struct RunGauntlet {
     scenario: Vec<Column>,
     #[arg(long)]
     list: bool,
+    #[arg(long, conflicts_with = "list")]
+    ladder: bool,
     #[arg(long, allow_hyphen_values = true, default_value_t = 1, value_parser = runs)]
     runs: u64,
     #[arg(long, allow_hyphen_values = true, default_value_t = 2, value_parser = jobs)]
@@ -73,6 +77,9 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     }
     let site = arguments.trial.open_store(Some(lock))?;
     let (contender, gauntlet) = on_trial(&arguments, lock, &site.store, interrupt)?;
+    if arguments.ladder {
+        return ladder::run(&arguments, &contender, &gauntlet, interrupt);
+    }
     let plan = gauntlet.plan();
     let output = arguments.output.as_deref();
     output.map_or(Ok(()), |folder| open_folder("--output", folder))?;

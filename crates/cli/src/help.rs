@@ -368,6 +368,7 @@ Usage: fencepost gauntlet [OPTIONS]
                       or your own program: --lock='python3 my_lock.py' (docs/your-lock-on-trial.md)
   --scenario NAME     only this one; may be given several times
   --list              the scenarios, with what is tried on this store and what is not
+  --ladder            the same for naive, safe, watchdog and fenced, side by side
   --runs N            every scenario N times; the worst run counts    [default: 1]
   --jobs N            lock trials at the same time; sales run alone   [default: 2]
   --ttl MS            how long a lock lasts without being renewed     [default: 500]
@@ -385,6 +386,7 @@ Examples
   fencepost gauntlet --lock=fenced --store redis --report page.html
   fencepost gauntlet --lock=./subjects/lease --runs 3 --output results
   fencepost gauntlet --lock=watchdog --scenario pause --scenario ttl-edge
+  fencepost gauntlet --lock=./subjects/lease --ladder --scenario pause --report page.html
 ";
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use crate::strategy::{self, Stores, Strategy};
 use crate::text::numbers::{count, plural};
 use crate::verdict::{Outcome, Verdict};
 
+pub mod ladder;
+
 /// The scenarios, in the order of the table.
 pub const SCENARIOS: [Column; 11] = [
     column(None),

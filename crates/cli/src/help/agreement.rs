@@ -221,13 +221,8 @@ fn flags_of_all_trials_are_flags_of_each_trial() {
     }
 }
 
-#[cfg(all(
-    feature = "postgres",
-    feature = "etcd",
-    feature = "zookeeper",
-    feature = "redlock"
-))]
 /// The commands in the examples of a text, up to a pipe, a semicolon or a comment.
+#[cfg(feature = "full")]
 fn examples(text: &str) -> Vec<Vec<String>> {
     let (_, examples) = text.split_once("Examples\n").unwrap();
     let lines = examples
@@ -248,12 +243,7 @@ fn examples(text: &str) -> Vec<Vec<String>> {
     commands.collect()
 }
 
-#[cfg(all(
-    feature = "postgres",
-    feature = "etcd",
-    feature = "zookeeper",
-    feature = "redlock"
-))]
+#[cfg(feature = "full")]
 #[test]
 fn every_example_can_be_typed() {
     for name in listed() {

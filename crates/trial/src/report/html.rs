@@ -20,7 +20,7 @@ mod sale;
 pub use comparison::{ComparisonRow, ComparisonTable, Turn, page_of_comparison, table_of};
 pub use data::data as page_data;
 pub use document::render;
-pub use everything::{page_of_everything, page_of_gauntlet};
+pub use everything::{page_of_everything, page_of_gauntlet, page_of_ladder};
 pub use holds::{page_of_trial, run_of_trial};
 pub use sale::{page_of_sales, run_of_sale};
 

@@ -4,6 +4,7 @@ pub mod check;
 mod decision;
 pub mod gauntlet;
 pub mod holds;
+pub mod ladder;
 pub mod matrix;
 pub mod retry;
 pub mod sale;

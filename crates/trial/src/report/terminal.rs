@@ -4,6 +4,7 @@ pub mod check;
 pub mod gauntlet;
 pub mod grounds;
 pub mod holds;
+pub mod ladder;
 pub mod matrix;
 pub mod retry;
 pub mod sale;

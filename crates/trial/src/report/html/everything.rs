@@ -2,6 +2,7 @@
 
 use super::comparison::table_of;
 use super::{Page, holds, sale};
+use crate::gauntlet::ladder::{self, Rung};
 use crate::gauntlet::{Gauntlet, Row};
 use crate::matrix::Run;
 use crate::store::TrialStore;
@@ -38,6 +39,21 @@ pub fn page_of_gauntlet<'a>(
     let worst = rows.iter().map(|row| row.worst);
     let mut page = page_of_many(worst, title, gauntlet.seed);
     page.command = gauntlet.command();
+    page.verdict = Some(verdict);
+    page
+}
+
+/// Returns a page with the worst run of every lock on the ladder in every scenario, and the verdict on the lock on trial.
+pub fn page_of_ladder<'a>(
+    rungs: &[Rung<'a>],
+    on_trial: &Gauntlet,
+    verdict: &'a Verdict,
+) -> Page<'a> {
+    let name = on_trial.strategy.name;
+    let title = format!("ladder: the same faults, from the simplest lock to {name}");
+    let rows = rungs.iter().flat_map(|rung| &rung.rows);
+    let mut page = page_of_many(rows.map(|row| row.worst), title, on_trial.seed);
+    page.command = ladder::command(on_trial);
     page.verdict = Some(verdict);
     page
 }

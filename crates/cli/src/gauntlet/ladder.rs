@@ -1,0 +1,131 @@
+//! `fencepost gauntlet --ladder`: the same faults for locks of ours and for the lock on trial.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use fencepost_rig::Interrupt;
+use fencepost_trial::gauntlet::ladder::{Rung, rungs};
+use fencepost_trial::gauntlet::{Gauntlet, Plan};
+use fencepost_trial::matrix::{Cell, Run};
+use fencepost_trial::report::html;
+use fencepost_trial::report::json::ladder::report;
+use fencepost_trial::report::terminal::ladder::{text, title};
+
+use super::{RunGauntlet, stems};
+use crate::batch::{Batch, nanoseconds};
+use crate::command_error::CommandError;
+use crate::contender::Contender;
+use crate::results::{OutputFile, open_folder};
+use crate::screen::Screen;
+
+/// The name of the lock on trial in the names of files: its own may contain anything.
+const ON_TRIAL: &str = "on-trial";
+
+/// Runs every lock of the ladder in the chosen scenarios. The exit code is that of the lock on trial.
+pub(super) fn run(
+    arguments: &RunGauntlet,
+    contender: &Contender,
+    on_trial: &Gauntlet,
+    interrupt: Interrupt,
+) -> Result<ExitCode, CommandError> {
+    let output = arguments.output.as_deref();
+    output.map_or(Ok(()), |folder| open_folder("--output", folder))?;
+    let page = arguments.report.as_deref();
+    let page = page
+        .map(|path| OutputFile::open("--report", path))
+        .transpose()?;
+    let mut screen = arguments.trial.screen();
+    let flags = &arguments.trial.output_flags;
+    if !flags.json {
+        screen.print(&format!("{}\n", title(on_trial)));
+    }
+    let gauntlets = rungs(on_trial);
+    let plans: Vec<Plan> = gauntlets.iter().map(Gauntlet::plan).collect();
+    let started = Instant::now();
+    let runs = Climb {
+        arguments,
+        contender,
+        interrupt,
+        started,
+    }
+    .all(&gauntlets, &plans, &mut screen)?;
+    let results = gauntlets.iter().zip(&plans).zip(&runs);
+    let rungs: Vec<Rung<'_>> = results
+        .map(|((gauntlet, plan), runs)| Rung::new(gauntlet, plan, runs))
+        .collect();
+    screen.clear_live();
+    let verdict = match rungs.last() {
+        Some(last) => on_trial.verdict(&last.rows, last.untried),
+        None => on_trial.verdict(&[], &[]),
+    };
+    if let Some(page) = page {
+        let drawn = html::page_of_ladder(&rungs, on_trial, &verdict);
+        page.fill_with(&html::render(&drawn))?;
+    }
+    if flags.json {
+        screen.print_json(&report(&rungs));
+    } else {
+        let took_ns = nanoseconds(started.elapsed());
+        screen.print(&text(&rungs, took_ns, flags.quiet, screen.ink));
+    }
+    Ok(screen.end(verdict.outcome.exit_code()))
+}
+
+/// How the trials of a ladder are run.
+struct Climb<'a> {
+    arguments: &'a RunGauntlet,
+    contender: &'a Contender,
+    interrupt: Interrupt,
+    started: Instant,
+}
+
+impl Climb<'_> {
+    /// Returns the runs of each lock. Ours run first, all together, and then the lock on trial.
+    fn all(
+        &self,
+        gauntlets: &[Gauntlet],
+        plans: &[Plan],
+        screen: &mut Screen,
+    ) -> Result<Vec<Vec<Run>>, CommandError> {
+        let last = plans.len() - 1;
+        let cells = |plan: &Plan| plan.cells.clone();
+        let ours: Vec<Cell> = plans[..last].iter().flat_map(cells).collect();
+        let named = |at: usize| stems(&plans[at].cells, self.arguments.runs).into_iter();
+        let our_stems = (0..last).flat_map(|at| {
+            let name = gauntlets[at].strategy.name;
+            named(at).map(move |stem| format!("{name}-{stem}"))
+        });
+        let mut left = self.batch(&ours, &our_stems.collect::<Vec<_>>(), None, screen)?;
+        let mut runs = Vec::new();
+        for plan in &plans[..last] {
+            let later = left.split_off(plan.cells.len());
+            runs.push(std::mem::replace(&mut left, later));
+        }
+        let stems: Vec<String> = named(last)
+            .map(|stem| format!("{ON_TRIAL}-{stem}"))
+            .collect();
+        let contender = Some(self.contender);
+        runs.push(self.batch(&plans[last].cells, &stems, contender, screen)?);
+        Ok(runs)
+    }
+
+    fn batch(
+        &self,
+        cells: &[Cell],
+        stems: &[String],
+        contender: Option<&Contender>,
+        screen: &mut Screen,
+    ) -> Result<Vec<Run>, CommandError> {
+        let flags = &self.arguments.trial.output_flags;
+        let batch = Batch {
+            cells,
+            stems,
+            contender,
+            folder: self.arguments.output.as_deref(),
+            side_by_side: self.arguments.jobs,
+            logs: !flags.quiet && !flags.json && !screen.is_live(),
+            interrupt: self.interrupt,
+        };
+        Ok(batch.run(screen, self.started)?.runs)
+    }
+}
