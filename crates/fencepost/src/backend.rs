@@ -20,6 +20,7 @@ mod loss_bell;
 mod pattern;
 
 pub use loss_bell::LossBell;
+pub(crate) use loss_bell::LossListener;
 pub use pattern::name_matches;
 
 /// A store of locks.
