@@ -21,8 +21,8 @@ pub struct Guard {
 
 /// Several locks that are held together; dropping it releases them all. See [`fencepost::MultiGuard`](crate::MultiGuard).
 ///
-/// It does not lend the guards of its names, so a single one of its locks cannot be re-entered or extended; [`fence`](Self::fence) and
-/// [`credential`](Self::credential) take a name instead.
+/// It does not lend the guards of its names; [`reenter`](Self::reenter), [`fence`](Self::fence) and [`credential`](Self::credential) take a
+/// name instead.
 #[must_use = "the locks are released as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct MultiGuard {
@@ -45,6 +45,25 @@ impl MultiGuard {
     /// contain the name.
     pub fn credential(&self, name: &str) -> Option<Credential> {
         self.inner.credential(name)
+    }
+
+    /// Returns another guard of one of the locks (explicit re-entry), or `None` if the guard does not contain the name. Its lock is released
+    /// when both are released or dropped.
+    ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// use std::time::Duration;
+    ///
+    /// let all = locker.acquire_all(["a", "b"])?;
+    /// all.reenter("a").expect("one of the names").extend(Duration::from_secs(60))?;
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    pub fn reenter(&self, name: &str) -> Option<Guard> {
+        let guard = self.inner.guard(name)?;
+        Some(Guard {
+            inner: guard.reenter(),
+            worker: self.worker.clone(),
+        })
     }
 
     /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on.
