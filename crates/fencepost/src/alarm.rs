@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::backend::LossListener;
 use crate::claim::OwnerId;
 use crate::clock::{Clock, Moment};
 use crate::lease::Lease;
@@ -83,27 +84,6 @@ impl Alarm {
         self.wake.notified().await;
     }
 
-    /// Records that every lease may have ended.
-    pub(crate) fn doubt_all(&self) {
-        let now = self.clock.now();
-        self.doubt(|doubts| doubts.about_all = Some(now));
-    }
-
-    /// Records that the leases of these owners may have ended.
-    pub(crate) fn doubt_some(&self, owners: &[OwnerId]) {
-        let now = self.clock.now();
-        self.doubt(|doubts| {
-            doubts
-                .about
-                .extend(owners.iter().map(|owner| (*owner, now)));
-            // A locker that is not in use has no keeper that would clear the doubts.
-            if doubts.about.len() > MAX_SINGLE_DOUBTS {
-                doubts.about.clear();
-                doubts.about_all = Some(now);
-            }
-        });
-    }
-
     fn doubt(&self, note: impl FnOnce(&mut Doubts)) {
         let mut doubts = lock(&self.doubts);
         note(&mut doubts);
@@ -130,6 +110,27 @@ impl Alarm {
             self.has_doubts.store(false, Ordering::SeqCst);
         }
         look(&doubts)
+    }
+}
+
+impl LossListener for Alarm {
+    fn doubt_all(&self) {
+        let now = self.clock.now();
+        self.doubt(|doubts| doubts.about_all = Some(now));
+    }
+
+    fn doubt_some(&self, owners: &[OwnerId]) {
+        let now = self.clock.now();
+        self.doubt(|doubts| {
+            doubts
+                .about
+                .extend(owners.iter().map(|owner| (*owner, now)));
+            // A locker that is not in use has no keeper that would clear the doubts.
+            if doubts.about.len() > MAX_SINGLE_DOUBTS {
+                doubts.about.clear();
+                doubts.about_all = Some(now);
+            }
+        });
     }
 }
 

@@ -20,6 +20,7 @@ mod loss_bell;
 mod pattern;
 
 pub use loss_bell::LossBell;
+pub(crate) use loss_bell::LossListener;
 pub use pattern::name_matches;
 
 /// A store of locks.
@@ -97,6 +98,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>>;
 
     /// Returns what the store knows about a lock, without changing it. Returns `None` if the lock is free and nobody waits for it.
+    ///
+    /// For a lock of this library, owner, label and epoch are always known.
     fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>>;
 
     /// Returns the locks that are held or wanted now, each name once, in no particular order. Changes nothing.

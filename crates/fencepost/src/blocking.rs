@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::claim::LockName;
-use crate::error::{Error, Result};
+use crate::error::{Error, Operation, Result};
 use crate::locker::LockerBuilder;
 
 mod guard;
@@ -128,7 +128,9 @@ impl Locker {
         N: TryInto<LockName>,
         Error: From<N::Error>,
     {
-        let guard = self.worker.wait(self.inner.try_acquire(name))??;
+        let guard = self
+            .worker
+            .wait(Operation::Acquire, self.inner.try_acquire(name))??;
         Ok(guard.map(|inner| self.guard(inner)))
     }
 
@@ -148,7 +150,9 @@ impl Locker {
         N: TryInto<LockName>,
         Error: From<N::Error>,
     {
-        let guard = self.worker.wait(self.inner.acquire(name))??;
+        let guard = self
+            .worker
+            .wait(Operation::Acquire, self.inner.acquire(name))??;
         Ok(self.guard(guard))
     }
 
@@ -174,7 +178,7 @@ impl Locker {
     {
         let guard = self
             .worker
-            .wait(self.inner.acquire_within(name, timeout))??;
+            .wait(Operation::Acquire, self.inner.acquire_within(name, timeout))??;
         Ok(guard.map(|inner| self.guard(inner)))
     }
 
@@ -196,7 +200,9 @@ impl Locker {
         I::Item: TryInto<LockName>,
         Error: From<<I::Item as TryInto<LockName>>::Error>,
     {
-        let all = self.worker.wait(self.inner.try_acquire_all(names))??;
+        let all = self
+            .worker
+            .wait(Operation::Acquire, self.inner.try_acquire_all(names))??;
         Ok(all.map(|inner| self.multi_guard(inner)))
     }
 
@@ -217,7 +223,9 @@ impl Locker {
         I::Item: TryInto<LockName>,
         Error: From<<I::Item as TryInto<LockName>>::Error>,
     {
-        let all = self.worker.wait(self.inner.acquire_all(names))??;
+        let all = self
+            .worker
+            .wait(Operation::Acquire, self.inner.acquire_all(names))??;
         Ok(self.multi_guard(all))
     }
 
@@ -242,7 +250,7 @@ impl Locker {
         Error: From<<I::Item as TryInto<LockName>>::Error>,
     {
         let all = self.inner.acquire_all_within(names, timeout);
-        let all = self.worker.wait(all)??;
+        let all = self.worker.wait(Operation::Acquire, all)??;
         Ok(all.map(|inner| self.multi_guard(inner)))
     }
 
@@ -259,7 +267,7 @@ impl Locker {
     /// # Errors
     /// Returns [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime. The locker is not shut down then.
     pub fn shutdown(&self) -> Result<()> {
-        self.worker.wait(self.inner.shutdown())
+        self.worker.wait(Operation::Release, self.inner.shutdown())
     }
 
     fn guard(&self, inner: crate::Guard) -> Guard {

@@ -154,11 +154,15 @@ impl FromStr for OwnerId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
+        let invalid = || {
+            let message = format!("not an owner: {text:?}; expected 32 hexadecimal digits");
+            Error::invalid(message)
+        };
         if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(Error::invalid(format!("not an owner: {text:?}")));
+            return Err(invalid());
         }
         let bits = u128::from_str_radix(text, 16);
-        bits.map(Self).map_err(|_| Error::invalid("not an owner"))
+        bits.map(Self).map_err(|_| invalid())
     }
 }
 
@@ -273,7 +277,9 @@ mod tests {
             "+0000000000000000000000000000000",
             &"g".repeat(32),
         ] {
-            assert!(text.parse::<OwnerId>().is_err(), "{text}");
+            let error = text.parse::<OwnerId>().unwrap_err();
+            let expected = format!("not an owner: {text:?}; expected 32 hexadecimal digits");
+            assert_eq!(error.message(), expected);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The conformance suite: trials that every [`Backend`] must pass, for authors of a backend.
 //!
 //! A trial panics if the backend breaks the contract of [`Backend`]. The capabilities of the store select the trials, so a store is tried
-//! only for what it promises. Each trial uses its own lock names, so trials can share a store and run at the same time.
+//! only for what it promises. Each trial uses its own lock names, so trials can share a store. Run each in its own Tokio runtime: some of
+//! them count the tasks of the runtime.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -81,7 +82,7 @@ impl Trial {
         (self.applies)(capabilities)
     }
 
-    /// Runs the trial. Needs a Tokio runtime with time enabled.
+    /// Runs the trial. Needs a Tokio runtime of its own, with time enabled.
     ///
     /// # Panics
     /// Panics if the backend fails the trial.

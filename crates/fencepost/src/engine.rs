@@ -49,7 +49,7 @@ pub(crate) enum Turn {
     /// The task has the lock.
     Granted(Arc<Hold>),
     /// The task is at the front and must ask the store. Boxed, so that the most frequent message is small.
-    Drive(Box<Duty>),
+    Ask(Box<Duty>),
     /// Somebody else has the lock, and the task only tried.
     Refused,
     /// The store failed for the task that asked on behalf of the line.
@@ -105,7 +105,7 @@ pub(crate) struct Engine {
 
 /// The result of joining a line.
 pub(crate) enum Entry<'a> {
-    Drive(Duty),
+    Ask(Duty),
     Queued(Queued<'a>),
     Busy,
     /// The locker was shut down.
@@ -179,7 +179,7 @@ impl Engine {
             (ticket, line.join(manner, ticket, new_claim, sender))
         };
         match joined {
-            Joined::Drive(drive) => Entry::Drive(Duty::new(self.clone(), drive)),
+            Joined::Drive(drive) => Entry::Ask(Duty::new(self.clone(), drive)),
             Joined::Busy => Entry::Busy,
             Joined::Queued => match receiver {
                 Some(turn) => Entry::Queued(Queued::new(self, key, ticket, turn)),
@@ -397,7 +397,7 @@ impl Engine {
     pub(crate) fn deliver_drive(self: &Arc<Self>, next: Option<(TurnSender, Drive)>) {
         if let Some((sender, drive)) = next {
             let duty = Duty::new(self.clone(), drive);
-            self.deliver(sender, Turn::Drive(Box::new(duty)));
+            self.deliver(sender, Turn::Ask(Box::new(duty)));
         }
     }
 }

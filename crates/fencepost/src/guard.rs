@@ -302,7 +302,12 @@ impl Guard {
 
     fn lost_error(&self) -> Error {
         let store = self.hold.engine.backend.store_name();
-        Error::new(ErrorKind::Lost, store, Operation::Renew, "the lock is lost")
+        let message = format!("the lock {} is lost", self.name());
+        let error = Error::new(ErrorKind::Lost, store, Operation::Renew, message);
+        match self.lost_now() {
+            Some(lost) => error.with_source(lost),
+            None => error,
+        }
     }
 
     /// Returns another guard of the same hold, for code that needs to hold the lock too (explicit re-entry). It has the same fence and the

@@ -54,7 +54,8 @@
 //!   several locks in the same order everywhere, and run the transaction again.
 //! - *Serialization failure* (40001): see *Isolation*.
 //! - *The `lock_timeout`* of the session or role ended: [`ErrorKind::Timeout`].
-//!   [`acquire_with_lock_timeout`](PgTxLock::acquire_with_lock_timeout) has its own timeout; when it ends, the call returns `None` and the transaction continues.
+//!   [`acquire_with_lock_timeout`](PgTxLock::acquire_with_lock_timeout) has its own timeout; when it ends, the call returns `None` and the
+//!   transaction continues.
 //! - *A savepoint is rolled back*: that releases the locks that were acquired after it.
 //! - *A pool* that changes the connection in the middle of a transaction does not work. A pool or pooler that gives each transaction one
 //!   connection ("transaction mode") works.

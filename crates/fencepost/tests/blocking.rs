@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencepost::blocking::Locker;
 use fencepost::stores::memory::Memory;
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, ErrorKind, LockName, LostReason, ReleaseOutcome};
+use fencepost::{Backend, ErrorKind, LockName, LostReason, Operation, ReleaseOutcome};
 
 fn locker(store: Arc<dyn Backend>, ttl: Duration) -> Locker {
     Locker::builder(store)
@@ -105,12 +105,16 @@ async fn inside_a_runtime_there_is_an_error_not_a_panic() {
         .expect("a new file");
     let locker = locker(Arc::new(store), Duration::from_secs(60));
     let error = locker.acquire("a").expect_err("inside a runtime");
-    assert_eq!(error.kind(), ErrorKind::WrongContext);
+    let refused = (ErrorKind::WrongContext, Operation::Acquire);
+    assert_eq!((error.kind(), error.operation()), refused);
     let thread = {
         let locker = locker.clone();
         std::thread::spawn(move || locker.acquire("a").expect("an answer"))
     };
     let guard = thread.join().expect("no panic");
+    let error = guard.extend(Duration::from_secs(60));
+    let error = error.expect_err("inside a runtime");
+    assert_eq!(error.operation(), Operation::Renew);
     // Both may also be dropped here.
     drop(guard);
     drop(locker);

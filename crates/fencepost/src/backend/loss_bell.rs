@@ -2,9 +2,17 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::alarm::Alarm;
 use crate::claim::OwnerId;
 use crate::mutex::lock;
+
+/// What listens to a bell: the locker's part that renews leases.
+pub(crate) trait LossListener: Send + Sync {
+    /// Records that every lease may have ended.
+    fn doubt_all(&self);
+
+    /// Records that the leases of these owners may have ended.
+    fn doubt_some(&self, owners: &[OwnerId]);
+}
 
 /// The bell that a backend rings when it learns that leases may have ended early: the connection or session that held
 /// them is gone, or the server said that they were taken away.
@@ -19,7 +27,7 @@ use crate::mutex::lock;
 /// nothing, so it does not react.
 #[derive(Debug, Default)]
 pub struct LossBell {
-    listeners: Mutex<Vec<Weak<Alarm>>>,
+    listeners: Mutex<Vec<Weak<dyn LossListener>>>,
 }
 
 impl LossBell {
@@ -33,26 +41,27 @@ impl LossBell {
     /// Does not block and needs no runtime, so it may be called in `Drop`. Update your own state first: a locker may
     /// call [`renew`](super::Backend::renew) before this returns.
     pub fn ring(&self, owners: &[OwnerId]) {
-        for alarm in self.listeners() {
-            alarm.doubt_some(owners);
+        for listener in self.listeners() {
+            listener.doubt_some(owners);
         }
     }
 
     /// Reports that every lease held through this backend may have ended. Otherwise it behaves like [`ring`](Self::ring).
     pub fn ring_all(&self) {
-        for alarm in self.listeners() {
-            alarm.doubt_all();
+        for listener in self.listeners() {
+            listener.doubt_all();
         }
     }
 
-    /// Connects the bell to the keeper that owns this alarm, for as long as the keeper lives.
-    pub(crate) fn listen(&self, alarm: &Arc<Alarm>) {
+    /// Connects the bell to this listener, for as long as the listener lives.
+    pub(crate) fn listen<L: LossListener + 'static>(&self, listener: &Arc<L>) {
+        let listener: Weak<L> = Arc::downgrade(listener);
         let mut listeners = lock(&self.listeners);
         listeners.retain(|listener| listener.strong_count() > 0);
-        listeners.push(Arc::downgrade(alarm));
+        listeners.push(listener);
     }
 
-    fn listeners(&self) -> Vec<Arc<Alarm>> {
+    fn listeners(&self) -> Vec<Arc<dyn LossListener>> {
         let listeners = lock(&self.listeners);
         listeners.iter().filter_map(Weak::upgrade).collect()
     }

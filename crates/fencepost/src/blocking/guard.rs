@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::worker::Worker;
 use crate::claim::{LockName, OwnerId};
 use crate::engine::ReleaseOutcome;
-use crate::error::{Error, Result};
+use crate::error::{Error, Operation, Result};
 use crate::fence::Fence;
 use crate::lease::Lost;
 use crate::resource::Credential;
@@ -21,8 +21,8 @@ pub struct Guard {
 
 /// Several locks that are held together; dropping it releases them all. See [`fencepost::MultiGuard`](crate::MultiGuard).
 ///
-/// It does not lend the guards of its names, so a single one of its locks cannot be re-entered or extended; [`fence`](Self::fence) and
-/// [`credential`](Self::credential) take a name instead.
+/// It does not lend the guards of its names; [`reenter`](Self::reenter), [`fence`](Self::fence) and [`credential`](Self::credential) take a
+/// name instead.
 #[must_use = "the locks are released as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct MultiGuard {
@@ -45,6 +45,25 @@ impl MultiGuard {
     /// contain the name.
     pub fn credential(&self, name: &str) -> Option<Credential> {
         self.inner.credential(name)
+    }
+
+    /// Returns another guard of one of the locks (explicit re-entry), or `None` if the guard does not contain the name. Its lock is released
+    /// when both are released or dropped.
+    ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// use std::time::Duration;
+    ///
+    /// let all = locker.acquire_all(["a", "b"])?;
+    /// all.reenter("a").expect("one of the names").extend(Duration::from_secs(60))?;
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    pub fn reenter(&self, name: &str) -> Option<Guard> {
+        let guard = self.inner.guard(name)?;
+        Some(Guard {
+            inner: guard.reenter(),
+            worker: self.worker.clone(),
+        })
     }
 
     /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on.
@@ -74,7 +93,7 @@ impl MultiGuard {
     /// Returns the same errors as [`fencepost::MultiGuard::extend`](crate::MultiGuard::extend), and
     /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
     pub fn extend(&self, ttl: Duration) -> Result<()> {
-        self.worker.wait(self.inner.extend(ttl))?
+        self.worker.wait(Operation::Renew, self.inner.extend(ttl))?
     }
 
     /// Waits until one of the locks is lost, for at most `timeout`. Returns `None` if all of them are still held.
@@ -92,7 +111,8 @@ impl MultiGuard {
     /// Returns [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
     pub fn lost_within(&self, timeout: Duration) -> Result<Option<Lost>> {
         let clock = self.inner.guards()[0].clock();
-        self.worker.wait_within(&*clock, timeout, self.inner.lost())
+        self.worker
+            .wait_for_loss(&*clock, timeout, self.inner.lost())
     }
 
     /// Releases all locks, and returns the outcome for each name. Inside an async runtime, the releases continue in the background and the
@@ -108,7 +128,7 @@ impl MultiGuard {
     pub fn release(self) -> Vec<(LockName, ReleaseOutcome)> {
         let Self { inner, worker } = self;
         let names: Vec<LockName> = inner.names().cloned().collect();
-        match worker.wait(inner.release()) {
+        match worker.wait(Operation::Release, inner.release()) {
             Ok(outcomes) => outcomes,
             Err(error) => {
                 let unknown = |name| (name, ReleaseOutcome::Unknown(error.clone()));
@@ -224,7 +244,8 @@ impl Guard {
     /// Returns [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
     pub fn lost_within(&self, timeout: Duration) -> Result<Option<Lost>> {
         let clock = self.inner.clock();
-        self.worker.wait_within(&*clock, timeout, self.inner.lost())
+        self.worker
+            .wait_for_loss(&*clock, timeout, self.inner.lost())
     }
 
     /// Extends the lease so that it lasts at least `ttl` from now on.
@@ -241,7 +262,7 @@ impl Guard {
     /// # Errors
     /// Returns the same errors as [`fencepost::Guard::extend`](crate::Guard::extend).
     pub fn extend(&self, ttl: Duration) -> Result<()> {
-        self.worker.wait(self.inner.extend(ttl))?
+        self.worker.wait(Operation::Renew, self.inner.extend(ttl))?
     }
 
     /// Returns another guard of the same hold (explicit re-entry).
@@ -272,7 +293,7 @@ impl Guard {
     /// ```
     pub fn release(self) -> ReleaseOutcome {
         let Self { inner, worker } = self;
-        match worker.wait(inner.release()) {
+        match worker.wait(Operation::Release, inner.release()) {
             Ok(outcome) => outcome,
             Err(error) => ReleaseOutcome::Unknown(error),
         }

@@ -40,33 +40,35 @@ impl Worker {
             }),
             Err(error) => {
                 let message = "cannot start the background thread";
-                Err(wrong_context(store, message).with_source(error))
+                let unavailable = ErrorKind::Unavailable;
+                Err(Error::new(unavailable, store, Operation::Open, message).with_source(error))
             }
         }
     }
 
-    pub(super) fn wait<F: Future>(&self, future: F) -> Result<F::Output> {
+    /// Runs the future to completion. `operation` is what a refusal names.
+    pub(super) fn wait<F: Future>(&self, operation: Operation, future: F) -> Result<F::Output> {
+        let refused = |message| Error::new(ErrorKind::WrongContext, self.store, operation, message);
         if Handle::try_current().is_ok() {
-            return Err(wrong_context(
-                self.store,
+            return Err(refused(
                 "a blocking call inside an async runtime would stall it; use fencepost::Locker there",
             ));
         }
         match &self.runtime {
             Some(runtime) => Ok(runtime.block_on(future)),
-            None => Err(wrong_context(self.store, "the background thread has ended")),
+            None => Err(refused("the background thread has ended")),
         }
     }
 
-    /// Returns `None` if the future did not complete within `timeout`.
-    pub(super) fn wait_within<F: Future>(
+    /// Waits for the loss of a lock. Returns `None` if the future did not complete within `timeout`.
+    pub(super) fn wait_for_loss<F: Future>(
         &self,
         clock: &dyn Clock,
         timeout: Duration,
         future: F,
     ) -> Result<Option<F::Output>> {
         let until = clock.now() + timeout;
-        self.wait(within(clock, until, future))
+        self.wait(Operation::Inspect, within(clock, until, future))
     }
 }
 
@@ -86,8 +88,4 @@ impl Drop for Worker {
         }
         runtime.shutdown_background();
     }
-}
-
-fn wrong_context(store: &'static str, message: &'static str) -> Error {
-    Error::new(ErrorKind::WrongContext, store, Operation::Acquire, message)
 }

@@ -30,7 +30,7 @@ impl Locker {
                 self.engine.telemetry.contended();
                 Ok(None)
             }
-            Entry::Drive(duty) => {
+            Entry::Ask(duty) => {
                 let wait = duty.drive().wait.clone();
                 let hold = self.ask(duty, manner, until).await?;
                 let was_contended = wait.was_busy() || hold.is_none();
@@ -43,7 +43,7 @@ impl Locker {
                 self.engine.telemetry.contended();
                 let hold = match self.wait_in_line(queued, until).await? {
                     Some(Turn::Granted(hold)) => Some(hold),
-                    Some(Turn::Drive(duty)) => self.ask(*duty, manner, until).await?,
+                    Some(Turn::Ask(duty)) => self.ask(*duty, manner, until).await?,
                     Some(Turn::Failed(error)) => return Err(error),
                     Some(Turn::Refused) | None => None,
                 };

@@ -53,7 +53,8 @@
 //!   is deleted ([`Backend::loss_bell`]). Until then, the fence or [`write_while_held`](Etcd::write_while_held) protects the data.
 //! - *A backup is restored.* Revisions may go back, and fences with them. Restore with `--bump-revision` if your `etcdutl` has it, or reset
 //!   the resources.
-//! - *The store is full* (`mvcc: database space exceeded`): no lock can be acquired, but locks that are held can be released.
+//! - *The store is full* (`mvcc: database space exceeded`): no lock can be acquired. Locks that are held can be released and
+//!   renewed, but a lock that was granted after a wait ends after 5 s, because its longer lease needs room.
 //! - *A lock below another.* For us, `a` and `a/b` are two locks. `etcdctl lock a` also waits for `a/b`.
 
 use std::fmt;

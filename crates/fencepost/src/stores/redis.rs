@@ -20,8 +20,8 @@
 //! **Waiting.** Waiters stand in a line at the server, ordered by the server's clock. A release hands the lock to the first waiter that is
 //! alive and notifies it with a push message. Nobody polls and nobody is woken in vain. A contended acquisition and its release cost two
 //! commands, however many clients wait. A client that waits for longer sends heartbeats; all waiters of a process share one command. A
-//! killed waiter is passed over at once (its connection is gone) or delays the line by at most 0.6 s; a stopped waiter delays it by 1.2 s,
-//! but never by a TTL.
+//! killed waiter is passed over at once (its connection is gone) or delays the line by at most 0.6 s; a stopped waiter delays it by less
+//! than 1.2 s, and never by a TTL.
 //!
 //! **A lock that nobody else wants** is acquired with plain commands (`SET NX PX`, `ZADD XX INCR` and `EXISTS` in one go), which cost the
 //! server half as much as a script. If one of the answers is unexpected, the script checks again, and we do not have the lock until it says

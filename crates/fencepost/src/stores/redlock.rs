@@ -76,6 +76,9 @@
 //! - *A server's clock is set forward.* Its keys end early, which is harmless on a minority of the servers.
 //! - *The holder dies.* The lock is free when its lease ends.
 
+// Redlock is a majority of Redis servers, so it uses what the Redis store has for one server: connections, scripts, keys, failures
+// and the look at one server. A change of these modules concerns both stores.
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -84,8 +87,6 @@ use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::Result;
 
-// Redlock is a majority of Redis servers, so it uses what the Redis store has for one server: connections, scripts, keys, failures
-// and the look at one server. A change of these modules concerns both stores.
 mod acquire;
 mod asking;
 mod builder;
@@ -109,6 +110,7 @@ use hub::Hub;
 
 /// The name of this store in errors, spans and metrics.
 const STORE: &str = "redlock";
+
 /// Locks on several independent Redis servers. See the [module](self).
 ///
 /// One connection to each server serves everything. If it breaks, the store opens a new one. Dropping this closes the connections.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use fencepost::stores::memory::Memory;
 use fencepost::testing::{FakeClock, Fault, FlakyStore};
 use fencepost::{
-    Backend, Effect, ErrorKind, Fence, Guard, HandOver, LockName, Locker, LostReason, MAX_TTL,
-    Operation, ReleaseOutcome,
+    Backend, Effect, ErrorKind, Fence, Guard, HandOver, LockName, Locker, Lost, LostReason,
+    MAX_TTL, Operation, ReleaseOutcome,
 };
 
 mod contexts;
@@ -117,6 +117,10 @@ async fn a_silent_store_does_not_keep_a_lock_alive() {
         stage.pass(TTL).await;
         assert!(guard.is_lost(), "{fault:?}");
         assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+        let error = guard.extend(TTL).await.expect_err("lost");
+        assert_eq!(error.message(), "the lock a is lost");
+        let why = std::error::Error::source(&error);
+        assert!(why.is_some_and(|why| why.is::<Lost>()));
         assert!(matches!(guard.release().await, ReleaseOutcome::AlreadyLost));
     }
 }

@@ -39,7 +39,10 @@ impl Opener for At {
 
     async fn write(&self, store: &Arc<Etcd>, guard: &Guard) -> Wrote {
         let late = [TxnOp::put("written", "late", None)];
-        match store.write_while_held(guard, late).await {
+        match store
+            .write_while_held(guard.name(), guard.credential(), late)
+            .await
+        {
             Ok(_) => Wrote::Through,
             Err(_) => Wrote::Refused,
         }

@@ -189,7 +189,9 @@ pub(crate) fn old_leader_wakes() {
         member.signal(Signal::SIGCONT).unwrap();
         let told = tokio::time::timeout(ttl, guard.lost()).await;
         let put = [TxnOp::put("written", "1", None)];
-        let written = store.write_while_held(&guard, put).await;
+        let written = store
+            .write_while_held(guard.name(), guard.credential(), put)
+            .await;
         println!(
             "old_leader_wakes: told lost: {}, written: {}",
             told.is_ok(),

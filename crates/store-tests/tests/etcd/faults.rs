@@ -170,15 +170,22 @@ pub(crate) fn no_rights() {
     });
 }
 
-/// The server has no space left. Nothing can be acquired, but held locks can be released.
+/// The server has no space left. Nothing can be acquired, but held locks can be released, and renewed unless they were granted after a
+/// wait.
 pub(crate) fn full() {
     run(async {
         let small = fencepost_rig::Etcd::builder().arguments(["--quota-backend-bytes=200000"]);
         let server = small.start().unwrap();
         let mut plain = Plain::open(server.address()).await;
         let store = open(&server.url()).await;
-        let locker = locker(&store, LONG);
+        let [locker, rival] = [(), ()].map(|()| locker(&store, LONG));
         let held = locker.acquire("held").await.unwrap();
+        let awaited = locker.acquire(NAME).await.unwrap();
+        let waiting = tokio::spawn({
+            let rival = rival.clone();
+            async move { rival.acquire(NAME).await }
+        });
+        until_waiting(&store, 1).await;
         let big = "x".repeat(100_000);
         // The server measures its size about ten times a second, however much is written in between.
         let filled = async {
@@ -189,7 +196,7 @@ pub(crate) fn full() {
             }
         };
         soon("it to be full", filled).await;
-        let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
+        let error = soon("an error", locker.acquire("new")).await.unwrap_err();
         is(
             &error,
             ErrorKind::Unusable,
@@ -199,8 +206,24 @@ pub(crate) fn full() {
         let renewed = held.extend(Duration::from_secs(30)).await;
         renewed.expect("a lease that is kept alive takes no room");
         released(held).await;
-        soon("everything to be given back", locker.shutdown()).await;
-        assert_eq!(plain.leases().await, [0; 0]);
+
+        // A client that has waited has a short lease, and the server has no room for a longer one.
+        released(awaited).await;
+        let granted = soon("a grant", waiting).await.unwrap().unwrap();
+        let error = granted.extend(LONG).await.unwrap_err();
+        assert!(error.message().contains("the server is full"), "{error}");
+        let lost = soon("the end of the short lease", granted.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Expired);
+        drop(granted);
+        for locker in [locker, rival] {
+            soon("everything to be given back", locker.shutdown()).await;
+        }
+        let ended = async {
+            while !plain.leases().await.is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        soon("no lease to be left", ended).await;
     });
 }
 

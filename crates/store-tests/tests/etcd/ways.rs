@@ -98,12 +98,15 @@ pub(crate) fn writes_while_held() {
         let locker = locker(&store, Duration::from_secs(20));
         let put = |value: &str| [TxnOp::put("data", value.to_owned(), None)];
         let first = locker.acquire(NAME).await.unwrap();
-        store.write_while_held(&first, put("one")).await.unwrap();
+        store
+            .write_while_held(first.name(), first.credential(), put("one"))
+            .await
+            .unwrap();
         assert_eq!(plain.get("data").await.as_deref(), Some("one"));
         // Also under an extended lease, and through the caller's own client.
         first.extend(LONG).await.unwrap();
         let transaction = fencepost::stores::etcd::client::Txn::new()
-            .when([store.while_held(&first)])
+            .when([store.while_held(first.name(), first.credential())])
             .and_then(put("two"));
         assert!(plain.0.txn(transaction.clone()).await.unwrap().succeeded());
         // A forced release, as an operator would do it.
@@ -111,18 +114,21 @@ pub(crate) fn writes_while_held() {
         operator.owner = first.owner();
         store.release(&operator).await.unwrap();
         let error = store
-            .write_while_held(&first, put("three"))
+            .write_while_held(first.name(), first.credential(), put("three"))
             .await
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
         let second = locker.acquire(NAME).await.unwrap();
         let error = store
-            .write_while_held(&first, put("four"))
+            .write_while_held(first.name(), first.credential(), put("four"))
             .await
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
         assert!(!plain.0.txn(transaction).await.unwrap().succeeded());
-        store.write_while_held(&second, put("five")).await.unwrap();
+        store
+            .write_while_held(second.name(), second.credential(), put("five"))
+            .await
+            .unwrap();
         assert_eq!(plain.get("data").await.as_deref(), Some("five"));
     });
 }

@@ -63,7 +63,7 @@ pub(super) fn no_steady_leader(operation: Operation) -> Error {
 
 /// The error if the key is no longer ours.
 pub(super) fn lost(operation: Operation) -> Error {
-    let message = "the lock is held no longer; nothing was written";
+    let message = "the lock is no longer held; nothing was written";
     Error::new(ErrorKind::Lost, STORE, operation, message)
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Hub {
     pub(super) loss_bell: LossBell,
     connection: Mutex<Option<Arc<Connection>>>,
     /// Which endpoint to use. Whoever increments it makes all requests use the next endpoint.
-    turn: AtomicU64,
+    endpoint_number: AtomicU64,
     /// Only one task connects at a time; the others use its connection.
     connecting: tokio::sync::Mutex<()>,
 }
@@ -119,7 +119,7 @@ impl Hub {
             loss_watch: LossWatch::default(),
             loss_bell: LossBell::new(),
             connection: Mutex::default(),
-            turn: AtomicU64::new(0),
+            endpoint_number: AtomicU64::new(0),
             connecting: tokio::sync::Mutex::default(),
         }
     }
@@ -220,9 +220,9 @@ impl Hub {
         if let Some(connection) = self.current() {
             return Ok(connection);
         }
-        let turn = self.turn.load(Ordering::Relaxed);
+        let endpoint_number = self.endpoint_number.load(Ordering::Relaxed);
         // The remainder is smaller than the number of endpoints.
-        let endpoint = &self.endpoints[(turn % self.endpoints.len() as u64) as usize];
+        let endpoint = &self.endpoints[(endpoint_number % self.endpoints.len() as u64) as usize];
         let connecting = Client::connect([endpoint], Some(self.options.clone()));
         let until = BootClock.now() + self.settings.connect_timeout;
         let connected = match within(&BootClock, until, connecting).await {
@@ -231,7 +231,7 @@ impl Hub {
             None => Err(failure::unanswered(operation).with_effect(Effect::None)),
         };
         let client = connected.inspect_err(|_| {
-            self.turn.fetch_add(1, Ordering::Relaxed);
+            self.endpoint_number.fetch_add(1, Ordering::Relaxed);
         })?;
         let connection = Arc::new(Connection {
             client,
@@ -253,7 +253,7 @@ impl Hub {
     /// Gives up the connection: the next request goes to another server, and tasks that watch over this connection check again.
     pub(super) fn give_up(&self, connection: &Connection) {
         if !connection.given_up.swap(true, Ordering::AcqRel) {
-            self.turn.fetch_add(1, Ordering::Relaxed);
+            self.endpoint_number.fetch_add(1, Ordering::Relaxed);
         }
         connection.told.notify_waiters();
     }

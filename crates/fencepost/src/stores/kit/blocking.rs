@@ -7,17 +7,21 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 /// Runs `opening` to completion on the calling thread, in a temporary runtime.
 ///
 /// # Errors
-/// Returns [`ErrorKind::WrongContext`] inside an async runtime, which the call would stall, and otherwise the error of `opening`.
+/// Returns [`ErrorKind::WrongContext`] inside an async runtime, which the call would stall, [`ErrorKind::Unavailable`] if no runtime can be
+/// started, and otherwise the error of `opening`.
 pub(crate) fn open<T>(store: &'static str, opening: impl Future<Output = Result<T>>) -> Result<T> {
-    let wrong = |message| Error::new(ErrorKind::WrongContext, store, Operation::Open, message);
+    let failed = |kind, message| Error::new(kind, store, Operation::Open, message);
     if tokio::runtime::Handle::try_current().is_ok() {
-        return Err(wrong(
+        return Err(failed(
+            ErrorKind::WrongContext,
             "a blocking call inside an async runtime would stall it; use open there",
         ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| wrong("cannot start a runtime").with_source(error))?;
+        .map_err(|error| {
+            failed(ErrorKind::Unavailable, "cannot start a runtime").with_source(error)
+        })?;
     runtime.block_on(opening)
 }

@@ -208,7 +208,7 @@ fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
         "3D000" => (Unusable, "there is no such database; create it first"),
         "42501" => (Unusable, "the user may not do what locks need"),
         "42P01" => (Unusable, "there is no such table"),
-        "42703" | "42804" | "42P10" => (Unusable, "the table has not the columns a lock table has"),
+        "42703" | "42804" | "42P10" => (Unusable, "the table lacks the columns of a lock table"),
         "25006" => (
             Unusable,
             "the server or session is read-only; locks need the primary",
@@ -224,7 +224,7 @@ fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
         "57P05" => (Unavailable, "the server ended an idle connection"),
         "57014" => (
             Timeout,
-            "the server cancelled the statement (a statement_timeout, or somebody's hand)",
+            "the server cancelled the statement (statement_timeout, or pg_cancel_backend)",
         ),
         "55P03" => (Timeout, "the server's lock_timeout passed"),
         "53300" => (
@@ -238,7 +238,7 @@ fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
         "53100" => (Unusable, "the server's disk is full"),
         "40001" | "40P01" => (
             Unavailable,
-            "the server ended a conflict with others at our cost",
+            "the server resolved a conflict by aborting this statement; try again",
         ),
         "08P01" => (
             Unusable,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::claim::{Claim, OwnerId};
+use crate::stores::kit::percent;
 
 const OPENING: &str = "/*fencepost ";
 /// The longest comment that fits into the default size, with some room for the statement itself.
@@ -157,20 +158,8 @@ fn encode(text: &str, longest: usize) -> String {
 }
 
 fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                let digits = std::str::from_utf8(&digits).ok()?.to_owned();
-                bytes.push(u8::from_str_radix(&digits, 16).ok()?);
-            }
-            _ => bytes.push(byte),
-        }
-    }
     // A label may have been truncated in the middle of a character.
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    percent::decode_bytes(text).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub(super) use common::is_transient;
 pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -> Error {
     if cause.code() == Some(&SqlState::CHECK_VIOLATION) {
         let message = format!(
-            "the epoch in the fence table has reached {}: no further lock can be fenced; put its row right, and reset the fences that the \
+            "the epoch in the fence table has reached {}: no further lock can be fenced; correct its row, and reset the fences that the \
              protected resources have seen",
             Fence::EPOCH_END
         );

@@ -92,8 +92,8 @@ impl Hub {
             replaced: &replaced,
             sent: self.sent.clone(),
         };
-        let mut ears = Ears(Arc::downgrade(self));
-        let connecting = session::connect(operation, wanted, move |message| ears.hear(message));
+        let mut listener = NotificationListener(Arc::downgrade(self));
+        let connecting = session::connect(operation, wanted, move |message| listener.hear(message));
         // Ending the old session has its own time limit.
         let until = BootClock.now() + self.settings.connect_timeout + session::SILENCE;
         let connected = within(&BootClock, until, connecting).await;
@@ -116,9 +116,9 @@ impl Hub {
 }
 
 /// Receives the unsolicited messages of the server, and notices when there will be no more.
-struct Ears(Weak<Hub>);
+struct NotificationListener(Weak<Hub>);
 
-impl Ears {
+impl NotificationListener {
     fn hear(&mut self, message: AsyncMessage) {
         let AsyncMessage::Notification(notice) = message else {
             return;
@@ -132,7 +132,7 @@ impl Ears {
     }
 }
 
-impl Drop for Ears {
+impl Drop for NotificationListener {
     fn drop(&mut self) {
         if let Some(hub) = self.0.upgrade() {
             hub.line.ask_all();

@@ -67,7 +67,7 @@ fn read(rows: &[Row], claim: &Claim, asked_at: Moment) -> Option<Outcome> {
 }
 
 pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Result<Grant> {
-    let registered = hub.line.sit_down(claim);
+    let registered = hub.line.register(claim);
     let waiter = &registered.waiter;
     let mut outage = Outage::default();
     let mut is_in_line = false;

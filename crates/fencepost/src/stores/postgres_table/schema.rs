@@ -161,7 +161,7 @@ fn check(found: &FoundTables, tables: &Tables) -> Result<()> {
         .find(|(name, _)| name == table);
     let all = all.map_or("", |(_, rights)| rights);
     Err(failure::unusable(format!(
-        "this user has not the right to {right} on {table}; let its owner run: GRANT {all} ON {table} TO …"
+        "this user lacks the right to {right} on {table}; let its owner run: GRANT {all} ON {table} TO …"
     )))
 }
 

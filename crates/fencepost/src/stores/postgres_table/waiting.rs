@@ -82,7 +82,7 @@ impl Refusal {
 
 impl Waiters {
     /// Creates a waiter that exists until the returned value is dropped.
-    pub(super) fn sit_down(&self, claim: &Claim) -> RegisteredWaiter<'_> {
+    pub(super) fn register(&self, claim: &Claim) -> RegisteredWaiter<'_> {
         let row: Arc<str> = row_of(&claim.name).into();
         let waiter = Arc::new(LocalWaiter {
             holder: holder_of(claim),

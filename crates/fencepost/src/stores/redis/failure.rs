@@ -125,7 +125,7 @@ fn explain(cause: &RedisError) -> (ErrorKind, String, Effect) {
             "OOM" => refused(Unusable, "the server is out of memory for new keys"),
             "WRONGTYPE" => refused(
                 Unusable,
-                "the lock's name is the key of something that is no lock",
+                "the key of this name holds something other than a lock; choose another name",
             ),
             "NOAUTH" | "WRONGPASS" => refused(Unusable, "user or password is wrong"),
             "BUSY" | "NOREPLICAS" | "MISCONF" => {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::failure;
 use super::heartbeats::{WaitAdvice, look_by};
 use super::hub::{Hub, stamp};
 use super::keys::{fence_of, is_reserved, line_of};
+use super::names::RequestPlan;
 use super::plain_commands::{PlainAttempt, try_plain_commands};
 use super::scripts::{ACQUIRE, RELEASE, RENEW, ReadValue, millis};
 use super::session::{SILENCE, Session};
@@ -57,16 +58,11 @@ async fn request(
     position: &LinePosition<'_>,
     asked_at: Moment,
 ) -> Result<Value> {
-    let Claim {
-        name,
-        owner,
-        ttl,
-        label,
-    } = claim;
+    let name = &claim.name;
     if is_reserved(name.as_str()) {
         return Err(failure::reserved());
     }
-    let [every, length] = hub.gap();
+    let [every, _] = hub.gap();
     let names = &hub.names;
     let mut plan = names.plan(claim, session, asked_at);
     let mut has_set = false;
@@ -83,23 +79,7 @@ async fn request(
             }
         }
     }
-    let ttl = millis(*ttl);
-    let mut call = ACQUIRE.call(3);
-    call.arg(name.as_str())
-        .arg(line_of(name.as_str()))
-        .arg(fence_of(name.as_str()));
-    call.arg(owner.to_string()).arg(ttl);
-    call.arg(format!("{ttl} {} {label}", unix_millis()));
-    call.arg(u8::from(plan.lift || every > 0) + 2 * u8::from(plan.has_it));
-    let LinePosition {
-        times,
-        ticket,
-        member,
-    } = position;
-    call.arg(ticket).arg(member);
-    let (live, stamp, channel) = (millis(times.live), stamp(asked_at), session.channel());
-    call.arg(format!("{every} {length} {live} {stamp} {channel}"));
-    call.arg(plan.floor).arg(hub.keep());
+    let call = acquire_command(hub, session, claim, position, &plan, asked_at);
     let answer = session.call(Operation::Acquire, &ACQUIRE, &call).await;
     let answer = answer.map_err(|error| {
         if has_set {
@@ -119,6 +99,34 @@ async fn request(
         _ => names.record_contention(name),
     }
     Ok(answer)
+}
+
+/// Returns the call of the script; `acquire_fast.lua` describes its arguments.
+fn acquire_command(
+    hub: &Hub,
+    session: &Session,
+    claim: &Claim,
+    position: &LinePosition<'_>,
+    plan: &RequestPlan,
+    asked_at: Moment,
+) -> Cmd {
+    let (name, ttl) = (claim.name.as_str(), millis(claim.ttl));
+    let [every, length] = hub.gap();
+    let mut call = ACQUIRE.call(3);
+    call.arg(name).arg(line_of(name)).arg(fence_of(name));
+    call.arg(claim.owner.to_string()).arg(ttl);
+    call.arg(format!("{ttl} {} {}", unix_millis(), claim.label));
+    call.arg(u8::from(plan.lift || every > 0) + 2 * u8::from(plan.has_it));
+    let LinePosition {
+        times,
+        ticket,
+        member,
+    } = position;
+    call.arg(ticket).arg(member);
+    let (live, stamp, channel) = (millis(times.live), stamp(asked_at), session.channel());
+    call.arg(format!("{every} {length} {live} {stamp} {channel}"));
+    call.arg(plan.floor).arg(hub.keep());
+    call
 }
 
 fn granted(answer: &Value, claim: &Claim, asked_at: Moment) -> Result<Option<Grant>> {

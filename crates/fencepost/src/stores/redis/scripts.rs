@@ -115,6 +115,28 @@ impl ReadValue for Value {
 mod tests {
     use super::*;
 
+    /// The fast paths come before the constants of `shared.lua`, so that a call that ends in them does not execute these.
+    #[test]
+    fn the_fast_paths_have_the_numbers_of_the_shared_part() {
+        let (acquire, release) = (
+            include_str!("scripts/acquire_fast.lua"),
+            include_str!("scripts/release_fast.lua"),
+        );
+        let shared = |line: String| assert!(SHARED.contains(&line), "{line}");
+        shared(format!("local LAYOUT = '{LAYOUT}'\n"));
+        for fast in [acquire, release] {
+            let count = format!("'ZADD', KEYS[3], 'XX', 'INCR', 1, '{LAYOUT}')");
+            assert_eq!(fast.matches("'INCR'").count(), 1);
+            assert!(fast.contains(&count));
+        }
+        shared("local LAYOUT_1_END = 2 ^ 42\n".to_owned());
+        assert!(acquire.contains(&format!("tonumber(epoch) > {} then", 1_u64 << 42)));
+        shared("local LINE_LIFE = 10000\n".to_owned());
+        assert!(acquire.contains("call('PEXPIRE', KEYS[2], 10000)"));
+        shared("waited > live * 166 end\n".to_owned());
+        assert!(release.contains("waited < live * 166 and"));
+    }
+
     #[test]
     fn only_what_a_fence_can_have_is_read_as_an_epoch() {
         assert_eq!(Value::Int(17).epoch(), Some(17));

@@ -115,12 +115,7 @@ pub(super) async fn connect(
     // Without permission for these commands, a command may be executed after the connection was given up; what it leaves behind then ends
     // after its TTL. `fencepost doctor` names the missing permission.
     let info: Option<String> = refused_as_none(info)?;
-    for old in replaced {
-        let mut kill = redis::cmd("CLIENT");
-        kill.arg("KILL").arg("ID").arg(&old.id);
-        kill.arg("ADDR").arg(&old.address);
-        refused_as_none(kill.query_async::<Value>(&mut connection).await)?;
-    }
+    end_replaced(&mut connection, replaced).await?;
     let channel = match refused_as_none(connection.subscribe(&channel).await)? {
         Some(()) => channel,
         None => NO_CHANNEL.to_owned(),
@@ -147,6 +142,20 @@ pub(super) async fn connect(
         watched: Watched::default(),
         generation,
     })
+}
+
+/// Makes the server end the connections that this one replaces, if the user may do that.
+async fn end_replaced(
+    connection: &mut MultiplexedConnection,
+    replaced: &[Identity],
+) -> std::result::Result<(), RedisError> {
+    for old in replaced {
+        let mut kill = redis::cmd("CLIENT");
+        kill.arg("KILL").arg("ID").arg(&old.id);
+        kill.arg("ADDR").arg(&old.address);
+        refused_as_none(kill.query_async::<Value>(connection).await)?;
+    }
+    Ok(())
 }
 
 fn nanos(time: Duration) -> u64 {

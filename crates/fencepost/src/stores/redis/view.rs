@@ -19,6 +19,7 @@ use crate::error::{Operation, Result};
 
 /// How many keys one step of a scan covers.
 pub(crate) const STEP: usize = 1000;
+
 pub(super) async fn inspect(hub: &Arc<Hub>, name: &str) -> Result<Option<Record>> {
     let session = hub.session(Operation::Inspect).await?;
     look(&session, name).await
@@ -95,14 +96,7 @@ fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
 
 /// The holder that is not a client of ours: its key shows only that the lock is taken.
 fn plain() -> Holder {
-    Holder {
-        owner: None,
-        label: "".into(),
-        epoch: None,
-        since: None,
-        ttl: None,
-        ttl_left: None,
-    }
+    Holder::new("")
 }
 
 pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Listed>> {

@@ -49,7 +49,7 @@ struct Ballot {
 
 impl Hub {
     /// Asks once for the lock. If it is not granted, all keys are released.
-    pub(super) async fn attempt(&self, claim: &Claim, manner: AskingOrder) -> Result<Outcome> {
+    pub(super) async fn attempt(&self, claim: &Claim, order: AskingOrder) -> Result<Outcome> {
         if is_reserved(claim.name.as_str()) {
             return Err(failure::ours(&redis_failure::reserved()));
         }
@@ -67,7 +67,7 @@ impl Hub {
             is_first_refused: false,
         };
         let before = self.granted.take(claim.owner);
-        let mut asking = self.lock(&attempt, manner, &mut ballot, until).await;
+        let mut asking = self.lock(&attempt, order, &mut ballot, until).await;
         if let Some(epoch) = before {
             self.hear_who_knows(epoch, &mut asking, &mut ballot, until)
                 .await;
@@ -105,7 +105,7 @@ impl Hub {
     async fn lock(
         &self,
         attempt: &Attempt,
-        manner: AskingOrder,
+        order: AskingOrder,
         ballot: &mut Ballot,
         until: Moment,
     ) -> OpenRequests<Vote> {
@@ -116,7 +116,7 @@ impl Hub {
                 server.lock(attempt.clone(), listening)
             });
         };
-        let first = match manner {
+        let first = match order {
             AskingOrder::AllAtOnce => None,
             AskingOrder::FirstFirst => self.servers.iter().position(|server| !server.is_slow()),
         };

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use super::server::Server;
-use crate::clock::{BootClock, Clock, Moment, within};
+use crate::clock::{BootClock, BoxFuture, Clock, Moment, within};
 use crate::error::Result;
 use crate::stores::redis::session::SILENCE;
 

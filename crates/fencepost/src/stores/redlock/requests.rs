@@ -55,17 +55,17 @@ pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant
 
 pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Grant> {
     let schedule = Schedule::full_jitter(FIRST_PAUSE, LONGEST_PAUSE);
-    let mut manner = AskingOrder::AllAtOnce;
+    let mut order = AskingOrder::AllAtOnce;
     let mut outage = Outage::default();
     let mut splits = 0;
     loop {
-        match hub.attempt(claim, manner).await {
+        match hub.attempt(claim, order).await {
             Ok(Outcome::Granted(grant)) => return Ok(grant),
             Ok(Outcome::Busy(busy)) => {
                 wait.report_busy();
                 outage = Outage::default();
                 splits = if busy.is_split { splits + 1 } else { 0 };
-                manner = if busy.is_split {
+                order = if busy.is_split {
                     AskingOrder::FirstFirst
                 } else {
                     hub.until_it_may_be_free(claim, &busy).await

@@ -24,7 +24,7 @@ const SLOW_POLL: Duration = Duration::from_secs(1);
 const ROUNDING: Duration = Duration::from_millis(1);
 
 impl Hub {
-    /// Waits until a key is gone, the lease of its holder is over, or a while has passed. Returns the manner in which to ask then.
+    /// Waits until a key is gone, the lease of its holder is over, or a while has passed. Returns the order in which to ask then.
     pub(super) async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) -> AskingOrder {
         let bell = self.bells.of(claim.name.as_str());
         let rung = bell.notify.notified();

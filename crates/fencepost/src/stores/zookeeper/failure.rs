@@ -117,7 +117,7 @@ fn explain(cause: &Cause) -> (ErrorKind, String, Effect) {
         ),
         Cause::NoChildrenForEphemerals => refused(
             Unusable,
-            "the lock's node is ephemeral, so nobody can stand in line below it; it is something that is no lock",
+            "the lock's node is ephemeral, so nobody can stand in line below it; it is not a lock; choose another name or base",
         ),
         Cause::QuotaExceeded => refused(Unusable, "a quota of the server is used up"),
         Cause::Unimplemented => refused(Unusable, "the server is older than ZooKeeper 3.5"),

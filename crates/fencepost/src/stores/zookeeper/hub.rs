@@ -32,7 +32,7 @@ pub(super) struct Hub {
     base: Arc<str>,
     session: Mutex<Option<Arc<Session>>>,
     /// Sessions that this side gave up after a long silence, although the server may still have them.
-    unburied: Mutex<Vec<Unburied>>,
+    given_up: Mutex<Vec<GivenUp>>,
     /// Rings when a session has ended, or when a node that is held is gone.
     pub(super) loss_bell: Arc<LossBell>,
     /// Only one task connects at a time; the others wait for it.
@@ -40,7 +40,7 @@ pub(super) struct Hub {
 }
 
 #[derive(Clone)]
-struct Unburied {
+struct GivenUp {
     session: SessionInfo,
     /// When nothing can be left of the session, whatever the server believes.
     over_at: Moment,
@@ -60,7 +60,7 @@ impl Hub {
             creator_only,
             settings,
             session: Mutex::default(),
-            unburied: Mutex::default(),
+            given_up: Mutex::default(),
             loss_bell: Arc::default(),
             connecting: tokio::sync::Mutex::default(),
         }
@@ -92,8 +92,8 @@ impl Hub {
     }
 
     async fn connect(&self) -> std::result::Result<Arc<Session>, Cause> {
-        self.put_away();
-        self.bury().await?;
+        self.retire_session();
+        self.end_given_up_sessions().await?;
         let client = self.connector.clone().connect(&self.address.hosts).await?;
         let acls = if self.creator_only {
             Acls::creator_all()
@@ -123,24 +123,24 @@ impl Hub {
     /// way would be executed after those of the new session.
     ///
     /// By then nobody believes in a lock of the old session: the client waits for longer than the session timeout, and no lease is longer.
-    fn put_away(&self) {
+    fn retire_session(&self) {
         let Some(old) = lock(&self.session).take() else {
             return;
         };
         old.dismiss();
         if old.client.state() == SessionState::Expired {
-            lock(&self.unburied).push(Unburied {
+            lock(&self.given_up).push(GivenUp {
                 session: old.client.session().clone(),
                 over_at: BootClock.now() + old.timeout * 2,
             });
         }
     }
 
-    async fn bury(&self) -> std::result::Result<(), Cause> {
+    async fn end_given_up_sessions(&self) -> std::result::Result<(), Cause> {
         let now = BootClock.now();
-        lock(&self.unburied).retain(|old| now < old.over_at);
-        let unburied = lock(&self.unburied).clone();
-        for Unburied { session, .. } in unburied {
+        lock(&self.given_up).retain(|old| now < old.over_at);
+        let given_up = lock(&self.given_up).clone();
+        for GivenUp { session, .. } in given_up {
             let id = session.id();
             match self
                 .connector
@@ -153,7 +153,7 @@ impl Hub {
                 Err(Cause::SessionExpired) => {}
                 Err(cause) => return Err(cause),
             }
-            lock(&self.unburied).retain(|old| old.session.id() != id);
+            lock(&self.given_up).retain(|old| old.session.id() != id);
         }
         Ok(())
     }
