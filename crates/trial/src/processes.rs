@@ -270,7 +270,8 @@ impl Processes {
                 }
             }
             Said::Reply(Reply::Error { message, .. }, _) if !is_ready => {
-                return Err(Stopped::Store(message));
+                let who = self.names[index].clone();
+                return Err(Stopped::Refused { who, message });
             }
             Said::Reply(_, line) if is_ready => {
                 format!("sent another line after init_ok: {}", quote(&line))

@@ -18,6 +18,7 @@ use crate::processes::{LOOK_UP, PATIENCE, Processes, Stopped, stall_ms};
 use crate::protocol::{Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
+use crate::strategy;
 
 mod crowd;
 
@@ -91,7 +92,11 @@ pub(crate) fn record(
     let temporary = TemporaryGround::prepare(&sale.store)?;
     let stock = temporary.ground.stock()?;
     let line = StartingLine::draw(temporary.folder.path());
-    let line = line.map_err(|error| Stopped::Store(format!("no line to start at: {error}")))?;
+    let line = line.map_err(|error| {
+        Stopped::Lab(format!(
+            "cannot create the file that starts all processes at once: {error}"
+        ))
+    })?;
     let mut lab = Lab {
         sale,
         line,
@@ -138,8 +143,13 @@ impl Lab<'_> {
         let mut starting = |ready, of| watch.starting(ready, of);
         let names = (0..self.sale.concurrency).map(name).collect();
         let (patience, interrupt) = (self.patience, self.interrupt);
-        let subjects =
-            Processes::gather(names, subject, &init, patience, interrupt, &mut starting)?;
+        let gathered = Processes::gather(names, subject, &init, patience, interrupt, &mut starting);
+        let is_external = strategy::find(self.sale.strategy.name).is_none();
+        let subjects = if is_external {
+            gathered?
+        } else {
+            gathered.map_err(Stopped::of_our_lock)?
+        };
         Ok(Crowd::of(subjects))
     }
 
@@ -173,7 +183,11 @@ impl Lab<'_> {
             crowd.subjects.send(index, &request);
         }
         let started = self.line.go();
-        started.map_err(|error| Stopped::Store(format!("the line does not open: {error}")))?;
+        started.map_err(|error| {
+            Stopped::Lab(format!(
+                "cannot unlock the file that starts all processes: {error}"
+            ))
+        })?;
         self.listen(crowd)?;
         self.write_down(Instant::now())?;
         let units = self.stock.read(PRODUCT)?;

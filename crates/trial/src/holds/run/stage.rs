@@ -115,7 +115,11 @@ fn gather(
     let names = NAMES[..trial.scenario.processes()].iter();
     let names = names.map(|name| (*name).to_owned()).collect();
     let mut starting = |ready, of| watch.starting(ready, of);
-    Processes::gather(names, subject, &init, patience, interrupt, &mut starting)
+    let gathered = Processes::gather(names, subject, &init, patience, interrupt, &mut starting);
+    if trial.is_external() {
+        return gathered;
+    }
+    gathered.map_err(Stopped::of_our_lock)
 }
 
 struct Stage<'a> {
