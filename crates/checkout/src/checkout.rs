@@ -86,6 +86,17 @@ impl Refusal {
         }
     }
 
+    /// Writes a failure of the database to the log. Everything else concerns the customer alone.
+    fn log(&self) {
+        match self {
+            Self::DatabaseGone => {
+                tracing::error!(error = %StorageError::Displaced, "the database failed")
+            }
+            Self::Database(error) => tracing::error!(error, "the database failed"),
+            _ => {}
+        }
+    }
+
     /// The products that caused the refusal.
     pub fn products(&self) -> &[Id] {
         match self {
@@ -100,7 +111,6 @@ impl Refusal {
 
 impl From<StorageError> for Refusal {
     fn from(error: StorageError) -> Self {
-        tracing::error!(%error, "the database failed");
         match error {
             StorageError::Displaced => Self::DatabaseGone,
             other => Self::Database(other.to_string()),
@@ -201,7 +211,8 @@ impl Checkout {
     /// # Cancel safety
     /// Changes nothing.
     pub async fn review(&self, basket: &Basket) -> Result<PricedBasket, Refusal> {
-        let products = self.0.storage.products_of(basket).await?;
+        let products = self.0.storage.products_of(basket).await;
+        let products = products.map_err(Refusal::from).inspect_err(Refusal::log)?;
         let priced = PricedBasket::price(basket, &products)?;
         let short = too_little(basket, &products);
         if short.is_empty() {
@@ -260,10 +271,13 @@ impl Checkout {
         match &placed {
             Ok(Ordered { order, is_replay }) if !is_replay => self.tell_change(order),
             Ok(_) => {}
-            Err(refusal) => self.0.events.tell(|| Event::OrderRefused {
-                reason: refusal.word(),
-                products: refusal.products().to_vec(),
-            }),
+            Err(refusal) => {
+                refusal.log();
+                self.0.events.tell(|| Event::OrderRefused {
+                    reason: refusal.word(),
+                    products: refusal.products().to_vec(),
+                });
+            }
         }
         placed
     }
@@ -389,7 +403,7 @@ impl Checkout {
     ) -> Result<Placed, StorageError> {
         let now = jiff::Timestamp::now().as_millisecond();
         let placement = Placement {
-            order_id: Id::random(now),
+            order_id: Id::random(now)?,
             key: key.cloned(),
             basket: basket.clone(),
             reserve_for: self.0.reserve_for,

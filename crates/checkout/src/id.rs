@@ -23,6 +23,11 @@ pub struct Id(String);
 #[error("an id has 1 to 64 characters of A-Z a-z 0-9 . _ -, the first a letter or a digit")]
 pub struct NotAnId;
 
+/// The error for a system without a source of randomness: an id could be guessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system has no randomness for a new id")]
+pub struct NoRandomness;
+
 impl Id {
     /// Checks `text`.
     ///
@@ -43,10 +48,13 @@ impl Id {
     }
 
     /// A new id that nobody can guess. Later ids sort after earlier ones.
-    pub fn random(now_ms: i64) -> Self {
-        let chance = getrandom::u64().unwrap_or(0);
-        let more = getrandom::u32().unwrap_or(0);
-        Self(format!("{now_ms:012x}{chance:016x}{more:08x}"))
+    ///
+    /// # Errors
+    /// Returns [`NoRandomness`] if the system has none.
+    pub fn random(now_ms: i64) -> Result<Self, NoRandomness> {
+        let chance = getrandom::u64().map_err(|_| NoRandomness)?;
+        let more = getrandom::u32().map_err(|_| NoRandomness)?;
+        Ok(Self(format!("{now_ms:012x}{chance:016x}{more:08x}")))
     }
 
     /// As text.
@@ -97,7 +105,8 @@ mod tests {
 
     #[test]
     fn random_ids_are_ids_and_sort_by_time() {
-        let (early, late) = (Id::random(1_000), Id::random(1_700_000_000_000));
+        let random = |now_ms| Id::random(now_ms).unwrap();
+        let (early, late) = (random(1_000), random(1_700_000_000_000));
         assert!(early < late);
         assert_eq!(Id::new(early.as_str()), Ok(early));
     }

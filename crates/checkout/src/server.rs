@@ -12,9 +12,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-mod reader;
+mod write_timeout;
 
-use reader::Reader;
+use write_timeout::WriteTimeout;
 
 /// Limits for connections.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +94,7 @@ fn connect(
 ) {
     // Answers are small and written at once, so do not wait to coalesce packets.
     let _ = stream.set_nodelay(true);
-    let stream = Reader::new(stream, settings.read_timeout);
+    let stream = WriteTimeout::new(stream, settings.read_timeout);
     let service = TowerToHyperService::new(routes.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

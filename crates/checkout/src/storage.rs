@@ -8,8 +8,8 @@ use std::time::Duration;
 use fencepost::BoxFuture;
 use fencepost::resource::Credential;
 
-use crate::id::Id;
-use crate::order::{Basket, Order};
+use crate::id::{Id, NoRandomness};
+use crate::order::{Basket, NotPriced, Order, OrderStatus, PricedBasket, rfc3339};
 use crate::product::{Balance, NewProduct, Product};
 
 #[cfg(feature = "postgres")]
@@ -21,7 +21,7 @@ pub mod sqlite;
 pub type StorageFuture<'a, T> = BoxFuture<'a, Result<T, StorageError>>;
 
 /// The database failed.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
     /// The database cannot be reached or is too busy; a retry may succeed. The operation may have taken effect.
     #[error("{0}")]
@@ -32,6 +32,13 @@ pub enum StorageError {
     /// The file that was opened was removed or replaced, so writes to it would be lost. Nothing was changed.
     #[error("the file of the database was removed or replaced while it was open")]
     Displaced,
+}
+
+/// The system cannot make up an id for something new, so nothing was changed.
+impl From<NoRandomness> for StorageError {
+    fn from(error: NoRandomness) -> Self {
+        Self::Unavailable(error.to_string())
+    }
 }
 
 /// A database of products and orders.
@@ -144,6 +151,23 @@ pub enum Guarding {
     Rows,
 }
 
+impl Guarding {
+    /// Checks that every line of the basket is guarded: a line without its credential would be written unfenced.
+    fn covers(&self, basket: &Basket) -> Result<(), StorageError> {
+        let guarded = match self {
+            Self::Fenced(credentials) => credentials.len(),
+            Self::Versions(versions) => versions.len(),
+            Self::Rows => return Ok(()),
+        };
+        let lines = basket.lines().len();
+        if guarded == lines {
+            return Ok(());
+        }
+        let words = format!("a basket of {lines} lines came with {guarded} locks or versions");
+        Err(StorageError::Broken(words))
+    }
+}
+
 /// An idempotency key: a repeated request with the same key does not make a second order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
@@ -189,6 +213,15 @@ pub enum Placed {
     Conflict,
 }
 
+impl From<NotPriced> for Placed {
+    fn from(reason: NotPriced) -> Self {
+        match reason {
+            NotPriced::Unknown(ids) => Self::Unknown(ids),
+            NotPriced::OtherShop(ids) => Self::OtherShop(ids),
+        }
+    }
+}
+
 /// What is known of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replay {
@@ -213,11 +246,11 @@ pub enum Ending {
 
 impl Ending {
     /// The status of the order after this ending.
-    fn status(self) -> crate::order::OrderStatus {
+    fn status(self) -> OrderStatus {
         match self {
-            Self::Confirm => crate::order::OrderStatus::Confirmed,
-            Self::Cancel => crate::order::OrderStatus::Cancelled,
-            Self::Expire(_) => crate::order::OrderStatus::Expired,
+            Self::Confirm => OrderStatus::Confirmed,
+            Self::Cancel => OrderStatus::Cancelled,
+            Self::Expire(_) => OrderStatus::Expired,
         }
     }
 }
@@ -235,6 +268,17 @@ pub enum Settled {
     Unknown,
     /// Another instance is the sweeper now. Nothing was changed.
     LateFence,
+}
+
+impl Settled {
+    /// The outcome for an order; `is_done` says whether this call ended it.
+    fn of(order: Order, is_done: bool) -> Self {
+        if is_done {
+            Self::Done(order)
+        } else {
+            Self::Before(order)
+        }
+    }
 }
 
 /// The gate of the sweeper.
@@ -265,8 +309,7 @@ struct OrderRow {
 impl OrderRow {
     fn order(self) -> Result<Order, StorageError> {
         let broken = |what: &str| StorageError::Broken(format!("order {}: {what}", self.id));
-        let order_status =
-            crate::order::OrderStatus::of(&self.status).ok_or_else(|| broken("no such status"))?;
+        let order_status = OrderStatus::of(&self.status).ok_or_else(|| broken("no such status"))?;
         let order_checkout =
             serde_json::from_str(&self.document).map_err(|_| broken("not a checkout"))?;
         let order_id = Id::new(&*self.id).map_err(|_| broken("not an id"))?;
@@ -274,8 +317,8 @@ impl OrderRow {
             order_id,
             order_status,
             order_checkout,
-            created_at: crate::order::rfc3339(self.created_ms),
-            reserved_until: crate::order::rfc3339(self.expires_ms),
+            created_at: rfc3339(self.created_ms),
+            reserved_until: rfc3339(self.expires_ms),
         })
     }
 }
@@ -290,6 +333,17 @@ pub(crate) fn too_little(basket: &Basket, products: &[Product]) -> Vec<Id> {
     let lines = basket.lines().iter().zip(products);
     let short = lines.filter(|(line, product)| product.stock < line.quantity);
     short.map(|(line, _)| line.product_id.clone()).collect()
+}
+
+/// An order that was just made.
+fn made(order_id: Id, checkout: PricedBasket, created_ms: i64, expires_ms: i64) -> Order {
+    Order {
+        order_id,
+        order_status: OrderStatus::Pending,
+        order_checkout: checkout,
+        created_at: rfc3339(created_ms),
+        reserved_until: rfc3339(expires_ms),
+    }
 }
 
 /// The statement that moves reserved units, and the new status of their reservation.
@@ -308,7 +362,7 @@ fn earlier(ms: i64, by: Duration) -> i64 {
     ms.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn document(checkout: &crate::order::PricedBasket) -> Result<String, StorageError> {
+fn document(checkout: &PricedBasket) -> Result<String, StorageError> {
     serde_json::to_string(checkout).map_err(|error| StorageError::Broken(error.to_string()))
 }
 
@@ -319,7 +373,7 @@ fn replay_of(row: OrderRow, fingerprint: &str, key: &Key) -> Result<Replay, Stor
     }
     let order = row.order()?;
     Ok(Replay::Made(Box::new(Order {
-        order_status: crate::order::OrderStatus::Pending,
+        order_status: OrderStatus::Pending,
         ..order
     })))
 }

@@ -24,7 +24,7 @@ pub(crate) struct Check {
 
 /// Runs `fencepost check`.
 pub(crate) fn run(arguments: &Check) -> Result<ExitCode, CommandError> {
-    let (json, quiet) = (arguments.output_flags.json, arguments.output_flags.quiet);
+    let &OutputFlags { json, quiet, .. } = &arguments.output_flags;
     let name = arguments.file.display().to_string();
     let saved = File::open(&arguments.file)
         .map_err(NotAHistory::Unreadable)

@@ -16,14 +16,13 @@ use fencepost_trial::store::TrialStore;
 
 use crate::batch::{Batch, Finished, nanoseconds};
 use crate::command_error::CommandError;
-use crate::contender::{Contender, Lock, LockArgument, fits, strategies};
-use crate::holds::lasts_long_enough;
+use crate::contender::{Contender, Lock, LockArgument, fits};
 use crate::results::{OutputFile, open_folder};
-use crate::screen::Screen;
-use crate::trial_flags::TrialFlags;
-mod ladder;
-
+use crate::screen::{OutputFlags, Screen};
+use crate::trial_flags::{TrialFlags, lasts_long_enough};
 use crate::values::{BadValue, jobs, nearest, random_seed, runs, seed, ttl};
+
+mod ladder;
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -32,9 +31,9 @@ pub(crate) struct RunGauntlet {
     lock: LockArgument,
     #[arg(long, value_parser = scenario)]
     scenario: Vec<Column>,
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["runs", "jobs", "seed", "output", "report", "json", "ladder"])]
     list: bool,
-    #[arg(long, conflicts_with = "list")]
+    #[arg(long)]
     ladder: bool,
     #[arg(long, allow_hyphen_values = true, default_value_t = 1, value_parser = runs)]
     runs: u64,
@@ -70,7 +69,7 @@ fn scenario(text: &str) -> Result<Column, BadValue> {
 /// Runs `fencepost gauntlet`.
 pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
     let LockArgument::Lock(lock) = &arguments.lock else {
-        return Ok(arguments.trial.screen().finish(&strategies()));
+        return arguments.trial.list_locks();
     };
     if arguments.list {
         return show_list(&arguments, lock);
@@ -88,10 +87,7 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
         .map(|path| OutputFile::open("--report", path))
         .transpose()?;
     let mut screen = arguments.trial.screen();
-    let (json, quiet) = (
-        arguments.trial.output_flags.json,
-        arguments.trial.output_flags.quiet,
-    );
+    let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
     if !json {
         screen.print(&format!("{}\n", title(&gauntlet)));
     }

@@ -96,7 +96,6 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("doctor") => (with_servers(DOCTOR), DOCTOR_EXAMPLES),
         Some("serve" | "http-server") => (SERVE.to_owned(), SERVE_EXAMPLES),
         None => (overview(), ""),
-        Some(_) if first == "help" => (overview(), ""),
         // The parser reports the unknown command.
         Some(_) => return None,
     };

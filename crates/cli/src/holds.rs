@@ -17,13 +17,13 @@ use fencepost_trial::store::{ServerFault, TrialStore};
 use fencepost_trial::text::numbers;
 
 use crate::command_error::CommandError;
-use crate::contender::{Contender, Lock, LockArgument, outlives_servers, strategies};
+use crate::contender::{Contender, Lock, LockArgument, outlives_servers};
 use crate::exit;
 use crate::results::{FileFlags, Files};
-use crate::screen::Screen;
+use crate::screen::{OutputFlags, Screen};
 use crate::stopped::{UsedFlags, explain};
 use crate::store::{self, Site};
-use crate::trial_flags::TrialFlags;
+use crate::trial_flags::{EndedTrial, TrialFlags, lasts_long_enough};
 use crate::values::{BadValue, nearest, random_seed, seed, ttl, work};
 
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub(crate) struct Deadlock {
 pub(crate) struct Crash {
     #[arg(long)]
     ttl_edge: bool,
-    #[arg(long, allow_hyphen_values = true, value_parser = work)]
+    #[arg(long, requires = "ttl_edge", allow_hyphen_values = true, value_parser = work)]
     work: Option<u64>,
     #[command(flatten)]
     holds: Holds,
@@ -135,21 +135,9 @@ fn run(
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
     let LockArgument::Lock(lock) = &arguments.lock else {
-        return Ok(arguments.trial.screen().finish(&strategies()));
+        return arguments.trial.list_locks();
     };
-    let (json, quiet) = (
-        arguments.trial.output_flags.json,
-        arguments.trial.output_flags.quiet,
-    );
-    let asked = arguments.trial.store_for(Some(lock))?;
-    let site = if scenario.fails_servers() {
-        if let Lock::Strategy(strategy) = lock {
-            outlives_servers(strategy)?;
-        }
-        servers_to_fail(scenario, asked)?
-    } else {
-        store::open(&asked.unwrap_or_default())?
-    };
+    let site = site(scenario, lock, arguments)?;
     let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&site.store));
     lasts_long_enough(ttl_ms, &site.store)?;
     let resource = scenario.resource();
@@ -165,20 +153,43 @@ fn run(
         store,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
+    try_and_tell(&trial, &contender, arguments, interrupt)
+}
+
+/// The store of the trial: private servers that may fail, or the one that was asked for.
+fn site(scenario: Scenario, lock: &Lock, arguments: &Holds) -> Result<Site, CommandError> {
+    let asked = arguments.trial.store_for(Some(lock))?;
+    if !scenario.fails_servers() {
+        return store::open(&asked.unwrap_or_default());
+    }
+    if let Lock::Strategy(strategy) = lock {
+        outlives_servers(strategy)?;
+    }
+    servers_to_fail(scenario, asked)
+}
+
+/// Runs the trial, shows it, and writes its files.
+fn try_and_tell(
+    trial: &Trial,
+    contender: &Contender,
+    arguments: &Holds,
+    interrupt: Interrupt,
+) -> Result<ExitCode, CommandError> {
+    let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
     let files = Files::open(&arguments.files)?;
     let file = files.history()?;
     let mut screen = arguments.trial.screen();
     let ink = screen.ink;
     if !json {
-        screen.print(&format!("{}\n", title(&trial)));
+        screen.print(&format!("{}\n", title(trial)));
     }
     let mut progress = LockProgress {
         screen: &mut screen,
         lanes: (!json && !quiet).then(|| Lanes::new(ink)),
     };
     let subject = || contender.command();
-    let judged = holds::run(&trial, &subject, file, &mut progress, interrupt)
-        .map(|history| Judged::of(&trial, history))
+    let judged = holds::run(trial, &subject, file, &mut progress, interrupt)
+        .map(|history| Judged::of(trial, history))
         .map_err(|stopped| {
             let flags = UsedFlags {
                 history: files.history_flag(),
@@ -187,18 +198,14 @@ fn run(
             explain(&stopped, flags)
         })?;
     progress.finish(&judged);
-    if json {
-        screen.print_json(&report(&judged));
-    } else {
-        screen.print(&grounds::text(&judged.verdict, quiet, ink));
-    }
-    files.fill(
-        &report(&judged),
-        &judged.verdict,
-        judged.events.len(),
-        &html::page_of_trial(&judged),
-    )?;
-    Ok(screen.end(judged.verdict.outcome.exit_code()))
+    let ended = EndedTrial {
+        report: report(&judged),
+        verdict: &judged.verdict,
+        events: judged.events.len(),
+        page: html::page_of_trial(&judged),
+    };
+    let text = |ink| grounds::text(&judged.verdict, quiet, ink);
+    arguments.trial.conclude(screen, files, &ended, text)
 }
 
 /// The store for a trial that kills servers. These are always private servers of the lab.
@@ -214,23 +221,6 @@ fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site
         return store::open_to_fail(&asked);
     };
     Err(not_here(what, asked.name(), scenario))
-}
-
-/// Refuses a TTL shorter than the time after which the servers free the lock of a dead process: it could not be judged.
-pub(crate) fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), CommandError> {
-    let (shortest, kind) = (store.shortest_ttl_ms(), store.kind());
-    if ttl_ms >= shortest {
-        return Ok(());
-    }
-    let what = format!("a TTL of {ttl_ms} ms is too short for {}", kind.title);
-    Err(CommandError::new(exit::USAGE, what)
-        .at(format_args!(
-            "--ttl {ttl_ms} --store {}: {}",
-            store.name(),
-            store.why_no_shorter_ttl()
-        ))
-        .effect("none: the trial had not begun")
-        .try_this(format_args!("--ttl {shortest}")))
 }
 
 fn not_here(what: &str, store: &str, scenario: Scenario) -> CommandError {

@@ -16,11 +16,11 @@ use fencepost_trial::sale::{self, Judged, Sale, SaleWatch};
 use fencepost_trial::strategy;
 
 use crate::command_error::CommandError;
-use crate::contender::{Contender, LockArgument, strategies};
+use crate::contender::{Contender, LockArgument};
 use crate::results::{Drawings, FileFlags, Files, OutputFile};
-use crate::screen::Screen;
+use crate::screen::{OutputFlags, Screen};
 use crate::stopped::{UsedFlags, explain};
-use crate::trial_flags::TrialFlags;
+use crate::trial_flags::{EndedTrial, TrialFlags};
 use crate::values::{concurrency, delay, random_seed, seed, stock, wait};
 
 /// The TTL that an external lock is given when it is asked for its claims. In the sale the lease is longer than the work.
@@ -52,7 +52,7 @@ pub(crate) struct Oversell {
 /// Runs `fencepost oversell`.
 pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
     let LockArgument::Lock(lock) = &arguments.lock else {
-        return Ok(arguments.trial.screen().finish(&strategies()));
+        return arguments.trial.list_locks();
     };
     let site = arguments.trial.open_store(Some(lock))?;
     let contender = Contender::of(lock, &site.store, LEASE_MS, Resource::Stock, interrupt)?;
@@ -79,10 +79,7 @@ fn one(
     contender: &Contender,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
-    let (json, quiet) = (
-        arguments.trial.output_flags.json,
-        arguments.trial.output_flags.quiet,
-    );
+    let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
     let files = Files::open(&arguments.files)?;
     let file = files.history()?;
     let mut screen = arguments.trial.screen();
@@ -103,23 +100,18 @@ fn one(
         };
         explain(&stopped, flags)
     })?;
-    if json {
-        screen.print_json(&json::report(&judged));
-    } else {
+    let ended = EndedTrial {
+        report: json::report(&judged),
+        verdict: &judged.verdict,
+        events: judged.events.len(),
+        page: html::page_of_sales(std::slice::from_ref(&judged)),
+    };
+    arguments.trial.conclude(screen, files, &ended, |ink| {
         let gap = if quiet { "" } else { "\n" };
         let figures = figures(&judged, ink);
-        screen.print(&format!(
-            "{gap}{figures}\n{}",
-            grounds::text(&judged.verdict, quiet, ink)
-        ));
-    }
-    files.fill(
-        &json::report(&judged),
-        &judged.verdict,
-        judged.events.len(),
-        &html::page_of_sales(std::slice::from_ref(&judged)),
-    )?;
-    Ok(screen.end(judged.verdict.outcome.exit_code()))
+        let grounds = grounds::text(&judged.verdict, quiet, ink);
+        format!("{gap}{figures}\n{grounds}")
+    })
 }
 
 fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
@@ -131,10 +123,7 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
     let output = output
         .map(|path| OutputFile::open("--output", path))
         .transpose()?;
-    let (json, quiet) = (
-        arguments.trial.output_flags.json,
-        arguments.trial.output_flags.quiet,
-    );
+    let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
     let mut screen = arguments.trial.screen();
     if !json {
         screen.print(&format!(

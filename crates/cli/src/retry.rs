@@ -12,15 +12,17 @@ use fencepost_trial::report::json::retry as json;
 use fencepost_trial::report::terminal::{grounds, retry as terminal};
 use fencepost_trial::retry::{self, Comparison, Judged, RetryWatch};
 use fencepost_trial::sale::Sale;
+use fencepost_trial::store::TrialStore;
 use fencepost_trial::strategy::Strategy;
+use fencepost_trial::text::ink::Ink;
 
 use crate::command_error::CommandError;
-use crate::contender::{Contender, ExternalLock, Lock, LockArgument, fits, strategies};
+use crate::contender::{Contender, ExternalLock, Lock, LockArgument, fits};
 use crate::exit;
 use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
 use crate::stopped::{UsedFlags, explain};
-use crate::trial_flags::TrialFlags;
+use crate::trial_flags::{EndedTrial, TrialFlags, lasts_long_enough};
 use crate::values::{budget, concurrency, delay, random_seed, retries, seed, stock, ttl};
 
 #[derive(Debug, Args)]
@@ -36,8 +38,8 @@ pub(crate) struct Retry {
     delay: u64,
     #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::MAX_RETRIES, value_parser = retries)]
     max_retries: u32,
-    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::TTL_MS, value_parser = ttl)]
-    ttl: u64,
+    #[arg(long, allow_hyphen_values = true, value_parser = ttl)]
+    ttl: Option<u64>,
     #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::BUDGET_MS, value_parser = budget)]
     budget: u64,
     #[arg(long, allow_hyphen_values = true, value_parser = seed)]
@@ -53,7 +55,7 @@ pub(crate) struct Retry {
 /// Runs `fencepost retry`.
 pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
     let LockArgument::Lock(lock) = &arguments.lock else {
-        return Ok(arguments.trial.screen().finish(&strategies()));
+        return arguments.trial.list_locks();
     };
     let strategy = match lock {
         Lock::External(external) => return Err(not_for_external_locks(external)),
@@ -64,12 +66,13 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
     }
     let site = arguments.trial.open_store(Some(lock))?;
     fits(strategy, &site.store)?;
+    let ttl_ms = lease(&arguments, strategy, &site.store)?;
     let comparison = Comparison {
         stock: arguments.stock,
         concurrency: arguments.concurrency,
         delay_us: arguments.delay,
         max_retries: arguments.max_retries,
-        ttl_ms: arguments.ttl.max(site.store.shortest_ttl_ms()),
+        ttl_ms,
         budget_ms: arguments.budget,
         store: site.store.clone(),
         ..Comparison::new(strategy, arguments.seed.unwrap_or_else(random_seed))
@@ -97,18 +100,34 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
             explain(&stopped, flags)
         })?;
     let judged = Judged::of(&comparison, recorded);
-    if arguments.trial.output_flags.json {
-        screen.print_json(&json::report(&judged));
-    } else {
-        show(&arguments, &judged, &mut screen);
+    let ended = EndedTrial {
+        report: json::report(&judged),
+        verdict: &judged.verdict,
+        events: judged.events.len(),
+        page: html::page_of_comparison(&judged),
+    };
+    let text = |ink| text(&arguments, &judged, ink);
+    arguments.trial.conclude(screen, files, &ended, text)
+}
+
+/// The lease of each holder. It must be at least twice as long as the work, unless the lock outlasts its lease: the end of a lease is
+/// not what this command is about.
+fn lease(arguments: &Retry, strategy: &Strategy, store: &TrialStore) -> Result<u64, CommandError> {
+    if let Some(ttl_ms) = arguments.ttl {
+        lasts_long_enough(ttl_ms, store)?;
     }
-    files.fill(
-        &json::report(&judged),
-        &judged.verdict,
-        judged.events.len(),
-        &html::page_of_comparison(&judged),
-    )?;
-    Ok(screen.end(judged.verdict.outcome.exit_code()))
+    let usual = Comparison::TTL_MS.max(store.shortest_ttl_ms());
+    let (ttl_ms, delay_us) = (arguments.ttl.unwrap_or(usual), arguments.delay);
+    let claims = strategy.claims;
+    let outlasts = claims.keep_alive || claims.untimed || claims.fencing;
+    if outlasts || delay_us < ttl_ms * 1_000 / 2 {
+        return Ok(ttl_ms);
+    }
+    let what = "the work takes longer than half the lease";
+    Err(CommandError::new(exit::USAGE, what)
+        .at(format_args!("--delay {delay_us} --ttl {ttl_ms}"))
+        .effect("none: the trial had not begun")
+        .try_this(format_args!("--ttl {}", delay_us / 500 + 1)))
 }
 
 /// Runs a comparison with processes of this program and judges it. Shows nothing.
@@ -123,8 +142,9 @@ pub(crate) fn run_without_output(
     Ok(Judged::of(comparison, history))
 }
 
-fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {
-    let (ink, quiet) = (screen.ink, arguments.trial.output_flags.quiet);
+/// What is shown when all rounds are over.
+fn text(arguments: &Retry, judged: &Judged, ink: Ink) -> String {
+    let quiet = arguments.trial.output_flags.quiet;
     let mut blocks = Vec::new();
     if arguments.verbose {
         blocks.push(terminal::attempts(judged, ink));
@@ -134,7 +154,7 @@ fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {
         blocks.push(terminal::bars_and_legend(judged, ink));
     }
     blocks.push(grounds::text(&judged.verdict, quiet, ink));
-    screen.print(&blocks.join("\n"));
+    blocks.join("\n")
 }
 
 /// The error for an external lock: `retry` does not accept them, because the lab's own client makes the pauses.
@@ -167,5 +187,45 @@ impl RetryWatch for Counter<'_> {
         let name = self.pauses.map(Pauses::name).unwrap_or_default();
         self.screen
             .suspense(&format!("  {name}: {answered} of {of} are answered"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use fencepost_trial::strategy;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        retry: Retry,
+    }
+
+    fn lease_of(words: &[&str], lock: &str, store: &str) -> Result<u64, String> {
+        let words = std::iter::once(&"retry").chain(words);
+        let retry = Line::parse_from(words).retry;
+        let store = TrialStore::named(store).unwrap();
+        let ttl = lease(&retry, strategy::find(lock).unwrap(), &store);
+        ttl.map_err(|error| error.text(Ink::PLAIN))
+    }
+
+    #[test]
+    fn a_lease_that_is_too_short_for_the_store_is_refused_and_not_stretched() {
+        assert_eq!(lease_of(&[], "safe", "sqlite"), Ok(Comparison::TTL_MS));
+        assert_eq!(lease_of(&[], "safe", "zk://10.0.0.1"), Ok(4_000));
+        assert_eq!(lease_of(&["--ttl", "100"], "safe", "sqlite"), Ok(100));
+        let refused = lease_of(&["--ttl", "100"], "safe", "etcd").unwrap_err();
+        let what = "error: a TTL of 100 ms is too short for etcd\n";
+        assert!(refused.starts_with(what), "{refused}");
+    }
+
+    #[test]
+    fn only_a_lock_that_outlasts_its_lease_may_work_for_longer() {
+        let long = ["--ttl", "100", "--delay", "50000"];
+        assert!(lease_of(&long, "safe", "sqlite").is_err());
+        assert_eq!(lease_of(&long, "watchdog", "sqlite"), Ok(100));
+        let shorter = ["--ttl", "100", "--delay", "49999"];
+        assert_eq!(lease_of(&shorter, "safe", "sqlite"), Ok(100));
     }
 }

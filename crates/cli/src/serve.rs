@@ -123,18 +123,23 @@ impl Serve {
             .effect("none: nothing was opened")
             .try_this("--admin-token TEXT, or FENCEPOST_ADMIN_TOKEN · --host 127.0.0.1"));
         }
-        let usual = "--reserve-for 10m --keep-keys 24h --deadline 5s";
-        let longest = self.reserve_for.max(self.keep_keys);
-        if longest > LONGEST_KEPT || self.deadline > LONGEST_DEADLINE {
-            return Err(usage("a time is too long")
-                .at("--reserve-for and --keep-keys are limited to a year, --deadline to an hour")
-                .try_this(usual));
-        }
-        let times = [self.reserve_for, self.keep_keys, self.deadline];
-        if times.iter().any(Duration::is_zero) {
-            return Err(usage("a time must be longer than zero")
-                .at("--reserve-for, --keep-keys, --deadline")
-                .try_this(usual));
+        for (flag, time, longest, up_to) in [
+            ("--reserve-for", self.reserve_for, LONGEST_KEPT, "366d"),
+            ("--keep-keys", self.keep_keys, LONGEST_KEPT, "366d"),
+            ("--deadline", self.deadline, LONGEST_DEADLINE, "1h"),
+        ] {
+            let typed = humantime::format_duration(time);
+            let (fault, advice) = if time > longest {
+                ("long", format!("up to {up_to}"))
+            } else if time.is_zero() {
+                ("short", format!("more than zero, up to {up_to}"))
+            } else {
+                continue;
+            };
+            return Err(usage(&format!("a {flag} of {typed} is too {fault}"))
+                .at(format_args!("{flag} {typed}"))
+                .effect("none: nothing was opened")
+                .try_this(advice));
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! Turns the reason why a trial ended without a verdict into an error message.
 
+use std::io;
 use std::path::Path;
 
+use fencepost_rig::Signal;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::text::numbers::plural;
 
@@ -17,58 +19,105 @@ pub(crate) struct UsedFlags<'a> {
     pub(crate) has_concurrency: bool,
 }
 
+/// What a command without a verdict says if it changed nothing.
+const NOT_BEGUN: &str = "none: the trial had not begun";
+/// How to find out what is wrong with a store.
+const DOCTOR: &str = "fencepost doctor --store …";
+
 /// The error message for a trial without a verdict.
 pub(crate) fn explain(stopped: &Stopped, flags: UsedFlags<'_>) -> CommandError {
-    let history = flags.history.map(|(_, path)| path);
     match stopped {
         Stopped::Interrupted {
             signal,
             progress,
             stopped,
             events,
-        } => {
-            let what = format!("{progress}. No verdict.");
-            let error = CommandError::interrupted(exit::interrupted(*signal), what).with(
-                "stopped",
-                format_args!(
-                    "{}; nothing is left running, no temporary file stays",
-                    plural(*stopped, "process", "processes")
-                ),
-            );
-            match history {
-                Some(path) => {
-                    let path = path.display();
-                    let events = plural(*events, "event", "events");
-                    let check = format!("{path}, {events}: fencepost check {path}");
-                    error.with("kept", check)
-                }
-                None => error,
-            }
-        }
+        } => interrupted(*signal, progress, *stopped, *events, flags),
         Stopped::Store(message) => CommandError::new(exit::STORE, "cannot use the store")
             .at(message)
-            .effect("none: the trial did not take place"),
-        Stopped::StoreLost { message, events } => {
-            let error =
-                CommandError::new(exit::STORE, "the store was lost during the trial").at(message);
-            let events = plural(*events, "event", "events");
-            match history {
-                None => error.effect(format_args!("a part: {events}. No verdict.")),
-                Some(path) => error.effect(format_args!(
-                    "a part: {events}, in {}. No verdict.",
-                    path.display()
-                )),
-            }
+            .effect("none: the trial did not take place")
+            .try_this(DOCTOR),
+        Stopped::StoreLost { message, events } => store_lost(message, *events, flags),
+        Stopped::Lab(message) => CommandError::new(exit::INTERNAL, "the lab itself failed")
+            .at(message)
+            .effect(NOT_BEGUN),
+        Stopped::Refused { who, message } => {
+            CommandError::new(exit::SUBJECT, "the lock refused to get ready")
+                .at(format_args!("{who}: {message}"))
+                .effect(NOT_BEGUN)
         }
         Stopped::TooManyFiles {
             asked,
             wanted,
             allowed,
             processes,
-        } => CommandError::new(
-            exit::INTERNAL,
-            format!("{asked} processes are too many here"),
-        )
+        } => too_many_files(*asked, *wanted, *allowed, *processes, flags),
+        Stopped::NotStarted { program, error } => {
+            CommandError::new(exit::INTERNAL, format!("cannot start '{program}'"))
+                .at(system_words(error))
+                .effect(NOT_BEGUN)
+        }
+        Stopped::NotReady {
+            who,
+            what,
+            last_words,
+        } => not_ready(who, what, last_words),
+        Stopped::History {
+            error,
+            progress,
+            events,
+        } => unwritten(error, progress, *events, flags),
+    }
+}
+
+fn interrupted(
+    signal: Signal,
+    progress: &str,
+    stopped: usize,
+    events: usize,
+    flags: UsedFlags<'_>,
+) -> CommandError {
+    let what = format!("{progress}. No verdict.");
+    let error = CommandError::interrupted(exit::interrupted(signal), what).with(
+        "stopped",
+        format_args!(
+            "{}; nothing is left running, no temporary file stays",
+            plural(stopped, "process", "processes")
+        ),
+    );
+    match flags.history {
+        Some((_, path)) => {
+            let path = path.display();
+            let events = plural(events, "event", "events");
+            let check = format!("{path}, {events}: fencepost check {path}");
+            error.with("kept", check)
+        }
+        None => error,
+    }
+}
+
+fn store_lost(message: &str, events: usize, flags: UsedFlags<'_>) -> CommandError {
+    let error = CommandError::new(exit::STORE, "the store was lost during the trial").at(message);
+    let events = plural(events, "event", "events");
+    let error = match flags.history {
+        None => error.effect(format_args!("a part: {events}. No verdict.")),
+        Some((_, path)) => error.effect(format_args!(
+            "a part: {events}, in {}. No verdict.",
+            path.display()
+        )),
+    };
+    error.try_this(DOCTOR)
+}
+
+fn too_many_files(
+    asked: usize,
+    wanted: u64,
+    allowed: u64,
+    processes: u64,
+    flags: UsedFlags<'_>,
+) -> CommandError {
+    let what = format!("{asked} processes are too many here");
+    CommandError::new(exit::INTERNAL, what)
         .at(format_args!(
             "open files: {wanted} are needed, {allowed} are allowed"
         ))
@@ -77,48 +126,43 @@ pub(crate) fn explain(stopped: &Stopped, flags: UsedFlags<'_>) -> CommandError {
             format!("ulimit -n {wanted}, or --concurrency={processes}")
         } else {
             format!("ulimit -n {wanted}")
-        }),
-        Stopped::NotStarted { program, error } => {
-            CommandError::new(exit::INTERNAL, format!("cannot start '{program}'"))
-                .at(system_words(error))
-                .effect("none: the trial had not begun")
-        }
-        Stopped::NotReady {
-            who,
-            what,
-            last_words,
-        } => {
-            let error = CommandError::new(exit::SUBJECT, format!("{who} did not get ready"))
-                .at(format_args!("{who} {what}"));
-            let error = last_words
-                .iter()
-                .fold(error, |error, words| error.with("said", words));
-            error.effect("none: the trial had not begun")
-        }
-        Stopped::History {
-            error,
-            progress,
-            events,
-        } => {
-            let (flag, path) = match flags.history {
-                Some((flag, path)) => (flag, path.display().to_string()),
-                None => ("--history", String::new()),
-            };
-            let error = CommandError::new(exit::WRITE_FAILED, "cannot write the history")
-                .at(format_args!("{flag} {path}: {}", system_words(error)));
-            if *events == 0 {
-                return error.effect("none: the trial had not begun");
-            }
-            error.effect(format_args!(
-                "maybe: {progress}; {path} ends at #{events} and is readable"
-            ))
-        }
+        })
+}
+
+fn not_ready(who: &str, what: &str, last_words: &[String]) -> CommandError {
+    let error = CommandError::new(exit::SUBJECT, format!("{who} did not get ready"))
+        .at(format_args!("{who} {what}"));
+    let said = last_words
+        .iter()
+        .fold(error, |error, words| error.with("said", words));
+    said.effect(NOT_BEGUN)
+}
+
+/// The history could not be written.
+fn unwritten(
+    error: &io::Error,
+    progress: &str,
+    events: usize,
+    flags: UsedFlags<'_>,
+) -> CommandError {
+    let (flag, path) = match flags.history {
+        Some((flag, path)) => (flag, path.display().to_string()),
+        None => ("--history", String::new()),
+    };
+    let error = CommandError::new(exit::WRITE_FAILED, "cannot write the history")
+        .at(format_args!("{flag} {path}: {}", system_words(error)));
+    if events == 0 {
+        return error.effect(NOT_BEGUN);
     }
+    error.effect(format_args!(
+        "maybe: {progress}; {path} ends at #{events} and is readable"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fencepost_trial::text::ink::Ink;
 
     fn with_history() -> UsedFlags<'static> {
         UsedFlags {
@@ -158,6 +202,24 @@ mod tests {
         let error = format!("{:?}", explain(&crowded, with_history()));
         assert!(
             error.contains("ulimit -n 400, or --concurrency=3"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_failure_of_the_lab_is_not_blamed_on_the_store() {
+        let lab =
+            Stopped::Lab("cannot create the file that starts all processes at once: x".into());
+        let error = explain(&lab, with_history()).text(Ink::PLAIN);
+        assert_eq!(
+            error,
+            "error: the lab itself failed\n  where     cannot create the file that starts all processes at once: x\n  \
+             effect    none: the trial had not begun\n"
+        );
+        let store = Stopped::Store("it is gone".into());
+        let error = explain(&store, with_history()).text(Ink::PLAIN);
+        assert!(
+            error.ends_with("  try       fencepost doctor --store …\n"),
             "{error}"
         );
     }

@@ -1,11 +1,18 @@
 //! The flags that all trials share, and the choice of the store from `--store` and `--lock`.
 
+use std::process::ExitCode;
+
 use clap::Args;
+use fencepost_trial::report::html::Page;
 use fencepost_trial::store::TrialStore;
+use fencepost_trial::text::ink::Ink;
+use fencepost_trial::verdict::Verdict;
+use serde_json::Value;
 
 use crate::command_error::CommandError;
-use crate::contender::Lock;
+use crate::contender::{Lock, strategies};
 use crate::exit;
+use crate::results::Files;
 use crate::screen::{OutputFlags, Screen};
 use crate::store::{self, Site, parse_trial_store};
 
@@ -16,6 +23,15 @@ pub(crate) struct TrialFlags {
     store: Option<TrialStore>,
     #[command(flatten)]
     pub(crate) output_flags: OutputFlags,
+}
+
+/// The results of a trial, as its files show them.
+pub(crate) struct EndedTrial<'a> {
+    pub(crate) report: Value,
+    pub(crate) verdict: &'a Verdict,
+    /// The number of events in the history.
+    pub(crate) events: usize,
+    pub(crate) page: Page<'a>,
 }
 
 impl TrialFlags {
@@ -58,7 +74,54 @@ impl TrialFlags {
         }
     }
 
+    /// Prints the list of locks, for `--lock help`.
+    pub(crate) fn list_locks(&self) -> Result<ExitCode, CommandError> {
+        if self.output_flags.json {
+            return Err(
+                CommandError::new(exit::USAGE, "the list of locks is plain text")
+                    .at("--lock help --json")
+                    .try_this("--lock help"),
+            );
+        }
+        Ok(self.screen().finish(&strategies()))
+    }
+
+    /// Ends a trial: prints the JSON document or the text, writes the files, and returns the exit code of the verdict.
+    pub(crate) fn conclude(
+        &self,
+        mut screen: Screen,
+        files: Files<'_>,
+        ended: &EndedTrial<'_>,
+        text: impl FnOnce(Ink) -> String,
+    ) -> Result<ExitCode, CommandError> {
+        if self.output_flags.json {
+            screen.print_json(&ended.report);
+        } else {
+            let text = text(screen.ink);
+            screen.print(&text);
+        }
+        files.fill(&ended.report, ended.verdict, ended.events, &ended.page)?;
+        Ok(screen.end(ended.verdict.outcome.exit_code()))
+    }
+
     pub(crate) fn screen(&self) -> Screen {
         self.output_flags.screen()
     }
+}
+
+/// Refuses a TTL shorter than the time after which the servers free the lock of a dead process: it could not be judged.
+pub(crate) fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), CommandError> {
+    let (shortest, kind) = (store.shortest_ttl_ms(), store.kind());
+    if ttl_ms >= shortest {
+        return Ok(());
+    }
+    let what = format!("a TTL of {ttl_ms} ms is too short for {}", kind.title);
+    Err(CommandError::new(exit::USAGE, what)
+        .at(format_args!(
+            "--ttl {ttl_ms} --store {}: {}",
+            store.name(),
+            store.why_no_shorter_ttl()
+        ))
+        .effect("none: the trial had not begun")
+        .try_this(format_args!("--ttl {shortest}")))
 }

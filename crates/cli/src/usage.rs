@@ -13,95 +13,153 @@ use crate::values::{BadValue, OutOfRange, nearest};
 
 /// Explains what is wrong with the command line `words`.
 pub(crate) fn explain(error: &Error, words: &[String]) -> CommandError {
-    let misuse = |what: String| CommandError::new(exit::USAGE, what);
-    let argument = without_password(&text(error, ContextKind::InvalidArg));
-    let flag = argument.split([' ', '=']).next().unwrap_or_default();
-    let help = help(words);
-    let line: String = words
-        .iter()
-        .map(|word| format!(" {}", without_password(word)))
-        .collect();
-    let line = format!("fencepost{line}");
+    let line = Line::of(error, words);
     match error.kind() {
-        ErrorKind::ValueValidation => {
-            let (what, advice) = refused_value(error, flag, help);
-            // A positional argument is shown in the whole command line.
-            let place = if flag.starts_with('<') {
-                line
-            } else {
-                typed(flag, words)
-            };
-            misuse(what).at(place).try_this(advice)
+        ErrorKind::ValueValidation => line.refused(error),
+        ErrorKind::UnknownArgument if line.flag().starts_with('-') => line.unknown_flag(error),
+        ErrorKind::UnknownArgument => {
+            line.misuse(format!("unexpected argument '{}'", line.argument))
         }
-        ErrorKind::UnknownArgument if flag.starts_with('-') => {
-            let typed = typed(flag, words);
-            let value = typed
-                .strip_prefix(flag)
-                .filter(|value| value.starts_with('='))
-                .unwrap_or_default();
-            let advice = match text(error, ContextKind::SuggestedArg) {
-                suggestion if suggestion.is_empty() => help,
-                suggestion => format!("{suggestion}{value}"),
-            };
-            misuse(format!("there is no flag '{flag}'"))
-                .at(&typed)
-                .try_this(advice)
-        }
-        ErrorKind::UnknownArgument => misuse(format!("unexpected argument '{argument}'"))
-            .at(&line)
-            .try_this(help),
-        ErrorKind::InvalidSubcommand => {
-            let word = without_password(&text(error, ContextKind::InvalidSubcommand));
-            let (before, names) = match words.first().map(String::as_str) {
-                Some("locks") => ("locks ", vec!["list", "show", "release"]),
-                _ => (
-                    "",
-                    COMMANDS.iter().chain(&USE).map(|(name, _)| *name).collect(),
-                ),
-            };
-            let advice = nearest(&word, &names);
-            let advice = advice.map_or(help, |name| format!("fencepost {before}{name}"));
-            misuse(format!("there is no command '{word}'"))
-                .at(&line)
-                .try_this(advice)
-        }
-        ErrorKind::InvalidValue => misuse(format!("{flag} needs a value"))
-            .at(typed(flag, words))
-            .try_this(help),
-        ErrorKind::TooManyValues => misuse(format!("{flag} takes no value"))
-            .at(typed(flag, words))
-            .try_this(flag),
-        ErrorKind::ArgumentConflict => {
-            let other = text(error, ContextKind::PriorArg);
-            let other = other.split(' ').next().unwrap_or_default();
-            let what = if other == flag {
-                format!("{flag} is given twice")
-            } else {
-                format!("{flag} and {other} exclude each other")
-            };
-            misuse(what).at(&line).try_this(help)
-        }
-        ErrorKind::MissingRequiredArgument => {
-            let missing = without_password(&text(error, ContextKind::InvalidArg));
-            let missing = match missing.split_once(' ') {
-                Some((flag, _)) => flag.to_owned(),
-                None => format!("a {}", missing.trim_matches(['<', '>']).to_lowercase()),
-            };
-            misuse(format!("{missing} is missing"))
-                .at(&line)
-                .try_this(help)
-        }
+        ErrorKind::InvalidSubcommand => line.unknown_command(error),
+        ErrorKind::InvalidValue => misuse(format!("{} needs a value", line.flag()))
+            .at(typed(line.flag(), words))
+            .try_this(line.help()),
+        ErrorKind::TooManyValues => misuse(format!("{} takes no value", line.flag()))
+            .at(typed(line.flag(), words))
+            .try_this(line.flag()),
+        ErrorKind::ArgumentConflict => line.conflict(error),
+        ErrorKind::MissingRequiredArgument => line.missing_argument(),
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            misuse("a command is missing".into())
-                .at(&line)
-                .try_this(help)
+            line.misuse("a command is missing".into())
         }
         _ => {
             let message = error.to_string();
             let first = message.lines().next().unwrap_or_default();
-            misuse(first.trim_start_matches("error: ").to_owned()).try_this(help)
+            misuse(first.trim_start_matches("error: ").to_owned()).try_this(line.help())
         }
     }
+}
+
+fn misuse(what: String) -> CommandError {
+    CommandError::new(exit::USAGE, what)
+}
+
+/// A command line, and the argument that is wrong with it.
+struct Line<'a> {
+    words: &'a [String],
+    /// The argument as the parser names it, such as `--ttl <TTL>`.
+    argument: String,
+}
+
+impl<'a> Line<'a> {
+    fn of(error: &Error, words: &'a [String]) -> Self {
+        let argument = without_password(&text(error, ContextKind::InvalidArg));
+        Self { words, argument }
+    }
+
+    /// The flag that is wrong, without its value.
+    fn flag(&self) -> &str {
+        self.argument.split([' ', '=']).next().unwrap_or_default()
+    }
+
+    /// The command that prints the help.
+    fn help(&self) -> String {
+        help(self.words)
+    }
+
+    /// The whole command line.
+    fn whole(&self) -> String {
+        let words = self.words.iter();
+        let words: String = words
+            .map(|word| format!(" {}", without_password(word)))
+            .collect();
+        format!("fencepost{words}")
+    }
+
+    /// An error about the whole command line, with its help as advice.
+    fn misuse(&self, what: String) -> CommandError {
+        misuse(what).at(self.whole()).try_this(self.help())
+    }
+
+    /// A value that its flag does not accept.
+    fn refused(&self, error: &Error) -> CommandError {
+        let (what, advice) = refused_value(error, self.flag(), self.help());
+        // A positional argument is shown in the whole command line.
+        let place = if self.flag().starts_with('<') {
+            self.whole()
+        } else {
+            typed(self.flag(), self.words)
+        };
+        misuse(what).at(place).try_this(advice)
+    }
+
+    fn unknown_flag(&self, error: &Error) -> CommandError {
+        let flag = self.flag();
+        let typed = typed(flag, self.words);
+        let value = typed
+            .strip_prefix(flag)
+            .filter(|value| value.starts_with('='))
+            .unwrap_or_default();
+        let advice = match text(error, ContextKind::SuggestedArg) {
+            suggestion if suggestion.is_empty() => self.help(),
+            suggestion => format!("{suggestion}{value}"),
+        };
+        misuse(format!("there is no flag '{flag}'"))
+            .at(&typed)
+            .try_this(advice)
+    }
+
+    fn unknown_command(&self, error: &Error) -> CommandError {
+        let commands = || COMMANDS.iter().chain(&USE).map(|(name, _)| *name).collect();
+        let (before, names) = match self.words.first().map(String::as_str) {
+            Some("locks") => ("locks ", vec!["list", "show", "release"]),
+            Some("help") => ("help ", commands()),
+            _ => ("", commands()),
+        };
+        // `help` itself is no command of the parser; the word after it is the one that is unknown.
+        let word = match help_topic(self.words) {
+            Some(topic) => without_password(topic),
+            None => without_password(&text(error, ContextKind::InvalidSubcommand)),
+        };
+        let advice = nearest(&word, &names);
+        let advice = advice.map_or_else(|| self.help(), |name| format!("fencepost {before}{name}"));
+        misuse(format!("there is no command '{word}'"))
+            .at(self.whole())
+            .try_this(advice)
+    }
+
+    fn conflict(&self, error: &Error) -> CommandError {
+        let flag = self.flag();
+        let other = text(error, ContextKind::PriorArg);
+        let other = other.split(' ').next().unwrap_or_default();
+        self.misuse(if other == flag {
+            format!("{flag} is given twice")
+        } else {
+            format!("{flag} and {other} exclude each other")
+        })
+    }
+
+    fn missing_argument(&self) -> CommandError {
+        let missing = match self.argument.split_once(' ') {
+            Some((flag, _)) => flag.to_owned(),
+            None if self.argument.starts_with("--") => self.argument.clone(),
+            None => format!(
+                "a {}",
+                self.argument.trim_matches(['<', '>']).to_lowercase()
+            ),
+        };
+        self.misuse(format!("{missing} is missing"))
+    }
+}
+
+/// The first word that `fencepost help` was asked about, if that is the command line.
+fn help_topic(words: &[String]) -> Option<&str> {
+    let (first, rest) = words.split_first()?;
+    let mut topics = rest.iter().filter(|word| !word.starts_with('-'));
+    topics
+        .next()
+        .filter(|_| first == "help")
+        .map(String::as_str)
 }
 
 /// The command that prints the help of the command in question.

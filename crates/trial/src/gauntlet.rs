@@ -133,9 +133,19 @@ impl Gauntlet {
             Outcome::Inconclusive => format!("Nothing broke, and {times} of {of} showed nothing."),
         };
         Verdict {
-            limits: (!untried.is_empty()).then(|| format!("not tried: {}", left_out(untried))),
+            limits: self
+                .not_tried(untried)
+                .map(|names| format!("not tried: {names}")),
             ..Verdict::bare(worst, because)
         }
+    }
+
+    /// Returns the scenarios that were left out and the claims that no scenario tests, each with its reason; `None` if there are none.
+    pub(crate) fn not_tried(&self, untried: &[Untried]) -> Option<String> {
+        let scenarios = (!untried.is_empty()).then(|| left_out(untried));
+        let fair = self.strategy.claims.fair.then(|| UNJUDGED_FAIRNESS.into());
+        let all: Vec<String> = scenarios.into_iter().chain(fair).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// Returns the command that runs it again.
@@ -158,6 +168,9 @@ impl Gauntlet {
         format!("{text} --seed {}", self.seed)
     }
 }
+
+/// What the gauntlet says of a lock that claims to be fair.
+const UNJUDGED_FAIRNESS: &str = "fair (no trial judges the order of waiters)";
 
 /// Returns the TTL of lock trials on this store, unless it is set.
 pub fn default_ttl_ms(store: &TrialStore) -> u64 {
@@ -322,6 +335,28 @@ mod tests {
             chosen: SCENARIOS.to_vec(),
             cannot_buy: None,
         }
+    }
+
+    #[test]
+    fn a_claim_that_no_trial_judges_is_named() {
+        let safe = gauntlet("safe", "redis");
+        assert_eq!(safe.not_tried(&[]), None);
+        let fair = Strategy {
+            claims: Claims {
+                fair: true,
+                ..Claims::PLAIN
+            },
+            ..*safe.strategy
+        };
+        let fair = Gauntlet {
+            strategy: Box::leak(Box::new(fair)),
+            ..gauntlet("safe", "sqlite")
+        };
+        let untried = fair.plan().untried;
+        assert_eq!(
+            fair.not_tried(&untried).unwrap(),
+            "failover, restart-empty (a file has no server that could fail); fair (no trial judges the order of waiters)"
+        );
     }
 
     fn names(plan: &Plan) -> Vec<&'static str> {

@@ -274,7 +274,7 @@ pub enum What {
         /// How long at most, up to this event.
         for_ms: f64,
     },
-    /// The lab stopped waiting for something.
+    /// The lab stopped waiting for something. Recorded by earlier versions only.
     GaveUp {
         /// What it was waiting for, and why it stopped.
         why: String,

@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use fencepost::random::{Random, SeededRandom};
 use fencepost_rig::{
     Child, Feed, FeedItem, FeedSender, Interrupt, Output, Signal, Silence, allow_open_files,
     bounded_feed,
@@ -19,6 +20,9 @@ pub use stopped::Stopped;
 
 /// How long the lab waits for a line before it does other work.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(50);
+/// How much longer than [`LOOK_UP`] the lab may be away before it says that it stood still. All bounds of time have a slack of a second,
+/// so a shorter absence cannot make anybody late.
+const STALL: Duration = Duration::from_millis(200);
 /// How long the processes may be silent while they start, or beyond the time they were asked to work and wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The number of pipes of each process: input, output, errors, and the line to its supervisor.
@@ -29,6 +33,23 @@ const OTHER_FILES: u64 = 64;
 const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How many lines a process may send, besides one for each request. Only `lost` comes without a request, once per hold.
 const UNASKED_LINES_MAX: usize = 100;
+
+/// Returns for how many milliseconds the lab itself stood still, if it comes back to this place much later than it should. It looks
+/// up at least every [`LOOK_UP`]. Whatever was said meanwhile was read late.
+pub(crate) fn stall_ms(now: Instant, last_seen: &mut Instant) -> Option<f64> {
+    let since = now - std::mem::replace(last_seen, now);
+    (since > LOOK_UP + STALL).then_some(since.as_secs_f64() * 1e3)
+}
+
+/// Returns the indices of `count` processes in a random order.
+pub(crate) fn shuffled(random: &SeededRandom, count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..order.len()).rev() {
+        let chosen = random.next_u64() % (last as u64 + 1);
+        order.swap(last, chosen as usize);
+    }
+    order
+}
 
 /// Starts one process, returns the claims that it makes (`None` if it says nothing about them), and lets it exit.
 ///
@@ -249,7 +270,8 @@ impl Processes {
                 }
             }
             Said::Reply(Reply::Error { message, .. }, _) if !is_ready => {
-                return Err(Stopped::Store(message));
+                let who = self.names[index].clone();
+                return Err(Stopped::Refused { who, message });
             }
             Said::Reply(_, line) if is_ready => {
                 format!("sent another line after init_ok: {}", quote(&line))

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
-use fencepost::random::{Random, SeededRandom};
+use fencepost::random::SeededRandom;
 
 use crate::history::{self, Header};
+use crate::processes::shuffled;
 use crate::protocol::Retry;
 use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
@@ -132,13 +133,7 @@ impl Sale {
 
     /// Returns the order in which the processes are asked, which is the lab's only choice.
     fn start_order(&self) -> Vec<usize> {
-        let random = SeededRandom::new(self.seed);
-        let mut order: Vec<usize> = (0..self.concurrency).collect();
-        for last in (1..order.len()).rev() {
-            let chosen = random.next_u64() % (last as u64 + 1);
-            order.swap(last, chosen as usize);
-        }
-        order
+        shuffled(&SeededRandom::new(self.seed), self.concurrency)
     }
 
     /// Returns the command that repeats this sale.

@@ -244,3 +244,31 @@ fn the_one_who_looks_on_sees_every_answer_and_the_file_holds_every_event() {
     file.read_to_string(&mut text).unwrap();
     assert_eq!(text.lines().count(), 1 + history.events.len());
 }
+
+/// A machine that stands still may end a lease, so the history says so.
+#[test]
+fn a_lab_that_stands_still_during_a_sale_records_it_in_the_order_of_time() {
+    struct Sleepy;
+    impl SaleWatch for Sleepy {
+        fn answered(&mut self, _: &Attempt, _: i64) {
+            std::thread::sleep(Duration::from_millis(400));
+        }
+    }
+    let script = format!("{READY} {BUSY}");
+    let shell = || {
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        command
+    };
+    let history = run(&sale(2), &shell, None, &mut Sleepy, Interrupt::never()).unwrap();
+    let stall = |event: &Event| match event.what {
+        What::Stalled { for_ms } => Some(for_ms),
+        _ => None,
+    };
+    let stalls: Vec<f64> = history.events.iter().filter_map(stall).collect();
+    assert!(!stalls.is_empty(), "{:#?}", history.events);
+    assert!(stalls.iter().all(|for_ms| *for_ms >= 400.0), "{stalls:?}");
+    assert!(history.events.is_sorted_by_key(|event| event.at_ns));
+    let longest_ns = Facts::of(&history.events).longest_stall_ns;
+    assert!(longest_ns >= 400_000_000, "{longest_ns}");
+}

@@ -34,10 +34,14 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     /// The products that caused the problem.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    products: Vec<Id>,
+    #[serde(skip_serializing_if = "<[Id]>::is_empty")]
+    #[schema(value_type = Vec<Id>)]
+    products: Box<[Id]>,
     #[serde(skip)]
     retry_after: Option<Duration>,
+    /// What the log says about it when it is answered. It is never sent.
+    #[serde(skip)]
+    cause: Option<Box<StorageError>>,
 }
 
 fn as_urn<S: Serializer>(kind: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
@@ -58,9 +62,17 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             reason: None,
-            products: Vec::new(),
+            products: Box::default(),
             retry_after: None,
+            cause: None,
         }
+    }
+
+    /// Tells the log, and nobody else, what caused it.
+    #[must_use]
+    fn caused_by(mut self, error: StorageError) -> Self {
+        self.cause = Some(Box::new(error));
+        self
     }
 
     /// Tells the client to retry after this time.
@@ -72,7 +84,7 @@ impl Problem {
 
     fn about(mut self, reason: Option<&'static str>, products: Vec<Id>) -> Self {
         self.reason = reason;
-        self.products = products;
+        self.products = products.into();
         self
     }
 
@@ -186,20 +198,23 @@ fn unavailable(detail: &str) -> Problem {
 
 impl From<StorageError> for Problem {
     fn from(error: StorageError) -> Self {
-        tracing::error!(%error, "the database failed");
-        match error {
+        let problem = match &error {
             StorageError::Unavailable(_) => {
                 Self::unavailable("database-down", "the database is unavailable")
                     .retry_after(Duration::from_secs(1))
             }
             StorageError::Displaced => Self::database_gone(),
             StorageError::Broken(_) => Self::internal(),
-        }
+        };
+        problem.caused_by(error)
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        if let Some(error) = &self.cause {
+            tracing::error!(%error, "the database failed");
+        }
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = self.retry_after;
         let mut response = (status, Json(self)).into_response();

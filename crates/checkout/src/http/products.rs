@@ -12,6 +12,7 @@ use super::input::{Body, PathId, QueryParameters};
 use super::problem::Problem;
 use crate::id::Id;
 use crate::product::{Balance, NewProduct, Product};
+use crate::storage::StorageError;
 
 const MAX_PAGE: i64 = 500;
 
@@ -45,7 +46,10 @@ pub(super) async fn add(
     Body(new): Body<NewProduct>,
 ) -> Result<Response, Problem> {
     let now = jiff::Timestamp::now().as_millisecond();
-    let id = new.product_id.clone().unwrap_or_else(|| Id::random(now));
+    let id = match new.product_id.clone() {
+        Some(id) => id,
+        None => Id::random(now).map_err(StorageError::from)?,
+    };
     let storage = app.0.checkout.storage();
     let Some(product) = storage.add_product(new, id).await? else {
         return Err(Problem::conflict(

@@ -13,7 +13,7 @@ use super::{
     StorageFuture, lock_name, sql, stored_id,
 };
 use crate::id::Id;
-use crate::order::{Basket, NotPriced, Order, OrderStatus, PricedBasket};
+use crate::order::{Basket, Order, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
 mod connection;
@@ -252,8 +252,7 @@ async fn place(connection: &mut Connection, placement: Placement) -> Result<Done
     let products = products_of(connection, &basket, read).await?;
     let checkout = match PricedBasket::price(&basket, &products) {
         Ok(checkout) => checkout,
-        Err(NotPriced::Unknown(ids)) => return Ok(Done::Undo(Placed::Unknown(ids))),
-        Err(NotPriced::OtherShop(ids)) => return Ok(Done::Undo(Placed::OtherShop(ids))),
+        Err(reason) => return Ok(Done::Undo(reason.into())),
     };
     let short = super::too_little(&basket, &products);
     if !short.is_empty() {
@@ -297,13 +296,8 @@ async fn place(connection: &mut Connection, placement: Placement) -> Result<Done
     {
         return Ok(Done::Undo(Placed::Conflict));
     }
-    Ok(Done::Keep(Placed::Created(Order {
-        order_id,
-        order_status: OrderStatus::Pending,
-        order_checkout: checkout,
-        created_at: crate::order::rfc3339(created_ms),
-        reserved_until: crate::order::rfc3339(expires_ms),
-    })))
+    let order = super::made(order_id, checkout, created_ms, expires_ms);
+    Ok(Done::Keep(Placed::Created(order)))
 }
 
 /// Whether everything could be reserved.
@@ -337,6 +331,7 @@ async fn admit_all(
     basket: &Basket,
     guarding: &Guarding,
 ) -> Result<Option<Id>, Fault> {
+    guarding.covers(basket)?;
     let Guarding::Fenced(credentials) = guarding else {
         return Ok(None);
     };
@@ -408,10 +403,7 @@ async fn settle(
     let Some(order) = order else {
         return Ok(Done::Undo(Settled::Unknown));
     };
-    Ok(Done::Keep(match changed {
-        1 => Settled::Done(order),
-        _ => Settled::Before(order),
-    }))
+    Ok(Done::Keep(Settled::of(order, changed == 1)))
 }
 
 async fn move_units(connection: &mut Connection, id: &Id, ending: Ending) -> Result<(), Fault> {

@@ -16,14 +16,14 @@ use super::{
     StorageError, StorageFuture, lock_name, sql, stored_id,
 };
 use crate::id::Id;
-use crate::order::{Basket, NotPriced, Order, OrderStatus, PricedBasket};
+use crate::order::{Basket, Order, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
 mod file;
-mod writer;
+mod thread;
 
 use file::Spot;
-use writer::{Done, Writer};
+use thread::{DatabaseThread, Done};
 
 /// What can go wrong inside a transaction.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +57,10 @@ impl From<Fault> for StorageError {
 /// A database in a file.
 #[derive(Clone)]
 pub struct SqliteStorage {
-    writer: Writer,
-    reader: Writer,
+    /// The thread that runs everything that writes.
+    writes: DatabaseThread,
+    /// The thread that runs everything that only reads.
+    reads: DatabaseThread,
     spot: Arc<Spot>,
 }
 
@@ -74,12 +76,12 @@ impl SqliteStorage {
         let pragma = reading.pragma_update(None, "query_only", true);
         pragma.map_err(Fault::from)?;
         let start = |connection, behaviour, name| {
-            Writer::start(connection, behaviour, name)
+            DatabaseThread::start(connection, behaviour, name)
                 .map_err(|error| StorageError::Unavailable(error.to_string()))
         };
         Ok(Self {
-            writer: start(writing, TransactionBehavior::Immediate, "checkout-writer")?,
-            reader: start(reading, TransactionBehavior::Deferred, "checkout-reader")?,
+            writes: start(writing, TransactionBehavior::Immediate, "checkout-writer")?,
+            reads: start(reading, TransactionBehavior::Deferred, "checkout-reader")?,
             spot: Arc::new(Spot::of(path)),
         })
     }
@@ -89,7 +91,7 @@ impl SqliteStorage {
         work: impl FnOnce(&Transaction<'_>) -> Result<Done<T>, Fault> + Send + 'static,
     ) -> StorageFuture<'_, T> {
         let spot = Arc::clone(&self.spot);
-        Box::pin(self.writer.run(move |transaction| {
+        Box::pin(self.writes.run(move |transaction| {
             spot.is_ours()?;
             work(transaction)
         }))
@@ -100,7 +102,7 @@ impl SqliteStorage {
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> StorageFuture<'_, T> {
         Box::pin(
-            self.reader
+            self.reads
                 .run(|transaction| work(transaction).map(Done::Undo)),
         )
     }
@@ -238,7 +240,7 @@ impl Storage for SqliteStorage {
 
     fn checkpoint(&self) -> StorageFuture<'_, bool> {
         Box::pin(
-            self.writer
+            self.writes
                 .run_alone(|connection| Ok(file::checkpoint(connection)?)),
         )
     }
@@ -266,8 +268,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
     let products = products_of(transaction, &basket)?;
     let checkout = match PricedBasket::price(&basket, &products) {
         Ok(checkout) => checkout,
-        Err(NotPriced::Unknown(ids)) => return Ok(Done::Undo(Placed::Unknown(ids))),
-        Err(NotPriced::OtherShop(ids)) => return Ok(Done::Undo(Placed::OtherShop(ids))),
+        Err(reason) => return Ok(Done::Undo(reason.into())),
     };
     let short = super::too_little(&basket, &products);
     if !short.is_empty() {
@@ -312,13 +313,8 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
             created_ms
         ])?;
     }
-    Ok(Done::Keep(Placed::Created(Order {
-        order_id,
-        order_status: OrderStatus::Pending,
-        order_checkout: checkout,
-        created_at: crate::order::rfc3339(created_ms),
-        reserved_until: crate::order::rfc3339(expires_ms),
-    })))
+    let order = super::made(order_id, checkout, created_ms, expires_ms);
+    Ok(Done::Keep(Placed::Created(order)))
 }
 
 /// The product whose lock is stale, if any.
@@ -327,6 +323,7 @@ fn admit_all(
     basket: &Basket,
     guarding: &Guarding,
 ) -> Result<Option<Id>, Fault> {
+    guarding.covers(basket)?;
     let Guarding::Fenced(credentials) = guarding else {
         return Ok(None);
     };
@@ -373,10 +370,7 @@ fn settle(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<Done
     let Some(order) = order else {
         return Ok(Done::Undo(Settled::Unknown));
     };
-    Ok(Done::Keep(match changed {
-        1 => Settled::Done(order),
-        _ => Settled::Before(order),
-    }))
+    Ok(Done::Keep(Settled::of(order, changed == 1)))
 }
 
 fn move_units(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<(), Fault> {

@@ -19,6 +19,10 @@ const TRIALS: &[(&str, Play)] = &[
     ("an_order_is_never_made_in_part", place::never_in_part),
     ("a_product_is_never_replaced", place::never_replaced),
     ("a_late_fence_never_reads_or_writes", place::late_fence),
+    (
+        "a_line_without_its_lock_is_never_ordered",
+        place::unguarded_line,
+    ),
     ("a_changed_version_is_never_overwritten", place::version),
     ("one_key_never_makes_two_orders", place::one_key),
     ("a_key_is_kept_for_its_time", place::keys_in_time),

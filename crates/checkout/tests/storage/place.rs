@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use fencepost_checkout::order::{Order, OrderStatus};
-use fencepost_checkout::storage::{Ending, Guarding, Placed, Replay, Settled};
+use fencepost_checkout::storage::{
+    Ending, Guarding, Placed, Placement, Replay, Settled, StorageError,
+};
 use serde_json::json;
 
-use crate::stage::{Shop, Stage, credential, id, key};
+use crate::stage::{Shop, Stage, basket, credential, id, key};
 
 pub(crate) fn never_in_part(stage: &Stage) {
     stage.play(async {
@@ -71,6 +73,33 @@ pub(crate) fn late_fence(stage: &Stage) {
         let refused = shop.place(&[("a", 1), ("b", 1)], guarding).await;
         assert_eq!(refused, Placed::LateFence(id("a")));
         assert_eq!(shop.product("b").await.stock, 5);
+        shop.adds_up().await;
+    });
+}
+
+pub(crate) fn unguarded_line(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 5).await;
+        shop.put_in("b", 5).await;
+        let incomplete = [
+            Guarding::Fenced(vec![credential(7)]),
+            Guarding::Versions(vec![0]),
+        ];
+        for guarding in incomplete {
+            let placement = Placement {
+                order_id: id("order"),
+                key: None,
+                basket: basket(&[("a", 1), ("b", 1)]),
+                reserve_for: Duration::from_secs(600),
+                guarding,
+            };
+            let placed = shop.0.place(placement).await;
+            assert!(matches!(placed, Err(StorageError::Broken(_))), "{placed:?}");
+        }
+        for product in ["a", "b"] {
+            assert_eq!(shop.product(product).await.stock, 5);
+        }
         shop.adds_up().await;
     });
 }

@@ -163,7 +163,7 @@ impl Shop {
         reserve_for: Duration,
     ) -> Placed {
         let placement = Placement {
-            order_id: Id::random(1_700_000_000_000),
+            order_id: Id::random(1_700_000_000_000).unwrap(),
             key,
             basket: basket(lines),
             reserve_for,

@@ -117,7 +117,7 @@ impl ExternalLock {
         interrupt: Interrupt,
     ) -> Result<Option<String>, CommandError> {
         match self.rehearse(store, ttl_ms, Resource::Stock, interrupt)? {
-            Err(Stopped::Store(why)) => Ok(Some(why)),
+            Err(Stopped::Refused { message, .. }) => Ok(Some(message)),
             Err(other) => Err(self.not_ready(&other)),
             Ok(_) => Ok(None),
         }
@@ -147,6 +147,11 @@ impl ExternalLock {
     fn not_ready(&self, stopped: &Stopped) -> CommandError {
         match (stopped, self.manifest()) {
             (Stopped::NotStarted { error, .. }, _) => self.cannot_start(error),
+            (Stopped::Refused { message, .. }, _) => {
+                CommandError::new(exit::SUBJECT, "the lock refused to get ready")
+                    .at(format_args!("{}: {message}", self.flag()))
+                    .effect("none: the trial had not begun")
+            }
             // Something that the program needs may be missing.
             (Stopped::NotReady { .. }, Some(manifest)) => {
                 explain(stopped, UsedFlags::default()).try_this(manifest.advice())

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use fencepost::{Claim, Effect, Holder, LockName, MIN_TTL, Record, Release};
+use fencepost::{Claim, Effect, Error, Holder, LockName, MIN_TTL, Record, Release};
 use serde_json::json;
 
 use super::{CommandContext, NOT_HELD, PATIENCE, document};
@@ -32,15 +32,7 @@ pub(super) async fn run(
         ));
     };
     let Some(owner) = holder.owner else {
-        return Err(CommandError::new(
-            NOT_HELD,
-            "another program holds the lock, and only that program can release it",
-        )
-        .at(format_args!(
-            "{name}, held by {}",
-            held_by(holder, context.now())
-        ))
-        .effect("none"));
+        return Err(anothers(&context, name, holder));
     };
     if !yes && !is_meant(&context, name, holder)? {
         return Ok(finish(
@@ -53,27 +45,15 @@ pub(super) async fn run(
     }
     let claim = Claim::new(name.clone(), owner, holder.ttl.unwrap_or(MIN_TTL))
         .with_label(Arc::clone(&holder.label));
-    let released = match tokio::time::timeout(PATIENCE, backend.release(&claim)).await {
-        Ok(Ok(released)) => released,
-        Ok(Err(error)) if error.effect() == Effect::None => {
-            return Err(context.command_error(&error));
-        }
-        Ok(Err(error)) => {
-            return Err(unsure(
-                &context,
-                NotOpened::new(&context.store, &error),
-                name,
-            ));
-        }
+    let answer = tokio::time::timeout(PATIENCE, backend.release(&claim)).await;
+    let released = match answer {
+        Ok(answer) => answer.map_err(|error| failed(&context, name, &error)),
         Err(_) => {
-            return Err(unsure(
-                &context,
-                NotOpened::silent(&context.store, PATIENCE),
-                name,
-            ));
+            let silent = NotOpened::silent(&context.store, PATIENCE);
+            Err(unsure(&context, silent, name))
         }
     };
-    let (done, text) = match released {
+    let (done, text) = match released? {
         Release::Freed => (true, released_text(name, holder, record)),
         Release::NotHeld => (
             false,
@@ -84,6 +64,27 @@ pub(super) async fn run(
         ),
     };
     Ok(finish(context, name, Some(record), done, &text))
+}
+
+/// The error for a lock of another program.
+fn anothers(context: &CommandContext, name: &LockName, holder: &Holder) -> CommandError {
+    CommandError::new(
+        NOT_HELD,
+        "another program holds the lock, and only that program can release it",
+    )
+    .at(format_args!(
+        "{name}, held by {}",
+        held_by(holder, context.now())
+    ))
+    .effect("none")
+}
+
+/// The error for a release that the store did not carry out, or may not have.
+fn failed(context: &CommandContext, name: &LockName, error: &Error) -> CommandError {
+    if error.effect() == Effect::None {
+        return context.command_error(error);
+    }
+    unsure(context, NotOpened::new(&context.store, error), name)
 }
 
 /// The error for a request that was sent but not answered.

@@ -25,6 +25,11 @@ fn a_misspelt_word_meets_its_neighbour() {
         "error: there is no flag '--concurency'\n  where     --concurency=10\n  try       --concurrency=10\n"
     );
     assert_eq!(
+        refused("help oversel"),
+        "error: there is no command 'oversel'\n  where     fencepost help oversel\n  \
+         try       fencepost help oversell\n"
+    );
+    assert_eq!(
         refused("oversel"),
         "error: there is no command 'oversel'\n  where     fencepost oversel\n  try       fencepost oversell\n"
     );
@@ -132,6 +137,27 @@ fn what_does_not_go_together_is_refused() {
             "--all and --history exclude each other",
         ),
         ("oversell --stock 1 --stock 2", "--stock is given twice"),
+        (
+            "gauntlet --list --json",
+            "--list and --json exclude each other",
+        ),
+        (
+            "gauntlet --list --output results",
+            "--list and --output exclude each other",
+        ),
+        (
+            "gauntlet --list --report page.html",
+            "--list and --report exclude each other",
+        ),
+        (
+            "gauntlet --list --runs 3",
+            "--list and --runs exclude each other",
+        ),
+        (
+            "crash --lock help --json",
+            "the list of locks is plain text",
+        ),
+        ("crash --work 5000", "--ttl-edge is missing"),
         ("oversell now", "unexpected argument 'now'"),
         (
             "oversell --output same --history same",

@@ -277,3 +277,27 @@ fn a_flood_ends_the_trial_and_is_named() {
     assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("floods the lab"), "{}", ran.stdout);
 }
+
+#[test]
+fn a_lock_that_refuses_to_get_ready_is_named_and_not_the_store() {
+    let refusal = r#"{"type":"error","definite":true,"message":"this machine has no clock"}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("lock.sh");
+    std::fs::write(&script, format!("read init; echo '{refusal}'; read bye\n")).unwrap();
+    for arguments in ["crash", "oversell", "gauntlet"] {
+        let ran = tried(arguments, &format!("sh {}", script.display()));
+        assert_eq!(ran.code, 76, "{arguments}: {}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.stderr
+                .starts_with("error: the lock refused to get ready\n"),
+            "{}",
+            ran.stderr
+        );
+        for line in [
+            ": this machine has no clock\n",
+            "  effect    none: the trial had not begun\n",
+        ] {
+            assert!(ran.stderr.contains(line), "{}", ran.stderr);
+        }
+    }
+}

@@ -204,7 +204,7 @@ fn what_makes_no_sense_is_refused() {
 fn ctrl_c_says_in_which_round_it_came() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("run.jsonl");
-    let child = fencepost("retry --concurrency=4 --stock=4 --delay=10000000 --history")
+    let child = fencepost("retry --concurrency=4 --stock=4 --delay=10000000 --ttl 60000 --history")
         .arg(&history)
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -267,4 +267,20 @@ fn on_redis_the_store_counts_as_many_lock_operations_as_the_table_says() {
     // One call was made before the trial, to check whether scripts are supported.
     let counted = calls("cmdstat_evalsha:") + calls("cmdstat_eval:") - 1;
     assert_eq!(shown, counted, "{stats}");
+}
+
+/// A lease that ends during the work lets the next buyer in, which would accuse a lock that does what it promises.
+#[test]
+fn work_that_may_outlast_the_lease_is_refused() {
+    let ran = run("retry --ttl 100 --delay 300000");
+    assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{}", ran.stderr);
+    assert_eq!(
+        ran.stderr,
+        "error: the work takes longer than half the lease\n  where     --delay 300000 --ttl 100\n  \
+         effect    none: the trial had not begun\n  try       --ttl 601\n"
+    );
+    let usual = run("retry --delay 1000000");
+    assert_eq!(usual.code, 64, "{}", usual.stdout);
+    let place = "  where     --delay 1000000 --ttl 2000\n";
+    assert!(usual.stderr.contains(place), "{}", usual.stderr);
 }

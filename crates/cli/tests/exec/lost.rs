@@ -278,7 +278,10 @@ fn a_command_that_ends_after_its_lock_was_taken_away_has_lost_it() {
 #[test]
 fn a_lock_is_kept_alive_for_as_long_as_the_command_takes() {
     let stage = Stage::new();
-    let play = stage.shell("--name deploy --ttl 2s", "echo > held; sleep 5");
+    let play = stage.shell(
+        "--name deploy --ttl 2s",
+        "echo > held; while [ ! -e go ]; do sleep 0.02; done",
+    );
     stage.until_lines("held", 1);
     for _ in 0..6 {
         std::thread::sleep(Duration::from_millis(500));
@@ -289,6 +292,7 @@ fn a_lock_is_kept_alive_for_as_long_as_the_command_takes() {
             75
         );
     }
+    std::fs::write(stage.path("go"), "").unwrap();
     let ran = play.end();
     assert_eq!((ran.code(), ran.stderr.as_str()), (0, ""));
 }

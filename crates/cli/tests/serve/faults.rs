@@ -106,6 +106,16 @@ fn flags_that_make_no_sense_are_told_so() {
 }
 
 #[test]
+fn a_time_that_is_too_long_is_named_as_it_was_typed() {
+    let (_, _, stderr) = Stage::new().run("serve --port 0 --deadline 2h");
+    assert_eq!(
+        stderr,
+        "error: a --deadline of 2h is too long\n  where     --deadline 2h\n  effect    none: nothing was opened\n  \
+         try       up to 1h\n"
+    );
+}
+
+#[test]
 fn an_error_in_the_log_always_names_its_request() {
     let stage = Stage::new();
     let service = stage.serve("");

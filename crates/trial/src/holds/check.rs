@@ -119,13 +119,20 @@ impl<'a> Findings<'a> {
         overlaps
     }
 
-    /// Returns two operations whose holds interleave in the serial log. This finding does not depend on a clock.
+    /// Returns the first two operations whose holds interleave in the serial log. This finding does not depend on a clock.
     pub fn interleaved(&self) -> Option<(&'a Op, &'a Op)> {
-        let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
+        self.interleavings().next()
+    }
+
+    /// Returns every operation that another hold's came before, after an earlier one of its own hold, with the first of those in
+    /// between.
+    fn interleavings(&self) -> impl Iterator<Item = (&'a Op, &'a Op)> {
+        let accepted: Vec<&'a Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
         let mut last_of = HashMap::new();
-        accepted.iter().enumerate().find_map(|(index, op)| {
+        (0..accepted.len()).filter_map(move |index| {
+            let op = accepted[index];
             let before = last_of.insert((&op.who, op.hold), index)?;
-            (before + 1 < index).then(|| (accepted[before + 1], *op))
+            (before + 1 < index).then(|| (accepted[before + 1], op))
         })
     }
 

@@ -173,7 +173,7 @@ impl Slow {
         Some(wait.asked)
     }
 
-    fn op(&mut self, event: &Event, mark: Mark, who: String, asked: u64) {
+    fn op(&mut self, event: &Event, mark: Mark, who: String, request: u64) {
         let What::Register {
             hold,
             serial,
@@ -187,12 +187,14 @@ impl Slow {
         else {
             return;
         };
-        if let Some(asked) = self.asked(asked) {
+        let asked = self.asked(request);
+        if let Some(asked) = asked {
             self.answered_steps.push((who.clone(), *hold, asked.at_ns));
         }
         self.ops.push(Op {
             serial: *serial,
             mark,
+            asked,
             who,
             hold: *hold,
             action: *action,

@@ -32,6 +32,7 @@ mod stuck;
 mod wakeup;
 
 pub(crate) use deadlock::waits as waits_in_words;
+pub(crate) use fences::WHY as WHY_FENCES;
 
 /// Judges a lock trial. An unknown scenario is inconclusive.
 pub fn judge(header: &Header, facts: &Facts) -> Verdict {

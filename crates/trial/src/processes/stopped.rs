@@ -32,6 +32,17 @@ pub enum Stopped {
         /// The number of events in the history.
         events: usize,
     },
+    /// The lab itself failed.
+    #[error("{0}")]
+    Lab(String),
+    /// The lock on trial answered `init` with an error.
+    #[error("{who}: {message}")]
+    Refused {
+        /// The name of the process.
+        who: String,
+        /// Its message.
+        message: String,
+    },
     /// The system does not allow enough open files for this many processes.
     #[error("{wanted} open files are needed, {allowed} are allowed")]
     TooManyFiles {
@@ -75,6 +86,14 @@ pub enum Stopped {
 }
 
 impl Stopped {
+    /// Returns the reason if the lock is one of ours: it refuses to get ready only if it cannot use the store.
+    pub(crate) fn of_our_lock(self) -> Self {
+        match self {
+            Self::Refused { message, .. } => Self::Store(message),
+            other => other,
+        }
+    }
+
     /// Turns an unusable store into a lost one if events were already recorded.
     pub(crate) fn after(self, events: usize) -> Self {
         match self {

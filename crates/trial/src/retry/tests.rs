@@ -3,6 +3,7 @@
 use super::*;
 use crate::history::Event;
 use crate::history::tests::header;
+use crate::matrix::Run;
 use crate::protocol::{Effort, Promise, Purchase, PurchaseOutcome};
 use crate::report::json::retry as json;
 use crate::report::terminal::{grounds, retry as terminal};
@@ -422,4 +423,23 @@ fn only_locks_with_a_line_are_waited_for_in_line() {
         "advisory",
     ];
     assert_eq!(names, with_a_line);
+}
+
+#[test]
+fn a_broken_round_is_kept_though_another_one_showed_nothing() {
+    let lonely = [(SOLD, 0, false)];
+    let of = |first: &[(PurchaseOutcome, u32, bool)]| {
+        let story = Story::new().round(FIXED, 100, first);
+        Run::Retry(story.round(JITTER, 100, &lonely).judged())
+    };
+    let outcomes = |run: &Run| -> Vec<Outcome> {
+        let lines = run.summaries();
+        lines.iter().map(|line| line.outcome).collect()
+    };
+    let broken = of(&[(SOLD, 0, true); 3]);
+    assert_eq!(outcomes(&broken), [Outcome::Broken, Outcome::Inconclusive]);
+    assert!(!broken.showed_nothing());
+    let held = of(&GOOD);
+    assert_eq!(outcomes(&held), [Outcome::Held, Outcome::Inconclusive]);
+    assert!(held.showed_nothing());
 }

@@ -88,6 +88,12 @@ impl Story {
         self
     }
 
+    /// The lab itself stood still.
+    pub(crate) fn stalled(mut self, for_ms: f64) -> Self {
+        self.add(None, What::Stalled { for_ms });
+        self
+    }
+
     pub(crate) fn left(mut self, units: i64) -> Self {
         self.add(None, What::StockRead { units });
         self

@@ -75,6 +75,8 @@ pub struct Facts {
     pub attempts: Vec<Attempt>,
     /// The lab's own reading at the end.
     pub final_reading: Option<Reading>,
+    /// The longest time for which the lab itself stood still.
+    pub longest_stall_ns: u64,
     asked: HashMap<u64, (String, u32, u64)>,
 }
 
@@ -127,6 +129,10 @@ impl Facts {
                     at_ns: event.at_ns,
                     units: *units,
                 });
+                return None;
+            }
+            What::Stalled { for_ms } => {
+                self.longest_stall_ns = self.longest_stall_ns.max((for_ms * 1e6) as u64);
                 return None;
             }
             What::Purchase { op, quantity } => {

@@ -14,10 +14,11 @@ use super::facts::{Attempt, Facts};
 use super::{PRODUCT, Sale};
 use crate::history::{Event, History, Recorder, What};
 use crate::processes::start::StartingLine;
-use crate::processes::{LOOK_UP, PATIENCE, Processes, Stopped};
+use crate::processes::{LOOK_UP, PATIENCE, Processes, Stopped, stall_ms};
 use crate::protocol::{Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
+use crate::strategy;
 
 mod crowd;
 
@@ -91,14 +92,18 @@ pub(crate) fn record(
     let temporary = TemporaryGround::prepare(&sale.store)?;
     let stock = temporary.ground.stock()?;
     let line = StartingLine::draw(temporary.folder.path());
-    let line = line.map_err(|error| Stopped::Store(format!("no line to start at: {error}")))?;
+    let line = line.map_err(|error| {
+        Stopped::Lab(format!(
+            "cannot create the file that starts all processes at once: {error}"
+        ))
+    })?;
     let mut lab = Lab {
         sale,
         line,
         stock,
         recorder,
         facts: Facts::default(),
-        asked: VecDeque::new(),
+        unwritten: VecDeque::new(),
         patience: watch.patience(),
         watch,
         interrupt,
@@ -116,7 +121,8 @@ struct Lab<'a> {
     stock: Box<dyn Stock>,
     recorder: &'a mut Recorder,
     facts: Facts,
-    asked: VecDeque<(Instant, usize)>,
+    /// Events of the lab that are not recorded yet: answers that were read earlier come before them.
+    unwritten: VecDeque<(Instant, Option<usize>, What)>,
     patience: Duration,
     watch: &'a mut dyn SaleWatch,
     interrupt: Interrupt,
@@ -137,8 +143,13 @@ impl Lab<'_> {
         let mut starting = |ready, of| watch.starting(ready, of);
         let names = (0..self.sale.concurrency).map(name).collect();
         let (patience, interrupt) = (self.patience, self.interrupt);
-        let subjects =
-            Processes::gather(names, subject, &init, patience, interrupt, &mut starting)?;
+        let gathered = Processes::gather(names, subject, &init, patience, interrupt, &mut starting);
+        let is_external = strategy::find(self.sale.strategy.name).is_none();
+        let subjects = if is_external {
+            gathered?
+        } else {
+            gathered.map_err(Stopped::of_our_lock)?
+        };
         Ok(Crowd::of(subjects))
     }
 
@@ -162,13 +173,23 @@ impl Lab<'_> {
                 delay_us: self.sale.delay_us,
                 retry: self.sale.retry.map(|retry| retry.of_process(index)),
             };
+            let what = What::Purchase {
+                op: operation(index),
+                quantity: 1,
+            };
             // Timestamped before it is sent, but recorded later: the sale must not wait for a file.
-            self.asked.push_back((Instant::now(), index));
+            self.unwritten
+                .push_back((Instant::now(), Some(index), what));
             crowd.subjects.send(index, &request);
         }
         let started = self.line.go();
-        started.map_err(|error| Stopped::Store(format!("the line does not open: {error}")))?;
+        started.map_err(|error| {
+            Stopped::Lab(format!(
+                "cannot unlock the file that starts all processes: {error}"
+            ))
+        })?;
         self.listen(crowd)?;
+        self.write_down(Instant::now())?;
         let units = self.stock.read(PRODUCT)?;
         self.record(Instant::now(), None, What::StockRead { units })
     }
@@ -177,9 +198,11 @@ impl Lab<'_> {
         let total = self.sale.concurrency;
         let longest = self.sale.longest_attempt();
         let mut heard_at = Instant::now();
+        let mut last_seen = heard_at;
         while crowd.answered() < total {
+            self.notice_stall(&mut last_seen);
             if self.interrupt.requested().is_some() {
-                self.write_down_asked(Instant::now())?;
+                self.write_down(Instant::now())?;
             }
             self.check_interrupt(total - crowd.answered())?;
             if heard_at.elapsed() >= longest + self.patience {
@@ -188,25 +211,35 @@ impl Lab<'_> {
             match crowd.subjects.next(LOOK_UP) {
                 Ok(heard) => {
                     let (at, from) = (heard.at, heard.from);
-                    self.write_down_asked(at)?;
+                    self.write_down(at)?;
                     if let Some(what) = crowd.answer(heard) {
                         heard_at = at;
                         self.record(at, Some(from), what)?;
                     }
                 }
                 Err(Silence::TimedOut) => {
-                    self.write_down_asked(Instant::now())?;
+                    self.write_down(Instant::now())?;
                     self.watch.waiting(crowd.answered(), total);
                 }
                 Err(Silence::Ended) => return self.give_up(&crowd.silent(), heard_at.elapsed()),
             }
         }
+        self.notice_stall(&mut last_seen);
         Ok(())
+    }
+
+    /// Notes that the lab itself stood still, if it did since it was here last. The processes may have stood still as well.
+    fn notice_stall(&mut self, last_seen: &mut Instant) {
+        let now = Instant::now();
+        if let Some(for_ms) = stall_ms(now, last_seen) {
+            let what = What::Stalled { for_ms };
+            self.unwritten.push_back((now, None, what));
+        }
     }
 
     /// Records that these processes did not answer in time. They may still have bought something.
     fn give_up(&mut self, silent: &[usize], after: Duration) -> Result<(), Stopped> {
-        self.write_down_asked(Instant::now())?;
+        self.write_down(Instant::now())?;
         for &index in silent {
             let message = format!("no answer for {} s", after.as_secs());
             let what = What::Failed {
@@ -219,14 +252,10 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Records the requests sent up to this time, so that the history is in the order of its timestamps.
-    fn write_down_asked(&mut self, until: Instant) -> Result<(), Stopped> {
-        while let Some((at, index)) = self.asked.pop_front_if(|(at, _)| *at <= until) {
-            let what = What::Purchase {
-                op: operation(index),
-                quantity: 1,
-            };
-            self.record(at, Some(index), what)?;
+    /// Records the lab's own events up to this time, so that the history is in the order of its timestamps.
+    fn write_down(&mut self, until: Instant) -> Result<(), Stopped> {
+        while let Some((at, who, what)) = self.unwritten.pop_front_if(|(at, ..)| *at <= until) {
+            self.record(at, who, what)?;
         }
         Ok(())
     }

@@ -6,18 +6,16 @@ use super::facts::{Attempt, Facts};
 use super::fences::FenceFault;
 use crate::check::Finding;
 use crate::history::Header;
+use crate::holds::verdict::WHY_FENCES;
 use crate::protocol::{Promise, PurchaseOutcome};
 use crate::strategy;
-use crate::text::numbers::{count, plural};
+use crate::text::numbers::{count, ms, plural};
 use crate::verdict::{Axis, Damage, Missing, Outcome, Verdict};
 
 mod proof;
 mod remarks;
 
 use proof::proof;
-
-const WHY_FENCES: &str =
-    "The resource knows the latest holder by the highest fence; these do not say who that is.";
 
 /// Returns whether the lock is a program of the user, whose word about contention is no witness.
 fn is_external(header: &Header) -> bool {
@@ -34,7 +32,19 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         .checks()
         .with_fences(facts, strategy::claims_of(header));
     let broken = [checks.no_oversell, checks.no_lost_update].contains(&Finding::Violated);
-    let mut verdict = if broken {
+    let mut verdict = if let Some(doubt) = lease_in_doubt(header, facts).filter(|_| broken) {
+        Verdict {
+            evidence: proof(facts),
+            missing: Some(missing(
+                "calm",
+                "a lab that is not stopped, on a machine that is less busy.",
+            )),
+            ..Verdict::bare(
+                Outcome::Inconclusive,
+                format!("{} {doubt}", accusation(facts)),
+            )
+        }
+    } else if broken {
         Verdict {
             evidence: proof(facts),
             ..Verdict::bare(Outcome::Broken, accusation(facts))
@@ -65,6 +75,27 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     verdict
 }
 
+/// Returns a sentence if a lease may have ended because the machine stood still: then two buyers at once accuse nobody.
+///
+/// A sale gives each holder work for at most half its lease, so a stall of half a lease may take the rest.
+fn lease_in_doubt(header: &Header, facts: &Facts) -> Option<String> {
+    let claims = strategy::claims_of(header);
+    let has_lease = header.promise == Promise::Exclusion && !claims.untimed && !claims.fencing;
+    let ttl_ns = header.ttl_ms.saturating_mul(1_000_000);
+    let may_have_ended = facts.longest_stall_ns >= (ttl_ns / 2).max(1);
+    (has_lease && may_have_ended).then(|| {
+        format!(
+            "But the lab itself stood still for {} ms, and a lease of {} ms may have ended meanwhile.",
+            ms(facts.longest_stall_ns),
+            count(i64::try_from(header.ttl_ms).unwrap_or(i64::MAX))
+        )
+    })
+}
+
+fn missing(what: &'static str, advice: &'static str) -> Missing {
+    Missing { what, advice }
+}
+
 fn damage(checks: Checks) -> Vec<Damage> {
     let violated = [
         (checks.no_oversell, Damage::Oversold),
@@ -77,20 +108,33 @@ fn damage(checks: Checks) -> Vec<Damage> {
         .collect()
 }
 
+/// The reason why nothing can be concluded, and what would be needed.
+type Gap = (String, Missing);
+
 /// Returns the reason why nothing can be concluded, if there is one.
-fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missing)> {
-    let missing = |what, advice| Missing { what, advice };
-    if facts.final_reading.is_none() {
-        let because = "The run has no end: the final stock was not read.".into();
-        return Some((
-            because,
-            missing(
-                "final_stock",
-                "the lab's reading of the stock after the last answer.",
-            ),
-        ));
-    }
-    if checks.no_oversell == Finding::Undecided {
+fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<Gap> {
+    unfinished(facts)
+        .or_else(|| lost_answers(facts, checks))
+        .or_else(|| nothing_sold(facts))
+        .or_else(|| match header.promise {
+            Promise::Nothing => Some(lucky(header)),
+            Promise::Exclusion if is_external(header) => unwitnessed(header, facts),
+            Promise::Exclusion | Promise::Exactness => uncontended(header, facts),
+        })
+}
+
+fn unfinished(facts: &Facts) -> Option<Gap> {
+    facts.final_reading.is_none().then(|| {
+        let advice = "the lab's reading of the stock after the last answer.";
+        (
+            "The run has no end: the final stock was not read.".into(),
+            missing("final_stock", advice),
+        )
+    })
+}
+
+fn lost_answers(facts: &Facts, checks: Checks) -> Option<Gap> {
+    (checks.no_oversell == Finding::Undecided).then(|| {
         let lost = facts.count(PurchaseOutcome::Unknown);
         let because = format!(
             "{} lost: {} for a stock of {}.",
@@ -98,69 +142,57 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missin
             orders(facts),
             count(facts.initial)
         );
-        return Some((
-            because,
-            missing(
-                "answers",
-                "the answers that were lost: each may have been an order.",
-            ),
-        ));
-    }
-    if facts.sold().least == 0 {
-        let because = "Nothing was sold, so nothing could be sold twice.".into();
-        return Some((
-            because,
-            missing(
-                "order",
-                "an order. Something to sell (--stock), or patience (--wait).",
-            ),
-        ));
-    }
-    match header.promise {
-        Promise::Nothing => {
-            let because = format!(
-                "Nothing broke, and nothing was shown: {} keeps nobody out, this was luck.",
-                header.strategy
-            );
-            Some((
-                because,
-                missing(
-                    "race",
-                    "a race that goes wrong. More processes (--concurrency) or longer work (--delay).",
-                ),
-            ))
-        }
-        Promise::Exclusion if is_external(header) => {
-            if seen(header, facts).is_seen() {
-                return None;
-            }
-            let met = match facts.contended() {
-                0 => "no attempt found the lock taken",
-                _ => "only the lock itself says that it was taken",
-            };
-            Some((
-                format!("Nothing broke, and nothing was tested: {met}."),
-                missing(
-                    "contention",
-                    "contention that the lab sees itself: more processes (--concurrency) or longer work (--delay).",
-                ),
-            ))
-        }
-        Promise::Exclusion | Promise::Exactness if facts.contended() == 0 => {
-            let met = match header.promise {
-                Promise::Exactness => "no buyer met another at work",
-                _ => "no attempt found the lock taken",
-            };
-            Some((
-                format!("Nothing broke, and nothing was tested: {met}."),
-                missing(
-                    "contention",
-                    "a witness of contention. More processes (--concurrency) or longer work (--delay).",
-                ),
-            ))
-        }
-        Promise::Exclusion | Promise::Exactness => None,
-    }
+        let advice = "the answers that were lost: each may have been an order.";
+        (because, missing("answers", advice))
+    })
+}
+
+fn nothing_sold(facts: &Facts) -> Option<Gap> {
+    (facts.sold().least == 0).then(|| {
+        let advice = "an order. Something to sell (--stock), or patience (--wait).";
+        (
+            "Nothing was sold, so nothing could be sold twice.".into(),
+            missing("order", advice),
+        )
+    })
+}
+
+/// The control did not fail, which shows nothing.
+fn lucky(header: &Header) -> Gap {
+    let because = format!(
+        "Nothing broke, and nothing was shown: {} keeps nobody out, this was luck.",
+        header.strategy
+    );
+    let advice = "a race that goes wrong. More processes (--concurrency) or longer work (--delay).";
+    (because, missing("race", advice))
+}
+
+/// The lab itself saw no contention. The word of an external lock is not enough.
+fn unwitnessed(header: &Header, facts: &Facts) -> Option<Gap> {
+    (!seen(header, facts).is_seen()).then(|| {
+        let met = match facts.contended() {
+            0 => "no attempt found the lock taken",
+            _ => "only the lock itself says that it was taken",
+        };
+        let advice = "contention that the lab sees itself: more processes (--concurrency) or longer work (--delay).";
+        (untested(met), missing("contention", advice))
+    })
+}
+
+fn uncontended(header: &Header, facts: &Facts) -> Option<Gap> {
+    (facts.contended() == 0).then(|| {
+        let met = match header.promise {
+            Promise::Exactness => "no buyer met another at work",
+            _ => "no attempt found the lock taken",
+        };
+        let advice =
+            "a witness of contention. More processes (--concurrency) or longer work (--delay).";
+        (untested(met), missing("contention", advice))
+    })
+}
+
+fn untested(why: &str) -> String {
+    format!("Nothing broke, and nothing was tested: {why}.")
 }
 
 fn orders(facts: &Facts) -> String {

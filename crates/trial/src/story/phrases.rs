@@ -287,7 +287,7 @@ pub(crate) fn label(what: &What) -> String {
         What::Server { server, change } => change.describe(server, false),
         What::GaveUp { why } => gave_up(why).brief,
         What::Stalled { for_ms } => format!("stood still for {} ms", decimal(*for_ms)),
-        // An event of a later version: its name, in plain words.
+        // Every other event: its name in histories, in plain words.
         other => serde_json::to_value(other)
             .ok()
             .and_then(|value| value["event"].as_str().map(|name| name.replace('_', " ")))

@@ -89,6 +89,9 @@ pub(crate) const SLOW_RECOVERY: ExternalLock = lock(
 );
 pub(crate) const LATE: ExternalLock = rude("late", Manners::LateAndBlind);
 pub(crate) const LATE_AND_AWARE: ExternalLock = rude("late-and-aware", Manners::LateAndAware);
+pub(crate) const KNOWS_AND_WRITES: ExternalLock = rude("knows-and-writes", Manners::KnowsAndWrites);
+pub(crate) const KNOWS_AND_WRITES_FIRST: ExternalLock =
+    rude("knows-and-writes-first", Manners::KnowsAndWritesFirst);
 pub(crate) const DIES_AT_STEP: ExternalLock = rude("dies-at-step", Manners::DiesAtStep);
 pub(crate) const DIES_AT_WORK: ExternalLock = rude("dies-at-work", Manners::DiesAtWork);
 pub(crate) const DIES_AT_INIT: ExternalLock = rude("dies-at-init", Manners::DiesAtInit);
@@ -97,7 +100,7 @@ pub(crate) const GARBAGE_AT_INIT: ExternalLock = rude("garbage-at-init", Manners
 pub(crate) const CHATTY: ExternalLock = rude("chatty", Manners::Chatty);
 pub(crate) const BUFFERED: ExternalLock = rude("buffered", Manners::Buffered);
 
-const EXTERNAL_LOCKS: [ExternalLock; 22] = [
+const EXTERNAL_LOCKS: [ExternalLock; 24] = [
     HONEST,
     HONEST_FENCED,
     NONE,
@@ -113,6 +116,8 @@ const EXTERNAL_LOCKS: [ExternalLock; 22] = [
     SLOW_RECOVERY,
     LATE,
     LATE_AND_AWARE,
+    KNOWS_AND_WRITES,
+    KNOWS_AND_WRITES_FIRST,
     DIES_AT_STEP,
     DIES_AT_WORK,
     DIES_AT_INIT,

@@ -8,6 +8,7 @@ use fencepost_trial::protocol::{Purchase, PurchaseOutcome, ReleaseResult, Reply,
 
 use crate::latch::{Grant, Latch, now_ns};
 use crate::part::ExternalLock;
+use crate::redis_latch::RedisLatch;
 
 /// The behaviour of a process, independent of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,10 @@ pub(crate) enum Manners {
     LateAndBlind,
     /// The same, but it checks the clock and does not work.
     LateAndAware,
+    /// It reports that its lock is lost when the server has forgotten it, and writes nevertheless.
+    KnowsAndWrites,
+    /// The same, but the other process asks so late that it comes after that write.
+    KnowsAndWritesFirst,
     /// It dies when it is asked for a step.
     DiesAtStep,
     /// It dies while it holds the lock and has no request.
@@ -44,6 +49,8 @@ struct Player {
     id: String,
     ttl: Duration,
     latch: Option<Latch>,
+    /// The lock, if the store is Redis.
+    redis: Option<RedisLatch>,
     holds: HashMap<u64, Grant>,
     last_hold: u64,
 }
@@ -55,6 +62,7 @@ pub(crate) fn play(lock: ExternalLock) {
         id: String::new(),
         ttl: Duration::ZERO,
         latch: None,
+        redis: None,
         holds: HashMap::new(),
         last_hold: 0,
     };
@@ -107,11 +115,13 @@ impl Player {
                 endpoints,
                 ..
             } => {
-                let path = endpoints[0].strip_prefix("sqlite:").unwrap();
                 self.id = id;
                 self.ttl = Duration::from_millis(ttl_ms);
                 let ExternalLock { flaw, claims, .. } = self.lock;
-                self.latch = Some(Latch::open(path, self.ttl, flaw, claims.fencing));
+                self.redis = RedisLatch::at(&endpoints[0]);
+                if let Some(path) = endpoints[0].strip_prefix("sqlite:") {
+                    self.latch = Some(Latch::open(path, self.ttl, flaw, claims.fencing));
+                }
                 Reply::InitOk {
                     claims: Some(claims),
                 }
@@ -164,9 +174,11 @@ impl Player {
         self.last_hold += 1;
         let token = format!("{} {}", self.id, self.last_hold);
         let mut contended = false;
-        let latch = self.latch.as_mut().unwrap();
+        if self.lock.manners == Manners::KnowsAndWritesFirst && wait_ms > 0 {
+            std::thread::sleep(self.ttl * 7 / 10);
+        }
         let grant = loop {
-            if let Some(grant) = latch.take(key, &token) {
+            if let Some(grant) = self.try_once(key, &token) {
                 break grant;
             }
             contended = true;
@@ -183,12 +195,50 @@ impl Player {
             std::thread::sleep(self.ttl + self.ttl / 10);
         }
         self.holds.insert(self.last_hold, grant);
+        if self.knows_of_losses() && self.id == FIRST {
+            self.watch(key);
+        }
         Some((self.last_hold, contended))
+    }
+
+    fn try_once(&mut self, key: &str, token: &str) -> Option<Grant> {
+        let Some(redis) = &self.redis else {
+            return self.latch.as_mut().unwrap().take(key, token);
+        };
+        redis.take(key, token, self.ttl).then(|| Grant {
+            key: key.into(),
+            token: token.into(),
+            fence: None,
+            until_ns: now_ns() + i64::try_from(self.ttl.as_nanos()).unwrap(),
+        })
+    }
+
+    fn knows_of_losses(&self) -> bool {
+        let manners = self.lock.manners;
+        manners == Manners::KnowsAndWrites || manners == Manners::KnowsAndWritesFirst
+    }
+
+    /// Reports the loss of the last hold as soon as the server has been away and no longer knows it.
+    fn watch(&self, key: &str) {
+        let (redis, hold, key) = (self.redis.clone().unwrap(), self.last_hold, key.to_owned());
+        std::thread::spawn(move || {
+            while redis.has(&key).is_some() {
+                std::thread::sleep(PAUSE);
+            }
+            while redis.has(&key).is_none() {
+                std::thread::sleep(PAUSE);
+            }
+            let lost = serde_json::to_string(&Reply::Lost { hold }).unwrap();
+            println!("{lost}");
+        });
     }
 
     fn give_back(&mut self, hold: u64) -> bool {
         let grant = self.holds.remove(&hold).unwrap();
-        self.latch.as_mut().unwrap().give_back(&grant)
+        match &self.redis {
+            Some(redis) => redis.give_back(&grant.key, &grant.token),
+            None => self.latch.as_mut().unwrap().give_back(&grant),
+        }
     }
 
     fn buy(&mut self, product: &str, wait_ms: u64, delay: Duration) -> Purchase {

@@ -35,6 +35,14 @@ impl Ordeal {
         }
     }
 
+    /// Returns whether the lab starts Redis servers for this trial.
+    pub(crate) fn needs_redis(self) -> bool {
+        match self {
+            Self::Oversell => false,
+            Self::Holds(scenario) | Self::Lasting(scenario, _) => scenario.fails_servers(),
+        }
+    }
+
     /// Tries the subject. `is_impatient` means that it is expected never to answer.
     pub(crate) fn try_subject(
         self,

@@ -148,8 +148,9 @@ struct Entry {
     error: Option<&'static str>,
 }
 
+#[allow(clippy::expect_used, reason = "the constant is a valid id")]
 fn default_product() -> Id {
-    Id::new(DEFAULT_PRODUCT).unwrap_or_else(|_| Id::random(0))
+    Id::new(DEFAULT_PRODUCT).expect("a valid id")
 }
 
 fn one() -> Quantity {

@@ -86,6 +86,8 @@ fn words(stopped: &fencepost_trial::processes::Stopped) -> String {
         Stopped::Interrupted { .. } => "The trial was interrupted.",
         Stopped::Store(_) => "The trial could not create its scratch product.",
         Stopped::StoreLost { .. } => "The trial lost the store of its scratch product.",
+        Stopped::Lab(_) => "The lab itself failed.",
+        Stopped::Refused { .. } => "A process of the trial refused to get ready.",
         Stopped::TooManyFiles { .. } => "The system allows too few open files for a trial.",
         Stopped::NotStarted { .. } => "A process of the trial could not be started.",
         Stopped::NotReady { .. } => "A process of the trial did not get ready.",

@@ -19,18 +19,26 @@ impl<'a> Findings<'a> {
         overlaps
     }
 
-    /// Returns whether operations of two holds are mixed, or an update is lost, although both leases were running.
+    /// Returns whether operations of two holds interleave although both leases were running, and no server had failed. An update
+    /// that is lost this way is one of those interleavings.
     pub fn is_damaged_within_lease(&self) -> bool {
-        let mixed = |(between, op): (&Op, &Op)| {
-            let (Some(one), Some(other)) = (self.facts.hold_of(between), self.facts.hold_of(op))
-            else {
-                return false;
-            };
+        let mut mixed = self.interleavings_while_leased();
+        mixed.any(|op| !self.had_server_failed(op.mark.at_ns))
+    }
+
+    /// Returns whether operations of two holds interleave although both leases were running, whatever happened to the servers.
+    pub fn is_damaged_while_leased(&self) -> bool {
+        self.interleavings_while_leased().next().is_some()
+    }
+
+    /// Returns the last operation of each interleaving during which both leases were certainly running, or the lock has none.
+    fn interleavings_while_leased(&self) -> impl Iterator<Item = &'a Op> {
+        self.interleavings().filter_map(|(between, op)| {
+            let (one, other) = (self.facts.hold_of(between)?, self.facts.hold_of(op)?);
             let asked_ns = one.asked.at_ns.min(other.asked.at_ns);
             let is_running = op.mark.at_ns < asked_ns.saturating_add(self.ttl_ns);
-            (self.claims.untimed || is_running) && !self.had_server_failed(op.mark.at_ns)
-        };
-        self.interleaved().is_some_and(mixed)
+            (self.claims.untimed || is_running).then_some(op)
+        })
     }
 
     /// Returns a hold whose release was answered with "already lost" although its lease was still running.

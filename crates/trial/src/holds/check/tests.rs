@@ -72,6 +72,26 @@ fn an_overrun_is_seen_at_the_resource_in_belief_and_in_the_number() {
 }
 
 #[test]
+fn damage_within_a_lease_is_found_behind_damage_beyond_one() {
+    let after_a = |b_writes: f64| {
+        let history = edge()
+            .granted("A", KEY, 0.0, 1.0, 1)
+            .reads("A", 2.0, 1)
+            .granted("B", KEY, 1_500.0, 1_501.0, 1)
+            .reads("B", 1_502.0, 1)
+            .writes("A", 1_503.0, 1, 1)
+            .writes("B", 1_504.0, 1, 1)
+            .granted("C", KEY, b_writes - 3.0, b_writes - 2.0, 1)
+            .reads("C", b_writes - 1.0, 1)
+            .writes("B", b_writes, 1, 1);
+        let (header, facts) = (history.header(), history.facts());
+        Findings::of(&header, &facts).is_damaged_within_lease()
+    };
+    assert!(after_a(1_600.0));
+    assert!(!after_a(2_600.0));
+}
+
+#[test]
 fn what_nobody_did_is_not_judged() {
     let nothing = edge();
     let names = [

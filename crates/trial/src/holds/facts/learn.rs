@@ -167,7 +167,7 @@ impl Learner {
         Some(wait.asked)
     }
 
-    fn op(&mut self, event: &Event, mark: Mark, who: String, asked: u64) {
+    fn op(&mut self, event: &Event, mark: Mark, who: String, request: u64) {
         let What::Register {
             hold,
             serial,
@@ -181,12 +181,14 @@ impl Learner {
         else {
             return;
         };
-        if let Some(asked) = self.asked.get(&asked) {
+        let asked = self.asked.get(&request).copied();
+        if let Some(asked) = asked {
             self.steps.or_default(&who, *hold).push(asked.at_ns);
         }
         self.facts.ops.push(Op {
             serial: *serial,
             mark,
+            asked,
             who,
             hold: *hold,
             action: *action,

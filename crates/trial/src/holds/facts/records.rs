@@ -127,6 +127,8 @@ pub struct Op {
     pub serial: u64,
     /// The event that recorded it.
     pub mark: Mark,
+    /// When the lab requested it.
+    pub asked: Option<Mark>,
     /// The process that made it.
     pub who: String,
     /// The hold it was made under.

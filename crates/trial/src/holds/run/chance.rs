@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use fencepost::random::{Random, SeededRandom};
 
+use crate::processes::shuffled;
+
 /// The choices that belong to a seed, one after the other.
 #[derive(Debug)]
 pub(super) struct Chance(SeededRandom);
@@ -32,12 +34,7 @@ impl Chance {
 /// often the lab looks is a matter of timing.
 pub(super) fn order(seed: u64, acts: usize, processes: usize) -> Vec<usize> {
     let random = SeededRandom::new(seed.wrapping_add(SeededRandom::new(acts as u64).next_u64()));
-    let mut order: Vec<usize> = (0..processes).collect();
-    for last in (1..order.len()).rev() {
-        let chosen = random.next_u64() % (last as u64 + 1);
-        order.swap(last, chosen as usize);
-    }
-    order
+    shuffled(&random, processes)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
 use crate::holds::register::Register;
 use crate::holds::{FIRST, SECOND, Scenario, Trial};
-use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
+use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped, stall_ms};
 use crate::protocol::{Claims, PurchaseOutcome, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
@@ -33,9 +33,6 @@ use diary::Diary;
 
 /// The request number for a process that fails without having been asked anything. Real requests count from one.
 const NOTHING_ASKED: u64 = 0;
-/// How much longer than [`LOOK_UP`] the lab may be away before it says that it stood still. All bounds of time have a slack of a second,
-/// so a shorter absence cannot make anybody late.
-const STALL: Duration = Duration::from_millis(200);
 
 /// Runs the trial, from the start of the first process to the last look at the store.
 pub(super) fn run(
@@ -118,7 +115,11 @@ fn gather(
     let names = NAMES[..trial.scenario.processes()].iter();
     let names = names.map(|name| (*name).to_owned()).collect();
     let mut starting = |ready, of| watch.starting(ready, of);
-    Processes::gather(names, subject, &init, patience, interrupt, &mut starting)
+    let gathered = Processes::gather(names, subject, &init, patience, interrupt, &mut starting);
+    if trial.is_external() {
+        return gathered;
+    }
+    gathered.map_err(Stopped::of_our_lock)
 }
 
 struct Stage<'a> {
@@ -164,14 +165,13 @@ impl Stage<'_> {
         }
     }
 
-    /// Records that the lab itself stood still, if it comes back to this place much later than it should. Whatever was said meanwhile
-    /// was read late.
+    /// Records that the lab itself stood still, if it did since it was here last.
     fn notice_stall(&mut self, last_seen: &mut Instant) {
         let now = Instant::now();
-        let since = now - std::mem::replace(last_seen, now);
         // Where the lab starts and stops servers, it is away for seconds, and nobody is judged by the time.
-        if since > LOOK_UP + STALL && self.servers.is_none() {
-            let for_ms = since.as_secs_f64() * 1e3;
+        if let Some(for_ms) = stall_ms(now, last_seen)
+            && self.servers.is_none()
+        {
             self.diary.later(now, None, What::Stalled { for_ms });
         }
     }

@@ -7,7 +7,8 @@ use super::{Court, did, evidence, op_evidence};
 use crate::holds::facts::Hold;
 use crate::verdict::{Evidence, Outcome, Verdict};
 
-const WHY: &str =
+/// Why promised fences that do not grow are no use. Sales say the same.
+pub(crate) const WHY: &str =
     "The resource knows the latest holder by the highest fence; these do not say who that is.";
 
 /// Returns a verdict if the fences break the lock's promise.

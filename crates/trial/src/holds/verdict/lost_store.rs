@@ -6,7 +6,7 @@ use fencepost::stores::kinds::REDLOCK;
 
 use super::cause::Cause;
 use super::edge::{FENCED_LIMITS, two_holders};
-use super::{Court, evidence, inconclusive};
+use super::{Court, did, evidence, inconclusive, op_evidence};
 use crate::history::Change;
 use crate::holds::Trial;
 use crate::holds::check::Overlap;
@@ -14,7 +14,7 @@ use crate::holds::facts::{Hold, Mark, Op};
 use crate::protocol::Action;
 use crate::store::TrialStore;
 use crate::text::numbers::ms;
-use crate::verdict::{Next, Outcome, Verdict};
+use crate::verdict::{Evidence, Next, Outcome, Verdict};
 
 const HOLDER: &str = "A";
 const OTHER: &str = "B";
@@ -26,11 +26,21 @@ const WHY_EMPTY: &str =
 const WHY_MAJORITY: &str =
     "The lock was on two of three: one forgot it, and the third had never heard of it.";
 
+const WHY_KNEW: &str =
+    "Whoever knows that its lock is lost must not write: it keeps nobody out any more.";
+
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let killed = court.facts.server_that(|change| change == Change::Killed);
     let guilty = guilty_overlaps(court, killed.map(|(mark, _)| mark));
     let is_damaged = court.is_damaged();
-    if !guilty.is_empty() || (is_damaged && court.claims.fencing) {
+    let claims = court.claims;
+    let is_covered =
+        claims.fencing || claims.keep_alive || court.findings.is_damaged_while_leased();
+    let known = write_after_loss(court);
+    if let Some((learnt, write)) = known.filter(|_| guilty.is_empty() && is_damaged && is_covered) {
+        return wrote_after_loss(court, learnt, write);
+    }
+    if !guilty.is_empty() || is_damaged && is_covered {
         return broken(court, &guilty, killed.map(|(mark, _)| mark));
     }
     if is_damaged {
@@ -53,6 +63,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return court.unanswered();
     };
     let failure = StoreFailure { dead, again, new };
+    if let Some((learnt, write)) = known {
+        return harmless_after_loss(court, learnt, write);
+    }
     let last = court.facts.ops.iter().rev().find(|op| op.who == HOLDER);
     match (last, holder.learnt) {
         (Some(op), _) if op.refused => refused(court, &failure, op, other),
@@ -84,10 +97,85 @@ fn guilty_overlaps<'a>(court: &'a Court<'_>, killed: Option<Mark>) -> Vec<Overla
     let is_early =
         |overlap: &Overlap<'_>| killed.is_none_or(|killed| overlap.from_ns < killed.at_ns);
     overlaps.retain(|overlap| {
-        let is_running = court.claims.keep_alive || overlap.is_within_lease(ttl_ns);
+        let has_no_end = court.claims.keep_alive || court.claims.untimed;
+        let is_running = has_no_end || overlap.is_within_lease(ttl_ns);
         is_running && (!court.claims.fencing || is_early(overlap))
     });
     overlaps
+}
+
+/// Returns when A said that its lock was lost, and the first write that the resource accepted from A afterwards.
+fn write_after_loss<'a>(court: &'a Court<'_>) -> Option<(Mark, &'a Op)> {
+    let holder = court.facts.first_of(HOLDER)?;
+    let learnt = holder.learnt?;
+    let mut ops = court.facts.ops.iter();
+    let write = ops.find(|op| {
+        let is_own = op.who == HOLDER && op.hold == holder.hold;
+        is_own && op.action == Action::Write && !op.refused && op.mark > learnt
+    })?;
+    Some((learnt, write))
+}
+
+/// A knew that its lock was lost, and wrote nevertheless.
+fn wrote_after_loss(court: &Court<'_>, learnt: Mark, write: &Op) -> Verdict {
+    let again = court.facts.server_that(Change::serves_again);
+    let said = evidence(learnt, HOLDER, "lost", "A says that its lock is lost");
+    let wrote = match court.lost() {
+        Some(lost) => lost.evidence(),
+        None => op_evidence(write, did(write)),
+    };
+    Verdict {
+        evidence: takeover(court, again)
+            .into_iter()
+            .chain([said, wrote])
+            .collect(),
+        why: Some(WHY_KNEW.into()),
+        next: fenced(court).collect(),
+        ..Verdict::bare(
+            Outcome::Broken,
+            format!(
+                "A said at {} ms that its lock was lost, and wrote all the same.{}",
+                ms(learnt.at_ns),
+                court.losses()
+            ),
+        )
+    }
+}
+
+/// A wrote although it had said that its lock was lost, and nobody else was at work by then.
+fn harmless_after_loss(court: &Court<'_>, learnt: Mark, write: &Op) -> Verdict {
+    if court.claims.fencing {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: A wrote before B was let in.",
+            "contention",
+            "somebody who gets the lock before A writes. Run it again.",
+        );
+    }
+    // A process may write and report a loss in two threads. Only a request that came after the report found A informed.
+    if write.asked.is_none_or(|asked| asked < learnt) {
+        return inconclusive(
+            "A said that its lock was lost while it was asked to write: it may have written before it knew.",
+            "order",
+            "a report of the loss before the write, or none. Run it again.",
+        );
+    }
+    wrote_after_loss(court, learnt, write)
+}
+
+/// Returns the server that serves again as a piece of evidence.
+fn takeover(court: &Court<'_>, again: Option<(Mark, &str)>) -> Option<Evidence> {
+    let (mark, server) = again?;
+    let (.., change) = court.facts.servers.iter().find(|(at, ..)| *at == mark)?;
+    let without = court.facts.is_without_lock(server);
+    let sentence = change.describe(server, without);
+    Some(evidence(mark, "lab", "serves_again", sentence))
+}
+
+/// Suggests a lock whose late writes the resource refuses.
+fn fenced(court: &Court<'_>) -> impl Iterator<Item = Next> {
+    court
+        .next("fenced", "lets the resource refuse A")
+        .into_iter()
 }
 
 fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> Verdict {
@@ -104,14 +192,8 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
         (Some((_, server)), _) => format!(": the {server} took over without A's lock"),
         (None, _) => ", and no server had failed yet".into(),
     };
-    let takeover = after_failure.and_then(|(mark, server)| {
-        let (.., change) = court.facts.servers.iter().find(|(at, ..)| *at == mark)?;
-        let without = court.facts.is_without_lock(server);
-        let sentence = change.describe(server, without);
-        Some(evidence(mark, "lab", "serves_again", sentence))
-    });
     let mut verdict = Verdict {
-        evidence: takeover
+        evidence: takeover(court, after_failure)
             .into_iter()
             .chain(super::deadlock::overlap_evidence(first))
             .chain(match court.lost() {
@@ -123,9 +205,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
             Some(_) => why(court).map(Into::into),
             None => first.and_then(|overlap| Cause::of(court, overlap).why()),
         },
-        next: court
-            .next("fenced", "lets the resource refuse A")
-            .into_iter()
+        next: fenced(court)
             .chain(with_delay(court))
             .filter(|next: &Next| !court.runs(&next.command))
             .collect(),

@@ -188,12 +188,10 @@ impl LetIn {
         let between_steps = court.facts.reached.iter().any(|(_, who, ..)| who == LATE);
         match self {
             Self::WithinLease => Cause::of(court, overlap).why(),
-            Self::AfterRelease => court.why_strategy().filter(|_| between_steps).or_else(|| {
-                Some(
-                    "The release deletes the lock that is there, without asking whose it is."
-                        .into(),
-                )
-            }),
+            Self::AfterRelease => {
+                let flaw = court.why_strategy().filter(|_| between_steps);
+                Some(flaw.unwrap_or_else(|| why_freed(court, first)))
+            }
             Self::AfterNothing => Some(format!(
                 "A's late release found its lock already lost and freed nothing; {second} was let in beside {first} all the same."
             )),
@@ -201,6 +199,19 @@ impl LetIn {
                 "A had not released anything yet, and {first} had not either, when {second} was let in."
             )),
         }
+    }
+}
+
+/// Returns why a late release freed the lock of `other`, as far as the lock's claims say how it releases.
+fn why_freed(court: &Court<'_>, other: &str) -> String {
+    if court.claims.blind_release {
+        "The release deletes the lock that is there, without asking whose it is.".into()
+    } else if court.claims.checks_owner {
+        format!(
+            "The lock claims that its release asks whose lock it is; A's release freed {other}'s all the same."
+        )
+    } else {
+        format!("A's release came late, and the lock that it freed was {other}'s.")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::grounds::{headline, role};
 use super::table::glyph;
-use crate::gauntlet::{Gauntlet, Plan, Row, Untried, in_words, left_out};
+use crate::gauntlet::{Gauntlet, Plan, Row, Untried, in_words};
 use crate::report::fault;
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, decimal};
@@ -83,8 +83,8 @@ impl Shown<'_> {
                 text.push_str(&ink.sentence(label, &names.join(", ")));
             }
         }
-        if !self.untried.is_empty() {
-            text.push_str(&ink.sentence("not tried", &left_out(self.untried)));
+        if let Some(names) = self.gauntlet.not_tried(self.untried) {
+            text.push_str(&ink.sentence("not tried", &names));
         }
         text
     }
@@ -130,7 +130,7 @@ fn ground(verdict: &Verdict) -> (&'static str, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gauntlet::{SCENARIOS, rows};
+    use crate::gauntlet::{SCENARIOS, left_out, rows};
     use crate::history::History;
     use crate::holds::{Judged, Scenario, Trial};
     use crate::matrix::Run;

@@ -20,89 +20,6 @@ const OP_COLUMN: usize = 32;
 
 /// Returns the title with the settings.
 pub fn title(trial: &Trial) -> String {
-    let claims = trial.strategy.claims;
-    let gloss = match (claims.untimed, claims.keep_alive) {
-        (true, _) => " (not used: no lease)",
-        (_, true) => " (the lease, renewed)",
-        (_, false) => " (the lease, then it is free)",
-    };
-    let (command, question, gloss) = match trial.scenario {
-        Scenario::Crash => (
-            "crash",
-            "the holder is killed: how long until somebody else gets the lock?",
-            gloss,
-        ),
-        Scenario::TtlEdge if claims.untimed => (
-            "crash --ttl-edge",
-            "A's work takes longer than a lease would last; both add 1 to a shared number",
-            "",
-        ),
-        Scenario::TtlEdge => (
-            "crash --ttl-edge",
-            "A's work takes longer than its lock lasts; both add 1 to a shared number",
-            "",
-        ),
-        Scenario::Deadlock => (
-            "deadlock",
-            "two processes take two locks in opposite order, then each adds 1 to a shared number",
-            gloss,
-        ),
-        Scenario::Sorted => (
-            "deadlock --mitigate",
-            "two processes take two locks in the same order, and each adds 1 to a number",
-            gloss,
-        ),
-        Scenario::StaleRelease if claims.untimed => (
-            "trial stale-release",
-            "A is paused while it holds the lock and B wants it: who gets it, and when?",
-            gloss,
-        ),
-        Scenario::StaleRelease => (
-            "trial stale-release",
-            "A is paused beyond its lease, B gets the lock, A gives it back: what then?",
-            gloss,
-        ),
-        Scenario::ShortStock => (
-            "trial short-stock",
-            "a purchase finds nothing to sell; then a unit comes in: can it be bought?",
-            gloss,
-        ),
-        Scenario::Pause if claims.untimed => (
-            "trial pause",
-            "A is paused between read and write, and B wants the lock: who gets it, and when?",
-            gloss,
-        ),
-        Scenario::Pause => (
-            "trial pause",
-            "A reads and is paused beyond its lease; B gets the lock and adds 1; then A writes",
-            gloss,
-        ),
-        Scenario::Failover if !trial.store.keeps_stock() => (
-            "trial failover",
-            "the leader dies while A holds the lock; the others elect a new one",
-            "",
-        ),
-        Scenario::Failover => (
-            "trial failover",
-            "the primary dies before its replica has A's lock; the replica takes over",
-            "",
-        ),
-        Scenario::RestartEmpty if !trial.store.keeps_stock() => (
-            "trial restart-empty",
-            "A's lock is on two servers of three; one of them dies, and comes back empty",
-            "",
-        ),
-        Scenario::LostWakeup => (
-            "trial lost-wakeup",
-            "A gives the lock back just when B is about to wait for it: is B woken?",
-            gloss,
-        ),
-        Scenario::RestartEmpty => (
-            "trial restart-empty",
-            "the store's server dies while A holds the lock, and comes back empty",
-            "",
-        ),
-    };
     let work = match trial.scenario {
         Scenario::TtlEdge => format!("   work {} ms", count(trial.work_ms as i64)),
         _ => String::new(),
@@ -117,9 +34,10 @@ pub fn title(trial: &Trial) -> String {
         )
     };
     // The gloss helps newcomers, but a long name leaves no room for it.
-    let with_gloss = set(gloss);
+    let with_gloss = set(gloss(trial));
     let fits = with_gloss.chars().count() <= WIDTH;
     let set = if fits { with_gloss } else { set("") };
+    let (command, question) = (trial.scenario.command(), question(trial));
     let mut text = format!("{command}   {question}\n{set}");
     if trial.strategy.claims.fencing && trial.scenario != Scenario::ShortStock {
         text.push_str(
@@ -127,6 +45,66 @@ pub fn title(trial: &Trial) -> String {
         );
     }
     text
+}
+
+/// Returns what the trial is about, in a sentence.
+fn question(trial: &Trial) -> &'static str {
+    let is_untimed = trial.strategy.claims.untimed;
+    let keeps_stock = trial.store.keeps_stock();
+    match trial.scenario {
+        Scenario::Crash => "the holder is killed: how long until somebody else gets the lock?",
+        Scenario::TtlEdge if is_untimed => {
+            "A's work takes longer than a lease would last; both add 1 to a shared number"
+        }
+        Scenario::TtlEdge => {
+            "A's work takes longer than its lock lasts; both add 1 to a shared number"
+        }
+        Scenario::Deadlock => {
+            "two processes take two locks in opposite order, then each adds 1 to a shared number"
+        }
+        Scenario::Sorted => {
+            "two processes take two locks in the same order, and each adds 1 to a number"
+        }
+        Scenario::StaleRelease if is_untimed => {
+            "A is paused while it holds the lock and B wants it: who gets it, and when?"
+        }
+        Scenario::StaleRelease => {
+            "A is paused beyond its lease, B gets the lock, A gives it back: what then?"
+        }
+        Scenario::ShortStock => {
+            "a purchase finds nothing to sell; then a unit comes in: can it be bought?"
+        }
+        Scenario::Pause if is_untimed => {
+            "A is paused between read and write, and B wants the lock: who gets it, and when?"
+        }
+        Scenario::Pause => {
+            "A reads and is paused beyond its lease; B gets the lock and adds 1; then A writes"
+        }
+        Scenario::Failover if keeps_stock => {
+            "the primary dies before its replica has A's lock; the replica takes over"
+        }
+        Scenario::Failover => "the leader dies while A holds the lock; the others elect a new one",
+        Scenario::RestartEmpty if keeps_stock => {
+            "the store's server dies while A holds the lock, and comes back empty"
+        }
+        Scenario::RestartEmpty => {
+            "A's lock is on two servers of three; one of them dies, and comes back empty"
+        }
+        Scenario::LostWakeup => {
+            "A gives the lock back just when B is about to wait for it: is B woken?"
+        }
+    }
+}
+
+/// Returns what the TTL means for this lock, where the trial depends on it and the question does not say it.
+fn gloss(trial: &Trial) -> &'static str {
+    let claims = trial.strategy.claims;
+    match trial.scenario {
+        Scenario::TtlEdge | Scenario::Failover | Scenario::RestartEmpty => "",
+        _ if claims.untimed => " (not used: no lease)",
+        _ if claims.keep_alive => " (the lease, renewed)",
+        _ => " (the lease, then it is free)",
+    }
 }
 
 /// Describes where the trial takes place, in a few words.

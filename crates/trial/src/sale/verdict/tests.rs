@@ -283,3 +283,52 @@ fn nobody_is_accused_of_fences_that_grow_or_were_not_promised() {
         assert_eq!(verdict.outcome, Outcome::Held, "{fences:?}");
     }
 }
+
+#[test]
+fn a_lease_that_ended_while_the_lab_stood_still_accuses_nobody() {
+    let oversold = |for_ms: f64, promise: Promise, claims: Claims| {
+        let story = Story::with_stock(1, 2)
+            .sold(0, 1)
+            .stalled(for_ms)
+            .sold(1, 1);
+        let facts = story.left(0).facts();
+        let header = Header {
+            ttl_ms: 10_000,
+            strategy: "theirs".into(),
+            claims: Some(claims),
+            ..header(1, 2, promise)
+        };
+        judge(&header, &facts)
+    };
+    let verdict = oversold(5_000.0, Promise::Exclusion, Claims::PLAIN);
+    assert_eq!(
+        verdict.outcome,
+        Outcome::Inconclusive,
+        "{}",
+        verdict.because
+    );
+    assert_eq!(
+        verdict.because,
+        "2 orders for a stock of 1. The store says 0 are left, the orders say −1. But the lab itself stood still for \
+         5,000.0 ms, and a lease of 10,000 ms may have ended meanwhile."
+    );
+    assert_eq!(verdict.missing.unwrap().what, "calm");
+    let outcome = |for_ms, promise, claims| oversold(for_ms, promise, claims).outcome;
+    let plain = Claims::PLAIN;
+    assert_eq!(outcome(4_999.0, Promise::Exclusion, plain), Outcome::Broken);
+    assert_eq!(outcome(60_000.0, Promise::Nothing, plain), Outcome::Broken);
+    let fencing = Claims {
+        fencing: true,
+        ..Claims::PLAIN
+    };
+    let untimed = Claims {
+        untimed: true,
+        ..Claims::PLAIN
+    };
+    for claims in [fencing, untimed] {
+        assert_eq!(
+            outcome(60_000.0, Promise::Exclusion, claims),
+            Outcome::Broken
+        );
+    }
+}

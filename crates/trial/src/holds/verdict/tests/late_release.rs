@@ -52,6 +52,10 @@ fn a_late_release_that_gives_anothers_lock_away_breaks() {
         verdict.because,
         "A's late release gave B's lock away: C was let in as well. One update is lost."
     );
+    assert_eq!(
+        verdict.why.unwrap(),
+        "The release deletes the lock that is there, without asking whose it is."
+    );
     assert_eq!(verdict.evidence.len(), 3);
     assert_eq!(
         missing(&let_in(2100.0)),

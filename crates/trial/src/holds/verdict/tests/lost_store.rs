@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::history::Change;
+use crate::protocol::{Action, Claims};
 
 /// A holds the lock when the primary dies. `knows` says whether the replica that takes over has the lock.
 fn failover(strategy: &'static str, knows: bool) -> HistoryBuilder {
@@ -121,6 +122,111 @@ fn whoever_learns_of_the_loss_before_anybody_is_let_in_was_alone() {
     held(&verdict);
     let belief = "two holders were not seen at once";
     assert_eq!(verdict.belief.text.as_deref(), Some(belief));
+}
+
+#[test]
+fn whoever_reports_the_loss_and_writes_over_the_other_is_broken() {
+    for strategy in ["safe", "watchdog"] {
+        let lost = failover(strategy, false).add(111.5, "A", What::Lost { hold: 1 });
+        let verdict = both_inside(lost).writes("A", 161.0, 1, 1).judged();
+        assert_eq!(verdict.outcome, Outcome::Broken, "{}", verdict.because);
+        assert_eq!(
+            verdict.because,
+            "A said at 111.5 ms that its lock was lost, and wrote all the same. One update is lost."
+        );
+        assert_eq!(
+            shown(&verdict),
+            [
+                "#11 the replica takes over at the same address, without the lock",
+                "#12 A says that its lock is lost",
+                "#20 A writes 1: computed from op 1, B's update is gone",
+            ]
+        );
+    }
+}
+
+#[test]
+fn damage_counts_as_long_as_the_lease_certainly_runs() {
+    let late = |strategy| {
+        failover(strategy, false)
+            .add(111.5, "A", What::Lost { hold: 1 })
+            .granted("B", KEY, 1_400.0, 1_401.0, 1)
+            .reads("B", 1_402.0, 1)
+            .writes("B", 1_403.0, 1, 1)
+            .writes("A", 1_404.0, 1, 1)
+            .judged()
+    };
+    assert_eq!(missing(&late("safe")), "calm");
+    assert_eq!(late("watchdog").outcome, Outcome::Broken);
+}
+
+#[test]
+fn whoever_reports_the_loss_and_writes_before_the_other_is_let_in_is_broken() {
+    let early = |strategy| {
+        let history = failover(strategy, false).asks("B", KEY, 111.0, 30_000);
+        let op = history.events().len() as u64;
+        history
+            .add(120.0, "A", What::Lost { hold: 1 })
+            .writes("A", 450.0, 1, 1)
+            .releases("A", 451.0, 1, LOST)
+            .grants("B", KEY, op, 500.0, 1, None)
+            .reads("B", 501.0, 1)
+            .writes("B", 502.0, 1, 2)
+            .judged()
+    };
+    let verdict = early("safe");
+    assert_eq!(verdict.outcome, Outcome::Broken, "{}", verdict.because);
+    assert_eq!(
+        verdict.because,
+        "A said at 120.0 ms that its lock was lost, and wrote all the same."
+    );
+    // The resource would refuse a write behind that of B, so this one is in order.
+    assert_eq!(missing(&early("fenced")), "contention");
+}
+
+/// The write was requested before A reported the loss, so A may have decided before it knew.
+#[test]
+fn a_report_of_the_loss_that_crosses_the_write_accuses_nobody() {
+    let history = failover("safe", false).asks("B", KEY, 111.0, 30_000);
+    let (asked, op) = (history.events().len() as u64, 40);
+    let (hold, action) = (1, Action::Write);
+    let write = What::Register {
+        op,
+        hold,
+        serial: 2,
+        action,
+        value: 1,
+        fence: None,
+        highest: None,
+        refused: false,
+    };
+    let verdict = history
+        .add(449.0, "A", What::Step { op, hold, action })
+        .add(449.5, "A", What::Lost { hold })
+        .add(450.0, "A", write)
+        .releases("A", 451.0, 1, LOST)
+        .grants("B", KEY, asked, 500.0, 1, None)
+        .judged();
+    assert_eq!(missing(&verdict), "order");
+}
+
+#[test]
+fn a_lock_without_a_lease_has_no_end_of_it_to_excuse_two_holders() {
+    let claims = Claims {
+        untimed: true,
+        ..Claims::PLAIN
+    };
+    let verdict = failover("safe", false)
+        .promising(claims)
+        .granted("B", KEY, 1_400.0, 1_401.0, 1)
+        .reads("B", 1_402.0, 1)
+        .writes("A", 1_500.0, 1, 1)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken, "{}", verdict.because);
+    assert_eq!(
+        verdict.because,
+        "Two holders at once: the replica took over without A's lock."
+    );
 }
 
 /// B gets the lock after A has released it.

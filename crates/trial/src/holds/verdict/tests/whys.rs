@@ -152,7 +152,7 @@ fn a_late_release_is_blamed_only_if_it_may_have_freed_something() {
             .because
             .starts_with("A's late release gave B's lock away")
     );
-    assert!(why(freed).starts_with("The release deletes the lock that is there"));
+    assert!(why(freed).starts_with("The lock claims that its release asks whose lock it is; "));
     let nothing = third(LOST, 1_033.0);
     assert_eq!(
         nothing.because,

@@ -37,11 +37,11 @@ enum Task {
 
 /// A handle to the thread. The thread ends when the last handle is dropped.
 #[derive(Clone)]
-pub(super) struct Writer {
+pub(super) struct DatabaseThread {
     tasks: SyncSender<Task>,
 }
 
-impl Writer {
+impl DatabaseThread {
     /// Starts the thread. `behaviour` says whether it may write.
     pub(super) fn start(
         connection: Connection,

@@ -1,4 +1,4 @@
-//! A stream that closes the connection of a client that stops reading.
+//! Closes the connection of a client that stops reading its answer.
 
 use std::io;
 use std::pin::Pin;
@@ -9,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A stream that fails when a write has made no progress for `patience`.
-pub(super) struct Reader<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     patience: Duration,
     /// Fires when writes have made no progress for too long.
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Reader<S> {
+impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S, patience: Duration) -> Self {
         Self {
             stream,
@@ -43,7 +43,7 @@ impl<S> Reader<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Reader<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -53,7 +53,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Reader<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Reader<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
