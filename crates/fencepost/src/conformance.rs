@@ -31,8 +31,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::backend::{Backend, Capabilities};
-use crate::claim::{Claim, LockName, OwnerId};
+use crate::backend::{Backend, Capabilities, Release};
+use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::BoxFuture;
 use crate::random::SystemRandom;
 
@@ -154,6 +154,30 @@ fn claim(name: &LockName, ttl: Duration) -> Claim {
         ttl,
         label: "trial".into(),
     }
+}
+
+/// Takes a lock that must be free.
+async fn granted(backend: &Arc<dyn Backend>, claim: &Claim) -> Grant {
+    let grant = backend.try_acquire(claim).await.expect("an answer");
+    grant.expect("a free lock is granted")
+}
+
+/// Tries to take a lock that must be held.
+async fn refused(backend: &Arc<dyn Backend>, claim: &Claim) {
+    let grant = backend.try_acquire(claim).await.expect("an answer");
+    assert_eq!(grant, None, "a held lock is refused");
+}
+
+/// Releases a lock that this claim must hold.
+async fn freed(backend: &Arc<dyn Backend>, claim: &Claim) {
+    let release = backend.release(claim).await.expect("an answer");
+    assert_eq!(release, Release::Freed);
+}
+
+/// Releases a lock that this claim must not hold.
+async fn not_held(backend: &Arc<dyn Backend>, claim: &Claim) {
+    let release = backend.release(claim).await.expect("an answer");
+    assert_eq!(release, Release::NotHeld);
 }
 
 /// Returns the output of the future, which must complete within [`SOON`].

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{ACROSS, ALWAYS, LONG, Subject, claim, fresh_name, table};
+use super::{
+    ACROSS, ALWAYS, LONG, Subject, claim, freed, fresh_name, granted, not_held, refused, table,
+};
 use crate::backend::Release;
 use crate::claim::LockName;
 
@@ -43,83 +45,27 @@ async fn a_free_lock_is_granted(subject: Subject) {
 async fn a_held_lock_is_refused(subject: Subject) {
     let name = fresh_name("held");
     let (holder, second) = (claim(&name, LONG), claim(&name, LONG));
-    assert!(
-        subject
-            .one
-            .try_acquire(&holder)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
-    assert!(
-        subject
-            .one
-            .try_acquire(&second)
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    granted(&subject.one, &holder).await;
+    refused(&subject.one, &second).await;
     subject.one.release(&holder).await.expect("an answer");
 }
 
 async fn a_held_lock_is_refused_on_another_connection(subject: Subject) {
     let name = fresh_name("held-elsewhere");
     let (holder, second) = (claim(&name, LONG), claim(&name, LONG));
-    assert!(
-        subject
-            .one
-            .try_acquire(&holder)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
-    assert!(
-        subject
-            .other
-            .try_acquire(&second)
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    granted(&subject.one, &holder).await;
+    refused(&subject.other, &second).await;
     subject.one.release(&holder).await.expect("an answer");
-    assert!(
-        subject
-            .other
-            .try_acquire(&second)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
-    assert!(
-        subject
-            .one
-            .try_acquire(&holder)
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    granted(&subject.other, &second).await;
+    refused(&subject.one, &holder).await;
     subject.other.release(&second).await.expect("an answer");
 }
 
 async fn a_refused_attempt_leaves_nothing_behind(subject: Subject) {
     let name = fresh_name("refused");
     let (holder, second) = (claim(&name, LONG), claim(&name, LONG));
-    assert!(
-        subject
-            .one
-            .try_acquire(&holder)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
-    assert!(
-        subject
-            .one
-            .try_acquire(&second)
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    granted(&subject.one, &holder).await;
+    refused(&subject.one, &second).await;
     let record = subject.one.inspect(&name).await.expect("an answer");
     assert!(record.expect("a held lock").waiting.is_empty());
     subject.one.release(&holder).await.expect("an answer");
@@ -130,126 +76,42 @@ async fn a_released_lock_is_free(subject: Subject) {
     let name = fresh_name("released");
     for _ in 0..3 {
         let claim = claim(&name, LONG);
-        assert!(
-            subject
-                .one
-                .try_acquire(&claim)
-                .await
-                .expect("an answer")
-                .is_some()
-        );
-        assert_eq!(
-            subject.one.release(&claim).await.expect("an answer"),
-            Release::Freed
-        );
+        granted(&subject.one, &claim).await;
+        freed(&subject.one, &claim).await;
     }
 }
 
 async fn a_second_release_is_refused(subject: Subject) {
     let claim = claim(&fresh_name("twice"), LONG);
-    assert!(
-        subject
-            .one
-            .try_acquire(&claim)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
-    assert_eq!(
-        subject.one.release(&claim).await.expect("an answer"),
-        Release::Freed
-    );
-    assert_eq!(
-        subject.one.release(&claim).await.expect("an answer"),
-        Release::NotHeld
-    );
+    granted(&subject.one, &claim).await;
+    freed(&subject.one, &claim).await;
+    not_held(&subject.one, &claim).await;
 }
 
 async fn a_late_release_does_not_touch_the_successor(subject: Subject) {
     let name = fresh_name("late");
     let (first, second, third) = (claim(&name, LONG), claim(&name, LONG), claim(&name, LONG));
-    assert!(
-        subject
-            .one
-            .try_acquire(&first)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
+    granted(&subject.one, &first).await;
     subject.one.release(&first).await.expect("an answer");
-    assert!(
-        subject
-            .other
-            .try_acquire(&second)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
-    assert_eq!(
-        subject.one.release(&first).await.expect("an answer"),
-        Release::NotHeld
-    );
-    assert!(
-        subject
-            .one
-            .try_acquire(&third)
-            .await
-            .expect("an answer")
-            .is_none()
-    );
-    assert_eq!(
-        subject.other.release(&second).await.expect("an answer"),
-        Release::Freed
-    );
+    granted(&subject.other, &second).await;
+    not_held(&subject.one, &first).await;
+    refused(&subject.one, &third).await;
+    freed(&subject.other, &second).await;
 }
 
 async fn another_owner_cannot_release(subject: Subject) {
     let name = fresh_name("another-owner");
     let (holder, other) = (claim(&name, LONG), claim(&name, LONG));
-    assert!(
-        subject
-            .one
-            .try_acquire(&holder)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
-    assert_eq!(
-        subject.one.release(&other).await.expect("an answer"),
-        Release::NotHeld
-    );
-    assert!(
-        subject
-            .one
-            .try_acquire(&other)
-            .await
-            .expect("an answer")
-            .is_none()
-    );
-    assert_eq!(
-        subject.one.release(&holder).await.expect("an answer"),
-        Release::Freed
-    );
+    granted(&subject.one, &holder).await;
+    not_held(&subject.one, &other).await;
+    refused(&subject.one, &other).await;
+    freed(&subject.one, &holder).await;
 }
 
 async fn names_are_apart(subject: Subject) {
     let (a, b) = (claim(&fresh_name("a"), LONG), claim(&fresh_name("b"), LONG));
-    assert!(
-        subject
-            .one
-            .try_acquire(&a)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
-    assert!(
-        subject
-            .one
-            .try_acquire(&b)
-            .await
-            .expect("an answer")
-            .is_some()
-    );
+    granted(&subject.one, &a).await;
+    granted(&subject.one, &b).await;
     subject.one.release(&a).await.expect("an answer");
     subject.one.release(&b).await.expect("an answer");
 }
@@ -319,14 +181,8 @@ async fn one_owner_never_gets_two_leases(subject: Subject) {
         .expect("a free lock");
     let again = subject.one.try_acquire(&claim).await.expect("an answer");
     assert_eq!(again.expect("the same lease").epoch, first.epoch);
-    assert_eq!(
-        subject.one.release(&claim).await.expect("an answer"),
-        Release::Freed
-    );
-    assert_eq!(
-        subject.one.release(&claim).await.expect("an answer"),
-        Release::NotHeld
-    );
+    freed(&subject.one, &claim).await;
+    not_held(&subject.one, &claim).await;
 }
 
 async fn epochs_grow_with_every_grant(subject: Subject) {

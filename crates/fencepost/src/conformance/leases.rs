@@ -1,6 +1,9 @@
 //! Trials of leases: they end by themselves, but not too early, and a renewal does what it reports.
 
-use super::{ALWAYS, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, soon, table};
+use super::{
+    ALWAYS, LEASES, LONG, SHORT, Subject, claim, eventually, freed, fresh_name, granted, not_held,
+    refused, soon, table,
+};
 use crate::backend::{Release, Renewal};
 use crate::claim::{Claim, Grant};
 
@@ -17,11 +20,6 @@ table! {
     a_released_lease_cannot_be_renewed: ALWAYS,
     a_batch_is_answered_in_order: ALWAYS,
     two_renewals_of_one_owner_at_the_same_time_both_extend: ALWAYS,
-}
-
-async fn take(subject: &Subject, claim: &Claim) -> Grant {
-    let grant = subject.one.try_acquire(claim).await.expect("an answer");
-    grant.expect("a free lock")
 }
 
 async fn renew(subject: &Subject, claim: &Claim) -> Renewal {
@@ -46,7 +44,7 @@ async fn take_when_free(subject: &Subject, claim: &Claim) -> Grant {
 
 async fn a_lease_ends_after_its_ttl(subject: Subject) {
     let name = fresh_name("ends");
-    take(&subject, &claim(&name, SHORT)).await;
+    granted(&subject.one, &claim(&name, SHORT)).await;
     let next = claim(&name, LONG);
     eventually("the lease ends", || async {
         subject
@@ -62,7 +60,7 @@ async fn a_lease_ends_after_its_ttl(subject: Subject) {
 
 async fn a_lease_does_not_end_before_its_time(subject: Subject) {
     let name = fresh_name("lasts");
-    let grant = take(&subject, &claim(&name, SHORT)).await;
+    let grant = granted(&subject.one, &claim(&name, SHORT)).await;
     let next = claim(&name, LONG);
     take_when_free(&subject, &next).await;
     let now = subject.one.clock().now();
@@ -76,7 +74,7 @@ async fn a_lease_does_not_end_before_its_time(subject: Subject) {
 
 async fn epochs_grow_across_an_expiry(subject: Subject) {
     let name = fresh_name("epoch-expiry");
-    let first = take(&subject, &claim(&name, SHORT)).await;
+    let first = granted(&subject.one, &claim(&name, SHORT)).await;
     let next = claim(&name, LONG);
     assert!(take_when_free(&subject, &next).await.epoch > first.epoch);
     subject.other.release(&next).await.expect("an answer");
@@ -85,31 +83,18 @@ async fn epochs_grow_across_an_expiry(subject: Subject) {
 async fn an_expired_owner_cannot_release_the_successor(subject: Subject) {
     let name = fresh_name("stale-release");
     let (stale, next) = (claim(&name, SHORT), claim(&name, LONG));
-    take(&subject, &stale).await;
+    granted(&subject.one, &stale).await;
     take_when_free(&subject, &next).await;
-    assert_eq!(
-        subject.one.release(&stale).await.expect("an answer"),
-        Release::NotHeld
-    );
+    not_held(&subject.one, &stale).await;
     assert_eq!(renew(&subject, &stale).await, Renewal::Lost);
-    assert!(
-        subject
-            .one
-            .try_acquire(&stale)
-            .await
-            .expect("an answer")
-            .is_none()
-    );
-    assert_eq!(
-        subject.other.release(&next).await.expect("an answer"),
-        Release::Freed
-    );
+    refused(&subject.one, &stale).await;
+    freed(&subject.other, &next).await;
 }
 
 async fn a_renewal_extends(subject: Subject) {
     for _ in 0..10 {
         let claim = claim(&fresh_name("renewed"), SHORT);
-        let grant = take(&subject, &claim).await;
+        let grant = granted(&subject.one, &claim).await;
         let longer = Claim {
             ttl: LONG,
             ..claim.clone()
@@ -135,7 +120,7 @@ async fn a_renewal_extends(subject: Subject) {
 
 async fn a_renewal_never_shortens(subject: Subject) {
     let claim = claim(&fresh_name("not-shorter"), LONG);
-    take(&subject, &claim).await;
+    granted(&subject.one, &claim).await;
     let shorter = Claim {
         ttl: SHORT,
         ..claim.clone()
@@ -149,7 +134,7 @@ async fn a_renewal_never_shortens(subject: Subject) {
 
 async fn a_renewal_does_not_revive(subject: Subject) {
     let claim = claim(&fresh_name("no-revival"), SHORT);
-    let grant = take(&subject, &claim).await;
+    let grant = granted(&subject.one, &claim).await;
     let clock = subject.one.clock();
     clock.sleep_until(grant.asked_at + SHORT * 2).await;
     eventually("the lease is over", || async {
@@ -162,16 +147,13 @@ async fn a_renewal_does_not_revive(subject: Subject) {
     })
     .await;
     assert_eq!(renew(&subject, &claim).await, Renewal::Lost);
-    assert_eq!(
-        subject.one.release(&claim).await.expect("an answer"),
-        Release::NotHeld
-    );
+    not_held(&subject.one, &claim).await;
 }
 
 async fn asking_again_extends(subject: Subject) {
     let claim = claim(&fresh_name("again"), LONG);
-    let first = take(&subject, &claim).await;
-    let again = take(&subject, &claim).await;
+    let first = granted(&subject.one, &claim).await;
+    let again = granted(&subject.one, &claim).await;
     assert!(again.asked_at >= first.asked_at);
     assert_eq!(again.epoch, first.epoch);
     subject.one.release(&claim).await.expect("an answer");
@@ -180,7 +162,7 @@ async fn asking_again_extends(subject: Subject) {
 async fn another_owner_cannot_renew(subject: Subject) {
     let name = fresh_name("another-owner");
     let (holder, other) = (claim(&name, LONG), claim(&name, LONG));
-    take(&subject, &holder).await;
+    granted(&subject.one, &holder).await;
     assert_eq!(renew(&subject, &other).await, Renewal::Lost);
     assert_eq!(renew(&subject, &holder).await, Renewal::Extended);
     subject.one.release(&holder).await.expect("an answer");
@@ -188,7 +170,7 @@ async fn another_owner_cannot_renew(subject: Subject) {
 
 async fn a_released_lease_cannot_be_renewed(subject: Subject) {
     let claim = claim(&fresh_name("released"), LONG);
-    take(&subject, &claim).await;
+    granted(&subject.one, &claim).await;
     subject.one.release(&claim).await.expect("an answer");
     assert_eq!(renew(&subject, &claim).await, Renewal::Lost);
     assert_eq!(
@@ -200,7 +182,7 @@ async fn a_released_lease_cannot_be_renewed(subject: Subject) {
 async fn a_batch_is_answered_in_order(subject: Subject) {
     let claims: Vec<Claim> = (0..20).map(|_| claim(&fresh_name("batch"), LONG)).collect();
     for held in claims.iter().step_by(3) {
-        take(&subject, held).await;
+        granted(&subject.one, held).await;
     }
     let answers = subject.one.renew(&claims).await;
     assert_eq!(answers.len(), claims.len());
@@ -222,7 +204,7 @@ async fn a_batch_is_answered_in_order(subject: Subject) {
 async fn two_renewals_of_one_owner_at_the_same_time_both_extend(subject: Subject) {
     let name = fresh_name("twice");
     let held = claim(&name, LONG);
-    take(&subject, &held).await;
+    granted(&subject.one, &held).await;
     let both = futures_util::future::join(renew(&subject, &held), renew(&subject, &held));
     assert_eq!(both.await, (Renewal::Extended, Renewal::Extended));
     let freed = subject.one.release(&held).await.expect("an answer");

@@ -1,6 +1,8 @@
 //! Trials of `list`: it finds exactly the locks that are held or wanted.
 
-use super::{ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, table};
+use super::{
+    ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, granted, table,
+};
 use crate::backend::{Listed, Wait};
 use crate::claim::{Claim, LockName};
 
@@ -21,15 +23,10 @@ async fn listed(subject: &Subject, pattern: Option<&str>, name: &LockName) -> Op
     first
 }
 
-async fn hold(subject: &Subject, claim: &Claim) -> u64 {
-    let grant = subject.one.try_acquire(claim).await.expect("an answer");
-    grant.expect("a free lock").epoch
-}
-
 async fn list_shows_what_is_held(subject: Subject) {
     let claims = [(); 3].map(|()| claim(&fresh_name("listed"), LONG));
     for claim in &claims {
-        let epoch = hold(&subject, claim).await;
+        let epoch = granted(&subject.one, claim).await.epoch;
         let lock = listed(&subject, None, &claim.name).await.expect("listed");
         let holder = lock.record.holder.expect("a holder");
         assert_eq!(
@@ -52,7 +49,7 @@ async fn list_shows_what_is_wanted(subject: Subject) {
         label: "ci-7:2210".into(),
         ..waiter
     };
-    hold(&subject, &holder).await;
+    granted(&subject.one, &holder).await;
     let task = {
         let (backend, waiter) = (subject.one.clone(), waiter.clone());
         tokio::spawn(async move { backend.acquire(&waiter, &Wait::default()).await })
@@ -78,7 +75,7 @@ async fn list_knows_patterns(subject: Subject) {
     let odd = LockName::new(&format!("{plain}:[*?]\\")).expect("a valid name");
     let claims = [claim(&plain, LONG), claim(&odd, LONG)];
     for claim in &claims {
-        hold(&subject, claim).await;
+        granted(&subject.one, claim).await;
     }
     let names = async |pattern: String| {
         let all = subject.one.list(Some(&pattern)).await.expect("an answer");
@@ -99,7 +96,7 @@ async fn list_knows_patterns(subject: Subject) {
 
 async fn list_forgets_what_is_released(subject: Subject) {
     let claim = claim(&fresh_name("no-more"), LONG);
-    hold(&subject, &claim).await;
+    granted(&subject.one, &claim).await;
     assert!(listed(&subject, None, &claim.name).await.is_some());
     subject.one.release(&claim).await.expect("an answer");
     assert_eq!(listed(&subject, None, &claim.name).await, None);
@@ -108,7 +105,7 @@ async fn list_forgets_what_is_released(subject: Subject) {
 
 async fn list_forgets_what_has_expired(subject: Subject) {
     let claim = claim(&fresh_name("ended"), SHORT);
-    hold(&subject, &claim).await;
+    granted(&subject.one, &claim).await;
     eventually("the lease is over", || async {
         listed(&subject, None, &claim.name).await.is_none()
     })
