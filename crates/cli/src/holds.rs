@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use fencepost::stores::kinds::REDIS;
 use fencepost_rig::Interrupt;
-use fencepost_trial::history::{Event, Header};
-use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
+use fencepost_trial::history::{Event, Header, StormSettings};
+use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial, storm};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::report::html;
 use fencepost_trial::report::json::holds::report;
@@ -24,7 +25,9 @@ use crate::screen::Screen;
 use crate::stopped::{UsedFlags, explain};
 use crate::store::{self, Site};
 use crate::trial_flags::TrialFlags;
-use crate::values::{BadValue, nearest, random_seed, seed, ttl, work};
+use crate::values::{
+    BadValue, duration, nearest, random_seed, seed, storm_names, storm_processes, ttl, work,
+};
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -52,7 +55,52 @@ pub(crate) struct TrialByName {
     #[arg(value_parser = scenario)]
     name: Scenario,
     #[command(flatten)]
+    storm: StormFlags,
+    #[command(flatten)]
     holds: Holds,
+}
+
+/// The arguments of `trial storm`.
+#[derive(Debug, Args)]
+pub(crate) struct StormFlags {
+    #[arg(long, allow_hyphen_values = true, value_parser = storm_processes)]
+    processes: Option<usize>,
+    #[arg(long, allow_hyphen_values = true, value_parser = storm_names)]
+    names: Option<usize>,
+    #[arg(long = "for", value_parser = duration)]
+    lasting: Option<Duration>,
+}
+
+impl StormFlags {
+    /// The settings of a storm; `None` for another scenario, which has none of these flags.
+    fn settings(&self, scenario: Scenario) -> Result<Option<StormSettings>, CommandError> {
+        if scenario != Scenario::Storm {
+            let given = [
+                ("--processes", self.processes.is_some()),
+                ("--names", self.names.is_some()),
+                ("--for", self.lasting.is_some()),
+            ];
+            let odd = given.into_iter().find(|(_, is_given)| *is_given);
+            return match odd {
+                None => Ok(None),
+                Some((flag, _)) => Err(only_in_storms(flag, scenario)),
+            };
+        }
+        let for_ms = self.lasting.map(|time| u64::try_from(time.as_millis()));
+        Ok(Some(StormSettings {
+            for_ms: for_ms.map_or(storm::DEFAULT.for_ms, |ms| ms.unwrap_or(u64::MAX)),
+            processes: self.processes.unwrap_or(storm::DEFAULT.processes),
+            names: self.names.unwrap_or(storm::DEFAULT.names),
+        }))
+    }
+}
+
+fn only_in_storms(flag: &str, scenario: Scenario) -> CommandError {
+    let what = format!("{flag} belongs to trial storm");
+    CommandError::new(exit::USAGE, what)
+        .at(format_args!("fencepost {} {flag}", scenario.command()))
+        .effect("none: no process was started")
+        .try_this(format_args!("fencepost trial storm {flag}"))
 }
 
 /// The arguments that all lock trials share.
@@ -71,13 +119,14 @@ pub(crate) struct Holds {
 }
 
 /// The scenarios that only `fencepost trial` runs.
-pub(crate) const TRIALS: [Scenario; 6] = [
+pub(crate) const TRIALS: [Scenario; 7] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
     Scenario::Pause,
     Scenario::Failover,
     Scenario::RestartEmpty,
     Scenario::LostWakeup,
+    Scenario::Storm,
 ];
 
 fn scenario(text: &str) -> Result<Scenario, BadValue> {
@@ -107,7 +156,7 @@ pub(crate) fn deadlock(
     } else {
         Scenario::Deadlock
     };
-    run(scenario, None, &arguments.holds, interrupt)
+    run(Script::of(scenario), &arguments.holds, interrupt)
 }
 
 /// Runs `fencepost crash`: the holder is killed, or works beyond its lease.
@@ -117,7 +166,11 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
     } else {
         Scenario::Crash
     };
-    run(scenario, arguments.work, &arguments.holds, interrupt)
+    let script = Script {
+        work_ms: arguments.work,
+        ..Script::of(scenario)
+    };
+    run(script, &arguments.holds, interrupt)
 }
 
 /// Runs `fencepost trial`: a scenario without a command of its own.
@@ -125,15 +178,33 @@ pub(crate) fn trial(
     arguments: TrialByName,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
-    run(arguments.name, None, &arguments.holds, interrupt)
+    let storm = arguments.storm.settings(arguments.name)?;
+    let script = Script {
+        storm,
+        ..Script::of(arguments.name)
+    };
+    run(script, &arguments.holds, interrupt)
 }
 
-fn run(
+/// What happens in a trial, as far as the flags of its command say so.
+struct Script {
     scenario: Scenario,
     work_ms: Option<u64>,
-    arguments: &Holds,
-    interrupt: Interrupt,
-) -> Result<ExitCode, CommandError> {
+    storm: Option<StormSettings>,
+}
+
+impl Script {
+    fn of(scenario: Scenario) -> Self {
+        Self {
+            scenario,
+            work_ms: None,
+            storm: None,
+        }
+    }
+}
+
+fn run(script: Script, arguments: &Holds, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
+    let scenario = script.scenario;
     let LockArgument::Lock(lock) = &arguments.lock else {
         return Ok(arguments.trial.screen().finish(&strategies()));
     };
@@ -161,7 +232,8 @@ fn run(
         scenario,
         strategy: contender.strategy,
         ttl_ms,
-        work_ms: work_ms.unwrap_or(Trial::work_ms_at(&store)),
+        work_ms: script.work_ms.unwrap_or(Trial::work_ms_at(&store)),
+        storm: script.storm,
         store,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };

@@ -87,13 +87,14 @@ fn all_suggestions() -> BTreeSet<String> {
             let work = match scenario {
                 Scenario::TtlEdge => " --work 450",
                 Scenario::Crash => " --work 100",
+                Scenario::Storm => " --for 2s",
                 _ => "",
             };
             let command = scenario.command();
             trials.push(format!("{command} --lock={} --ttl 300{work}", lock.name));
         }
     }
-    assert_eq!(trials.len(), 8 * 7);
+    assert_eq!(trials.len(), 9 * 7);
     let next = AtomicUsize::new(0);
     let suggested = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {

@@ -14,7 +14,7 @@ pub fn run_of_trial(judged: &Judged) -> PageRun<'_> {
     if trial.scenario == Scenario::TtlEdge {
         settings.push(("work", ms(trial.work_ms)));
     }
-    settings.push(("processes", count(trial.scenario.processes() as i64)));
+    settings.push(("processes", count(trial.processes() as i64)));
     settings.push(("store", judged.header.store.clone()));
     PageRun {
         about: fault::of_trial(trial).into(),

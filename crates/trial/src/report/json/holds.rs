@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::decision::Decision;
 use super::ms;
-use crate::history::{Change, Fault};
+use crate::history::{Change, Fault, StormSettings};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::holds::{Judged, Scenario, Trial};
@@ -51,6 +51,8 @@ struct Options {
     ttl_edge: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mitigate: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storm: Option<StormSettings>,
 }
 
 #[derive(Serialize)]
@@ -140,7 +142,10 @@ impl<'a> Report<'a> {
     fn of(judged: &'a Judged) -> Self {
         let Judged { header, facts, .. } = judged;
         let findings = judged.findings();
-        let recovery = findings.recovery().map(|(died, next)| Recovery {
+        // Several processes die in a storm, and each may leave another lock.
+        let is_storm = judged.trial.scenario == Scenario::Storm;
+        let recovery = findings.recovery().filter(|_| !is_storm);
+        let recovery = recovery.map(|(died, next)| Recovery {
             killed_ms: ms(died.at_ns),
             granted_ms: ms(next.granted.at_ns),
             recovery_ms: ms(next.granted.at_ns - died.at_ns),
@@ -189,7 +194,8 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Pause
         | Scenario::Failover
         | Scenario::RestartEmpty
-        | Scenario::LostWakeup => "fencepost/trial/1",
+        | Scenario::LostWakeup
+        | Scenario::Storm => "fencepost/trial/1",
     }
 }
 
@@ -203,6 +209,7 @@ impl Options {
             work_ms: (scenario == Scenario::TtlEdge).then_some(trial.work_ms),
             ttl_edge: is_crash.then_some(scenario == Scenario::TtlEdge),
             mitigate: is_deadlock.then_some(scenario == Scenario::Sorted),
+            storm: trial.storm,
         }
     }
 }

@@ -5,11 +5,11 @@
 
 use fencepost::stores::kinds::REDIS;
 
-use crate::history::{Event, Header};
+use crate::history::{Event, Header, StormSettings};
 use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
 use crate::story::{Entry, SETTLED_NS, lanes};
 use crate::text::ink::{Ink, Role};
-use crate::text::numbers::{count, ms};
+use crate::text::numbers::{count, decimal, ms, plural};
 
 /// The width that lines are formatted for. On a narrower screen all lanes share one column.
 const WIDTH: usize = 100;
@@ -97,6 +97,11 @@ pub fn title(trial: &Trial) -> String {
             "A gives the lock back just when B is about to wait for it: is B woken?",
             gloss,
         ),
+        Scenario::Storm => (
+            "trial storm",
+            "processes take turns, and are killed, started again and paused at random",
+            gloss,
+        ),
         Scenario::RestartEmpty => (
             "trial restart-empty",
             "the store's server dies while A holds the lock, and comes back empty",
@@ -105,6 +110,7 @@ pub fn title(trial: &Trial) -> String {
     };
     let work = match trial.scenario {
         Scenario::TtlEdge => format!("   work {} ms", count(trial.work_ms as i64)),
+        Scenario::Storm => trial.storm.map(size_of_storm).unwrap_or_default(),
         _ => String::new(),
     };
     let set = |gloss: &str| {
@@ -127,6 +133,16 @@ pub fn title(trial: &Trial) -> String {
         );
     }
     text
+}
+
+/// "   5 processes, 3 names, 60 s"
+fn size_of_storm(storm: StormSettings) -> String {
+    format!(
+        "   {}, {}, {} s",
+        plural(storm.processes, "process", "processes"),
+        plural(storm.names, "name", "names"),
+        decimal(storm.for_ms as f64 / 1e3)
+    )
 }
 
 /// Describes where the trial takes place, in a few words.
@@ -164,7 +180,9 @@ impl Lanes {
     }
 
     fn rest(&mut self, header: &Header, events: &[Event], until_ns: u64) -> String {
-        let Some(scenario) = Scenario::find(&header.scenario) else {
+        // A storm has too many processes and events for lanes.
+        let scripted = Scenario::find(&header.scenario).filter(|all| *all != Scenario::Storm);
+        let Some(scenario) = scripted else {
             return String::new();
         };
         let lines = lanes(header, scenario, events);
