@@ -314,6 +314,9 @@ Usage: fencepost trial NAME [OPTIONS]
   --for TIME          storm: how long                                 [default: 60s]
   --processes N       storm: how many processes, up to 8              [default: 5]
   --names N           storm: how many locks, up to 6                  [default: 3]
+  --runs N            storm: how often, with N seeds; says how often it convicted
+                      a conviction is also saved as the shortest beginning of its history that
+                      convicts: --history run.jsonl, and run.prefix.jsonl beside it
 
 ";
 
@@ -329,6 +332,7 @@ Examples
   fencepost trial restart-empty --store redlock      one of three forgets: two holders
   fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
   fencepost trial storm --lock=fenced --for 20s      no update is lost, whatever happens
+  fencepost trial storm --lock=blind-delete --for 10s --runs 5 --history run.jsonl
 ";
 
 const CHECK: &str = "\

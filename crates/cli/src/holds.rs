@@ -2,18 +2,17 @@
 
 use std::fs::File;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use fencepost::stores::kinds::REDIS;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header, StormSettings};
-use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial, storm};
+use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::report::html;
-use fencepost_trial::report::json::holds::report;
+use fencepost_trial::report::json::holds::{report, report_of_worst};
 use fencepost_trial::report::terminal::grounds;
-use fencepost_trial::report::terminal::holds::{Lanes, title};
+use fencepost_trial::report::terminal::holds::{Lanes, convictions, shortest, title};
 use fencepost_trial::store::{ServerFault, TrialStore};
 use fencepost_trial::text::numbers;
 
@@ -25,9 +24,11 @@ use crate::screen::Screen;
 use crate::stopped::{UsedFlags, explain};
 use crate::store::{self, Site};
 use crate::trial_flags::TrialFlags;
-use crate::values::{
-    BadValue, duration, nearest, random_seed, seed, storm_names, storm_processes, ttl, work,
-};
+use crate::values::{BadValue, nearest, random_seed, seed, ttl, work};
+
+mod storm;
+
+use storm::{Several, StormFlags};
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -58,49 +59,6 @@ pub(crate) struct TrialByName {
     storm: StormFlags,
     #[command(flatten)]
     holds: Holds,
-}
-
-/// The arguments of `trial storm`.
-#[derive(Debug, Args)]
-pub(crate) struct StormFlags {
-    #[arg(long, allow_hyphen_values = true, value_parser = storm_processes)]
-    processes: Option<usize>,
-    #[arg(long, allow_hyphen_values = true, value_parser = storm_names)]
-    names: Option<usize>,
-    #[arg(long = "for", value_parser = duration)]
-    lasting: Option<Duration>,
-}
-
-impl StormFlags {
-    /// The settings of a storm; `None` for another scenario, which has none of these flags.
-    fn settings(&self, scenario: Scenario) -> Result<Option<StormSettings>, CommandError> {
-        if scenario != Scenario::Storm {
-            let given = [
-                ("--processes", self.processes.is_some()),
-                ("--names", self.names.is_some()),
-                ("--for", self.lasting.is_some()),
-            ];
-            let odd = given.into_iter().find(|(_, is_given)| *is_given);
-            return match odd {
-                None => Ok(None),
-                Some((flag, _)) => Err(only_in_storms(flag, scenario)),
-            };
-        }
-        let for_ms = self.lasting.map(|time| u64::try_from(time.as_millis()));
-        Ok(Some(StormSettings {
-            for_ms: for_ms.map_or(storm::DEFAULT.for_ms, |ms| ms.unwrap_or(u64::MAX)),
-            processes: self.processes.unwrap_or(storm::DEFAULT.processes),
-            names: self.names.unwrap_or(storm::DEFAULT.names),
-        }))
-    }
-}
-
-fn only_in_storms(flag: &str, scenario: Scenario) -> CommandError {
-    let what = format!("{flag} belongs to trial storm");
-    CommandError::new(exit::USAGE, what)
-        .at(format_args!("fencepost {} {flag}", scenario.command()))
-        .effect("none: no process was started")
-        .try_this(format_args!("fencepost trial storm {flag}"))
 }
 
 /// The arguments that all lock trials share.
@@ -178,9 +136,9 @@ pub(crate) fn trial(
     arguments: TrialByName,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
-    let storm = arguments.storm.settings(arguments.name)?;
     let script = Script {
-        storm,
+        storm: arguments.storm.settings(arguments.name)?,
+        runs: arguments.storm.runs.unwrap_or(1),
         ..Script::of(arguments.name)
     };
     run(script, &arguments.holds, interrupt)
@@ -191,6 +149,7 @@ struct Script {
     scenario: Scenario,
     work_ms: Option<u64>,
     storm: Option<StormSettings>,
+    runs: u64,
 }
 
 impl Script {
@@ -199,6 +158,7 @@ impl Script {
             scenario,
             work_ms: None,
             storm: None,
+            runs: 1,
         }
     }
 }
@@ -244,28 +204,56 @@ fn run(script: Script, arguments: &Holds, interrupt: Interrupt) -> Result<ExitCo
     if !json {
         screen.print(&format!("{}\n", title(&trial)));
     }
-    let mut progress = LockProgress {
-        screen: &mut screen,
-        lanes: (!json && !quiet).then(|| Lanes::new(ink)),
+    let explained = |stopped: Stopped| {
+        let flags = UsedFlags {
+            history: files.history_flag(),
+            has_concurrency: false,
+        };
+        explain(&stopped, flags)
     };
-    let subject = || contender.command();
-    let judged = holds::run(&trial, &subject, file, &mut progress, interrupt)
-        .map(|history| Judged::of(&trial, history))
-        .map_err(|stopped| {
-            let flags = UsedFlags {
-                history: files.history_flag(),
-                has_concurrency: false,
-            };
-            explain(&stopped, flags)
-        })?;
-    progress.finish(&judged);
+    let (judged, convicted) = if script.runs > 1 {
+        let mut said = |line: &str| {
+            if !json && !quiet {
+                screen.print(line);
+            }
+        };
+        let several = Several {
+            trial: &trial,
+            runs: script.runs,
+            contender: &contender,
+        };
+        let (worst, convicted) = several.run(&mut said, interrupt).map_err(explained)?;
+        files.record(&worst)?;
+        if !json && !quiet {
+            screen.print("\n");
+        }
+        (worst, Some(convicted))
+    } else {
+        let mut progress = LockProgress {
+            screen: &mut screen,
+            lanes: (!json && !quiet).then(|| Lanes::new(ink)),
+        };
+        let subject = || contender.command();
+        let history = holds::run(&trial, &subject, file, &mut progress, interrupt);
+        let judged = Judged::of(&trial, history.map_err(explained)?);
+        progress.finish(&judged);
+        (judged, None)
+    };
+    let report = match convicted {
+        Some(convicted) => report_of_worst(&judged, convicted, script.runs),
+        None => report(&judged),
+    };
+    let beginning = files.save_beginning(&judged)?;
     if json {
-        screen.print_json(&report(&judged));
+        screen.print_json(&report);
     } else {
         screen.print(&grounds::text(&judged.verdict, quiet, ink));
+        screen.print(&shortest(&judged, beginning.as_deref(), ink));
+        let runs = convicted.map(|convicted| convictions(convicted, script.runs, ink));
+        screen.print(&runs.unwrap_or_default());
     }
     files.fill(
-        &report(&judged),
+        &report,
         &judged.verdict,
         judged.events.len(),
         &html::page_of_trial(&judged),
@@ -356,8 +344,18 @@ impl LockWatch for LockProgress<'_> {
             }
         }
         let seconds = numbers::decimal(now_ns as f64 / 1e9);
-        let ttl = numbers::count(header.ttl_ms as i64);
-        self.screen
-            .suspense(&format!("  {seconds} s; the TTL is {ttl} ms"));
+        let storm = header.holds.and_then(|holds| holds.storm);
+        let text = match storm {
+            Some(settings) => {
+                let all = numbers::decimal(settings.for_ms as f64 / 1e3);
+                let events = numbers::count(events.len() as i64);
+                format!("  {seconds} of {all} s; {events} events")
+            }
+            None => {
+                let ttl = numbers::count(header.ttl_ms as i64);
+                format!("  {seconds} s; the TTL is {ttl} ms")
+            }
+        };
+        self.screen.suspense(&text);
     }
 }

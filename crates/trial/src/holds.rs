@@ -21,13 +21,14 @@ mod lookup;
 pub(crate) mod register;
 mod run;
 mod scenario;
+mod shortest;
 #[cfg(test)]
 mod slow;
 pub mod storm;
 pub mod verdict;
 
 pub use crate::store::{FIRST, SECOND};
-pub use judged::{Judged, is_refused_overlap};
+pub use judged::{Judged, Shortest, is_refused_overlap};
 pub use run::{LockWatch, NAMES, run};
 pub use scenario::Scenario;
 

@@ -67,7 +67,11 @@ impl<'a> Findings<'a> {
     fn has_stalled_during(&self, stuck: &Stuck) -> bool {
         let refused = stuck.refused.iter().map(|(_, mark)| *mark);
         let last = refused.max_by_key(|mark| mark.at_ns);
-        last.is_some_and(|last| self.has_stalled(stuck.since, last))
+        // Whoever asked long after the lock was free waited only from then on.
+        last.is_some_and(|last| {
+            let from_ns = last.at_ns.saturating_sub(stuck.lasted_ns);
+            self.stalls.touch(from_ns, last.at_ns)
+        })
     }
 
     fn seems_stuck(&self) -> Option<Stuck> {

@@ -160,6 +160,8 @@ fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
         let times = plural(overlaps.len(), "time", "times");
         let harmless = if court.claims.fencing {
             "harmless, because the resource asked for the fence"
+        } else if court.claims.keep_alive {
+            "after a pause, or only once, which may be the machine"
         } else {
             "after the end of a lease, which this lock does not cover"
         };

@@ -17,6 +17,13 @@ pub fn report(judged: &Judged) -> Value {
     serde_json::to_value(Report::of(judged)).unwrap_or_default()
 }
 
+/// Returns the report of the worst of several storms, and how often the lock was convicted.
+pub fn report_of_worst(judged: &Judged, convicted: usize, runs: u64) -> Value {
+    let mut document = report(judged);
+    document["runs"] = serde_json::json!({ "convicted": convicted, "of": runs });
+    document
+}
+
 #[derive(Serialize)]
 struct Report<'a> {
     scenario: &'a str,
@@ -39,7 +46,15 @@ struct Report<'a> {
     wait_cycles: Vec<CycleEntry>,
     recovery: Option<Recovery>,
     stuck_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shortest_conviction: Option<Beginning>,
     verdict: Decision,
+}
+
+#[derive(Serialize)]
+struct Beginning {
+    events: usize,
+    of: usize,
 }
 
 #[derive(Serialize)]
@@ -178,6 +193,10 @@ impl<'a> Report<'a> {
                 .collect(),
             wait_cycles: facts.cycles().iter().map(CycleEntry::of).collect(),
             recovery,
+            shortest_conviction: judged.shortest.as_ref().map(|shortest| Beginning {
+                events: shortest.events,
+                of: judged.events.len(),
+            }),
             stuck_ms: findings.stuck().map(|stuck| ms(stuck.lasted_ns)),
             verdict: Decision::of(&judged.verdict, judged.expected(), judged.trial.reproduce()),
         }

@@ -3,10 +3,12 @@
 //! The lanes are derived from the history alone. Related events share a line if they happened within a short time. A line is
 //! settled once that time has passed, so it can be printed while the trial is still running.
 
+use std::path::Path;
+
 use fencepost::stores::kinds::REDIS;
 
 use crate::history::{Event, Header, StormSettings};
-use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
+use crate::holds::{FIRST, Judged, NAMES, SECOND, Scenario, Trial};
 use crate::story::{Entry, SETTLED_NS, lanes};
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, decimal, ms, plural};
@@ -143,6 +145,27 @@ fn size_of_storm(storm: StormSettings) -> String {
         plural(storm.names, "name", "names"),
         decimal(storm.for_ms as f64 / 1e3)
     )
+}
+
+/// Returns the line about the shortest beginning of a storm that convicts the lock, and where it is saved; empty if there is none.
+pub fn shortest(judged: &Judged, path: Option<&Path>, ink: Ink) -> String {
+    let Some(shortest) = &judged.shortest else {
+        return String::new();
+    };
+    let [events, all] =
+        [shortest.events, judged.events.len()].map(|number| count(number.min(1 << 40) as i64));
+    let place = match path {
+        Some(path) => format!(": {}", path.display()),
+        None => "; --history FILE.jsonl saves both".into(),
+    };
+    let text = format!("the first {events} of {all} events convict it{place}");
+    ink.sentence("shortest", &text)
+}
+
+/// Returns the line about a storm that was run several times.
+pub fn convictions(convicted: usize, runs: u64, ink: Ink) -> String {
+    let text = format!("convicted in {convicted} of {runs} runs; this is the first of the worst");
+    ink.sentence("runs", &text)
 }
 
 /// Describes where the trial takes place, in a few words.

@@ -137,7 +137,7 @@ impl Storm {
     fn round(&self) -> Vec<Act> {
         let chance = &self.chance;
         let mut keys = vec![chance.below(self.settings.names)];
-        if self.settings.names > 1 && self.one_in(4) {
+        if self.settings.names > 1 && self.one_in(3) {
             keys.push(chance.below(self.settings.names));
         }
         keys.sort_unstable();
@@ -145,9 +145,9 @@ impl Storm {
         let keys: Vec<&'static str> = keys.iter().map(|at| LOCKS[*at]).collect();
         let rest = if self.one_in(6) { self.ttl } else { SHORT_REST };
         // Now and then the work takes longer than the lease, above all under two locks.
-        let is_long = self.one_in(if keys.len() > 1 { 4 } else { 16 });
+        let is_long = self.one_in(if keys.len() > 1 { 4 } else { 24 });
         let work = if is_long {
-            chance.between(self.ttl, 2 * self.ttl)
+            chance.between(self.ttl, self.ttl + self.ttl / 2)
         } else {
             chance.between(Duration::ZERO, SHORT_WORK)
         };
@@ -219,7 +219,10 @@ impl Stage<'_> {
             Phase::Raging { next, until } => {
                 if now >= next {
                     self.inject(storm, now);
-                    let next = now + storm.chance.between(storm.ttl / 8, storm.ttl);
+                    let next = now
+                        + storm
+                            .chance
+                            .between(storm.ttl / 4, storm.ttl + storm.ttl / 2);
                     storm.phase = Phase::Raging { next, until };
                 }
                 self.begin_rounds(storm);
