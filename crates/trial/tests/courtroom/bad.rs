@@ -8,7 +8,7 @@ use fencepost_trial::verdict::{Outcome, Verdict};
 use libtest_mimic::{Failed, Trial};
 
 use crate::part::*;
-use crate::session::Ordeal::{self, Holds, Lasting, Oversell};
+use crate::session::Ordeal::{self, Holds, Lasting, Oversell, Storms};
 use crate::{rates, runs};
 
 /// The required outcome.
@@ -30,6 +30,8 @@ const BROKEN: Due = Conviction(Outcome::Broken);
 const STUCK: Due = Conviction(Outcome::Stuck);
 const DEATH: &[&str] = &["ended with 4", "out of coffee"];
 const INVALID_MESSAGE: &[&str] = &["invalid message", r"'Segmentation\u{1b}[2J fault'"];
+
+const REUSED: &[&str] = &["answered with hold 1, a number that it had given to another hold"];
 
 const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (NONE, Oversell, BROKEN),
@@ -59,6 +61,15 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (LATE_AND_AWARE, Holds(Sorted), NoAlarm),
     (LATE_AND_AWARE, Holds(StaleRelease), NoAlarm),
     (LATE_AND_AWARE, Holds(Crash), NoAlarm),
+    (NONE, Storms(4), BROKEN),
+    (BLIND_DELETE, Storms(4), BROKEN),
+    (FENCE_RESTARTS, Storms(4), BROKEN),
+    (RELEASES_PREFIX, Storms(4), BROKEN),
+    (CUTS_NAMES, Storms(4), BROKEN),
+    (RENEWS_LAST, Storms(8), BROKEN),
+    (NO_EXPIRY, Storms(4), STUCK),
+    (LATE_AND_AWARE, Storms(4), NoAlarm),
+    (REUSES_NUMBERS, Holds(Sorted), Report(REUSED)),
     (DIES_AT_STEP, Holds(TtlEdge), Report(DEATH)),
     (DIES_AT_WORK, Holds(TtlEdge), Report(DEATH)),
     (DIES_AT_WORK, Holds(Sorted), Report(DEATH)),

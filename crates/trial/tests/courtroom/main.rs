@@ -11,6 +11,7 @@ mod latch;
 mod part;
 mod player;
 mod rates;
+mod renewal;
 mod session;
 
 use libtest_mimic::{Arguments, Trial};

@@ -8,6 +8,7 @@ use fencepost_trial::protocol::{Purchase, PurchaseOutcome, ReleaseResult, Reply,
 
 use crate::latch::{Grant, Latch, now_ns};
 use crate::part::ExternalLock;
+use crate::renewal::Renewal;
 
 /// The behaviour of a process, independent of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub(crate) enum Manners {
     Chatty,
     /// It never flushes its output.
     Buffered,
+    /// It gives the same number to every hold.
+    ReusesNumbers,
 }
 
 /// The process that misbehaves if one is enough.
@@ -46,6 +49,7 @@ struct Player {
     latch: Option<Latch>,
     holds: HashMap<u64, Grant>,
     last_hold: u64,
+    renewal: Renewal,
 }
 
 /// Answers until it is told to stop.
@@ -57,6 +61,7 @@ pub(crate) fn play(lock: ExternalLock) {
         latch: None,
         holds: HashMap::new(),
         last_hold: 0,
+        renewal: Renewal::default(),
     };
     let manners = lock.manners;
     let mut output = BufWriter::new(stdout());
@@ -103,6 +108,7 @@ impl Player {
         match request {
             Request::Init {
                 id,
+                incarnation,
                 ttl_ms,
                 endpoints,
                 ..
@@ -110,10 +116,14 @@ impl Player {
                 let path = endpoints[0].strip_prefix("sqlite:").unwrap();
                 self.id = id;
                 self.ttl = Duration::from_millis(ttl_ms);
-                let ExternalLock { flaw, claims, .. } = self.lock;
-                self.latch = Some(Latch::open(path, self.ttl, flaw, claims.fencing));
+                let (lock, is_restarted) = (self.lock, incarnation > 1);
+                self.latch = Some(Latch::open(path, self.ttl, lock, is_restarted));
+                if lock.renews {
+                    let latch = Latch::open(path, self.ttl, lock, false);
+                    self.renewal.start(latch, self.ttl, lock.flaw);
+                }
                 Reply::InitOk {
-                    claims: Some(claims),
+                    claims: Some(lock.claims),
                 }
             }
             Request::Acquire {
@@ -182,12 +192,17 @@ impl Player {
         if is_late && self.id == FIRST {
             std::thread::sleep(self.ttl + self.ttl / 10);
         }
+        self.renewal.add(&grant);
+        if self.lock.manners == Manners::ReusesNumbers {
+            self.last_hold = 1;
+        }
         self.holds.insert(self.last_hold, grant);
         Some((self.last_hold, contended))
     }
 
     fn give_back(&mut self, hold: u64) -> bool {
         let grant = self.holds.remove(&hold).unwrap();
+        self.renewal.remove(&grant);
         self.latch.as_mut().unwrap().give_back(&grant)
     }
 
