@@ -66,7 +66,7 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (FENCE_RESTARTS, Storms(4), BROKEN),
     (RELEASES_PREFIX, Storms(4), BROKEN),
     (CUTS_NAMES, Storms(4), BROKEN),
-    (RENEWS_LAST, Storms(8), BROKEN),
+    (RENEWS_LAST, Storms(20), BROKEN),
     (NO_EXPIRY, Storms(4), STUCK),
     (LATE_AND_AWARE, Storms(4), NoAlarm),
     (REUSES_NUMBERS, Holds(Sorted), Report(REUSED)),
