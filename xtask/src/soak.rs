@@ -102,6 +102,7 @@ const LOOPS: &[Job] = &[
         shows: "3 minutes of kills, pauses beyond the TTL and a lock store that goes, for two instances and 100 customers: nothing oversold, lost or doubled",
         counts_tests: true,
     },
+    target!("storms", "10 minutes of kills, restarts and pauses around the library's locks, on every store: nobody is accused; wrong locks are convicted"),
     target!("exact_sales", "50 processes sell exactly the stock under the lock, on SQLite, Redis and Postgres"),
 ];
 

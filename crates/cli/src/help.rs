@@ -310,6 +310,15 @@ Usage: fencepost trial NAME [OPTIONS]
                       built with --features full: failover also --store etcd, restart-empty also
                       --store redlock or 'redlock?restart_delay=10s' (no vote after a restart)
   lost-wakeup         A releases the lock just when B is about to wait for it: is B woken?
+  storm               processes take turns at a few locks, and are killed, started again and paused
+                      at random: is there ever a second holder, a falling fence, a stuck lock?
+
+  --for TIME          storm: how long                                 [default: 60s]
+  --processes N       storm: how many processes, up to 8              [default: 5]
+  --names N           storm: how many locks, up to 6                  [default: 3]
+  --runs N            storm: how often, with N seeds; says how often it convicted
+                      a conviction is also saved as the shortest beginning of its history that
+                      convicts: --history run.jsonl, and run.prefix.jsonl beside it
 
 ";
 
@@ -324,6 +333,8 @@ Examples
   fencepost trial restart-empty --lock=watchdog --report page.html
   fencepost trial restart-empty --store redlock      one of three forgets: two holders
   fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
+  fencepost trial storm --lock=fenced --for 20s      no update is lost, whatever happens
+  fencepost trial storm --lock=blind-delete --for 10s --runs 5 --history run.jsonl
 ";
 
 const CHECK: &str = "\
@@ -343,7 +354,7 @@ const RUN_ALL: &str = "\
 Seven scenarios with every strategy that fits, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are pause, failover, restart-empty and lost-wakeup: fencepost trial NAME
+  Not in it are pause, failover, restart-empty, lost-wakeup and storm: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

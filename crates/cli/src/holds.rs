@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use clap::Args;
 use fencepost::stores::kinds::REDIS;
 use fencepost_rig::Interrupt;
-use fencepost_trial::history::{Event, Header};
+use fencepost_trial::history::{Event, Header, StormSettings};
 use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::report::html;
-use fencepost_trial::report::json::holds::report;
+use fencepost_trial::report::json::holds::{report, report_of_worst};
 use fencepost_trial::report::terminal::grounds;
-use fencepost_trial::report::terminal::holds::{Lanes, title};
+use fencepost_trial::report::terminal::holds::{Lanes, convictions, shortest, title};
 use fencepost_trial::store::{ServerFault, TrialStore};
 use fencepost_trial::text::numbers;
 
@@ -25,6 +25,10 @@ use crate::stopped::{UsedFlags, explain};
 use crate::store::{self, Site};
 use crate::trial_flags::{EndedTrial, TrialFlags, lasts_long_enough};
 use crate::values::{BadValue, nearest, random_seed, seed, ttl, work};
+
+mod storm;
+
+use storm::{Several, StormFlags};
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -52,6 +56,8 @@ pub(crate) struct TrialByName {
     #[arg(value_parser = scenario)]
     name: Scenario,
     #[command(flatten)]
+    storm: StormFlags,
+    #[command(flatten)]
     holds: Holds,
 }
 
@@ -71,13 +77,14 @@ pub(crate) struct Holds {
 }
 
 /// The scenarios that only `fencepost trial` runs.
-pub(crate) const TRIALS: [Scenario; 6] = [
+pub(crate) const TRIALS: [Scenario; 7] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
     Scenario::Pause,
     Scenario::Failover,
     Scenario::RestartEmpty,
     Scenario::LostWakeup,
+    Scenario::Storm,
 ];
 
 fn scenario(text: &str) -> Result<Scenario, BadValue> {
@@ -107,7 +114,7 @@ pub(crate) fn deadlock(
     } else {
         Scenario::Deadlock
     };
-    run(scenario, None, &arguments.holds, interrupt)
+    run(Script::of(scenario), &arguments.holds, interrupt)
 }
 
 /// Runs `fencepost crash`: the holder is killed, or works beyond its lease.
@@ -117,7 +124,11 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
     } else {
         Scenario::Crash
     };
-    run(scenario, arguments.work, &arguments.holds, interrupt)
+    let script = Script {
+        work_ms: arguments.work,
+        ..Script::of(scenario)
+    };
+    run(script, &arguments.holds, interrupt)
 }
 
 /// Runs `fencepost trial`: a scenario without a command of its own.
@@ -125,15 +136,35 @@ pub(crate) fn trial(
     arguments: TrialByName,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
-    run(arguments.name, None, &arguments.holds, interrupt)
+    let script = Script {
+        storm: arguments.storm.settings(arguments.name)?,
+        runs: arguments.storm.runs.unwrap_or(1),
+        ..Script::of(arguments.name)
+    };
+    run(script, &arguments.holds, interrupt)
 }
 
-fn run(
+/// What happens in a trial, as far as the flags of its command say so.
+struct Script {
     scenario: Scenario,
     work_ms: Option<u64>,
-    arguments: &Holds,
-    interrupt: Interrupt,
-) -> Result<ExitCode, CommandError> {
+    storm: Option<StormSettings>,
+    runs: u64,
+}
+
+impl Script {
+    fn of(scenario: Scenario) -> Self {
+        Self {
+            scenario,
+            work_ms: None,
+            storm: None,
+            runs: 1,
+        }
+    }
+}
+
+fn run(script: Script, arguments: &Holds, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
+    let scenario = script.scenario;
     let LockArgument::Lock(lock) = &arguments.lock else {
         return arguments.trial.list_locks();
     };
@@ -149,11 +180,12 @@ fn run(
         scenario,
         strategy: contender.strategy,
         ttl_ms,
-        work_ms: work_ms.unwrap_or(Trial::work_ms_at(&store)),
+        work_ms: script.work_ms.unwrap_or(Trial::work_ms_at(&store)),
+        storm: script.storm,
         store,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
-    try_and_tell(&trial, &contender, arguments, interrupt)
+    try_and_tell(&script, &trial, &contender, arguments, interrupt)
 }
 
 /// The store of the trial: private servers that may fail, or the one that was asked for.
@@ -170,6 +202,7 @@ fn site(scenario: Scenario, lock: &Lock, arguments: &Holds) -> Result<Site, Comm
 
 /// Runs the trial, shows it, and writes its files.
 fn try_and_tell(
+    script: &Script,
     trial: &Trial,
     contender: &Contender,
     arguments: &Holds,
@@ -183,28 +216,58 @@ fn try_and_tell(
     if !json {
         screen.print(&format!("{}\n", title(trial)));
     }
-    let mut progress = LockProgress {
-        screen: &mut screen,
-        lanes: (!json && !quiet).then(|| Lanes::new(ink)),
+    let explained = |stopped: Stopped| {
+        let flags = UsedFlags {
+            history: files.history_flag(),
+            has_concurrency: false,
+        };
+        explain(&stopped, flags)
     };
-    let subject = || contender.command();
-    let judged = holds::run(trial, &subject, file, &mut progress, interrupt)
-        .map(|history| Judged::of(trial, history))
-        .map_err(|stopped| {
-            let flags = UsedFlags {
-                history: files.history_flag(),
-                has_concurrency: false,
-            };
-            explain(&stopped, flags)
-        })?;
-    progress.finish(&judged);
+    let (judged, convicted) = if script.runs > 1 {
+        let mut said = |line: &str| {
+            if !json && !quiet {
+                screen.print(line);
+            }
+        };
+        let several = Several {
+            trial,
+            runs: script.runs,
+            contender,
+        };
+        let (worst, convicted) = several.run(&mut said, interrupt).map_err(explained)?;
+        files.record(&worst)?;
+        if !json && !quiet {
+            screen.print("\n");
+        }
+        (worst, Some(convicted))
+    } else {
+        let mut progress = LockProgress {
+            screen: &mut screen,
+            lanes: (!json && !quiet).then(|| Lanes::new(ink)),
+        };
+        let subject = || contender.command();
+        let history = holds::run(trial, &subject, file, &mut progress, interrupt);
+        let judged = Judged::of(trial, history.map_err(explained)?);
+        progress.finish(&judged);
+        (judged, None)
+    };
+    let report = match convicted {
+        Some(convicted) => report_of_worst(&judged, convicted, script.runs),
+        None => report(&judged),
+    };
+    let beginning = files.save_beginning(&judged)?;
     let ended = EndedTrial {
-        report: report(&judged),
+        report,
         verdict: &judged.verdict,
         events: judged.events.len(),
         page: html::page_of_trial(&judged),
     };
-    let text = |ink| grounds::text(&judged.verdict, quiet, ink);
+    let text = |ink| {
+        let runs = convicted.map(|convicted| convictions(convicted, script.runs, ink));
+        grounds::text(&judged.verdict, quiet, ink)
+            + &shortest(&judged, beginning.as_deref(), ink)
+            + &runs.unwrap_or_default()
+    };
     arguments.trial.conclude(screen, files, &ended, text)
 }
 
@@ -274,8 +337,18 @@ impl LockWatch for LockProgress<'_> {
             }
         }
         let seconds = numbers::decimal(now_ns as f64 / 1e9);
-        let ttl = numbers::count(header.ttl_ms as i64);
-        self.screen
-            .suspense(&format!("  {seconds} s; the TTL is {ttl} ms"));
+        let storm = header.holds.and_then(|holds| holds.storm);
+        let text = match storm {
+            Some(settings) => {
+                let all = numbers::decimal(settings.for_ms as f64 / 1e3);
+                let events = numbers::count(events.len() as i64);
+                format!("  {seconds} of {all} s; {events} events")
+            }
+            None => {
+                let ttl = numbers::count(header.ttl_ms as i64);
+                format!("  {seconds} s; the TTL is {ttl} ms")
+            }
+        };
+        self.screen.suspense(&text);
     }
 }

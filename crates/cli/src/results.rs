@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fencepost_trial::history::History;
+use fencepost_trial::holds::Judged;
 use fencepost_trial::report::html::Page;
 use fencepost_trial::saved::Seal;
 use fencepost_trial::verdict::Verdict;
@@ -123,6 +125,28 @@ impl<'a> Files<'a> {
         self.history.as_ref().map(|(path, _)| ("--history", *path))
     }
 
+    /// Writes the whole history of a run that was not written as it happened.
+    pub(crate) fn record(&self, judged: &Judged) -> Result<(), CommandError> {
+        let (Some(file), Some((path, _))) = (self.history()?, &self.history) else {
+            return Ok(());
+        };
+        let history = History {
+            header: judged.header.clone(),
+            events: judged.events.clone(),
+        };
+        let written = history.write(file);
+        written.map_err(|error| not_written("--history", path, &error))
+    }
+
+    /// Writes the shortest beginning that convicts the lock beside the history. Returns its path, if there is one.
+    pub(crate) fn save_beginning(&self, judged: &Judged) -> Result<Option<PathBuf>, CommandError> {
+        match &self.history {
+            // A device or a pipe has nothing beside it.
+            Some((path, _)) if path.is_file() => save_beginning("--history", path, judged),
+            _ => Ok(None),
+        }
+    }
+
     /// Writes the report and the drawings, and appends the verdict to the history.
     pub(crate) fn fill(
         self,
@@ -155,6 +179,32 @@ pub(crate) fn seal(
                 "the run is over; the file ends at #{events} and is readable"
             ))
     })
+}
+
+/// Writes the shortest beginning that convicts a lock beside the history at this path: `storm.prefix.jsonl` beside `storm.jsonl`.
+/// Returns its path; `None` if there is no such beginning.
+pub(crate) fn save_beginning(
+    flag: &'static str,
+    path: &Path,
+    judged: &Judged,
+) -> Result<Option<PathBuf>, CommandError> {
+    let (Some(shortest), Some(history)) = (&judged.shortest, judged.beginning()) else {
+        return Ok(None);
+    };
+    let path = path.with_extension("prefix.jsonl");
+    let file = open_history(flag, &path)?;
+    let shared = file.try_clone();
+    let written = shared.and_then(|shared| history.write(shared));
+    written.map_err(|error| not_written(flag, &path, &error))?;
+    let mut file = file;
+    seal(flag, &path, &mut file, &shortest.verdict, shortest.events)?;
+    Ok(Some(path))
+}
+
+fn not_written(flag: &str, path: &Path, error: &io::Error) -> CommandError {
+    CommandError::new(exit::WRITE_FAILED, "cannot write the history")
+        .at(place(flag, path, &system_words(error)))
+        .effect("the run is over; the file is not complete")
 }
 
 /// Opens a file that is written during the run, and truncates it.

@@ -8,7 +8,7 @@ mod numbers;
 pub(crate) use durations::duration;
 pub(crate) use numbers::{
     CONCURRENCY, OutOfRange, STOCK, at_once, budget, concurrency, delay, jobs, port, random_seed,
-    retries, runs, seed, stock, ttl, wait, work,
+    retries, runs, seed, stock, storm_names, storm_processes, ttl, wait, work,
 };
 
 /// A value that a flag does not accept.

@@ -13,7 +13,7 @@ use crate::verdict::{Outcome, Verdict};
 pub mod ladder;
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 11] = [
+pub const SCENARIOS: [Column; 12] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -23,9 +23,13 @@ pub const SCENARIOS: [Column; 11] = [
     column(Some(Scenario::StaleRelease)),
     column(Some(Scenario::ShortStock)),
     column(Some(Scenario::LostWakeup)),
+    column(Some(Scenario::Storm)),
     column(Some(Scenario::Failover)),
     column(Some(Scenario::RestartEmpty)),
 ];
+
+/// How long the storm of a gauntlet lasts at least.
+const STORM_MS: u64 = 6_000;
 
 /// The settings of a gauntlet.
 #[derive(Debug, Clone)]
@@ -108,6 +112,10 @@ impl Gauntlet {
             } else if let Some(ttl_ms) = self.ttl_ms {
                 // So long that a lock which renews its lease only once or twice is convicted too.
                 (trial.ttl_ms, trial.work_ms) = (ttl_ms, ttl_ms * 7 / 2);
+            }
+            if let Some(storm) = &mut trial.storm {
+                // Long enough for some twenty faults.
+                storm.for_ms = (12 * trial.ttl_ms).max(STORM_MS);
             }
         }
         cell
@@ -218,10 +226,21 @@ pub fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::StaleRelease) => "a release frees only its own lock",
         Some(Scenario::ShortStock) => "a failed purchase frees its lock",
         Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
+        Some(Scenario::Storm) => return storm(claims),
         Some(Scenario::Failover | Scenario::RestartEmpty) if claims.fencing => late,
         Some(Scenario::Failover | Scenario::RestartEmpty) => "no update is lost",
     }
     .into()
+}
+
+fn storm(claims: Claims) -> String {
+    let mut words = vec!["one holder within a lease, and a lock that can be taken afterwards"];
+    if claims.fencing {
+        words.push("it claims fences: they grow, and no update is lost");
+    } else if claims.keep_alive {
+        words.push("it claims to renew its lease");
+    }
+    words.join("; ")
 }
 
 fn recovery(claims: Claims) -> String {
@@ -366,12 +385,12 @@ mod tests {
     #[test]
     fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
         let plan = gauntlet("safe", "sqlite").plan();
-        assert_eq!(names(&plan).len(), 9);
+        assert_eq!(names(&plan).len(), 10);
         let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
         assert_eq!(left_out, ["failover", "restart-empty"]);
         assert_eq!(plan.untried[0].why, "a file has no server that could fail");
         let redis = gauntlet("safe", "redis").plan();
-        assert_eq!((redis.cells.len(), redis.untried.len()), (11, 0));
+        assert_eq!((redis.cells.len(), redis.untried.len()), (12, 0));
         let yours = gauntlet("safe", "redis://10.0.0.1").plan();
         assert_eq!(yours.untried.len(), 2);
     }
@@ -410,7 +429,7 @@ mod tests {
             panic!("{plan:?}")
         };
         assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
-        assert_eq!(plan.untried.len(), 10);
+        assert_eq!(plan.untried.len(), 11);
         assert_eq!(
             three.command(),
             "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"

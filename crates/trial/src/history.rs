@@ -68,6 +68,20 @@ pub struct HoldSettings {
     pub work_ms: u64,
     /// What the lock promises.
     pub claims: Claims,
+    /// The settings of a storm; `None` in other trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storm: Option<StormSettings>,
+}
+
+/// The settings that only storms have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StormSettings {
+    /// How long processes take locks while faults are injected.
+    pub for_ms: u64,
+    /// How many processes take part.
+    pub processes: usize,
+    /// How many locks there are.
+    pub names: usize,
 }
 
 /// One thing that happened.
@@ -77,7 +91,8 @@ pub struct Event {
     pub n: u64,
     /// The time since the start of the run.
     pub at_ns: u64,
-    /// The process concerned; `None` for something that the lab itself did.
+    /// The process concerned; `None` for something that the lab itself did. A process that was started again has another name in
+    /// each of its lives: `A`, `A.2`, `A.3`. So its holds are never confused with those of an earlier life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     /// What happened.

@@ -1,4 +1,4 @@
-//! A lock trial: two or three real processes take locks while the lab injects faults.
+//! A lock trial: a few real processes take locks while the lab injects faults.
 //!
 //! The lab owns the clock and the number that the locks protect. It follows a script for each process, requests one act at a
 //! time, and executes on the number the steps that a process takes. It also sends the signals itself, and records each one only
@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::history::{self, Header, HoldSettings};
+use crate::history::{self, Header, HoldSettings, StormSettings};
 use crate::protocol::Claims;
 use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
@@ -21,12 +21,14 @@ mod lookup;
 pub(crate) mod register;
 mod run;
 mod scenario;
+mod shortest;
 #[cfg(test)]
 mod slow;
+pub mod storm;
 pub mod verdict;
 
 pub use crate::store::{FIRST, SECOND};
-pub use judged::{Judged, is_refused_overlap};
+pub use judged::{Judged, Shortest, is_refused_overlap};
 pub use run::{LockWatch, NAMES, run};
 pub use scenario::Scenario;
 
@@ -41,6 +43,8 @@ pub struct Trial {
     pub ttl_ms: u64,
     /// How long the holder works, in scenarios that depend on it.
     pub work_ms: u64,
+    /// The settings of a storm; `None` in other scenarios.
+    pub storm: Option<StormSettings>,
     /// The store that keeps the locks.
     pub store: TrialStore,
     /// The random seed. It decides which process is asked first when several are ready, and short lengths of time: of pauses, of the
@@ -76,6 +80,7 @@ impl Trial {
             strategy,
             ttl_ms: scenario.ttl_ms_at(&store),
             work_ms: Self::work_ms_at(&store),
+            storm: (scenario == Scenario::Storm).then_some(storm::DEFAULT),
             store,
             seed,
         }
@@ -89,6 +94,7 @@ impl Trial {
             strategy: strategy::find(&header.strategy)?,
             ttl_ms: header.ttl_ms,
             work_ms: header.holds?.work_ms,
+            storm: header.holds?.storm,
             store: TrialStore::named(&header.store)?,
             seed: header.seed,
         })
@@ -111,13 +117,14 @@ impl Trial {
             store: self.store.name().into(),
             seed: self.seed,
             stock: 0,
-            concurrency: self.scenario.processes(),
+            concurrency: self.processes(),
             delay_us: 0,
             wait_ms: 0,
             ttl_ms: self.ttl_ms,
             holds: Some(HoldSettings {
                 work_ms: self.work_ms,
                 claims,
+                storm: self.storm,
             }),
             claims: None,
         }
@@ -126,6 +133,12 @@ impl Trial {
     /// Returns whether the lock is a program of the user, of whose records the lab knows nothing.
     fn is_external(&self) -> bool {
         strategy::find(self.strategy.name).is_none()
+    }
+
+    /// Returns the number of processes that take part.
+    pub fn processes(&self) -> usize {
+        let storm = self.storm.map(|storm| storm.processes);
+        storm.unwrap_or_else(|| self.scenario.processes())
     }
 
     fn ttl(&self) -> Duration {
@@ -158,6 +171,9 @@ impl Trial {
         }
         if self.scenario == Scenario::TtlEdge && self.work_ms != Self::work_ms_at(&self.store) {
             text.push_str(&format!(" --work {}", self.work_ms));
+        }
+        if let Some(settings) = self.storm {
+            text.push_str(&storm::flags(settings));
         }
         if self.store.name() != self.scenario.store().name() {
             text.push_str(&format!(" --store {}", self.store.typed()));
@@ -193,7 +209,7 @@ mod tests {
         let cells =
             anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));
         let cells: Vec<Trial> = cells.collect();
-        assert_eq!(cells.len(), 8 * 7);
+        assert_eq!(cells.len(), 9 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();
         stems.dedup();

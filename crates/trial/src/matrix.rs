@@ -199,6 +199,9 @@ impl Cell {
                 }
                 Scenario::Failover | Scenario::RestartEmpty => 800 + trial.ttl_ms / 10,
                 Scenario::LostWakeup => 200,
+                Scenario::Storm => {
+                    trial.storm.map_or(0, |storm| storm.for_ms) + 300 + 3 * trial.ttl_ms
+                }
             },
         }
     }

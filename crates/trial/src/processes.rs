@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SeededRandom};
 use fencepost_rig::{
-    Child, Feed, FeedItem, FeedSender, Interrupt, Output, Signal, Silence, allow_open_files,
-    bounded_feed,
+    Child, Feed, FeedSender, Interrupt, Output, Signal, Silence, allow_open_files, bounded_feed,
 };
 
 use crate::protocol::{Claims, Reply, Request};
@@ -31,7 +30,8 @@ const PIPES: u64 = 4;
 const OTHER_FILES: u64 = 64;
 /// How long a process may take to exit after it was told to shut down, or after it closed its output.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
-/// How many lines a process may send, besides one for each request. Only `lost` comes without a request, once per hold.
+/// How many lines a process may send, besides one for each request, and one more for each request to acquire a lock. Only `lost` comes
+/// without a request, once per hold.
 const UNASKED_LINES_MAX: usize = 100;
 
 /// Returns for how many milliseconds the lab itself stood still, if it comes back to this place much later than it should. It looks
@@ -72,6 +72,9 @@ pub fn claims_of(
 
 pub(crate) struct Processes {
     children: Vec<Child>,
+    /// The number under which the feed knows each process. One that was started again has a new number.
+    feed_ids: Vec<usize>,
+    last_feed_id: usize,
     names: Vec<String>,
     /// What each process said when it was ready.
     ready: Vec<Option<Ready>>,
@@ -160,6 +163,8 @@ impl Processes {
         let (feed, sender) = bounded_feed();
         Ok(Self {
             children: Vec::with_capacity(names.len()),
+            feed_ids: (0..names.len()).collect(),
+            last_feed_id: names.len(),
             ready: vec![None; names.len()],
             lines_left: vec![UNASKED_LINES_MAX; names.len()],
             is_cut_off: vec![false; names.len()],
@@ -184,6 +189,27 @@ impl Processes {
         Ok(())
     }
 
+    /// Starts a dead process again, and sends it `init`. What its earlier life said and nobody has read yet is dropped.
+    ///
+    /// Its answer comes with [`next`](Self::next) and belongs to [`expect_ready`](Self::expect_ready).
+    pub(crate) fn restart(
+        &mut self,
+        index: usize,
+        command: Command,
+        init: &Request,
+    ) -> Result<(), Stopped> {
+        let program = command.get_program().display().to_string();
+        self.last_feed_id += 1;
+        let child = Child::spawn_supervised(command, self.last_feed_id, &self.sender);
+        self.children[index] = child.map_err(|error| Stopped::NotStarted { program, error })?;
+        self.feed_ids[index] = self.last_feed_id;
+        self.ready[index] = None;
+        self.lines_left[index] = UNASKED_LINES_MAX;
+        self.is_cut_off[index] = false;
+        self.send(index, init);
+        Ok(())
+    }
+
     /// Returns the number of processes that were started.
     pub(crate) fn len(&self) -> usize {
         self.children.len()
@@ -196,7 +222,11 @@ impl Processes {
 
     /// Sends a request. A process that has closed its input is dead or mute; listening shows which.
     pub(crate) fn send(&mut self, index: usize, request: &Request) {
-        self.lines_left[index] += 1;
+        self.lines_left[index] += match request {
+            // Its hold may be lost, and the process may say so.
+            Request::Acquire { .. } => 2,
+            _ => 1,
+        };
         let _ = self.children[index].send(request);
     }
 
@@ -207,17 +237,20 @@ impl Processes {
             let item = self
                 .feed
                 .next(deadline.saturating_duration_since(Instant::now()))?;
-            let (from, at) = (item.child, item.at);
-            if let Some(what) = self.interpret(item) {
+            let Some(from) = self.feed_ids.iter().position(|id| *id == item.child) else {
+                // It comes from an earlier life.
+                continue;
+            };
+            let at = item.at;
+            if let Some(what) = self.interpret(from, item.output) {
                 return Ok(Heard { from, at, what });
             }
         }
     }
 
     /// Returns what an item means, or `None` if its process was cut off before.
-    fn interpret(&mut self, item: FeedItem) -> Option<Said> {
-        let index = item.child;
-        let line = match item.output {
+    fn interpret(&mut self, index: usize, output: Output) -> Option<Said> {
+        let line = match output {
             _ if self.is_cut_off[index] => return None,
             Output::Closed => return Some(Said::Closed),
             Output::TooLong(beginning) => {
@@ -251,7 +284,8 @@ impl Processes {
         Said::CutOff(why)
     }
 
-    fn expect_ready(&mut self, heard: Heard) -> Result<(), Stopped> {
+    /// Handles what a process says before it is ready.
+    pub(crate) fn expect_ready(&mut self, heard: Heard) -> Result<(), Stopped> {
         let index = heard.from;
         let is_ready = self.ready[index].is_some();
         let what = match heard.what {
@@ -319,7 +353,7 @@ impl Processes {
     }
 
     /// Returns the error for the first process that has been silent for too long.
-    fn mute(&self) -> Stopped {
+    pub(crate) fn mute(&self) -> Stopped {
         let what = "did not answer init; does it flush its output after each line?";
         let mute = self.ready.iter().position(Option::is_none).unwrap_or(0);
         self.not_ready(mute, what.into(), self.last_words(mute))

@@ -20,6 +20,9 @@ pub enum Request {
     Init {
         /// The lab's name for this subject, such as `proc_3`.
         id: String,
+        /// Which life of this subject it is, from 1. A subject that is killed and started again keeps its `id`.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
+        incarnation: u64,
         /// The products it will be asked to buy, and the names of the locks that protect them.
         keys: Vec<String>,
         /// How long a lock may be held without being renewed.
@@ -90,6 +93,19 @@ pub enum Request {
     Shutdown,
 }
 
+/// Returns the number of a first life.
+fn first() -> u64 {
+    1
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_first(incarnation: &u64) -> bool {
+    *incarnation == 1
+}
+
 /// A reply from a subject to the lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -104,7 +120,7 @@ pub enum Reply {
     Acquired {
         /// The request it answers.
         op: u64,
-        /// The subject's identifier of this hold, unique in its process.
+        /// The subject's identifier of this hold, never used before by its process. A process that is started again may count from 1.
         hold: u64,
         /// The fence, `epoch.seq` or a plain number, if the lock issues fences.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use super::Batch;
 use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::oversell::run_sale;
-use crate::results::{OutputFile, open_history, seal};
+use crate::results::{OutputFile, open_history, save_beginning, seal};
 use crate::{holds, retry};
 
 /// Why a trial was not finished.
@@ -41,6 +41,9 @@ pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, Trouble> {
     let events = run.events().len();
     seal("--output", &path, &mut history, run.verdict(), events).map_err(Trouble::Files)?;
     unfinished.keep();
+    if let Run::Hold(judged) = &run {
+        save_beginning("--output", &path, judged).map_err(Trouble::Files)?;
+    }
     report.fill(&matrix::report(&run)).map_err(Trouble::Files)?;
     Ok(run)
 }

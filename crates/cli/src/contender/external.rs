@@ -135,6 +135,7 @@ impl ExternalLock {
         let temporary = ground.map_err(|failure| explain(&failure.into(), UsedFlags::default()))?;
         let init = |_: &str| Request::Init {
             id: "rehearsal".into(),
+            incarnation: 1,
             keys: vec![FIRST.into(), SECOND.into()],
             ttl_ms,
             endpoints: temporary.ground.endpoints(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Arg, Command, CommandFactory, Parser};
-use fencepost_trial::holds::Trial;
+use fencepost_trial::holds::{self, Trial};
 use fencepost_trial::matrix::{Cell, cells};
 use fencepost_trial::store::TrialStore;
 
@@ -20,7 +20,17 @@ const OF_OTHERS: [(&str, &str); 2] = [
 ];
 
 /// Defaults that the parser does not know, because they are chosen later: by chance, by the store, or from another flag.
-const CHOSEN_LATER: [&str; 6] = ["seed", "ttl", "work", "store", "wait", "grace"];
+const CHOSEN_LATER: [&str; 9] = [
+    "seed",
+    "ttl",
+    "work",
+    "store",
+    "wait",
+    "grace",
+    "for",
+    "processes",
+    "names",
+];
 
 /// Defaults that the list of possible values already shows first.
 const SHOWN_BY_VALUES: [&str; 1] = ["color"];
@@ -162,6 +172,21 @@ fn the_help_of_crash_knows_how_long_the_work_takes() {
     let (_, work) = described.iter().find(|(flag, _)| *flag == "work").unwrap();
     let chosen = Trial::work_ms_at(&TrialStore::default()).to_string();
     assert_eq!(default_in(work), Some(&*chosen));
+}
+
+#[test]
+fn the_help_of_trial_knows_the_settings_of_a_storm() {
+    let text = text("trial");
+    let described = described(&text);
+    let written = |flag: &str| {
+        let found = described.iter().find(|(named, _)| *named == flag);
+        found.and_then(|(_, description)| default_in(description))
+    };
+    let chosen = holds::storm::DEFAULT;
+    let lasts = format!("{}s", chosen.for_ms / 1_000);
+    assert_eq!(written("for"), Some(&*lasts));
+    assert_eq!(written("processes"), Some(&*chosen.processes.to_string()));
+    assert_eq!(written("names"), Some(&*chosen.names.to_string()));
 }
 
 #[test]

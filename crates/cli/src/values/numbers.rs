@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use fencepost_trial::holds::storm;
 use fencepost_trial::text::numbers::count;
 
 /// The numbers that a flag accepts, and how to speak of those that it refuses.
@@ -90,6 +91,20 @@ const JOBS: Range = Range {
     subject: "N at once are",
     faults: NUMBER,
 };
+const STORM_PROCESSES: Range = Range {
+    least: storm::PROCESSES_MIN as u64,
+    most: storm::PROCESSES.len() as u64,
+    note: "",
+    subject: "N processes are",
+    faults: NUMBER,
+};
+const STORM_NAMES: Range = Range {
+    least: 1,
+    most: storm::LOCKS.len() as u64,
+    note: "",
+    subject: "N names are",
+    faults: NUMBER,
+};
 const SEED: Range = Range {
     least: 0,
     // Many JSON readers lose precision beyond 2^53.
@@ -153,6 +168,16 @@ pub(crate) fn runs(text: &str) -> Result<u64, OutOfRange> {
 /// Parses how many trials run at the same time.
 pub(crate) fn jobs(text: &str) -> Result<usize, OutOfRange> {
     JOBS.parse(text)
+}
+
+/// Parses how many processes take part in a storm.
+pub(crate) fn storm_processes(text: &str) -> Result<usize, OutOfRange> {
+    STORM_PROCESSES.parse(text)
+}
+
+/// Parses how many locks a storm has.
+pub(crate) fn storm_names(text: &str) -> Result<usize, OutOfRange> {
+    STORM_NAMES.parse(text)
 }
 
 pub(crate) fn seed(text: &str) -> Result<u64, OutOfRange> {

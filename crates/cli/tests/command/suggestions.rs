@@ -84,16 +84,16 @@ fn all_suggestions() -> BTreeSet<String> {
     let mut trials = Vec::new();
     for scenario in scenarios {
         for lock in strategy::at(&TrialStore::sqlite()).filter(|lock| lock.lock.is_some()) {
-            let work = if scenario == Scenario::TtlEdge {
-                " --work 450"
-            } else {
-                ""
+            let work = match scenario {
+                Scenario::TtlEdge => " --work 450",
+                Scenario::Storm => " --for 2s",
+                _ => "",
             };
             let command = scenario.command();
             trials.push(format!("{command} --lock={} --ttl 300{work}", lock.name));
         }
     }
-    assert_eq!(trials.len(), 8 * 7);
+    assert_eq!(trials.len(), 9 * 7);
     let next = AtomicUsize::new(0);
     let suggested = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {

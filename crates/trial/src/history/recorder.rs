@@ -86,6 +86,21 @@ impl Recorder {
     }
 }
 
+impl History {
+    /// Writes the history to a file, as it is written during a run.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written. It then ends with the last complete line.
+    pub fn write(&self, file: File) -> io::Result<()> {
+        let mut lines = Lines {
+            file,
+            good_bytes: 0,
+        };
+        lines.write(&self.header)?;
+        self.events.iter().try_for_each(|event| lines.write(event))
+    }
+}
+
 /// A file of complete lines. If a line cannot be written in full, the part that was written is removed.
 #[derive(Debug)]
 struct Lines {

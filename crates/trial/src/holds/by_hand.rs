@@ -313,6 +313,7 @@ impl HistoryBuilder {
             holds: Some(HoldSettings {
                 work_ms: 3_000,
                 claims: self.claims,
+                storm: trial.storm,
             }),
             ..trial.header()
         }

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use super::Scenario;
 use super::facts::{Facts, Hold, Mark, Op};
 use super::register::compare;
 use crate::history::{Fault, Header};
@@ -16,9 +17,12 @@ mod fences;
 mod free;
 mod lease;
 mod list;
+mod pauses;
 mod progress;
 mod stalls;
+mod storm;
 
+use pauses::Pauses;
 pub use progress::{Late, Stuck, StuckBy};
 use stalls::Stalls;
 
@@ -75,6 +79,8 @@ pub struct Findings<'a> {
     /// When something first happened to a server.
     first_failure_ns: Option<u64>,
     stalls: Stalls,
+    pauses: Pauses,
+    is_storm: bool,
     /// How long a lease lasts.
     pub ttl_ns: u64,
 }
@@ -87,6 +93,8 @@ impl<'a> Findings<'a> {
             claims: strategy::claims_of(header),
             first_failure_ns: facts.servers.iter().map(|(mark, ..)| mark.at_ns).min(),
             stalls: Stalls::of(facts),
+            pauses: Pauses::of(facts),
+            is_storm: header.scenario == Scenario::Storm.name(),
             ttl_ns: nanoseconds(header.ttl_ms),
         }
     }
@@ -124,24 +132,26 @@ impl<'a> Findings<'a> {
         self.interleavings().next()
     }
 
-    /// Returns every operation that another hold's came before, after an earlier one of its own hold, with the first of those in
-    /// between.
+    /// Returns every operation that another hold's came before, after an earlier one of its own hold on the same lock, with the first of
+    /// those in between.
     fn interleavings(&self) -> impl Iterator<Item = (&'a Op, &'a Op)> {
-        let accepted: Vec<&'a Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
+        let mut of_key: HashMap<&'a str, Vec<&'a Op>> = HashMap::new();
         let mut last_of = HashMap::new();
-        (0..accepted.len()).filter_map(move |index| {
-            let op = accepted[index];
-            let before = last_of.insert((&op.who, op.hold), index)?;
+        let accepted = self.facts.ops.iter().filter(|op| !op.refused);
+        accepted.filter_map(move |op| {
+            let accepted = of_key.entry(&op.key).or_default();
+            accepted.push(op);
+            let index = accepted.len() - 1;
+            let before = last_of.insert((&op.key, &op.who, op.hold), index)?;
             (before + 1 < index).then(|| (accepted[before + 1], op))
         })
     }
 
-    /// Returns how many acknowledged additions are missing from the number.
+    /// Returns how many acknowledged additions are missing from the number, or from the numbers of several locks.
     pub fn lost_updates(&self) -> i64 {
-        self.facts
-            .additions()
-            .saturating_sub(self.facts.number())
-            .max(0)
+        let numbers = self.facts.numbers().into_values();
+        let lost = numbers.map(|(additions, number)| additions.saturating_sub(number).max(0));
+        lost.fold(0, i64::saturating_add)
     }
 
     /// Returns a grant whose fence is neither `epoch.seq` nor a number, so that it cannot be ordered.
@@ -163,19 +173,20 @@ impl<'a> Findings<'a> {
     /// Returns an operation that was accepted although its fence was lower than one seen before, according to the log or to the
     /// number itself.
     pub fn unfenced(&self) -> Option<&'a Op> {
-        let mut seen: Option<&str> = None;
+        let mut of_key: HashMap<&str, Option<&str>> = HashMap::new();
         let mut accepted = self.facts.ops.iter().filter(|op| !op.refused);
         accepted.find(|op| {
+            let seen = of_key.entry(&op.key).or_default();
             let fence = op.fence.as_deref();
             let is_below = |highest: &str| match fence {
                 Some(fence) => compare(fence, highest) == Some(Ordering::Less),
                 None => true,
             };
-            let is_outdated = [seen, op.highest.as_deref()]
+            let is_outdated = [*seen, op.highest.as_deref()]
                 .into_iter()
                 .flatten()
                 .any(is_below);
-            seen = fence.or(seen);
+            *seen = fence.or(*seen);
             is_outdated
         })
     }

@@ -4,6 +4,8 @@
 //! A hold is counted from the arrival of the grant to the sending of the release, so it is never overestimated. Anything
 //! uncertain shortens it further.
 
+use std::collections::HashMap;
+
 use super::lookup::{ByHold, LastBelow};
 use crate::history::{Change, Event, Fault};
 use crate::protocol::Action;
@@ -111,9 +113,20 @@ impl Facts {
         self.ops.iter().filter(written).count() as i64
     }
 
-    /// Returns the final value of the number, which starts at zero.
+    /// Returns the final value of the number, which starts at zero. If several locks protect one number each, returns their sum.
     pub fn number(&self) -> i64 {
+        let numbers = self.numbers().into_values();
+        numbers.map(|(_, value)| value).fold(0, i64::saturating_add)
+    }
+
+    /// Returns the additions to the number of each lock, and its final value.
+    pub(super) fn numbers(&self) -> HashMap<&str, (i64, i64)> {
         let written = |op: &&Op| op.action == Action::Write && !op.refused;
-        self.ops.iter().rev().find(written).map_or(0, |op| op.value)
+        let mut numbers: HashMap<&str, (i64, i64)> = HashMap::new();
+        for op in self.ops.iter().filter(written) {
+            let number = numbers.entry(&op.key).or_default();
+            *number = (number.0 + 1, op.value);
+        }
+        numbers
     }
 }

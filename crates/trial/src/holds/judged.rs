@@ -2,7 +2,7 @@
 
 use super::check::Findings;
 use super::facts::Facts;
-use super::{Trial, expectation, verdict};
+use super::{Scenario, Trial, expectation, shortest, verdict};
 use crate::history::{Event, Header, History, What};
 use crate::protocol::Claims;
 use crate::strategy;
@@ -21,6 +21,17 @@ pub struct Judged {
     pub facts: Facts,
     /// The verdict.
     pub verdict: Verdict,
+    /// The shortest beginning of a storm that convicts the lock, if it was convicted.
+    pub shortest: Option<Box<Shortest>>,
+}
+
+/// The shortest beginning of a history that convicts a lock.
+#[derive(Debug, Clone)]
+pub struct Shortest {
+    /// The number of its events.
+    pub events: usize,
+    /// The verdict on it alone.
+    pub verdict: Verdict,
 }
 
 impl Judged {
@@ -28,13 +39,27 @@ impl Judged {
     pub fn of(trial: &Trial, history: History) -> Self {
         let facts = Facts::of(&history.events);
         let verdict = verdict::judge(&history.header, &facts);
+        let is_storm = trial.scenario == Scenario::Storm;
+        let shortest = is_storm.then(|| shortest::conviction(&history.header, &history.events));
         Self {
             trial: trial.clone(),
             header: history.header,
             events: history.events,
             facts,
             verdict,
+            shortest: shortest
+                .flatten()
+                .map(|(events, verdict)| Box::new(Shortest { events, verdict })),
         }
+    }
+
+    /// Returns the shortest beginning that convicts the lock, as a history of its own.
+    pub fn beginning(&self) -> Option<History> {
+        let shortest = self.shortest.as_ref()?;
+        Some(History {
+            header: self.header.clone(),
+            events: self.events[..shortest.events].to_vec(),
+        })
     }
 
     /// Returns the findings of the checks.

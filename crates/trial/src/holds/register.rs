@@ -7,10 +7,37 @@ use fencepost::Fence;
 use crate::history::What;
 use crate::protocol::Action;
 
+/// The numbers of all locks of a trial, with one serial log.
+#[derive(Debug)]
+pub(super) struct Registers {
+    of_key: HashMap<&'static str, Register>,
+    serial: u64,
+    checks_fences: bool,
+}
+
+impl Registers {
+    pub(super) fn new(checks_fences: bool) -> Self {
+        Self {
+            of_key: HashMap::new(),
+            serial: 0,
+            checks_fences,
+        }
+    }
+
+    /// Executes the step on the number of this lock, or refuses it.
+    pub(super) fn carry_out(&mut self, key: &'static str, step: &Step) -> What {
+        let register = self.of_key.entry(key);
+        let register = register.or_insert_with(|| Register::new(self.checks_fences));
+        register.serial = self.serial;
+        self.serial += 1;
+        register.carry_out(step)
+    }
+}
+
 /// A step that a process takes on the number.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
-    /// The index of the process.
+    /// The number of the process. One that was started again has another number.
     pub(super) actor: usize,
     /// The number of the request.
     pub(super) op: u64,

@@ -2,6 +2,7 @@
 
 use fencepost::stores::kinds::REDIS;
 
+use super::storm;
 use crate::protocol::Resource;
 use crate::store::{ServerFault, StoreFacts, TrialStore};
 
@@ -28,11 +29,13 @@ pub enum Scenario {
     RestartEmpty,
     /// The holder releases the lock just when another process is about to wait for it.
     LostWakeup,
+    /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
+    Storm,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -43,6 +46,7 @@ impl Scenario {
         Self::Failover,
         Self::RestartEmpty,
         Self::LostWakeup,
+        Self::Storm,
     ];
 
     /// Returns its name in histories.
@@ -58,6 +62,7 @@ impl Scenario {
             Self::Failover => "failover",
             Self::RestartEmpty => "restart-empty",
             Self::LostWakeup => "lost-wakeup",
+            Self::Storm => "storm",
         }
     }
 
@@ -74,6 +79,7 @@ impl Scenario {
             Self::Failover => "trial failover",
             Self::RestartEmpty => "trial restart-empty",
             Self::LostWakeup => "trial lost-wakeup",
+            Self::Storm => "trial storm",
         }
     }
 
@@ -89,7 +95,11 @@ impl Scenario {
         match self {
             Self::Crash | Self::TtlEdge => 2_000,
             Self::Deadlock | Self::Sorted => 3_000,
-            Self::StaleRelease | Self::ShortStock | Self::Pause | Self::LostWakeup => 500,
+            Self::StaleRelease
+            | Self::ShortStock
+            | Self::Pause
+            | Self::LostWakeup
+            | Self::Storm => 500,
             // Nobody waits for the lease to end; everything happens within it.
             Self::Failover | Self::RestartEmpty => 10_000,
         }
@@ -132,10 +142,11 @@ impl Scenario {
         }
     }
 
-    /// Returns the number of processes that take part.
+    /// Returns the number of processes that take part by default.
     pub fn processes(self) -> usize {
         match self {
             Self::StaleRelease => 3,
+            Self::Storm => storm::DEFAULT.processes,
             _ => 2,
         }
     }

@@ -191,10 +191,13 @@ impl Slow {
         if let Some(asked) = asked {
             self.answered_steps.push((who.clone(), *hold, asked.at_ns));
         }
+        let found = |held: &&Hold| held.who == who && held.hold == *hold;
+        let held = self.holds.iter().rev().find(found);
         self.ops.push(Op {
             serial: *serial,
             mark,
             asked,
+            key: held.map_or_else(String::new, |held| held.key.clone()),
             who,
             hold: *hold,
             action: *action,
@@ -469,10 +472,11 @@ impl Slow {
     fn lost(&self) -> Option<[&Op; 3]> {
         let accepted: Vec<&Op> = self.ops.iter().filter(|op| !op.refused).collect();
         accepted.iter().enumerate().find_map(|(index, write)| {
-            let own = |op: &Op| op.who == write.who && op.hold == write.hold;
+            let same = |op: &Op| op.key == write.key;
+            let own = |op: &Op| same(op) && op.who == write.who && op.hold == write.hold;
             let is_read = |op: &Op| own(op) && op.action == Action::Read;
             let read = accepted[..index].iter().rposition(|op| is_read(op))?;
-            let foreign = |op: &&&Op| !own(op) && op.action == Action::Write;
+            let foreign = |op: &&&Op| same(op) && !own(op) && op.action == Action::Write;
             let between = accepted[read + 1..index].iter().find(foreign)?;
             (write.action == Action::Write).then(|| [accepted[read], *between, *write])
         })

@@ -8,8 +8,8 @@
 
 use std::collections::HashMap;
 
-use super::check::{Findings, Overlap};
-use super::facts::{Facts, Mark, Op};
+use super::check::{Findings, Overlap, Stuck};
+use super::facts::{Facts, Inspection, Mark, Op};
 use super::{Scenario, Trial};
 use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
@@ -28,6 +28,7 @@ mod pause;
 mod promises;
 mod stale;
 mod stock;
+mod storm;
 mod stuck;
 mod wakeup;
 
@@ -57,6 +58,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Pause => pause::judge(&court),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::LostWakeup => wakeup::judge(&court),
+        Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);
     verdict.notes.extend(promises::notes(&court));
@@ -197,7 +199,7 @@ impl Court<'_> {
             .find(|op| op.who == last.who && op.hold == last.hold)?;
         let range = accepted
             .iter()
-            .filter(|op| op.serial >= first.serial)
+            .filter(|op| op.key == first.key && op.serial >= first.serial)
             .take(4);
         let range: Vec<_> = range.collect();
         let said: Vec<String> = range.iter().map(|op| did(op)).collect();
@@ -262,9 +264,20 @@ impl Court<'_> {
         )
     }
 
+    /// Returns the lab's last inspection of the lock that was refused then, or of any lock.
+    fn inspection_of(&self, stuck: &Stuck) -> Option<&Inspection> {
+        let (_, refused) = stuck.refused.last()?;
+        let mut waits = self.facts.waits.iter();
+        let key = waits.find(|wait| wait.refused() == Some(*refused));
+        let key = key.map(|wait| wait.key.as_str());
+        let is_same = |inspection: &&Inspection| key.is_none_or(|key| inspection.key == key);
+        let all = self.facts.inspections.iter().rev();
+        all.clone().find(is_same).or(all.clone().next())
+    }
+
     /// Returns the state of the stuck lock in the store, as the lab saw it.
-    fn last_inspection(&self) -> Option<Evidence> {
-        let inspection = self.facts.inspections.last()?;
+    fn last_inspection(&self, stuck: &Stuck) -> Option<Evidence> {
+        let inspection = self.inspection_of(stuck)?;
         let sentence = match (inspection.taken, inspection.ttl_left_ms) {
             (false, _) => "the lab reads the store: no key".to_owned(),
             (true, None) => {
@@ -289,8 +302,18 @@ impl Court<'_> {
 
 /// Returns a write that is based on an outdated read: the read, the first write in between, and the write.
 pub(super) fn lost_update(facts: &Facts) -> Option<[&Op; 3]> {
-    let accepted: Vec<&Op> = facts.ops.iter().filter(|op| !op.refused).collect();
-    let writes = NextWrites::of(&accepted);
+    let mut of_key: HashMap<&str, Vec<&Op>> = HashMap::new();
+    for op in facts.ops.iter().filter(|op| !op.refused) {
+        of_key.entry(&op.key).or_default().push(op);
+    }
+    let lost = of_key.into_values().filter_map(|ops| lost_among(&ops));
+    // The operations were made one after the other, whatever lock they belong to.
+    lost.min_by_key(|[.., write]| write.mark.event)
+}
+
+/// Does the same for the operations on one number.
+fn lost_among<'a>(accepted: &[&'a Op]) -> Option<[&'a Op; 3]> {
+    let writes = NextWrites::of(accepted);
     let mut reads: HashMap<(&str, u64), usize> = HashMap::new();
     accepted.iter().enumerate().find_map(|(index, write)| {
         if write.action == Action::Read {

@@ -133,6 +133,7 @@ impl Lab<'_> {
     fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
         let init = |id: &str| Request::Init {
             id: id.into(),
+            incarnation: 1,
             keys: vec![PRODUCT.into()],
             ttl_ms: self.sale.ttl_ms(),
             endpoints: ground.endpoints(),

@@ -9,7 +9,7 @@ use fencepost_trial::verdict::{Outcome, Verdict};
 use libtest_mimic::{Failed, Trial};
 
 use crate::part::*;
-use crate::session::Ordeal::{self, Holds, Lasting, Oversell};
+use crate::session::Ordeal::{self, Holds, Lasting, Oversell, Storms};
 use crate::{rates, runs};
 
 /// The required outcome.
@@ -31,6 +31,8 @@ const BROKEN: Due = Conviction(Outcome::Broken);
 const STUCK: Due = Conviction(Outcome::Stuck);
 const DEATH: &[&str] = &["ended with 4", "out of coffee"];
 const INVALID_MESSAGE: &[&str] = &["invalid message", r"'Segmentation\u{1b}[2J fault'"];
+
+const REUSED: &[&str] = &["answered with hold 1, a number that it had given to another hold"];
 
 const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (NONE, Oversell, BROKEN),
@@ -64,6 +66,15 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (KNOWS_AND_WRITES, Lasting(RestartEmpty, 6_000), BROKEN),
     (KNOWS_AND_WRITES_FIRST, Lasting(Failover, 6_000), BROKEN),
     (KNOWS_AND_WRITES_FIRST, Lasting(RestartEmpty, 6_000), BROKEN),
+    (NONE, Storms(4), BROKEN),
+    (BLIND_DELETE, Storms(4), BROKEN),
+    (FENCE_RESTARTS, Storms(4), BROKEN),
+    (RELEASES_PREFIX, Storms(4), BROKEN),
+    (CUTS_NAMES, Storms(4), BROKEN),
+    (RENEWS_LAST, Storms(60), BROKEN),
+    (NO_EXPIRY, Storms(4), STUCK),
+    (LATE_AND_AWARE, Storms(4), NoAlarm),
+    (REUSES_NUMBERS, Holds(Sorted), Report(REUSED)),
     (DIES_AT_STEP, Holds(TtlEdge), Report(DEATH)),
     (DIES_AT_WORK, Holds(TtlEdge), Report(DEATH)),
     (DIES_AT_WORK, Holds(Sorted), Report(DEATH)),

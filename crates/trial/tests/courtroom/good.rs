@@ -7,8 +7,8 @@ use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
 
 use crate::bad::is_harmless;
-use crate::part::{HONEST, HONEST_FENCED, Part};
-use crate::session::Ordeal::{self, Holds, Oversell};
+use crate::part::{HONEST, HONEST_FENCED, HONEST_RENEWED, Part};
+use crate::session::Ordeal::{self, Holds, Oversell, Storms};
 use crate::{rates, runs};
 
 /// The trials that a lease alone withstands.
@@ -19,6 +19,7 @@ const BY_LEASE: &[Ordeal] = &[
     Holds(StaleRelease),
     Holds(ShortStock),
     Holds(LostWakeup),
+    Storms(1),
 ];
 const BY_RENEWAL: &[Ordeal] = &[Holds(TtlEdge), Holds(Pause)];
 const BY_FENCES: &[Ordeal] = &[Holds(TtlEdge), Holds(Pause), Holds(Deadlock)];
@@ -30,6 +31,7 @@ fn cases() -> Vec<(Part, Ordeal)> {
     let locks = [
         (Part::External(HONEST), &[] as &[Ordeal]),
         (Part::External(HONEST_FENCED), BY_FENCES),
+        (Part::External(HONEST_RENEWED), &[Holds(TtlEdge)]),
         (Part::Library("safe"), &[]),
         (Part::Library("watchdog"), BY_RENEWAL),
         (Part::Library("fenced"), BY_FENCES),

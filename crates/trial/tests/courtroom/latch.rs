@@ -7,6 +7,8 @@ use std::time::Duration;
 use fencepost::clock::{BootClock, Clock};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use crate::part::ExternalLock;
+
 /// The flaw of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
@@ -28,7 +30,18 @@ pub(crate) enum Flaw {
     FenceOfWords,
     /// There is no fence.
     NoFence,
+    /// A process that is started again creates the table of fences anew.
+    FenceRestarts,
+    /// A release deletes every lock of its process whose name begins like that of the lock.
+    ReleasesPrefix,
+    /// Names are cut off, and a process gets a lock again that it has.
+    CutsNames,
+    /// Only the latest of several locks is renewed.
+    RenewsLast,
 }
+
+/// How many letters of a name count, if names are cut off.
+const LETTERS: usize = 9;
 
 /// The lock from the point of view of one process.
 pub(crate) struct Latch {
@@ -48,11 +61,16 @@ pub(crate) struct Grant {
 }
 
 impl Latch {
-    pub(crate) fn open(path: &str, ttl: Duration, flaw: Option<Flaw>, has_fences: bool) -> Self {
+    pub(crate) fn open(path: &str, ttl: Duration, lock: ExternalLock, is_restarted: bool) -> Self {
+        let (flaw, has_fences) = (lock.flaw, lock.claims.fencing);
         let connection = Connection::open(path).unwrap();
         connection.busy_timeout(Duration::from_secs(20)).unwrap();
         let table = "CREATE TABLE IF NOT EXISTS courtroom_fence (n INTEGER)";
         connection.execute_batch(table).unwrap();
+        if flaw == Some(Flaw::FenceRestarts) && is_restarted {
+            let anew = "DELETE FROM courtroom_fence";
+            connection.execute_batch(anew).unwrap();
+        }
         Self {
             connection,
             ttl,
@@ -64,17 +82,24 @@ impl Latch {
     /// Tries once.
     pub(crate) fn take(&mut self, key: &str, token: &str) -> Option<Grant> {
         let (flaw, ttl, has_fences) = (self.flaw, self.ttl, self.has_fences);
+        let name = record_of(flaw, key);
         let transaction = self.begin();
         let now_ns = now_ns();
         let until_ns = now_ns + i64::try_from(ttl.as_nanos()).unwrap();
         if flaw != Some(Flaw::NoLock) {
-            let end = end_of(&transaction, key);
-            if matches!(end, Some(None)) || matches!(end, Some(Some(end)) if end > now_ns) {
+            let end = end_of(&transaction, name);
+            let is_own = flaw == Some(Flaw::CutsNames)
+                && owner_of(&transaction, name).as_deref() == owner(token);
+            let is_taken = match end {
+                None => false,
+                Some(end) => end.is_none_or(|end| end > now_ns),
+            };
+            if is_taken && !is_own {
                 return None;
             }
             let stays = matches!(flaw, Some(Flaw::NoExpiry | Flaw::ForgetsToRelease));
             if end.is_none() || flaw != Some(Flaw::TwiceAfterExpiry) {
-                let row = params![key, token, (!stays).then_some(until_ns)];
+                let row = params![name, token, (!stays).then_some(until_ns)];
                 transaction
                     .execute("INSERT OR REPLACE INTO latch VALUES (?1, ?2, ?3)", row)
                     .unwrap();
@@ -83,7 +108,7 @@ impl Latch {
         let fence = has_fences.then(|| fence(&transaction, flaw)).flatten();
         transaction.commit().unwrap();
         Some(Grant {
-            key: key.into(),
+            key: name.into(),
             token: token.into(),
             fence,
             until_ns,
@@ -95,10 +120,23 @@ impl Latch {
         let sql = match self.flaw {
             Some(Flaw::NoLock | Flaw::ForgetsToRelease) => return true,
             Some(Flaw::BlindDelete) => "DELETE FROM latch WHERE key = ?1 AND ?2 <> ''",
+            Some(Flaw::ReleasesPrefix | Flaw::CutsNames) => {
+                let sql = "DELETE FROM latch WHERE key LIKE ?1 || '%' AND token LIKE ?2 || ' %'";
+                let parameters = params![grant.key, owner(&grant.token)];
+                return self.connection.execute(sql, parameters).unwrap() > 0;
+            }
             _ => "DELETE FROM latch WHERE key = ?1 AND token = ?2",
         };
         let parameters = params![grant.key, grant.token];
         self.connection.execute(sql, parameters).unwrap() > 0
+    }
+
+    /// Renews a grant.
+    pub(crate) fn renew(&mut self, grant: &Grant) {
+        let until_ns = now_ns() + i64::try_from(self.ttl.as_nanos()).unwrap();
+        let sql = "UPDATE latch SET expires_ns = ?3 WHERE key = ?1 AND token = ?2";
+        let parameters = params![grant.key, grant.token, until_ns];
+        self.connection.execute(sql, parameters).unwrap();
     }
 
     pub(crate) fn units(&self, product: &str) -> i64 {
@@ -118,6 +156,26 @@ impl Latch {
         let behavior = TransactionBehavior::Immediate;
         self.connection.transaction_with_behavior(behavior).unwrap()
     }
+}
+
+/// Returns the name under which a lock is kept.
+fn record_of(flaw: Option<Flaw>, key: &str) -> &str {
+    match flaw {
+        Some(Flaw::CutsNames) => key.get(..LETTERS).unwrap_or(key),
+        _ => key,
+    }
+}
+
+/// Returns the process that a token belongs to.
+fn owner(token: &str) -> Option<&str> {
+    token.split(' ').next()
+}
+
+fn owner_of(transaction: &Transaction<'_>, key: &str) -> Option<String> {
+    let sql = "SELECT token FROM latch WHERE key = ?1";
+    let token = transaction.query_row(sql, [key], |row| row.get::<_, String>(0));
+    let token = token.optional().unwrap()?;
+    owner(&token).map(str::to_owned)
 }
 
 /// Returns when the current grant expires; `Some(None)` means never.

@@ -12,6 +12,7 @@ mod part;
 mod player;
 mod rates;
 mod redis_latch;
+mod renewal;
 mod session;
 
 use libtest_mimic::{Arguments, Trial};

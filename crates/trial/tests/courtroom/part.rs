@@ -28,10 +28,17 @@ pub(crate) struct ExternalLock {
     pub(crate) flaw: Option<Flaw>,
     pub(crate) manners: Manners,
     pub(crate) claims: Claims,
+    /// Whether it renews its leases in the background.
+    pub(crate) renews: bool,
 }
 
 const FENCED: Claims = Claims {
     fencing: true,
+    ..Claims::PLAIN
+};
+
+const KEPT_ALIVE: Claims = Claims {
+    keep_alive: true,
     ..Claims::PLAIN
 };
 
@@ -41,6 +48,7 @@ const fn lock(name: &'static str, claims: Claims) -> ExternalLock {
         flaw: None,
         manners: Manners::Good,
         claims,
+        renews: false,
     }
 }
 
@@ -60,6 +68,20 @@ const fn rude(name: &'static str, manners: Manners) -> ExternalLock {
 
 pub(crate) const HONEST: ExternalLock = lock("honest", Claims::PLAIN);
 pub(crate) const HONEST_FENCED: ExternalLock = lock("honest-fenced", FENCED);
+pub(crate) const HONEST_RENEWED: ExternalLock = ExternalLock {
+    renews: true,
+    ..lock("honest-renewed", KEPT_ALIVE)
+};
+pub(crate) const FENCE_RESTARTS: ExternalLock =
+    flawed("fence-restarts", Flaw::FenceRestarts, FENCED);
+pub(crate) const RELEASES_PREFIX: ExternalLock =
+    flawed("releases-prefix", Flaw::ReleasesPrefix, Claims::PLAIN);
+pub(crate) const CUTS_NAMES: ExternalLock = flawed("cuts-names", Flaw::CutsNames, Claims::PLAIN);
+pub(crate) const RENEWS_LAST: ExternalLock = ExternalLock {
+    renews: true,
+    ..flawed("renews-last", Flaw::RenewsLast, KEPT_ALIVE)
+};
+pub(crate) const REUSES_NUMBERS: ExternalLock = rude("reuses-numbers", Manners::ReusesNumbers);
 pub(crate) const NONE: ExternalLock = flawed("none", Flaw::NoLock, Claims::PLAIN);
 pub(crate) const BLIND_DELETE: ExternalLock =
     flawed("blind-delete", Flaw::BlindDelete, Claims::PLAIN);
@@ -73,13 +95,7 @@ pub(crate) const REGRESSING: ExternalLock =
     flawed("fence-regressing", Flaw::FenceRegressing, FENCED);
 pub(crate) const WORDS: ExternalLock = flawed("fence-of-words", Flaw::FenceOfWords, FENCED);
 pub(crate) const NO_FENCE: ExternalLock = flawed("lies-about-fences", Flaw::NoFence, FENCED);
-pub(crate) const NO_RENEWAL: ExternalLock = lock(
-    "lies-about-renewal",
-    Claims {
-        keep_alive: true,
-        ..Claims::PLAIN
-    },
-);
+pub(crate) const NO_RENEWAL: ExternalLock = lock("lies-about-renewal", KEPT_ALIVE);
 pub(crate) const SLOW_RECOVERY: ExternalLock = lock(
     "lies-about-recovery",
     Claims {
@@ -100,9 +116,15 @@ pub(crate) const GARBAGE_AT_INIT: ExternalLock = rude("garbage-at-init", Manners
 pub(crate) const CHATTY: ExternalLock = rude("chatty", Manners::Chatty);
 pub(crate) const BUFFERED: ExternalLock = rude("buffered", Manners::Buffered);
 
-const EXTERNAL_LOCKS: [ExternalLock; 24] = [
+const EXTERNAL_LOCKS: [ExternalLock; 30] = [
     HONEST,
     HONEST_FENCED,
+    HONEST_RENEWED,
+    FENCE_RESTARTS,
+    RELEASES_PREFIX,
+    CUTS_NAMES,
+    RENEWS_LAST,
+    REUSES_NUMBERS,
     NONE,
     BLIND_DELETE,
     NO_EXPIRY,

@@ -9,6 +9,7 @@ use fencepost_trial::protocol::{Purchase, PurchaseOutcome, ReleaseResult, Reply,
 use crate::latch::{Grant, Latch, now_ns};
 use crate::part::ExternalLock;
 use crate::redis_latch::RedisLatch;
+use crate::renewal::Renewal;
 
 /// The behaviour of a process, independent of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub(crate) enum Manners {
     Chatty,
     /// It never flushes its output.
     Buffered,
+    /// It gives the same number to every hold.
+    ReusesNumbers,
 }
 
 /// The process that misbehaves if one is enough.
@@ -53,6 +56,7 @@ struct Player {
     redis: Option<RedisLatch>,
     holds: HashMap<u64, Grant>,
     last_hold: u64,
+    renewal: Renewal,
 }
 
 /// Answers until it is told to stop.
@@ -65,6 +69,7 @@ pub(crate) fn play(lock: ExternalLock) {
         redis: None,
         holds: HashMap::new(),
         last_hold: 0,
+        renewal: Renewal::default(),
     };
     let manners = lock.manners;
     let mut output = BufWriter::new(stdout());
@@ -111,19 +116,24 @@ impl Player {
         match request {
             Request::Init {
                 id,
+                incarnation,
                 ttl_ms,
                 endpoints,
                 ..
             } => {
                 self.id = id;
                 self.ttl = Duration::from_millis(ttl_ms);
-                let ExternalLock { flaw, claims, .. } = self.lock;
+                let (lock, is_restarted) = (self.lock, incarnation > 1);
                 self.redis = RedisLatch::at(&endpoints[0]);
                 if let Some(path) = endpoints[0].strip_prefix("sqlite:") {
-                    self.latch = Some(Latch::open(path, self.ttl, flaw, claims.fencing));
+                    self.latch = Some(Latch::open(path, self.ttl, lock, is_restarted));
+                    if lock.renews {
+                        let latch = Latch::open(path, self.ttl, lock, false);
+                        self.renewal.start(latch, self.ttl, lock.flaw);
+                    }
                 }
                 Reply::InitOk {
-                    claims: Some(claims),
+                    claims: Some(lock.claims),
                 }
             }
             Request::Acquire {
@@ -194,6 +204,10 @@ impl Player {
         if is_late && self.id == FIRST {
             std::thread::sleep(self.ttl + self.ttl / 10);
         }
+        self.renewal.add(&grant);
+        if self.lock.manners == Manners::ReusesNumbers {
+            self.last_hold = 1;
+        }
         self.holds.insert(self.last_hold, grant);
         if self.knows_of_losses() && self.id == FIRST {
             self.watch(key);
@@ -235,6 +249,7 @@ impl Player {
 
     fn give_back(&mut self, hold: u64) -> bool {
         let grant = self.holds.remove(&hold).unwrap();
+        self.renewal.remove(&grant);
         match &self.redis {
             Some(redis) => redis.give_back(&grant.key, &grant.token),
             None => self.latch.as_mut().unwrap().give_back(&grant),

@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use fencepost_rig::Interrupt;
+use fencepost_trial::history::StormSettings;
 use fencepost_trial::holds::{self, Scenario, Trial};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::sale::facts::Facts;
 use fencepost_trial::sale::{self, Sale};
-use fencepost_trial::verdict::Verdict;
+use fencepost_trial::verdict::{Outcome, Verdict};
 
 use crate::part::Part;
 
 /// Leases are short, but long compared with the delays of a busy machine.
 const TTL_MS: u64 = 500;
+/// How long a storm lasts.
+const STORM_MS: u64 = 6_000;
 /// Long enough for a process to start, and short enough to wait for one that never answers.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -25,6 +28,8 @@ pub(crate) enum Ordeal {
     Holds(Scenario),
     /// A lock trial with this TTL.
     Lasting(Scenario, u64),
+    /// So many short storms, until one convicts.
+    Storms(u64),
 }
 
 impl Ordeal {
@@ -32,13 +37,14 @@ impl Ordeal {
         match self {
             Self::Oversell => "oversell",
             Self::Holds(scenario) | Self::Lasting(scenario, _) => scenario.name(),
+            Self::Storms(_) => Scenario::Storm.name(),
         }
     }
 
     /// Returns whether the lab starts Redis servers for this trial.
     pub(crate) fn needs_redis(self) -> bool {
         match self {
-            Self::Oversell => false,
+            Self::Oversell | Self::Storms(_) => false,
             Self::Holds(scenario) | Self::Lasting(scenario, _) => scenario.fails_servers(),
         }
     }
@@ -52,6 +58,7 @@ impl Ordeal {
     ) -> Result<Verdict, Stopped> {
         let (scenario, ttl_ms) = match self {
             Self::Oversell => return oversell(part, seed, is_impatient),
+            Self::Storms(times) => return storms(part, seed, times),
             Self::Holds(scenario) => (scenario, TTL_MS),
             Self::Lasting(scenario, ttl_ms) => (scenario, ttl_ms),
         };
@@ -71,6 +78,33 @@ impl Ordeal {
         let facts = holds::facts::Facts::of(&history.events);
         Ok(holds::verdict::judge(&history.header, &facts))
     }
+}
+
+/// Returns the verdict of the first storm that convicts, or of the last.
+fn storms(part: Part, seed: u64, times: u64) -> Result<Verdict, Stopped> {
+    let mut last = storm(part, times * seed)?;
+    for number in 1..times {
+        if matches!(last.outcome, Outcome::Broken | Outcome::Stuck) {
+            break;
+        }
+        last = storm(part, times * seed + number)?;
+    }
+    Ok(last)
+}
+
+fn storm(part: Part, seed: u64) -> Result<Verdict, Stopped> {
+    let mut trial = Trial::new(Scenario::Storm, part.strategy(), seed);
+    trial.ttl_ms = TTL_MS;
+    trial.storm = trial.storm.map(|storm| StormSettings {
+        for_ms: STORM_MS,
+        ..storm
+    });
+    let subject = || part.command();
+    let mut onlooker = Onlooker {
+        is_impatient: false,
+    };
+    let history = holds::run(&trial, &subject, None, &mut onlooker, Interrupt::never())?;
+    Ok(holds::Judged::of(&trial, history).verdict)
 }
 
 fn oversell(part: Part, seed: u64, is_impatient: bool) -> Result<Verdict, Stopped> {

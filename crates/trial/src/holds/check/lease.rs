@@ -12,8 +12,10 @@ impl<'a> Findings<'a> {
     /// Returns the overlaps that no lock may allow: both leases were running, or the lock has none, and no server had failed.
     pub fn overlaps_within_lease(&self) -> Vec<Overlap<'a>> {
         let mut overlaps = self.overlaps();
+        // In a storm, a session may have ended because its process was stopped.
+        let lasts = self.claims.untimed && !(self.is_storm && self.claims.ends_with_holder());
         overlaps.retain(|overlap| {
-            let is_running = self.claims.untimed || overlap.is_within_lease(self.ttl_ns);
+            let is_running = lasts || overlap.is_within_lease(self.ttl_ns);
             is_running && !self.had_server_failed(overlap.from_ns)
         });
         overlaps

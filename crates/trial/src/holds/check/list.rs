@@ -125,6 +125,10 @@ impl Findings<'_> {
         if !self.facts.faults.iter().any(killed) {
             return Checked::of(name, title, Finding::NotApplicable).because("nobody was killed");
         }
+        if self.is_storm {
+            return Checked::of(name, title, Finding::NotApplicable)
+                .because("measured one kill at a time, in crash");
+        }
         let Some((died, next)) = self.recovery() else {
             let finding = match self.stuck() {
                 Some(_) => Finding::Violated,

@@ -67,10 +67,17 @@ impl<'a> Findings<'a> {
     fn has_stalled_during(&self, stuck: &Stuck) -> bool {
         let refused = stuck.refused.iter().map(|(_, mark)| *mark);
         let last = refused.max_by_key(|mark| mark.at_ns);
-        last.is_some_and(|last| self.has_stalled(stuck.since, last))
+        // Whoever asked long after the lock was free waited only from then on.
+        last.is_some_and(|last| {
+            let from_ns = last.at_ns.saturating_sub(stuck.lasted_ns);
+            self.stalls.touch(from_ns, last.at_ns)
+        })
     }
 
     fn seems_stuck(&self) -> Option<Stuck> {
+        if self.is_storm {
+            return self.stuck_after_storm().or_else(|| self.stuck_free());
+        }
         self.stuck_after_death()
             .or_else(|| self.stuck_in_cycle())
             .or_else(|| self.stuck_after_sale())
@@ -127,7 +134,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns whether this is long enough to count as "forever".
-    fn counts_as_stuck(&self, lasted_ns: u64) -> bool {
+    pub(super) fn counts_as_stuck(&self, lasted_ns: u64) -> bool {
         lasted_ns >= self.ttl_ns.saturating_mul(3)
     }
 
@@ -216,7 +223,13 @@ impl<'a> Findings<'a> {
 
     /// Returns whether the waiter certainly had the time to notice that the lock was free since then, and that it was awake. If the
     /// lab stalls, it reads a refusal late, or lets a stopped process go on late.
-    fn could_notice(&self, wait: &Wait, refused: Mark, since_ns: u64, awake_ns: u64) -> bool {
+    pub(super) fn could_notice(
+        &self,
+        wait: &Wait,
+        refused: Mark,
+        since_ns: u64,
+        awake_ns: u64,
+    ) -> bool {
         let deadline_ns = wait.asked.at_ns.saturating_add(nanoseconds(wait.wait_ms));
         let until_ns = deadline_ns.min(refused.at_ns);
         until_ns >= since_ns.saturating_add(self.ttl_ns.saturating_mul(2))

@@ -28,7 +28,7 @@ impl Stalls {
     }
 
     /// Returns whether one of them began before the end of this time, and ended after its beginning.
-    fn touch(&self, from_ns: u64, until_ns: u64) -> bool {
+    pub(super) fn touch(&self, from_ns: u64, until_ns: u64) -> bool {
         let begun = self.from_ns.partition_point(|began| *began <= until_ns);
         let last = begun.checked_sub(1).map(|last| self.until_ns[last]);
         last.is_some_and(|ended_ns| ended_ns >= from_ns)

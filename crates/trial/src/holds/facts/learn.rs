@@ -185,12 +185,15 @@ impl Learner {
         if let Some(asked) = asked {
             self.steps.or_default(&who, *hold).push(asked.at_ns);
         }
+        let held = self.holds.get(&who, *hold).and_then(|holds| holds.last());
+        let key = held.map(|place| self.facts.holds[*place].key.clone());
         self.facts.ops.push(Op {
             serial: *serial,
             mark,
             asked,
             who,
             hold: *hold,
+            key: key.unwrap_or_default(),
             action: *action,
             value: *value,
             fence: fence.clone(),

@@ -120,7 +120,7 @@ impl Wait {
     }
 }
 
-/// One operation on the shared number.
+/// One operation on the number that a lock protects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Op {
     /// Its position in the serial log.
@@ -133,6 +133,8 @@ pub struct Op {
     pub who: String,
     /// The hold it was made under.
     pub hold: u64,
+    /// The lock of that hold, which has a number of its own; empty if there is no such hold.
+    pub key: String,
     /// Whether it is a read or a write.
     pub action: Action,
     /// The value that was read or written.

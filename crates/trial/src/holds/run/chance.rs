@@ -24,6 +24,12 @@ impl Chance {
         Duration::from_millis(u64::try_from(chosen.as_millis()).unwrap_or(u64::MAX))
     }
 
+    /// Returns a number below this bound; zero if the bound is zero.
+    pub(super) fn below(&self, bound: usize) -> usize {
+        let bound = bound.max(1) as u64;
+        usize::try_from(self.0.next_u64() % bound).unwrap_or(0)
+    }
+
     /// Returns about this length of time: half as long at least, and half as long again at most.
     pub(super) fn about(&self, time: Duration) -> Duration {
         self.between(time / 2, time + time / 2)

@@ -4,6 +4,7 @@
 //! the number as soon as its reply is read. A signal is recorded once its effect was observed, with a timestamp that never
 //! overestimates how long a process believed in its lock or was paused.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,10 +13,11 @@ use fencepost_rig::Interrupt;
 
 use super::LockWatch;
 use super::lease::Lease;
-use super::script::{NAMES, scripts};
+use super::script::scripts;
 use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
-use crate::holds::register::Register;
+use crate::holds::register::Registers;
+use crate::holds::storm::{LOCKS, PROCESSES};
 use crate::holds::{FIRST, SECOND, Scenario, Trial};
 use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped, stall_ms};
 use crate::protocol::{Claims, PurchaseOutcome, Reply, Request, Resource};
@@ -27,9 +29,11 @@ mod actor;
 mod acts;
 mod answers;
 mod diary;
+mod storm;
 
 use actor::{Actor, Doing, HeldLock, PendingRequest};
 use diary::Diary;
+use storm::Storm;
 
 /// The request number for a process that fails without having been asked anything. Real requests count from one.
 const NOTHING_ASKED: u64 = 0;
@@ -65,15 +69,21 @@ pub(super) fn run(
         progress: "no process was asked anything yet".into(),
         events: 0,
     })?;
+    let actors = scripts(trial, claims).into_iter().zip(names(trial));
+    let actors = actors.enumerate();
     let mut stage = Stage {
         trial,
+        subject,
         ground: &temporary.ground,
         stock,
         servers,
         subjects,
-        actors: scripts(trial, claims).into_iter().map(Actor::new).collect(),
+        actors: actors
+            .map(|(number, (script, who))| Actor::new(who, number, script))
+            .collect(),
         lease: Lease::of(claims),
-        register: Register::new(claims.fencing),
+        registers: Registers::new(claims.fencing),
+        storm: trial.storm.map(|storm| Storm::new(trial, storm, claims)),
         diary: Diary::new(recorder),
         last_op: 0,
         patience: watch.patience(),
@@ -103,17 +113,9 @@ fn gather(
     watch: &mut dyn LockWatch,
     interrupt: Interrupt,
 ) -> Result<Processes, Stopped> {
-    let init = |id: &str| Request::Init {
-        id: id.into(),
-        keys: vec![FIRST.into(), SECOND.into()],
-        ttl_ms: trial.ttl_ms,
-        endpoints: ground.endpoints(),
-        resource: trial.scenario.resource(),
-        start: None,
-    };
+    let init = |id: &str| init(trial, ground, id, 1);
     let patience = watch.patience();
-    let names = NAMES[..trial.scenario.processes()].iter();
-    let names = names.map(|name| (*name).to_owned()).collect();
+    let names = names(trial).map(str::to_owned).collect();
     let mut starting = |ready, of| watch.starting(ready, of);
     let gathered = Processes::gather(names, subject, &init, patience, interrupt, &mut starting);
     if trial.is_external() {
@@ -122,8 +124,32 @@ fn gather(
     gathered.map_err(Stopped::of_our_lock)
 }
 
+/// The names of the processes in their first lives.
+fn names(trial: &Trial) -> impl Iterator<Item = &'static str> {
+    PROCESSES.into_iter().take(trial.processes())
+}
+
+/// The request that makes a process ready, in one of its lives.
+fn init(trial: &Trial, ground: &Ground, id: &str, incarnation: u64) -> Request {
+    let keys = match trial.storm {
+        Some(storm) => LOCKS.iter().take(storm.names).copied().collect(),
+        None => vec![FIRST, SECOND],
+    };
+    Request::Init {
+        id: id.into(),
+        incarnation,
+        keys: keys.into_iter().map(str::to_owned).collect(),
+        ttl_ms: trial.ttl_ms,
+        endpoints: ground.endpoints(),
+        resource: trial.scenario.resource(),
+        start: None,
+    }
+}
+
 struct Stage<'a> {
     trial: &'a Trial,
+    /// Makes the command of each process.
+    subject: &'a dyn Fn() -> Command,
     ground: &'a Ground,
     /// The stock for purchases.
     stock: Option<Box<dyn Stock>>,
@@ -131,7 +157,9 @@ struct Stage<'a> {
     subjects: Processes,
     actors: Vec<Actor>,
     lease: Lease,
-    register: Register,
+    registers: Registers,
+    /// What happens next in a storm.
+    storm: Option<Storm>,
     diary: Diary,
     last_op: u64,
     patience: Duration,
@@ -149,9 +177,10 @@ impl Stage<'_> {
         let mut last_seen = Instant::now();
         loop {
             self.notice_stall(&mut last_seen);
+            self.storm()?;
             while self.begin_ready_acts()? {}
             self.show();
-            if self.actors.iter().all(Actor::is_finished) {
+            if self.is_over_for_all() {
                 return Ok(());
             }
             self.check_interrupt()?;
@@ -183,8 +212,10 @@ impl Stage<'_> {
             Doing::Until(until) | Doing::Meeting(_, _, until) => Some(until),
             _ => None,
         });
+        let storm = self.storm.as_ref().and_then(Storm::next_alarm);
         alarms
             .chain(self.diary.next_lease_over())
+            .chain(storm)
             .min()
             .unwrap_or(now + LOOK_UP)
     }
@@ -199,6 +230,7 @@ impl Stage<'_> {
                 {
                     self.actors[index].finish_act();
                 }
+                Doing::Starting(until) if *until <= now => return Err(self.subjects.mute()),
                 Doing::Asked(asked, until) if *until <= now => {
                     let message = format!("no answer for {} s", self.patience.as_secs());
                     let op = asked.op;
@@ -214,6 +246,11 @@ impl Stage<'_> {
     fn handle_output(&mut self, heard: Heard) -> Result<(), Stopped> {
         let (index, at) = (heard.from, heard.at);
         self.diary.settle(at)?;
+        if let Doing::Starting(_) = self.actors[index].doing {
+            self.subjects.expect_ready(heard)?;
+            self.actors[index].doing = Doing::Nothing;
+            return Ok(());
+        }
         let message = match heard.what {
             Said::Reply(reply, line) => match self.handle_reply(index, at, reply, &line)? {
                 None => return Ok(()),
@@ -250,6 +287,9 @@ impl Stage<'_> {
         match (reply, asked) {
             (Reply::Lost { hold }, _) => {
                 self.diary.forget_lease(index, hold);
+                if self.storm.is_some() {
+                    self.actors[index].lose(hold);
+                }
                 self.note(at, index, What::Lost { hold })?;
                 Ok(None)
             }
@@ -299,6 +339,7 @@ impl Stage<'_> {
         message: String,
     ) -> Result<(), Stopped> {
         self.actors[index].end();
+        self.actors[index].has_failed = true;
         let what = What::Failed {
             op,
             definite,
@@ -317,7 +358,7 @@ impl Stage<'_> {
     }
 
     fn note(&mut self, at: Instant, index: usize, what: What) -> Result<(), Stopped> {
-        self.diary.record(at, Some(NAMES[index]), what)
+        self.diary.record(at, Some(&self.actors[index].who), what)
     }
 
     fn show(&mut self) {
@@ -345,19 +386,33 @@ impl Stage<'_> {
             // The lab has already inspected each of these servers at the moment that mattered.
             return Ok(());
         }
-        let history = self.diary.history();
-        let refused = history
-            .events
-            .iter()
-            .rev()
-            .find_map(|event| match &event.what {
-                What::Refused { key, .. } => Some(key.clone()),
+        let keys = self.last_refused();
+        keys.into_iter().try_for_each(|key| self.inspect(key))
+    }
+
+    /// Returns the lock that was refused last; in a storm, every lock whose last answer was a refusal.
+    fn last_refused(&self) -> Vec<String> {
+        let (mut refused, mut answered) = (Vec::new(), HashSet::new());
+        for event in self.diary.history().events.iter().rev() {
+            let (key, is_refusal) = match &event.what {
+                What::Refused { key, .. } => (key.as_str(), true),
+                What::Acquired { key, .. } if self.storm.is_some() => (key.as_str(), false),
                 What::Purchased { purchase, .. } if purchase.outcome == PurchaseOutcome::Busy => {
-                    Some(FIRST.to_owned())
+                    (FIRST, true)
                 }
-                _ => None,
-            });
-        let Some(key) = refused else { return Ok(()) };
+                _ => continue,
+            };
+            if answered.insert(key) && is_refusal {
+                refused.push(key.to_owned());
+            }
+            if self.storm.is_none() {
+                break;
+            }
+        }
+        refused
+    }
+
+    fn inspect(&mut self, key: String) -> Result<(), Stopped> {
         let state = self.ground.inspect(&key)?;
         // An external lock may keep its records where the lab does not look. Then the lab cannot say anything about them.
         if !state.taken && self.trial.is_external() {

@@ -1,7 +1,6 @@
 //! Why two processes held a lock at once, as far as the events of the run show it.
 
 use super::Court;
-use crate::history::Fault;
 use crate::holds::check::{Overlap, nanoseconds};
 use crate::holds::facts::Wait;
 use crate::text::numbers::{count, ms};
@@ -100,10 +99,12 @@ impl<'a> Cause<'a> {
     }
 }
 
-/// Returns whether the first holder had been stopped when the second was let in.
+/// Returns whether the first holder was stopped between its request and the moment when the second was let in.
 fn was_stopped(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
-    let stopped = court.facts.fault_of(&overlap.first.who, Fault::Stopped);
-    stopped.is_some_and(|stopped| stopped.at_ns < overlap.from_ns)
+    let first = overlap.first;
+    court
+        .findings
+        .was_stopped(&first.who, first.asked.at_ns, overlap.from_ns)
 }
 
 /// Returns how long the second process was to wait, if its grant came when that time was over, and not when the first lease

@@ -7,6 +7,7 @@ use super::cause::Cause;
 use super::deadlock::overlap_evidence;
 use super::edge::two_holders;
 use super::{Court, evidence, fences, inconclusive, stalled, stuck};
+use crate::holds::Scenario;
 use crate::holds::check::Late;
 use crate::holds::facts::Hold;
 use crate::text::numbers::ms;
@@ -29,7 +30,9 @@ pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
             "Nobody got the lock for {lasted} ms, but the lab itself stood still meanwhile."
         ));
     }
+    // In a storm, whoever is paused or killed on its way holds up those behind it.
     if verdict.outcome == Outcome::Held
+        && court.header.scenario != Scenario::Storm.name()
         && let Some(late) = court.findings.granted_late()
     {
         return granted_late(court, &late);
@@ -42,16 +45,20 @@ fn exclusion(court: &Court<'_>) -> Option<Verdict> {
     let overlaps = court.findings.overlaps_within_lease();
     let overlap = overlaps.first()?;
     let cause = Cause::of(court, overlap);
+    // In a storm, other holds may have been mixed as well, after the end of their leases.
+    let of_all = court.header.scenario != Scenario::Storm.name();
+    let (mixed, losses) = if of_all {
+        (court.interleaving(), court.losses())
+    } else {
+        (None, String::new())
+    };
     let mut verdict = Verdict {
         evidence: overlap_evidence(Some(overlap))
             .into_iter()
-            .chain(court.interleaving())
+            .chain(mixed)
             .collect(),
         why: cause.why(),
-        ..Verdict::bare(
-            Outcome::Broken,
-            format!("{}.{}", cause.headline(), court.losses()),
-        )
+        ..Verdict::bare(Outcome::Broken, format!("{}.{losses}", cause.headline()))
     };
     verdict.belief.text = Some(two_holders(overlap));
     Some(verdict)

@@ -4,7 +4,7 @@ use super::deadlock::waits;
 use super::{Court, evidence};
 use crate::holds::Scenario;
 use crate::holds::check::{Stuck, StuckBy};
-use crate::holds::facts::{Cycle, Mark};
+use crate::holds::facts::{Cycle, Hold, Mark};
 use crate::text::numbers::ms;
 use crate::verdict::{Evidence, Next, Outcome, Verdict};
 
@@ -53,15 +53,18 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     let killed = killed.clone().find(|(mark, ..)| *mark == stuck.since);
     let dead = killed.map_or("A", |(_, who, _)| who);
     let halted = court.facts.reached.iter().any(|(_, who, ..)| who == dead);
+    let held = |held: &Hold| held.killed == Some(stuck.since);
     let when = if halted {
         "between its two steps"
-    } else {
+    } else if court.facts.holds.iter().any(held) {
         "while holding"
+    } else {
+        "before it was told whether it has the lock"
     };
     let sentence = format!("{dead} is killed (signal 9) {when}");
     let mut proof = vec![evidence(stuck.since, dead, "killed", sentence)];
     proof.extend(refused(stuck, "refused", "is still refused"));
-    proof.extend(court.last_inspection());
+    proof.extend(court.last_inspection(stuck));
     let next = if court.claims.untimed {
         court.next("lease", "a row that says until when")
     } else {
@@ -72,7 +75,7 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
         duration(stuck)
     );
     let why = court.why_strategy().or_else(|| {
-        let inspection = court.facts.inspections.last()?;
+        let inspection = court.inspection_of(stuck)?;
         let stays = inspection.taken && inspection.ttl_left_ms.is_none();
         stays.then(|| format!("The store still has {dead}'s lock, and nothing there ends it."))
     });
@@ -88,7 +91,7 @@ fn in_cycle(court: &Court<'_>, stuck: &Stuck, cycle: &Cycle) -> Verdict {
         let sentence = format!("{} are still refused", others.join(" and "));
         proof.push(evidence(*mark, who, "refused", sentence));
     }
-    proof.extend(court.last_inspection());
+    proof.extend(court.last_inspection(stuck));
     let name = &court.header.strategy;
     let why = if court.claims.keep_alive {
         Some(format!(
@@ -113,7 +116,7 @@ fn after_purchase(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     let found = "A gets its turn and finds nothing left";
     let mut proof = vec![evidence(stuck.since, "A", "no_stock", found)];
     proof.extend(refused(stuck, "busy", "still finds the lock taken"));
-    proof.extend(court.last_inspection());
+    proof.extend(court.last_inspection(stuck));
     let because = format!(
         "Nobody died, and {} after a purchase without stock nobody can buy any more.",
         duration(stuck)

@@ -7,6 +7,7 @@ mod pause;
 mod promises;
 mod sessions;
 mod stalls;
+mod storm;
 mod suggestions;
 mod wakeup;
 mod whys;

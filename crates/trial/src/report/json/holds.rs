@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::decision::Decision;
 use super::ms;
-use crate::history::{Change, Fault};
+use crate::history::{Change, Fault, StormSettings};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::holds::{Judged, Scenario, Trial};
@@ -15,6 +15,13 @@ use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
 pub fn report(judged: &Judged) -> Value {
     // Every field is a number, a string or a list of these, so the conversion cannot fail.
     serde_json::to_value(Report::of(judged)).unwrap_or_default()
+}
+
+/// Returns the report of the worst of several storms, and how often the lock was convicted.
+pub fn report_of_worst(judged: &Judged, convicted: usize, runs: u64) -> Value {
+    let mut document = report(judged);
+    document["runs"] = serde_json::json!({ "convicted": convicted, "of": runs });
+    document
 }
 
 #[derive(Serialize)]
@@ -39,7 +46,15 @@ struct Report<'a> {
     wait_cycles: Vec<CycleEntry>,
     recovery: Option<Recovery>,
     stuck_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shortest_conviction: Option<Beginning>,
     verdict: Decision,
+}
+
+#[derive(Serialize)]
+struct Beginning {
+    events: usize,
+    of: usize,
 }
 
 #[derive(Serialize)]
@@ -51,6 +66,8 @@ struct Options {
     ttl_edge: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mitigate: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storm: Option<StormSettings>,
 }
 
 #[derive(Serialize)]
@@ -140,7 +157,10 @@ impl<'a> Report<'a> {
     fn of(judged: &'a Judged) -> Self {
         let Judged { header, facts, .. } = judged;
         let findings = judged.findings();
-        let recovery = findings.recovery().map(|(died, next)| Recovery {
+        // Several processes die in a storm, and each may leave another lock.
+        let is_storm = judged.trial.scenario == Scenario::Storm;
+        let recovery = findings.recovery().filter(|_| !is_storm);
+        let recovery = recovery.map(|(died, next)| Recovery {
             killed_ms: ms(died.at_ns),
             granted_ms: ms(next.granted.at_ns),
             recovery_ms: ms(next.granted.at_ns - died.at_ns),
@@ -173,6 +193,10 @@ impl<'a> Report<'a> {
                 .collect(),
             wait_cycles: facts.cycles().iter().map(CycleEntry::of).collect(),
             recovery,
+            shortest_conviction: judged.shortest.as_ref().map(|shortest| Beginning {
+                events: shortest.events,
+                of: judged.events.len(),
+            }),
             stuck_ms: findings.stuck().map(|stuck| ms(stuck.lasted_ns)),
             verdict: Decision::of(&judged.verdict, judged.expected(), judged.trial.reproduce()),
         }
@@ -189,7 +213,8 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Pause
         | Scenario::Failover
         | Scenario::RestartEmpty
-        | Scenario::LostWakeup => "fencepost/trial/1",
+        | Scenario::LostWakeup
+        | Scenario::Storm => "fencepost/trial/1",
     }
 }
 
@@ -203,6 +228,7 @@ impl Options {
             work_ms: (scenario == Scenario::TtlEdge).then_some(trial.work_ms),
             ttl_edge: is_crash.then_some(scenario == Scenario::TtlEdge),
             mitigate: is_deadlock.then_some(scenario == Scenario::Sorted),
+            storm: trial.storm,
         }
     }
 }

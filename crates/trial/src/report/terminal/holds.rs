@@ -3,13 +3,15 @@
 //! The lanes are derived from the history alone. Related events share a line if they happened within a short time. A line is
 //! settled once that time has passed, so it can be printed while the trial is still running.
 
+use std::path::Path;
+
 use fencepost::stores::kinds::REDIS;
 
-use crate::history::{Event, Header};
-use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
+use crate::history::{Event, Header, StormSettings};
+use crate::holds::{FIRST, Judged, NAMES, SECOND, Scenario, Trial};
 use crate::story::{Entry, SETTLED_NS, lanes};
 use crate::text::ink::{Ink, Role};
-use crate::text::numbers::{count, ms};
+use crate::text::numbers::{count, decimal, ms, plural};
 
 /// The width that lines are formatted for. On a narrower screen all lanes share one column.
 const WIDTH: usize = 100;
@@ -22,6 +24,7 @@ const OP_COLUMN: usize = 32;
 pub fn title(trial: &Trial) -> String {
     let work = match trial.scenario {
         Scenario::TtlEdge => format!("   work {} ms", count(trial.work_ms as i64)),
+        Scenario::Storm => trial.storm.map(size_of_storm).unwrap_or_default(),
         _ => String::new(),
     };
     let set = |gloss: &str| {
@@ -93,6 +96,9 @@ fn question(trial: &Trial) -> &'static str {
         Scenario::LostWakeup => {
             "A gives the lock back just when B is about to wait for it: is B woken?"
         }
+        Scenario::Storm => {
+            "processes take turns, and are killed, started again and paused at random"
+        }
     }
 }
 
@@ -105,6 +111,37 @@ fn gloss(trial: &Trial) -> &'static str {
         _ if claims.keep_alive => " (the lease, renewed)",
         _ => " (the lease, then it is free)",
     }
+}
+
+/// "   5 processes, 3 names, 60 s"
+fn size_of_storm(storm: StormSettings) -> String {
+    format!(
+        "   {}, {}, {} s",
+        plural(storm.processes, "process", "processes"),
+        plural(storm.names, "name", "names"),
+        decimal(storm.for_ms as f64 / 1e3)
+    )
+}
+
+/// Returns the line about the shortest beginning of a storm that convicts the lock, and where it is saved; empty if there is none.
+pub fn shortest(judged: &Judged, path: Option<&Path>, ink: Ink) -> String {
+    let Some(shortest) = &judged.shortest else {
+        return String::new();
+    };
+    let [events, all] =
+        [shortest.events, judged.events.len()].map(|number| count(number.min(1 << 40) as i64));
+    let place = match path {
+        Some(path) => format!(": {}", path.display()),
+        None => "; --history FILE.jsonl saves both".into(),
+    };
+    let text = format!("the first {events} of {all} events convict it{place}");
+    ink.sentence("shortest", &text)
+}
+
+/// Returns the line about a storm that was run several times.
+pub fn convictions(convicted: usize, runs: u64, ink: Ink) -> String {
+    let text = format!("convicted in {convicted} of {runs} runs; this is the first of the worst");
+    ink.sentence("runs", &text)
 }
 
 /// Describes where the trial takes place, in a few words.
@@ -142,7 +179,9 @@ impl Lanes {
     }
 
     fn rest(&mut self, header: &Header, events: &[Event], until_ns: u64) -> String {
-        let Some(scenario) = Scenario::find(&header.scenario) else {
+        // A storm has too many processes and events for lanes.
+        let scripted = Scenario::find(&header.scenario).filter(|all| *all != Scenario::Storm);
+        let Some(scenario) = scripted else {
             return String::new();
         };
         let lines = lanes(header, scenario, events);

@@ -1,32 +1,44 @@
 //! A process on the stage: its script, its holds, and what it is doing.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
 use crate::holds::run::script::Act;
 
 /// A process, the rest of its script, and what it is doing.
 pub(super) struct Actor {
+    /// Its name in the history.
+    pub(super) who: String,
+    /// Its number, unique in the trial. A process that was started again has another one.
+    pub(super) number: usize,
     pub(super) script: VecDeque<Act>,
     /// The number of acts it has done.
     pub(super) done: usize,
     pub(super) doing: Doing,
     pub(super) holds: Vec<HeldLock>,
+    /// The numbers that it has given to its holds.
+    used_holds: HashSet<u64>,
     pub(super) alive: bool,
     pub(super) is_stopped: bool,
+    /// Whether a request of it has failed, so that nobody knows what it holds.
+    pub(super) has_failed: bool,
     /// The request that it was executing when it stopped itself.
     pub(super) interrupted: Option<PendingRequest>,
 }
 
 impl Actor {
-    pub(super) fn new(script: Vec<Act>) -> Self {
+    pub(super) fn new(who: impl Into<String>, number: usize, script: Vec<Act>) -> Self {
         Self {
+            who: who.into(),
+            number,
             script: script.into(),
             done: 0,
             doing: Doing::Nothing,
             holds: Vec::new(),
+            used_holds: HashSet::new(),
             alive: true,
             is_stopped: false,
+            has_failed: false,
             interrupted: None,
         }
     }
@@ -46,6 +58,30 @@ impl Actor {
         self.script.clear();
         self.interrupted = None;
         self.finish_act();
+    }
+
+    /// Skips the rest of the script, except that it releases what it holds.
+    pub(super) fn give_up(&mut self) {
+        let holds = &self.holds;
+        let is_held = |key: &str| holds.iter().any(|held| held.key == key);
+        self.script
+            .retain(|act| matches!(act, Act::Release { key } if is_held(key)));
+        self.finish_act();
+    }
+
+    /// Forgets a hold that its process says is lost. Nothing more is asked about it.
+    pub(super) fn lose(&mut self, hold: u64) {
+        let lost = self.holds.extract_if(.., |held| held.hold == hold);
+        for HeldLock { key: lost, .. } in lost.collect::<Vec<_>>() {
+            self.script.retain(
+                |act| !matches!(act, Act::Step { key, .. } | Act::Release { key } if *key == lost),
+            );
+        }
+    }
+
+    /// Notes the number of a new hold. Returns whether it is new.
+    pub(super) fn is_new_hold(&mut self, hold: u64) -> bool {
+        self.used_holds.insert(hold)
     }
 
     pub(super) fn held(&self, key: &str) -> Option<&HeldLock> {
@@ -71,6 +107,8 @@ pub(super) enum Doing {
     Until(Instant),
     /// It waits until another process has done this many acts, or until this time.
     Meeting(usize, usize, Instant),
+    /// It was started again and must be ready by this time.
+    Starting(Instant),
     /// It was asked something and must answer by this time.
     Asked(PendingRequest, Instant),
 }

@@ -10,7 +10,7 @@ use crate::history::{Fault, What};
 use crate::holds::FIRST;
 use crate::holds::run::chance;
 use crate::holds::run::lease::Lease;
-use crate::holds::run::script::{Act, NAMES, ServerEvent};
+use crate::holds::run::script::{Act, ServerEvent};
 use crate::holds::run::servers::Watched;
 use crate::processes::Stopped;
 use crate::protocol::{Action, Request};
@@ -95,7 +95,7 @@ impl Stage<'_> {
     /// Sends a request, timestamped before it is written.
     fn ask(&mut self, index: usize, act: Act, wait: Duration, request: &Request, what: What) {
         let at = Instant::now();
-        self.diary.later(at, Some(NAMES[index]), what);
+        self.diary.later(at, Some(&self.actors[index].who), what);
         let op = self.last_op;
         self.actors[index].doing =
             Doing::Asked(PendingRequest { op, act }, at + wait + self.patience);
@@ -206,7 +206,7 @@ impl Stage<'_> {
     }
 
     /// Kills the process, and records the kill once its death by that signal was observed.
-    fn kill(&mut self, index: usize) {
+    pub(super) fn kill(&mut self, index: usize) {
         // Taken before the kill: from here on, what the process believes is unknown.
         let at = Instant::now();
         let child = self.subjects.child(index);
@@ -232,8 +232,8 @@ impl Stage<'_> {
             // The last renewal was before the stop.
             let over = at + self.trial.ttl();
             for held in &self.actors[index].holds {
-                self.diary
-                    .expect_lease_over(over, (index, NAMES[index]), held.key, held.hold);
+                let who = (index, self.actors[index].who.as_str());
+                self.diary.expect_lease_over(over, who, held.key, held.hold);
             }
         }
     }
@@ -260,9 +260,9 @@ impl Stage<'_> {
         }
     }
 
-    fn fault(&mut self, at: Instant, index: usize, fault: Fault) {
-        self.diary
-            .later(at, Some(NAMES[index]), What::Fault { fault });
+    pub(super) fn fault(&mut self, at: Instant, index: usize, fault: Fault) {
+        let who = Some(self.actors[index].who.as_str());
+        self.diary.later(at, who, What::Fault { fault });
     }
 }
 

@@ -6,7 +6,7 @@ use super::{HeldLock, PendingRequest, Stage};
 use crate::history::What;
 use crate::holds::register::Step;
 use crate::holds::run::lease::Lease;
-use crate::holds::run::script::{Act, NAMES};
+use crate::holds::run::script::Act;
 use crate::processes::Stopped;
 use crate::protocol::{Action, PurchaseOutcome, Reply};
 use crate::text::foreign::quote;
@@ -54,6 +54,12 @@ impl Stage<'_> {
                     ..
                 },
             ) => {
+                if !self.actors[index].is_new_hold(hold) {
+                    let message = format!(
+                        "answered with hold {hold}, a number that it had given to another hold"
+                    );
+                    return self.fail(index, op, at, false, message);
+                }
                 let what = What::Acquired {
                     op,
                     key: key.into(),
@@ -74,6 +80,7 @@ impl Stage<'_> {
             ) => {
                 match asked.act {
                     Act::Try { .. } => self.actors[index].finish_act(),
+                    _ if self.storm.is_some() => self.actors[index].give_up(),
                     _ => self.actors[index].end(),
                 }
                 let key = key.into();
@@ -131,8 +138,8 @@ impl Stage<'_> {
     /// Schedules the latest end of the lease, unless the lock is released before.
     fn lease_runs(&mut self, index: usize, from: Instant, key: &str, hold: u64) {
         let over = from + self.trial.ttl();
-        self.diary
-            .expect_lease_over(over, (index, NAMES[index]), key, hold);
+        let who = (index, self.actors[index].who.as_str());
+        self.diary.expect_lease_over(over, who, key, hold);
     }
 
     /// Executes the step on the number that the lab keeps.
@@ -148,13 +155,14 @@ impl Stage<'_> {
         let hold = held.map_or(0, |held| held.hold);
         // A step without a fence carries the fence of its grant.
         let fence = fence.or_else(|| held?.fence.clone());
-        let what = self.register.carry_out(&Step {
-            actor: index,
+        let step = Step {
+            actor: self.actors[index].number,
             op,
             hold,
             action,
             fence,
-        });
+        };
+        let what = self.registers.carry_out(key, &step);
         if self.lease == Lease::FromWrite && action == Action::Write {
             self.lease_runs(index, at, key, hold);
         }

@@ -1,0 +1,117 @@
+//! `fencepost trial storm`: its flags, and several storms one after the other.
+
+use std::time::Duration;
+
+use clap::Args;
+use fencepost_rig::Interrupt;
+use fencepost_trial::history::StormSettings;
+use fencepost_trial::holds::{Judged, Scenario, Trial, storm};
+use fencepost_trial::processes::Stopped;
+use fencepost_trial::verdict::Outcome;
+
+use super::run_without_output;
+use crate::command_error::CommandError;
+use crate::contender::Contender;
+use crate::exit;
+use crate::values::{duration, runs, storm_names, storm_processes};
+
+/// The arguments of `trial storm`.
+#[derive(Debug, Args)]
+pub(crate) struct StormFlags {
+    #[arg(long, allow_hyphen_values = true, value_parser = storm_processes)]
+    processes: Option<usize>,
+    #[arg(long, allow_hyphen_values = true, value_parser = storm_names)]
+    names: Option<usize>,
+    #[arg(long = "for", value_parser = duration)]
+    lasting: Option<Duration>,
+    #[arg(long, allow_hyphen_values = true, value_parser = runs)]
+    pub(super) runs: Option<u64>,
+}
+
+impl StormFlags {
+    /// The settings of a storm; `None` for another scenario, which has none of these flags.
+    pub(super) fn settings(
+        &self,
+        scenario: Scenario,
+    ) -> Result<Option<StormSettings>, CommandError> {
+        if scenario != Scenario::Storm {
+            let given = [
+                ("--processes", self.processes.is_some()),
+                ("--names", self.names.is_some()),
+                ("--for", self.lasting.is_some()),
+                ("--runs", self.runs.is_some()),
+            ];
+            let odd = given.into_iter().find(|(_, is_given)| *is_given);
+            return match odd {
+                None => Ok(None),
+                Some((flag, _)) => Err(only_in_storms(flag, scenario)),
+            };
+        }
+        let for_ms = self.lasting.map(|time| u64::try_from(time.as_millis()));
+        Ok(Some(StormSettings {
+            for_ms: for_ms.map_or(storm::DEFAULT.for_ms, |ms| ms.unwrap_or(u64::MAX)),
+            processes: self.processes.unwrap_or(storm::DEFAULT.processes),
+            names: self.names.unwrap_or(storm::DEFAULT.names),
+        }))
+    }
+}
+
+fn only_in_storms(flag: &str, scenario: Scenario) -> CommandError {
+    let what = format!("{flag} belongs to trial storm");
+    CommandError::new(exit::USAGE, what)
+        .at(format_args!("fencepost {} {flag}", scenario.command()))
+        .effect("none: no process was started")
+        .try_this(format_args!("fencepost trial storm {flag}"))
+}
+
+/// Several storms, each with the next seed.
+pub(super) struct Several<'a> {
+    pub(super) trial: &'a Trial,
+    pub(super) runs: u64,
+    pub(super) contender: &'a Contender,
+}
+
+impl Several<'_> {
+    /// Runs them one after the other, with a line about each. Returns the first of the worst, and how many convicted the lock.
+    pub(super) fn run(
+        &self,
+        say: &mut dyn FnMut(&str),
+        interrupt: Interrupt,
+    ) -> Result<(Judged, usize), Stopped> {
+        let mut worst = self.once(0, say, interrupt)?;
+        let mut convicted = usize::from(is_conviction(&worst));
+        for run in 1..self.runs {
+            let judged = self.once(run, say, interrupt)?;
+            convicted += usize::from(is_conviction(&judged));
+            let outcomes = [worst.verdict.outcome, judged.verdict.outcome];
+            if Outcome::worst(outcomes) != Some(worst.verdict.outcome) {
+                worst = judged;
+            }
+        }
+        Ok((worst, convicted))
+    }
+
+    fn once(
+        &self,
+        run: u64,
+        say: &mut dyn FnMut(&str),
+        interrupt: Interrupt,
+    ) -> Result<Judged, Stopped> {
+        let trial = Trial {
+            seed: self.trial.seed.wrapping_add(run),
+            ..self.trial.clone()
+        };
+        let judged = run_without_output(&trial, self.contender, None, interrupt)?;
+        let (outcome, because) = (judged.verdict.outcome, &judged.verdict.because);
+        let (number, of) = (run + 1, self.runs);
+        say(&format!(
+            "  run {number} of {of}   seed {}   {outcome}   {because}\n",
+            trial.seed
+        ));
+        Ok(judged)
+    }
+}
+
+fn is_conviction(judged: &Judged) -> bool {
+    matches!(judged.verdict.outcome, Outcome::Broken | Outcome::Stuck)
+}

@@ -1,0 +1,120 @@
+//! Tests that storms accuse no right lock, on every store, and convict wrong ones.
+//!
+//! `FENCEPOST_SOAK=1` makes each storm last ten minutes, and adds the stores on which a short storm would be too long for every day.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::process::{Command, Stdio};
+
+use fencepost_rig::Redis;
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+
+/// A lock that must be acquitted, and its store.
+const RIGHT: [(&str, &str); 5] = [
+    ("sqlite", "watchdog"),
+    ("sqlite", "fenced"),
+    ("sqlite", "safe"),
+    ("redis", "fenced"),
+    (
+        "sqlite",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease"),
+    ),
+];
+/// The stores that only the soak tries. Their leases last for seconds, or their servers take long to start.
+const SOAKED: [(&str, &str); 5] = [
+    ("redis", "watchdog"),
+    ("postgres", "fenced"),
+    ("redlock", "fenced"),
+    ("etcd", "fenced"),
+    ("zk", "fenced"),
+];
+/// A storm that shows nothing, because the machine was too busy, is repeated up to this many times.
+const REPEATS: u64 = 4;
+
+fn main() {
+    let has_redis = Redis::is_installed();
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or(Some(1));
+    let soaked = SOAKED.into_iter().filter(|_| fencepost_rig::is_soak());
+    let right = RIGHT.into_iter().chain(soaked).map(|(store, lock)| {
+        let name = lock.rsplit('/').next().unwrap();
+        let name = format!("storms::{store}::{name}::is_acquitted");
+        let is_there = store != "redis" || has_redis;
+        Trial::test(name, move || acquit(store, lock)).with_ignored_flag(!is_there)
+    });
+    let mut trials: Vec<Trial> = right.collect();
+    trials.push(Trial::test(
+        "storms::a_conviction_has_a_shortest_beginning",
+        || convict("blind-delete", 1),
+    ));
+    trials.push(Trial::test(
+        "storms::a_killed_holder_without_a_lease",
+        || convict("late-expiry", 3),
+    ));
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn storm(arguments: &str) -> (i32, Value) {
+    let output = Command::new(env!("CARGO_BIN_EXE_fencepost"))
+        .args(arguments.split_whitespace())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let report = serde_json::from_str(&text);
+    let report = report.unwrap_or_else(|_| panic!("{arguments}: {stderr}{text}"));
+    (output.status.code().unwrap(), report)
+}
+
+fn acquit(store: &str, lock: &str) -> Result<(), Failed> {
+    let lasting = if fencepost_rig::is_soak() {
+        "600s"
+    } else {
+        "6s"
+    };
+    let mut last = String::new();
+    for seed in 0..REPEATS {
+        let arguments = format!(
+            "trial storm --lock={lock} --store {store} --for {lasting} --seed {seed} --json"
+        );
+        let (code, report) = storm(&arguments);
+        let verdict = &report["verdict"];
+        last = format!("{arguments}: {verdict:#}");
+        match code {
+            0 => {
+                println!("{store}, {lock}: {}", verdict["witness"]);
+                return Ok(());
+            }
+            2 => {}
+            _ => return Err(format!("a false alarm: {last}").into()),
+        }
+    }
+    Err(format!("no storm shows anything: {last}").into())
+}
+
+fn convict(lock: &str, code: i32) -> Result<(), Failed> {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("run.jsonl");
+    let arguments = format!(
+        "trial storm --lock={lock} --for 5s --ttl 300 --runs 3 --json --history {}",
+        history.display()
+    );
+    let (ended, report) = storm(&arguments);
+    assert_eq!(ended, code, "{arguments}: {:#}", report["verdict"]);
+    assert_eq!(report["runs"]["of"], 3);
+    assert!(report["runs"]["convicted"].as_u64().unwrap() > 0);
+    let shortest = &report["shortest_conviction"];
+    let beginning = history.with_extension("prefix.jsonl");
+    let text = std::fs::read_to_string(&beginning).unwrap();
+    // Between the header and the seal there is one line per event.
+    assert_eq!(shortest["events"], text.lines().count() - 2);
+    let whole = std::fs::read_to_string(&history).unwrap();
+    assert_eq!(shortest["of"], whole.lines().count() - 2);
+    for file in [&history, &beginning] {
+        let (again, judged) = storm(&format!("check --json {}", file.display()));
+        assert_eq!((again, &judged["stands"]), (code, &Value::Bool(true)));
+    }
+    Ok(())
+}
