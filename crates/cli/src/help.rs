@@ -308,6 +308,8 @@ Usage: fencepost trial NAME [OPTIONS]
                       built with --features full: failover also --store etcd, restart-empty also
                       --store redlock or 'redlock?restart_delay=10s' (no vote after a restart)
   lost-wakeup         A releases the lock just when B is about to wait for it: is B woken?
+  cut                 A is cut off from its store beyond its lease, then writes: over B's update?
+                      this one needs a store with a server; the default is --store redis
 
 ";
 
@@ -322,6 +324,7 @@ Examples
   fencepost trial restart-empty --lock=watchdog --report page.html
   fencepost trial restart-empty --store redlock      one of three forgets: two holders
   fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
+  fencepost trial cut --lock=watchdog        stops itself when its lease is over
 ";
 
 const CHECK: &str = "\
@@ -341,7 +344,7 @@ const RUN_ALL: &str = "\
 Seven scenarios with every strategy that fits, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are pause, failover, restart-empty and lost-wakeup: fencepost trial NAME
+  Not in it are pause, failover, restart-empty, lost-wakeup and cut: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

@@ -71,13 +71,14 @@ pub(crate) struct Holds {
 }
 
 /// The scenarios that only `fencepost trial` runs.
-pub(crate) const TRIALS: [Scenario; 6] = [
+pub(crate) const TRIALS: [Scenario; 7] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
     Scenario::Pause,
     Scenario::Failover,
     Scenario::RestartEmpty,
     Scenario::LostWakeup,
+    Scenario::Cut,
 ];
 
 fn scenario(text: &str) -> Result<Scenario, BadValue> {
@@ -147,6 +148,8 @@ fn run(
             outlives_servers(strategy)?;
         }
         servers_to_fail(scenario, asked)?
+    } else if scenario.comes_between() {
+        store::open(&between(scenario, asked)?)?
     } else {
         store::open(&asked.unwrap_or_default())?
     };
@@ -214,6 +217,15 @@ fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site
         return store::open_to_fail(&asked);
     };
     Err(not_here(what, asked.name(), scenario))
+}
+
+/// The store for a trial that comes between the processes and the store, which must have a server.
+fn between(scenario: Scenario, asked: Option<TrialStore>) -> Result<TrialStore, CommandError> {
+    let asked = asked.unwrap_or_else(|| scenario.store());
+    match scenario.server_fault(asked.facts()) {
+        Some(ServerFault::Unavailable(why)) => Err(not_here(why, asked.name(), scenario)),
+        _ => Ok(asked),
+    }
 }
 
 /// Refuses a TTL shorter than the time after which the servers free the lock of a dead process: it could not be judged.

@@ -11,7 +11,7 @@ use crate::text::numbers::{count, plural};
 use crate::verdict::{Outcome, Verdict};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 11] = [
+pub const SCENARIOS: [Column; 12] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -21,6 +21,7 @@ pub const SCENARIOS: [Column; 11] = [
     column(Some(Scenario::StaleRelease)),
     column(Some(Scenario::ShortStock)),
     column(Some(Scenario::LostWakeup)),
+    column(Some(Scenario::Cut)),
     column(Some(Scenario::Failover)),
     column(Some(Scenario::RestartEmpty)),
 ];
@@ -162,7 +163,8 @@ pub fn default_ttl_ms(store: &TrialStore) -> u64 {
     short_ttl_ms(store)
 }
 
-/// Returns why the lab cannot make servers fail as this scenario demands; `None` if it can, or if the scenario does not demand it.
+/// Returns why the lab cannot make servers fail, or come between them and the processes, as this scenario demands; `None` if it can, or if
+/// the scenario does not demand it.
 fn without_servers(
     scenario: Column,
     strategy: &Strategy,
@@ -172,6 +174,9 @@ fn without_servers(
     let fault = scenario.server_fault(store.facts())?;
     if let ServerFault::Unavailable(why) = fault {
         return Some(why);
+    }
+    if !scenario.fails_servers() {
+        return None;
     }
     if !store.is_private() {
         return Some("the lab kills only servers that it has started itself");
@@ -199,7 +204,7 @@ pub fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::Deadlock) => "one holder at a time, and somebody gets on",
         Some(Scenario::Sorted) => "both finish, one after the other",
         Some(Scenario::Crash) => return recovery(claims),
-        Some(Scenario::TtlEdge | Scenario::Pause) => late,
+        Some(Scenario::TtlEdge | Scenario::Pause | Scenario::Cut) => late,
         Some(Scenario::StaleRelease) => "a release frees only its own lock",
         Some(Scenario::ShortStock) => "a failed purchase frees its lock",
         Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
@@ -331,10 +336,11 @@ mod tests {
         let plan = gauntlet("safe", "sqlite").plan();
         assert_eq!(names(&plan).len(), 9);
         let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
-        assert_eq!(left_out, ["failover", "restart-empty"]);
-        assert_eq!(plan.untried[0].why, "a file has no server that could fail");
+        assert_eq!(left_out, ["cut", "failover", "restart-empty"]);
+        assert!(plan.untried[0].why.starts_with("no server: "));
+        assert_eq!(plan.untried[1].why, "a file has no server that could fail");
         let redis = gauntlet("safe", "redis").plan();
-        assert_eq!((redis.cells.len(), redis.untried.len()), (11, 0));
+        assert_eq!((redis.cells.len(), redis.untried.len()), (12, 0));
         let yours = gauntlet("safe", "redis://10.0.0.1").plan();
         assert_eq!(yours.untried.len(), 2);
     }
@@ -347,7 +353,13 @@ mod tests {
         let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
         assert_eq!(
             left_out,
-            ["oversell", "short-stock", "failover", "restart-empty"]
+            [
+                "oversell",
+                "short-stock",
+                "cut",
+                "failover",
+                "restart-empty"
+            ]
         );
         assert_eq!(plan.untried[0].why, "the lock says: this lock does not buy");
     }
@@ -373,7 +385,7 @@ mod tests {
             panic!("{plan:?}")
         };
         assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
-        assert_eq!(plan.untried.len(), 10);
+        assert_eq!(plan.untried.len(), 11);
         assert_eq!(
             three.command(),
             "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"

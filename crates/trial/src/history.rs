@@ -291,6 +291,11 @@ pub enum Fault {
     Stopped,
     /// SIGCONT.
     Continued,
+    /// Nothing passes between the process and its store any more, in either direction, and no connection ends. Timestamped once that was
+    /// so, and recorded only if the process had reached the store through the lab before.
+    CutOff,
+    /// Everything passes again, also what was sent meanwhile. Timestamped before that.
+    Reconnected,
 }
 
 /// A recorded run, ready to be judged.

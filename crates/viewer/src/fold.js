@@ -4,6 +4,9 @@
 // Fences are long and differ at their end, so the prefix that all fences of a run share is left out.
 const shortener = cut => fence => (fence == null || !cut ? fence : `…${fence.slice(cut)}`);
 
+// What a picture calls the faults of a process.
+const FAULTS = { killed: 'SIGKILL', stopped: 'SIGSTOP', cut_off: 'cut off' };
+
 class Fold {
   constructor(run) {
     this.run = run;
@@ -132,10 +135,15 @@ class Fold {
       pause.t1 = pause.band.t1 = e.t;
       return pause;
     }
+    if (e.fault === 'reconnected') {
+      const cut = this.faults.findLast(band => band.lane === lane && band.event.fault === 'cut_off' && band.t1 == null);
+      if (cut) cut.t1 = e.t;
+      return cut;
+    }
     const killed = e.fault === 'killed';
-    const band = { type: 'fault', lane, t0: e.t, t1: killed ? e.t : null, word: killed ? 'SIGKILL' : 'SIGSTOP', event: e };
+    const band = { type: 'fault', lane, t0: e.t, t1: killed ? e.t : null, word: FAULTS[e.fault] ?? e.fault, event: e };
     this.faults.push(band);
-    if (!lane) return band;
+    if (!lane || e.fault === 'cut_off') return band;
     if (killed) return this.kill(lane, e);
     return this.add({ type: 'pause', lane, t0: e.t, t1: null, band, event: e });
   }

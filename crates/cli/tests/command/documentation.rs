@@ -73,6 +73,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["stale-release"]) => Scenario::StaleRelease,
         ("trial", ["short-stock"]) => Scenario::ShortStock,
         ("trial", ["pause"]) => Scenario::Pause,
+        ("trial", ["cut"]) => Scenario::Cut,
         ("trial", ["failover"]) => Scenario::Failover,
         ("trial", ["restart-empty"]) => Scenario::RestartEmpty,
         ("trial", ["lost-wakeup"] | ["lost-wakeup", "--store", "zk"]) => Scenario::LostWakeup,

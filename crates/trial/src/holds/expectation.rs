@@ -48,6 +48,11 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
             _ => Outcome::Held,
         });
     }
+    // Whoever withstands a pause withstands a cut, in the same way.
+    let scenario = match scenario {
+        Scenario::Cut => Scenario::Pause,
+        other => other,
+    };
     let column = Scenario::ALL.iter().position(|known| *known == scenario)?;
     row.get(column).copied().or(Some(lost_store(strategy)))
 }

@@ -28,11 +28,13 @@ pub enum Scenario {
     RestartEmpty,
     /// The holder releases the lock just when another process is about to wait for it.
     LostWakeup,
+    /// The holder is cut off from the store beyond its lease, and writes meanwhile.
+    Cut,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -43,6 +45,7 @@ impl Scenario {
         Self::Failover,
         Self::RestartEmpty,
         Self::LostWakeup,
+        Self::Cut,
     ];
 
     /// Returns its name in histories.
@@ -58,6 +61,7 @@ impl Scenario {
             Self::Failover => "failover",
             Self::RestartEmpty => "restart-empty",
             Self::LostWakeup => "lost-wakeup",
+            Self::Cut => "cut",
         }
     }
 
@@ -74,6 +78,7 @@ impl Scenario {
             Self::Failover => "trial failover",
             Self::RestartEmpty => "trial restart-empty",
             Self::LostWakeup => "trial lost-wakeup",
+            Self::Cut => "trial cut",
         }
     }
 
@@ -89,7 +94,9 @@ impl Scenario {
         match self {
             Self::Crash | Self::TtlEdge => 2_000,
             Self::Deadlock | Self::Sorted => 3_000,
-            Self::StaleRelease | Self::ShortStock | Self::Pause | Self::LostWakeup => 500,
+            Self::StaleRelease | Self::ShortStock | Self::Pause | Self::LostWakeup | Self::Cut => {
+                500
+            }
             // Nobody waits for the lease to end; everything happens within it.
             Self::Failover | Self::RestartEmpty => 10_000,
         }
@@ -105,19 +112,30 @@ impl Scenario {
         matches!(self, Self::Failover | Self::RestartEmpty)
     }
 
-    /// Returns whether the lab can make private servers of this kind fail as this scenario needs it; `None` for scenarios that
-    /// leave the store alone.
+    /// Returns whether the lab comes between the processes and their store. Such a trial needs a store with a server.
+    pub fn comes_between(self) -> bool {
+        matches!(self, Self::Cut)
+    }
+
+    /// Returns whether it can be run only on a store with servers.
+    pub fn needs_server(self) -> bool {
+        self.fails_servers() || self.comes_between()
+    }
+
+    /// Returns whether the lab can make private servers of this kind fail as this scenario needs it, or come between them and the
+    /// processes; `None` for scenarios that leave the store alone.
     pub fn server_fault(self, facts: &StoreFacts) -> Option<ServerFault> {
         match self {
             Self::Failover => Some(facts.failover),
             Self::RestartEmpty => Some(facts.restart_empty),
+            Self::Cut => Some(facts.connection),
             _ => None,
         }
     }
 
     /// Returns the default store.
     pub fn store(self) -> TrialStore {
-        if self.fails_servers() {
+        if self.needs_server() {
             TrialStore::private(&REDIS)
         } else {
             TrialStore::default()

@@ -18,6 +18,7 @@ use crate::text::capital;
 use crate::text::numbers::{ShortFences, count, in_words, plural};
 use crate::verdict::{Axis, Belief, Cited, Damage, Evidence, Missing, Next, Outcome, Verdict};
 
+mod absence;
 mod cause;
 mod crash;
 mod deadlock;
@@ -56,6 +57,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Pause => pause::judge(&court),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::LostWakeup => wakeup::judge(&court),
+        Scenario::Cut => pause::judge_cut(&court),
     };
     verdict = promises::judge(&court, verdict);
     verdict.notes.extend(promises::notes(&court));

@@ -7,6 +7,8 @@ use crate::holds::{FIRST, SECOND, Scenario, Trial};
 use crate::protocol::{Action, Claims};
 use crate::store::redis::IDLE_CONNECTION;
 
+mod network;
+
 /// The names of the processes, by index.
 pub const NAMES: [&str; 3] = ["A", "B", "C"];
 const A: usize = 0;
@@ -59,6 +61,10 @@ pub(super) enum Act {
     Restock(i64),
     /// The lab does this to the servers.
     Servers(ServerEvent),
+    /// The lab does this to the road between the process and its store.
+    Road(RoadEvent),
+    /// The road is open again after this time at the latest, whatever the process is doing then.
+    ReconnectWithin(Duration),
     /// Waits until another process has done this many acts, or all of its acts.
     After(usize, usize),
     /// Does the same as `After`, but no longer than this duration.
@@ -73,6 +79,13 @@ pub(super) enum ServerEvent {
     CutOff,
     Kill,
     ServeAgain,
+}
+
+/// What happens to the road between a process and its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RoadEvent {
+    CutOff,
+    Reconnect,
 }
 
 const fn read(key: &'static str) -> Act {
@@ -99,6 +112,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Pause => pause(trial, claims, chance),
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
         Scenario::LostWakeup => lost_wakeup(trial, claims, chance),
+        Scenario::Cut => network::cut(trial, claims, chance),
     }
 }
 
@@ -418,69 +432,4 @@ fn lost_wakeup(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::strategy;
-
-    fn of(scenario: Scenario, seed: u64) -> Vec<Vec<Act>> {
-        let trial = Trial::new(scenario, strategy::find("safe").unwrap(), seed);
-        scripts(&trial, trial.strategy.claims)
-    }
-
-    #[test]
-    fn seeds_of_the_same_parity_differ_and_each_repeats_itself() {
-        for scenario in Scenario::ALL {
-            let scripts = [1, 3, 5, 7, 9].map(|seed| of(scenario, seed));
-            let [first, others @ ..] = &scripts;
-            assert!(others.iter().any(|other| other != first), "{scenario:?}");
-            assert_eq!(*first, of(scenario, 1));
-        }
-    }
-
-    #[test]
-    fn a_deadlock_lasts_for_three_leases_whoever_asks_first() {
-        for seed in 0..200 {
-            let trial = Trial::new(Scenario::Deadlock, strategy::find("safe").unwrap(), seed);
-            let asked = scripts(&trial, trial.strategy.claims)
-                .into_iter()
-                .map(|acts| {
-                    let [.., Act::Work(pause), Act::Acquire { wait, .. }] = acts[..4] else {
-                        panic!("{acts:?}")
-                    };
-                    (pause, pause + wait)
-                });
-            let (closed, ended): (Vec<_>, Vec<_>) = asked.unzip();
-            let lasted = *ended.iter().min().unwrap() - *closed.iter().max().unwrap();
-            assert!(lasted >= 3 * trial.ttl() + MARGIN, "{seed}: {lasted:?}");
-        }
-    }
-
-    #[test]
-    fn a_seed_changes_lengths_only_and_within_the_meaning_of_the_scenario() {
-        let ttl = Duration::from_millis(Scenario::Crash.ttl_ms());
-        let works = |acts: &[Act]| -> Vec<Duration> {
-            let work = |act: &Act| match act {
-                Act::Work(time) => Some(*time),
-                _ => None,
-            };
-            acts.iter().filter_map(work).collect()
-        };
-        for seed in 0..200 {
-            assert!(works(&of(Scenario::Crash, seed)[0])[0] <= ttl / 3);
-            let beyond = works(&of(Scenario::StaleRelease, seed)[0])[0];
-            let lease = Duration::from_millis(Scenario::StaleRelease.ttl_ms());
-            assert!(beyond > lease && beyond < 2 * lease, "{beyond:?}");
-            let paused = works(&of(Scenario::Pause, seed)[0])[0];
-            let lease = Duration::from_millis(Scenario::Pause.ttl_ms());
-            assert!(paused > lease && paused < 2 * lease, "{paused:?}");
-            let edge = of(Scenario::TtlEdge, seed);
-            assert_eq!(works(&edge[0]), [Duration::from_millis(Trial::WORK_MS)]);
-            assert!(works(&edge[1])[0] < ttl / 2);
-            for scenario in Scenario::ALL {
-                let shape =
-                    |seed| -> Vec<usize> { of(scenario, seed).iter().map(Vec::len).collect() };
-                assert_eq!(shape(seed), shape(0));
-            }
-        }
-    }
-}
+mod tests;

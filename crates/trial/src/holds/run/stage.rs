@@ -12,6 +12,7 @@ use fencepost_rig::Interrupt;
 
 use super::LockWatch;
 use super::lease::Lease;
+use super::roads::Roads;
 use super::script::{NAMES, scripts};
 use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
@@ -27,6 +28,7 @@ mod actor;
 mod acts;
 mod answers;
 mod diary;
+mod network;
 
 use actor::{Actor, Doing, HeldLock, PendingRequest};
 use diary::Diary;
@@ -49,11 +51,16 @@ pub(super) fn run(
     let servers = servers::start(trial)?;
     let store = servers.as_ref().map(|servers| servers.store());
     let temporary = TemporaryGround::prepare(store.as_ref().unwrap_or(&trial.store))?;
+    let roads = Roads::start(trial, &temporary.ground)?;
     let stock = match trial.scenario.resource() {
         Resource::Stock => Some(temporary.ground.stock()?),
         Resource::Register => None,
     };
-    let subjects = match gather(trial, &temporary.ground, subject, watch, interrupt) {
+    let endpoints = |index| match &roads {
+        Some(roads) => roads.endpoints(index),
+        None => temporary.ground.endpoints(),
+    };
+    let subjects = match gather(trial, &endpoints, subject, watch, interrupt) {
         Ok(subjects) => subjects,
         Err(stopped) => {
             // The file should at least say what was to be tried.
@@ -73,6 +80,7 @@ pub(super) fn run(
         ground: &temporary.ground,
         stock,
         servers,
+        roads,
         subjects,
         actors: scripts(trial, claims).into_iter().map(Actor::new).collect(),
         lease: Lease::of(claims),
@@ -101,16 +109,17 @@ fn claims(trial: &Trial, subjects: &Processes) -> Claims {
 
 fn gather(
     trial: &Trial,
-    ground: &Ground,
+    endpoints: &dyn Fn(usize) -> Vec<String>,
     subject: &dyn Fn() -> Command,
     watch: &mut dyn LockWatch,
     interrupt: Interrupt,
 ) -> Result<Processes, Stopped> {
+    let index = |id: &str| NAMES.iter().position(|name| *name == id);
     let init = |id: &str| Request::Init {
         id: id.into(),
         keys: vec![FIRST.into(), SECOND.into()],
         ttl_ms: trial.ttl_ms,
-        endpoints: ground.endpoints(),
+        endpoints: endpoints(index(id).unwrap_or_default()),
         resource: trial.scenario.resource(),
         start: None,
     };
@@ -127,6 +136,8 @@ struct Stage<'a> {
     /// The stock for purchases.
     stock: Option<Box<dyn Stock>>,
     servers: Option<Box<dyn Servers>>,
+    /// The roads to the store, if the lab comes between.
+    roads: Option<Roads>,
     subjects: Processes,
     actors: Vec<Actor>,
     lease: Lease,
@@ -185,12 +196,14 @@ impl Stage<'_> {
         });
         alarms
             .chain(self.diary.next_lease_over())
+            .chain(self.roads.as_ref().and_then(Roads::next_alarm))
             .min()
             .unwrap_or(now + LOOK_UP)
     }
 
     fn handle_timeouts(&mut self) -> Result<(), Stopped> {
         let now = Instant::now();
+        self.reconnect_due(now);
         for index in 0..self.actors.len() {
             match &self.actors[index].doing {
                 Doing::Until(until) if *until <= now => self.actors[index].finish_act(),
@@ -374,6 +387,8 @@ impl Stage<'_> {
 
     /// Lets the remaining processes exit by themselves.
     fn shut_down_processes(&mut self) {
+        // Whoever gives something back on its way out needs the store.
+        self.roads.iter_mut().for_each(Roads::open_all);
         for index in 0..self.actors.len() {
             self.subjects.send(index, &Request::Shutdown);
         }

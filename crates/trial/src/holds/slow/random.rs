@@ -92,7 +92,13 @@ impl Chance {
                 message: String::new(),
             },
             14 => What::Fault {
-                fault: [Fault::Killed, Fault::Stopped, Fault::Continued][self.below(3) as usize],
+                fault: [
+                    Fault::Killed,
+                    Fault::Stopped,
+                    Fault::Continued,
+                    Fault::CutOff,
+                    Fault::Reconnected,
+                ][self.below(5) as usize],
             },
             15 => What::Purchase {
                 op: new,

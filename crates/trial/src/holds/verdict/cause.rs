@@ -1,7 +1,7 @@
 //! Why two processes held a lock at once, as far as the events of the run show it.
 
 use super::Court;
-use crate::history::Fault;
+use super::absence::could_not_renew;
 use crate::holds::check::{Overlap, nanoseconds};
 use crate::holds::facts::Wait;
 use crate::text::numbers::{count, ms};
@@ -22,7 +22,7 @@ enum Lease {
     Running { left_ns: u64 },
     /// It may have ended although the lock claims to keep it alive.
     NotKept { after_ns: u64 },
-    /// It may have ended: a process that is stopped cannot keep its lease or its session alive.
+    /// It may have ended: a process that is stopped or cut off cannot keep its lease or its session alive.
     Over,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Cause<'a> {
             .saturating_sub(overlap.from_ns);
         let within = overlap.is_within_lease(court.ttl_ns());
         let may_end_by_pause = court.claims.keep_alive || court.claims.ends_with_holder();
-        let lease = if may_end_by_pause && was_stopped(court, overlap) && !within {
+        let lease = if may_end_by_pause && was_away(court, overlap) && !within {
             Lease::Over
         } else if court.claims.untimed {
             Lease::Absent
@@ -100,10 +100,9 @@ impl<'a> Cause<'a> {
     }
 }
 
-/// Returns whether the first holder had been stopped when the second was let in.
-fn was_stopped(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
-    let stopped = court.facts.fault_of(&overlap.first.who, Fault::Stopped);
-    stopped.is_some_and(|stopped| stopped.at_ns < overlap.from_ns)
+/// Returns whether the first holder had been stopped or cut off when the second was let in.
+fn was_away(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
+    could_not_renew(court, &overlap.first.who, overlap.from_ns)
 }
 
 /// Returns how long the second process was to wait, if its grant came when that time was over, and not when the first lease

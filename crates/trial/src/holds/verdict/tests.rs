@@ -1,5 +1,6 @@
 //! Tests the verdicts on lock trials with handwritten histories; one submodule per group of scenarios.
 
+mod cut;
 mod late_release;
 mod lost_store;
 mod owner_check;

@@ -189,7 +189,8 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Pause
         | Scenario::Failover
         | Scenario::RestartEmpty
-        | Scenario::LostWakeup => "fencepost/trial/1",
+        | Scenario::LostWakeup
+        | Scenario::Cut => "fencepost/trial/1",
     }
 }
 

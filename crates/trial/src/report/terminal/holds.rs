@@ -77,6 +77,16 @@ pub fn title(trial: &Trial) -> String {
             "A reads and is paused beyond its lease; B gets the lock and adds 1; then A writes",
             gloss,
         ),
+        Scenario::Cut if claims.untimed => (
+            "trial cut",
+            "A is cut off from its store while it holds the lock and B wants it: who gets it?",
+            gloss,
+        ),
+        Scenario::Cut => (
+            "trial cut",
+            "A reads and is cut off from its store; B gets the lock and adds 1; then A writes",
+            gloss,
+        ),
         Scenario::Failover if !trial.store.keeps_stock() => (
             "trial failover",
             "the leader dies while A holds the lock; the others elect a new one",

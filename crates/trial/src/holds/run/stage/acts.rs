@@ -81,6 +81,14 @@ impl Stage<'_> {
                 self.act_on_servers(event)?;
                 self.actors[index].finish_act();
             }
+            Act::Road(event) => {
+                self.act_on_road(index, event);
+                self.actors[index].finish_act();
+            }
+            Act::ReconnectWithin(time) => {
+                self.reconnect_within(index, time);
+                self.actors[index].finish_act();
+            }
             Act::Kill => self.kill(index),
             Act::Stop => {
                 let _ = self.subjects.child(index).signal(Signal::SIGSTOP);
@@ -115,6 +123,9 @@ impl Stage<'_> {
         wait: Duration,
         halt_after: Option<u32>,
     ) {
+        if let Some(roads) = &mut self.roads {
+            roads.of(index).asked();
+        }
         let (op, wait_ms) = (self.next_op(), milliseconds(wait));
         let request = Request::Acquire {
             op,
@@ -228,13 +239,18 @@ impl Stage<'_> {
         let at = Instant::now();
         self.fault(at, index, Fault::Stopped);
         self.actors[index].is_stopped = true;
-        if self.lease == Lease::Renewed {
-            // The last renewal was before the stop.
-            let over = at + self.trial.ttl();
-            for held in &self.actors[index].holds {
-                self.diary
-                    .expect_lease_over(over, (index, NAMES[index]), held.key, held.hold);
-            }
+        self.expect_no_renewal(index, at);
+    }
+
+    /// The process cannot renew its leases any more; the last renewal was before this time.
+    pub(super) fn expect_no_renewal(&mut self, index: usize, at: Instant) {
+        if self.lease != Lease::Renewed {
+            return;
+        }
+        let over = at + self.trial.ttl();
+        for held in &self.actors[index].holds {
+            self.diary
+                .expect_lease_over(over, (index, NAMES[index]), held.key, held.hold);
         }
     }
 
@@ -260,7 +276,7 @@ impl Stage<'_> {
         }
     }
 
-    fn fault(&mut self, at: Instant, index: usize, fault: Fault) {
+    pub(super) fn fault(&mut self, at: Instant, index: usize, fault: Fault) {
         self.diary
             .later(at, Some(NAMES[index]), What::Fault { fault });
     }

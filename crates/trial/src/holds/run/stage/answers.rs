@@ -6,7 +6,7 @@ use super::{HeldLock, PendingRequest, Stage};
 use crate::history::What;
 use crate::holds::register::Step;
 use crate::holds::run::lease::Lease;
-use crate::holds::run::script::{Act, NAMES};
+use crate::holds::run::script::{Act, NAMES, RoadEvent};
 use crate::processes::Stopped;
 use crate::protocol::{Action, PurchaseOutcome, Reply};
 use crate::text::foreign::quote;
@@ -174,7 +174,7 @@ impl Stage<'_> {
         let hold = actor.hold_of(key).unwrap_or_default();
         actor
             .script
-            .retain(|act| matches!(act, Act::Release { .. }));
+            .retain(|act| matches!(act, Act::Release { .. } | Act::Road(RoadEvent::Reconnect)));
         actor.finish_act();
         self.diary.forget_lease(index, hold);
         self.note(at, index, What::Declined { op, hold })
