@@ -309,7 +309,9 @@ Usage: fencepost trial NAME [OPTIONS]
                       --store redlock or 'redlock?restart_delay=10s' (no vote after a restart)
   lost-wakeup         A releases the lock just when B is about to wait for it: is B woken?
   cut                 A is cut off from its store beyond its lease, then writes: over B's update?
-                      this one needs a store with a server; the default is --store redis
+  slow-replies        A learns late that it has the lock: does it count its lease from there?
+  lost-reply          a reply to A's request is lost: is that a grant, and is the lock free again?
+                      these three need a store with a server; the default is --store redis
 
 ";
 
@@ -325,6 +327,7 @@ Examples
   fencepost trial restart-empty --store redlock      one of three forgets: two holders
   fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
   fencepost trial cut --lock=watchdog        stops itself when its lease is over
+  fencepost trial lost-reply --lock=naive    its key stays without an expiry
 ";
 
 const CHECK: &str = "\
@@ -344,7 +347,8 @@ const RUN_ALL: &str = "\
 Seven scenarios with every strategy that fits, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are pause, failover, restart-empty, lost-wakeup and cut: fencepost trial NAME
+  Not in it are pause, lost-wakeup, cut, slow-replies, lost-reply, failover and restart-empty:
+  fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

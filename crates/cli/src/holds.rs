@@ -71,7 +71,7 @@ pub(crate) struct Holds {
 }
 
 /// The scenarios that only `fencepost trial` runs.
-pub(crate) const TRIALS: [Scenario; 7] = [
+pub(crate) const TRIALS: [Scenario; 9] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
     Scenario::Pause,
@@ -79,6 +79,8 @@ pub(crate) const TRIALS: [Scenario; 7] = [
     Scenario::RestartEmpty,
     Scenario::LostWakeup,
     Scenario::Cut,
+    Scenario::SlowReplies,
+    Scenario::LostReply,
 ];
 
 fn scenario(text: &str) -> Result<Scenario, BadValue> {

@@ -11,7 +11,7 @@ use crate::text::numbers::{count, plural};
 use crate::verdict::{Outcome, Verdict};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 12] = [
+pub const SCENARIOS: [Column; 14] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -22,6 +22,8 @@ pub const SCENARIOS: [Column; 12] = [
     column(Some(Scenario::ShortStock)),
     column(Some(Scenario::LostWakeup)),
     column(Some(Scenario::Cut)),
+    column(Some(Scenario::SlowReplies)),
+    column(Some(Scenario::LostReply)),
     column(Some(Scenario::Failover)),
     column(Some(Scenario::RestartEmpty)),
 ];
@@ -204,7 +206,8 @@ pub fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::Deadlock) => "one holder at a time, and somebody gets on",
         Some(Scenario::Sorted) => "both finish, one after the other",
         Some(Scenario::Crash) => return recovery(claims),
-        Some(Scenario::TtlEdge | Scenario::Pause | Scenario::Cut) => late,
+        Some(Scenario::TtlEdge | Scenario::Pause | Scenario::Cut | Scenario::SlowReplies) => late,
+        Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
         Some(Scenario::StaleRelease) => "a release frees only its own lock",
         Some(Scenario::ShortStock) => "a failed purchase frees its lock",
         Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
@@ -336,11 +339,20 @@ mod tests {
         let plan = gauntlet("safe", "sqlite").plan();
         assert_eq!(names(&plan).len(), 9);
         let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
-        assert_eq!(left_out, ["cut", "failover", "restart-empty"]);
+        assert_eq!(
+            left_out,
+            [
+                "cut",
+                "slow-replies",
+                "lost-reply",
+                "failover",
+                "restart-empty"
+            ]
+        );
         assert!(plan.untried[0].why.starts_with("no server: "));
-        assert_eq!(plan.untried[1].why, "a file has no server that could fail");
+        assert_eq!(plan.untried[3].why, "a file has no server that could fail");
         let redis = gauntlet("safe", "redis").plan();
-        assert_eq!((redis.cells.len(), redis.untried.len()), (12, 0));
+        assert_eq!((redis.cells.len(), redis.untried.len()), (14, 0));
         let yours = gauntlet("safe", "redis://10.0.0.1").plan();
         assert_eq!(yours.untried.len(), 2);
     }
@@ -357,6 +369,8 @@ mod tests {
                 "oversell",
                 "short-stock",
                 "cut",
+                "slow-replies",
+                "lost-reply",
                 "failover",
                 "restart-empty"
             ]
@@ -385,7 +399,7 @@ mod tests {
             panic!("{plan:?}")
         };
         assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
-        assert_eq!(plan.untried.len(), 11);
+        assert_eq!(plan.untried.len(), 13);
         assert_eq!(
             three.command(),
             "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"

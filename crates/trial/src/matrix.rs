@@ -195,11 +195,14 @@ impl Cell {
                 Scenario::Deadlock | Scenario::Crash => 300 + 3 * trial.ttl_ms,
                 Scenario::Sorted => 400,
                 Scenario::TtlEdge => 300 + trial.work_ms,
-                Scenario::StaleRelease | Scenario::ShortStock | Scenario::Pause | Scenario::Cut => {
-                    300 + 2 * trial.ttl_ms
-                }
+                Scenario::StaleRelease
+                | Scenario::ShortStock
+                | Scenario::Pause
+                | Scenario::Cut
+                | Scenario::SlowReplies => 300 + 2 * trial.ttl_ms,
                 Scenario::Failover | Scenario::RestartEmpty => 800 + trial.ttl_ms / 10,
                 Scenario::LostWakeup => 200,
+                Scenario::LostReply => 500 + 2 * trial.ttl_ms,
             },
         }
     }

@@ -17,7 +17,7 @@ function endOf(item) {
 }
 
 // How the lab knows that a fault took effect.
-const SEEN = { killed: 'its death by this signal', stopped: 'its state in the process table', cut_off: 'it had taken its lock this way' };
+const SEEN = { killed: 'its death by this signal', stopped: 'its state in the process table', cut_off: 'it had taken its lock this way', slowed: 'in the picture: its grant came late', reply_lost: 'by the proxy: the store had answered' };
 
 const DESCRIBERS = {
   hold(item, model) {

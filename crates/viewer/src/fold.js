@@ -5,7 +5,10 @@
 const shortener = cut => fence => (fence == null || !cut ? fence : `…${fence.slice(cut)}`);
 
 // What a picture calls the faults of a process.
-const FAULTS = { killed: 'SIGKILL', stopped: 'SIGSTOP', cut_off: 'cut off' };
+const FAULTS = { killed: 'SIGKILL', stopped: 'SIGSTOP', cut_off: 'cut off', slowed: 'slow replies', reply_lost: 'reply lost' };
+const SIGNALS = ['killed', 'stopped'];
+// Those that another event ends.
+const LASTING = ['stopped', 'cut_off', 'slowed'];
 
 class Fold {
   constructor(run) {
@@ -136,14 +139,14 @@ class Fold {
       return pause;
     }
     if (e.fault === 'reconnected') {
-      const cut = this.faults.findLast(band => band.lane === lane && band.event.fault === 'cut_off' && band.t1 == null);
-      if (cut) cut.t1 = e.t;
-      return cut;
+      const disturbed = this.faults.findLast(band => band.lane === lane && band.t1 == null);
+      if (disturbed) disturbed.t1 = e.t;
+      return disturbed;
     }
     const killed = e.fault === 'killed';
-    const band = { type: 'fault', lane, t0: e.t, t1: killed ? e.t : null, word: FAULTS[e.fault] ?? e.fault, event: e };
+    const band = { type: 'fault', lane, t0: e.t, t1: LASTING.includes(e.fault) ? null : e.t, word: FAULTS[e.fault] ?? e.fault, event: e };
     this.faults.push(band);
-    if (!lane || e.fault === 'cut_off') return band;
+    if (!lane || !SIGNALS.includes(e.fault)) return band;
     if (killed) return this.kill(lane, e);
     return this.add({ type: 'pause', lane, t0: e.t, t1: null, band, event: e });
   }

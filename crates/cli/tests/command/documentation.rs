@@ -74,6 +74,8 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["short-stock"]) => Scenario::ShortStock,
         ("trial", ["pause"]) => Scenario::Pause,
         ("trial", ["cut"]) => Scenario::Cut,
+        ("trial", ["slow-replies"]) => Scenario::SlowReplies,
+        ("trial", ["lost-reply"]) => Scenario::LostReply,
         ("trial", ["failover"]) => Scenario::Failover,
         ("trial", ["restart-empty"]) => Scenario::RestartEmpty,
         ("trial", ["lost-wakeup"] | ["lost-wakeup", "--store", "zk"]) => Scenario::LostWakeup,

@@ -85,6 +85,78 @@ fn who_keeps_its_lock_elsewhere_cannot_be_cut_off_and_shows_nothing() {
 }
 
 #[test]
+fn a_lease_runs_from_its_request_however_late_the_reply_is() {
+    if !has_python() {
+        return;
+    }
+    let (held, report) = outcome("trial slow-replies --store redis", "");
+    assert_eq!(held, "HELD", "{report:#}");
+    for flaw in ["from-reply", "never-stops"] {
+        let (broken, report) = outcome("trial slow-replies --store redis", flaw);
+        assert_eq!(broken, "BROKEN", "{flaw}: {report:#}");
+        assert_valid(&schema("report.json"), "trial", &report);
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let flaws = format!("never-stops elsewhere={}", elsewhere.path().display());
+    let (unclear, report) = outcome("trial slow-replies --store redis", &flaws);
+    assert_eq!(unclear, "INCONCLUSIVE", "{report:#}");
+}
+
+#[test]
+fn a_late_grant_does_damage_unless_its_holder_stops_itself_or_is_refused() {
+    tells(
+        "trial slow-replies --lock=safe --ttl 1000",
+        1,
+        "… BROKEN A wrote over B's update. One is lost.",
+    );
+    for lock in ["watchdog", "fenced"] {
+        tells(
+            &format!("trial slow-replies --lock={lock} --ttl 1000"),
+            0,
+            "… N replies come late from here on",
+        );
+    }
+}
+
+#[test]
+fn an_error_is_no_grant_and_the_lock_comes_free_again() {
+    if !has_python() {
+        return;
+    }
+    let (held, report) = outcome("trial lost-reply --store redis", "");
+    assert_eq!(held, "HELD", "{report:#}");
+    let (broken, report) = outcome("trial lost-reply --store redis", "error-is-grant");
+    assert_eq!(broken, "BROKEN", "{report:#}");
+    let because = report["verdict"]["because"].as_str().unwrap();
+    assert!(because.contains("took the lock for its own"), "{because}");
+    // SETNX first, its expiry in a second step.
+    let (stuck, report) = outcome("trial lost-reply --store redis --ttl 400", "two-steps");
+    assert_eq!(stuck, "STUCK", "{report:#}");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let flaws = format!("elsewhere={}", elsewhere.path().display());
+    let (unclear, report) = outcome("trial lost-reply --store redis", &flaws);
+    assert_eq!(unclear, "INCONCLUSIVE", "{report:#}");
+}
+
+#[test]
+fn our_locks_survive_lost_replies_and_a_lock_in_two_steps_does_not() {
+    for lock in ["safe", "watchdog", "fenced"] {
+        tells(
+            &format!("trial lost-reply --lock={lock} --ttl 1000"),
+            0,
+            "\
+… N ✗ reply lost, connection cut
+… HELD A lost reply was no grant beside B's, and the lock came free again.",
+        );
+    }
+    tells(
+        "trial lost-reply --lock=naive --ttl 400",
+        3,
+        "… STUCK A reply to A was lost, and N ms (N × TTL) later nobody can have the lock.",
+    );
+}
+
+#[test]
 fn a_recorded_cut_is_judged_alike_again_and_its_page_shows_it() {
     let folder = tempfile::tempdir().unwrap();
     let (history, page) = (

@@ -16,6 +16,7 @@ mod fences;
 mod free;
 mod lease;
 mod list;
+mod lost_reply;
 mod progress;
 mod stalls;
 

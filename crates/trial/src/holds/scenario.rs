@@ -30,11 +30,15 @@ pub enum Scenario {
     LostWakeup,
     /// The holder is cut off from the store beyond its lease, and writes meanwhile.
     Cut,
+    /// The holder learns of its grant late, because the store's replies are slow.
+    SlowReplies,
+    /// The store's replies to a request for the lock are lost, one after the other.
+    LostReply,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -46,6 +50,8 @@ impl Scenario {
         Self::RestartEmpty,
         Self::LostWakeup,
         Self::Cut,
+        Self::SlowReplies,
+        Self::LostReply,
     ];
 
     /// Returns its name in histories.
@@ -62,6 +68,8 @@ impl Scenario {
             Self::RestartEmpty => "restart-empty",
             Self::LostWakeup => "lost-wakeup",
             Self::Cut => "cut",
+            Self::SlowReplies => "slow-replies",
+            Self::LostReply => "lost-reply",
         }
     }
 
@@ -79,6 +87,8 @@ impl Scenario {
             Self::RestartEmpty => "trial restart-empty",
             Self::LostWakeup => "trial lost-wakeup",
             Self::Cut => "trial cut",
+            Self::SlowReplies => "trial slow-replies",
+            Self::LostReply => "trial lost-reply",
         }
     }
 
@@ -94,9 +104,13 @@ impl Scenario {
         match self {
             Self::Crash | Self::TtlEdge => 2_000,
             Self::Deadlock | Self::Sorted => 3_000,
-            Self::StaleRelease | Self::ShortStock | Self::Pause | Self::LostWakeup | Self::Cut => {
-                500
-            }
+            Self::StaleRelease
+            | Self::ShortStock
+            | Self::Pause
+            | Self::LostWakeup
+            | Self::Cut
+            | Self::SlowReplies
+            | Self::LostReply => 500,
             // Nobody waits for the lease to end; everything happens within it.
             Self::Failover | Self::RestartEmpty => 10_000,
         }
@@ -114,7 +128,7 @@ impl Scenario {
 
     /// Returns whether the lab comes between the processes and their store. Such a trial needs a store with a server.
     pub fn comes_between(self) -> bool {
-        matches!(self, Self::Cut)
+        matches!(self, Self::Cut | Self::SlowReplies | Self::LostReply)
     }
 
     /// Returns whether it can be run only on a store with servers.
@@ -128,7 +142,7 @@ impl Scenario {
         match self {
             Self::Failover => Some(facts.failover),
             Self::RestartEmpty => Some(facts.restart_empty),
-            Self::Cut => Some(facts.connection),
+            _ if self.comes_between() => Some(facts.connection),
             _ => None,
         }
     }

@@ -24,9 +24,11 @@ mod crash;
 mod deadlock;
 mod edge;
 mod fences;
+mod lost_reply;
 mod lost_store;
 mod pause;
 mod promises;
+mod slow;
 mod stale;
 mod stock;
 mod stuck;
@@ -58,6 +60,8 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::LostWakeup => wakeup::judge(&court),
         Scenario::Cut => pause::judge_cut(&court),
+        Scenario::SlowReplies => slow::judge(&court),
+        Scenario::LostReply => lost_reply::judge(&court),
     };
     verdict = promises::judge(&court, verdict);
     verdict.notes.extend(promises::notes(&court));
@@ -270,8 +274,11 @@ impl Court<'_> {
             (false, _) => "the lab reads the store: no key".to_owned(),
             (true, None) => {
                 let is_killed = |(.., fault): &(_, _, Fault)| *fault == Fault::Killed;
+                let is_lost = |(.., fault): &(_, _, Fault)| *fault == Fault::ReplyLost;
                 let owner = if self.facts.faults.iter().any(is_killed) {
                     "owner gone"
+                } else if self.facts.faults.iter().any(is_lost) {
+                    "owner unaware"
                 } else if self.facts.cycles().is_empty() {
                     "owner done with it"
                 } else {

@@ -230,10 +230,11 @@ impl<'a> Tracer<'a> {
     fn fault(&mut self, event: &Event, who: &'a str, fault: Fault) {
         let track = self.track(who, None);
         match fault {
-            Fault::Stopped | Fault::CutOff => {
+            Fault::Stopped | Fault::CutOff | Fault::Slowed => {
                 let name = match fault {
                     Fault::Stopped => "stopped",
-                    _ => "cut off",
+                    Fault::CutOff => "cut off",
+                    _ => "slow replies",
                 };
                 let open = Open {
                     track,
@@ -254,6 +255,7 @@ impl<'a> Tracer<'a> {
                 }
             }
             Fault::Killed => self.end_all_of(who, event.at_ns),
+            Fault::ReplyLost => {}
         }
         let name = match fault {
             Fault::Killed => "SIGKILL",
@@ -261,6 +263,8 @@ impl<'a> Tracer<'a> {
             Fault::Continued => "SIGCONT",
             Fault::CutOff => "cut off",
             Fault::Reconnected => "reconnected",
+            Fault::Slowed => "slow replies",
+            Fault::ReplyLost => "reply lost",
         };
         self.instant(event, track, name);
     }

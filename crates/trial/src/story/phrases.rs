@@ -196,6 +196,14 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
             "reaches its store again",
             format!("{name} reaches its store again"),
         ),
+        Fault::Slowed => phrase(
+            "replies come late from here on",
+            format!("The lab delays every reply of the store to {name}"),
+        ),
+        Fault::ReplyLost => phrase(
+            "✗ reply lost, connection cut",
+            format!("A reply of the store to {name} is lost, and its connection cut"),
+        ),
     }
 }
 

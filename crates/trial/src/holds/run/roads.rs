@@ -4,10 +4,12 @@
 //! while that of the others works.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use fencepost::stores::kinds::{ETCD, POSTGRES, ZOOKEEPER};
-use fencepost_rig::{Direction, Proxy};
+use fencepost_rig::{Direction, Proxy, ReplyFate};
 
 use crate::holds::Trial;
 use crate::protocol::Failure;
@@ -22,8 +24,34 @@ pub(super) struct Road {
     endpoints: Vec<String>,
     /// How many replies had come this way when the process was last asked to acquire a lock.
     replies_before: u64,
+    /// How many replies the last grant took.
+    replies_of_grant: u64,
+    /// The reply that meets a fate.
+    chosen: Option<Arc<Chosen>>,
     /// When everything passes again at the latest, whatever the script says.
     reconnects_at: Option<Instant>,
+}
+
+/// A reply of the store that meets a fate, counted over all servers from the moment at which it was chosen.
+#[derive(Debug)]
+struct Chosen {
+    number: u64,
+    fate: ReplyFate,
+    seen: AtomicU64,
+    is_met: AtomicBool,
+    is_told: AtomicBool,
+}
+
+impl Chosen {
+    /// Counts a reply, and returns what happens to it.
+    fn judge(&self) -> ReplyFate {
+        if self.seen.fetch_add(1, Ordering::SeqCst) + 1 == self.number {
+            self.is_met.store(true, Ordering::SeqCst);
+            self.fate
+        } else {
+            ReplyFate::Pass
+        }
+    }
 }
 
 impl Roads {
@@ -50,6 +78,13 @@ impl Roads {
     /// Lets everything pass for everybody.
     pub(super) fn open_all(&mut self) {
         self.0.iter_mut().for_each(Road::reconnect);
+    }
+
+    /// Returns whether the store has answered this process as often as it did for its last grant, so that the lock is probably taken,
+    /// whether or not the process has the answer.
+    pub(super) fn is_answered(&self, index: usize) -> bool {
+        let road = &self.0[index];
+        road.replies_since_asked() >= road.replies_of_grant.max(1)
     }
 
     /// Returns when the next road is opened again whatever the script says.
@@ -92,6 +127,8 @@ impl Road {
             proxies,
             endpoints,
             replies_before: 0,
+            replies_of_grant: 0,
+            chosen: None,
             reconnects_at: None,
         })
     }
@@ -109,6 +146,48 @@ impl Road {
     /// Returns how many replies came this way since the process was last asked to acquire a lock.
     pub(super) fn replies_since_asked(&self) -> u64 {
         self.replies() - self.replies_before
+    }
+
+    /// Notes that the process was granted a lock.
+    pub(super) fn granted(&mut self) {
+        self.replies_of_grant = self.replies_since_asked();
+    }
+
+    /// Delays the replies so that a grant takes this long, if it takes as many replies as the last one did.
+    pub(super) fn slow(&self, grant: Duration) {
+        let replies = u32::try_from(self.replies_of_grant.max(1)).unwrap_or(u32::MAX);
+        for proxy in &self.proxies {
+            proxy.delay(Direction::ToClient, grant / replies);
+        }
+    }
+
+    /// Chooses the reply with this number, counted from now, for this fate.
+    pub(super) fn choose_reply(&mut self, number: u64, fate: ReplyFate) {
+        let chosen = Arc::new(Chosen {
+            number,
+            fate,
+            seen: AtomicU64::new(0),
+            is_met: AtomicBool::new(false),
+            is_told: AtomicBool::new(false),
+        });
+        for proxy in &self.proxies {
+            let chosen = Arc::clone(&chosen);
+            proxy.judge_replies(move || chosen.judge());
+        }
+        self.chosen = Some(chosen);
+    }
+
+    /// Returns whether the chosen reply has come since it was chosen.
+    pub(super) fn has_met(&self) -> bool {
+        let chosen = self.chosen.as_ref();
+        chosen.is_some_and(|chosen| chosen.is_met.load(Ordering::SeqCst))
+    }
+
+    /// Returns the fate of the chosen reply when it has come, once.
+    pub(super) fn tell_met(&self) -> Option<ReplyFate> {
+        let chosen = self.chosen.as_ref().filter(|_| self.has_met())?;
+        let is_told = chosen.is_told.swap(true, Ordering::SeqCst);
+        (!is_told).then_some(chosen.fate)
     }
 
     /// Lets nothing pass in either direction. No connection ends, and nothing is lost: once the road is open again, everything arrives,
@@ -134,12 +213,14 @@ impl Road {
 }
 
 /// An address that names servers, as in `redis://user:password@host:6379/0#space`.
+#[derive(Debug, PartialEq)]
 struct ServerList<'a> {
     before: &'a str,
     servers: Vec<Server<'a>>,
     after: &'a str,
 }
 
+#[derive(Debug, PartialEq)]
 struct Server<'a> {
     /// The user and the password, up to and including the `@`; empty if there is none.
     user: &'a str,
@@ -193,50 +274,36 @@ fn resolve(host: &str, default_port: u16) -> Result<SocketAddr, Failure> {
 mod tests {
     use super::*;
 
-    /// Returns the parts of an endpoint, as text.
-    fn parts(endpoint: &str) -> Option<(String, Vec<(String, String)>, String)> {
-        let list = ServerList::read(endpoint)?;
-        let server = |server: &Server<'_>| (server.user.to_owned(), server.host.to_owned());
-        let servers = list.servers.iter().map(server).collect();
-        Some((list.before.into(), servers, list.after.into()))
-    }
-
     #[test]
     fn only_the_hosts_of_an_endpoint_are_replaced() {
-        for (endpoint, before, servers, after) in [
+        for (endpoint, servers, after) in [
             (
                 "redis://127.0.0.1:7000#lab",
-                "redis://",
                 vec![("", "127.0.0.1:7000")],
                 "#lab",
             ),
-            (
-                "redis://u:p@cache/2#lab",
-                "redis://",
-                vec![("u:p@", "cache")],
-                "/2#lab",
-            ),
+            ("redis://u:p@cache/2#lab", vec![("u:p@", "cache")], "/2#lab"),
             (
                 "redlock://a:1,u:p@b:2?restart_delay=3s#lab",
-                "redlock://",
                 vec![("", "a:1"), ("u:p@", "b:2")],
                 "?restart_delay=3s#lab",
             ),
             (
                 "zk://[::1]:2181/base#lab",
-                "zk://",
                 vec![("", "[::1]:2181")],
                 "/base#lab",
             ),
         ] {
-            let servers: Vec<(String, String)> = servers
-                .into_iter()
-                .map(|(user, host)| (user.to_owned(), host.to_owned()))
-                .collect();
-            let expected = (before.to_owned(), servers, after.to_owned());
-            assert_eq!(parts(endpoint), Some(expected), "{endpoint}");
+            let servers = servers.into_iter();
+            let servers = servers.map(|(user, host)| Server { user, host });
+            let expected = ServerList {
+                before: &endpoint[..endpoint.find("//").unwrap() + 2],
+                servers: servers.collect(),
+                after,
+            };
+            assert_eq!(ServerList::read(endpoint), Some(expected), "{endpoint}");
         }
-        assert_eq!(parts("sqlite:/tmp/run.db"), None);
+        assert_eq!(ServerList::read("sqlite:/tmp/run.db"), None);
     }
 
     #[test]

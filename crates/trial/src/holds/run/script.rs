@@ -41,6 +41,12 @@ pub(super) enum Act {
     AcquirePaused { key: &'static str, wait: Duration },
     /// Tries once. If the process gets the lock, its script ends; otherwise it continues.
     Try { key: &'static str },
+    /// Tries once. The script continues whatever the answer is, also after an error.
+    TryAnyway { key: &'static str },
+    /// Takes a step on the number, if the process holds this lock. The script continues if it declines.
+    StepIfHeld { key: &'static str, action: Action },
+    /// Releases the lock, if the process holds it.
+    ReleaseIfHeld { key: &'static str },
     /// Takes a step on the number, under the hold of this lock.
     Step { key: &'static str, action: Action },
     /// Does nothing for a while.
@@ -63,6 +69,12 @@ pub(super) enum Act {
     Servers(ServerEvent),
     /// The lab does this to the road between the process and its store.
     Road(RoadEvent),
+    /// Waits until the store has answered the request of another process for a lock, whether or not that process has the answer.
+    AfterAnswer(usize),
+    /// Ends the script, unless the reply that was chosen on this process's road has come.
+    EndUnlessMet,
+    /// Ends the script if another process has done all of its acts.
+    EndIfFinished(usize),
     /// The road is open again after this time at the latest, whatever the process is doing then.
     ReconnectWithin(Duration),
     /// Waits until another process has done this many acts, or all of its acts.
@@ -84,7 +96,13 @@ pub(super) enum ServerEvent {
 /// What happens to the road between a process and its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RoadEvent {
+    /// Nothing passes.
     CutOff,
+    /// The replies come so late that a grant takes this long.
+    Slow(Duration),
+    /// The reply with this number, counted from now, is lost.
+    LoseReply(u64),
+    /// Everything passes again.
     Reconnect,
 }
 
@@ -113,6 +131,8 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
         Scenario::LostWakeup => lost_wakeup(trial, claims, chance),
         Scenario::Cut => network::cut(trial, claims, chance),
+        Scenario::SlowReplies => network::slow_replies(trial, claims, chance),
+        Scenario::LostReply => network::lost_reply(trial, chance),
     }
 }
 

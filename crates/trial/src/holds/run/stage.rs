@@ -166,10 +166,14 @@ impl Stage<'_> {
             }
             self.check_interrupt()?;
             let pause = self.next_alarm().saturating_duration_since(Instant::now());
-            match self.subjects.next(pause.min(LOOK_UP)) {
+            match self.subjects.next(pause.min(self.look_up())) {
                 Ok(heard) => self.handle_output(heard)?,
                 // Everything that was said before this moment has been read.
-                Err(_) => self.diary.settle(Instant::now())?,
+                Err(_) => {
+                    let now = Instant::now();
+                    self.notice_met(now);
+                    self.diary.settle(now)?;
+                }
             }
             self.handle_timeouts()?;
         }
@@ -226,6 +230,8 @@ impl Stage<'_> {
     /// Handles what a process said, or that it closed its output.
     fn handle_output(&mut self, heard: Heard) -> Result<(), Stopped> {
         let (index, at) = (heard.from, heard.at);
+        // Before the answer that it explains.
+        self.notice_met(at);
         self.diary.settle(at)?;
         let message = match heard.what {
             Said::Reply(reply, line) => match self.handle_reply(index, at, reply, &line)? {
@@ -312,6 +318,24 @@ impl Stage<'_> {
         message: String,
     ) -> Result<(), Stopped> {
         self.actors[index].end();
+        let what = What::Failed {
+            op,
+            definite,
+            message,
+        };
+        self.note(at, index, what)
+    }
+
+    /// Records the same, but the process goes on with its script: the failure is what the trial is about.
+    fn fail_anyway(
+        &mut self,
+        index: usize,
+        op: u64,
+        at: Instant,
+        definite: bool,
+        message: String,
+    ) -> Result<(), Stopped> {
+        self.actors[index].finish_act();
         let what = What::Failed {
             op,
             definite,

@@ -98,7 +98,9 @@ impl Chance {
                     Fault::Continued,
                     Fault::CutOff,
                     Fault::Reconnected,
-                ][self.below(5) as usize],
+                    Fault::Slowed,
+                    Fault::ReplyLost,
+                ][self.below(7) as usize],
             },
             15 => What::Purchase {
                 op: new,

@@ -66,10 +66,12 @@ impl Absence {
     }
 }
 
-/// Returns whether this process could not renew its lease, because it was stopped or cut off before this time.
+/// Returns whether this process could not renew its lease in time, because it was stopped, cut off or slowed before this time.
 pub(super) fn could_not_renew(court: &Court<'_>, who: &str, before_ns: u64) -> bool {
-    [STOPPED, CUT_OFF].into_iter().any(|manner| {
-        let began = court.facts.fault_of(who, manner.began);
-        began.is_some_and(|mark| mark.at_ns < before_ns)
-    })
+    [Fault::Stopped, Fault::CutOff, Fault::Slowed]
+        .into_iter()
+        .any(|fault| {
+            let began = court.facts.fault_of(who, fault);
+            began.is_some_and(|mark| mark.at_ns < before_ns)
+        })
 }

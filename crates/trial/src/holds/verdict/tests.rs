@@ -3,6 +3,7 @@
 mod cut;
 mod late_release;
 mod lost_store;
+mod network;
 mod owner_check;
 mod pause;
 mod promises;

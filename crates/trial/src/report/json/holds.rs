@@ -190,7 +190,9 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Failover
         | Scenario::RestartEmpty
         | Scenario::LostWakeup
-        | Scenario::Cut => "fencepost/trial/1",
+        | Scenario::Cut
+        | Scenario::SlowReplies
+        | Scenario::LostReply => "fencepost/trial/1",
     }
 }
 

@@ -87,6 +87,16 @@ pub fn title(trial: &Trial) -> String {
             "A reads and is cut off from its store; B gets the lock and adds 1; then A writes",
             gloss,
         ),
+        Scenario::SlowReplies => (
+            "trial slow-replies",
+            "the store answers A late; when A's lease is over, B adds 1; then A writes",
+            gloss,
+        ),
+        Scenario::LostReply => (
+            "trial lost-reply",
+            "a reply to A's request is lost: is that a grant, and is the lock free again?",
+            gloss,
+        ),
         Scenario::Failover if !trial.store.keeps_stock() => (
             "trial failover",
             "the leader dies while A holds the lock; the others elect a new one",

@@ -19,7 +19,7 @@ impl LaneStory<'_> {
         let mut phrase = phrases::lease_over(NAMES[lane], None);
         if matches!(
             self.scenario,
-            Scenario::StaleRelease | Scenario::Pause | Scenario::Cut
+            Scenario::StaleRelease | Scenario::Pause | Scenario::Cut | Scenario::SlowReplies
         ) {
             // A paused process cannot know, and one that is cut off may know by its own clock.
             phrase.brief = "lease over by now".into();

@@ -14,8 +14,8 @@ pub(super) struct Actor {
     pub(super) holds: Vec<HeldLock>,
     pub(super) alive: bool,
     pub(super) is_stopped: bool,
-    /// Whether nothing passes between it and its store.
-    pub(super) is_cut_off: bool,
+    /// Whether the lab disturbs what passes between it and its store.
+    pub(super) is_disturbed: bool,
     /// The request that it was executing when it stopped itself.
     pub(super) interrupted: Option<PendingRequest>,
 }
@@ -29,7 +29,7 @@ impl Actor {
             holds: Vec::new(),
             alive: true,
             is_stopped: false,
-            is_cut_off: false,
+            is_disturbed: false,
             interrupted: None,
         }
     }

@@ -47,6 +47,7 @@ impl Stage<'_> {
         match act {
             Act::After(other, acts) => self.has_done(other, acts),
             Act::AfterAll(other) => self.actors[other].is_finished(),
+            Act::AfterAnswer(other) => self.is_answered(other),
             _ => true,
         }
     }
@@ -57,7 +58,9 @@ impl Stage<'_> {
 
     fn begin(&mut self, index: usize, act: Act) -> Result<(), Stopped> {
         match act {
-            Act::After(..) | Act::AfterAll(_) => self.actors[index].done += 1,
+            Act::After(..) | Act::AfterAll(_) | Act::AfterAnswer(_) => {
+                self.actors[index].done += 1;
+            }
             Act::Meet(other, acts, _) if self.has_done(other, acts) => {
                 self.actors[index].finish_act()
             }
@@ -68,9 +71,15 @@ impl Stage<'_> {
             Act::Acquire { key, wait } => self.acquire(index, act, key, wait, None),
             Act::AcquireStepwise { key } => self.acquire(index, act, key, Duration::ZERO, Some(1)),
             Act::AcquirePaused { key, wait } => self.acquire(index, act, key, wait, Some(1)),
-            Act::Try { key } => self.acquire(index, act, key, Duration::ZERO, None),
-            Act::Step { key, action } => self.step(index, act, key, action),
-            Act::Release { key } => self.release(index, act, key, None),
+            Act::Try { key } | Act::TryAnyway { key } => {
+                self.acquire(index, act, key, Duration::ZERO, None);
+            }
+            Act::Step { key, action } | Act::StepIfHeld { key, action } => {
+                self.step(index, act, key, action);
+            }
+            Act::Release { key } | Act::ReleaseIfHeld { key } => {
+                self.release(index, act, key, None);
+            }
             Act::ReleaseStepwise { key } => self.release(index, act, key, Some(1)),
             Act::Buy { wait } => self.buy(index, act, wait),
             Act::Restock(units) => {
@@ -85,6 +94,11 @@ impl Stage<'_> {
                 self.act_on_road(index, event);
                 self.actors[index].finish_act();
             }
+            Act::EndUnlessMet if !self.has_met(index) => self.actors[index].end(),
+            Act::EndIfFinished(other) if self.actors[other].is_finished() => {
+                self.actors[index].end();
+            }
+            Act::EndUnlessMet | Act::EndIfFinished(_) => self.actors[index].done += 1,
             Act::ReconnectWithin(time) => {
                 self.reconnect_within(index, time);
                 self.actors[index].finish_act();
@@ -143,10 +157,17 @@ impl Stage<'_> {
         );
     }
 
-    /// Requests a step. Without the hold, the process has nothing more to do.
+    /// The act needs a hold that the process does not have: it is left out, or the process has nothing more to do.
+    fn without_hold(&mut self, index: usize, act: Act) {
+        match act {
+            Act::StepIfHeld { .. } | Act::ReleaseIfHeld { .. } => self.actors[index].finish_act(),
+            _ => self.actors[index].end(),
+        }
+    }
+
     fn step(&mut self, index: usize, act: Act, key: &str, action: Action) {
         let Some(hold) = self.actors[index].hold_of(key) else {
-            return self.actors[index].end();
+            return self.without_hold(index, act);
         };
         let op = self.next_op();
         let request = Request::Step { op, hold, action };
@@ -156,7 +177,7 @@ impl Stage<'_> {
 
     fn release(&mut self, index: usize, act: Act, key: &str, halt_after: Option<u32>) {
         let Some(hold) = self.actors[index].hold_of(key) else {
-            return self.actors[index].end();
+            return self.without_hold(index, act);
         };
         let op = self.next_op();
         let request = Request::Release {
