@@ -310,6 +310,10 @@ Usage: fencepost trial NAME [OPTIONS]
                       built with --features full: failover also --store etcd, restart-empty also
                       --store redlock or 'redlock?restart_delay=10s' (no vote after a restart)
   lost-wakeup         A releases the lock just when B is about to wait for it: is B woken?
+  cut                 A is cut off from its store beyond its lease, then writes: over B's update?
+  slow-replies        A learns late that it has the lock: does it count its lease from there?
+  lost-reply          a reply to A's request is lost: is that a grant, and is the lock free again?
+                      these three need a store with a server; the default is --store redis
   storm               processes take turns at a few locks, and are killed, started again and paused
                       at random: is there ever a second holder, a falling fence, a stuck lock?
 
@@ -333,6 +337,8 @@ Examples
   fencepost trial restart-empty --lock=watchdog --report page.html
   fencepost trial restart-empty --store redlock      one of three forgets: two holders
   fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
+  fencepost trial cut --lock=watchdog        stops itself when its lease is over
+  fencepost trial lost-reply --lock=naive    its key stays without an expiry
   fencepost trial storm --lock=fenced --for 20s      no update is lost, whatever happens
   fencepost trial storm --lock=blind-delete --for 10s --runs 5 --history run.jsonl
 ";
@@ -354,7 +360,8 @@ const RUN_ALL: &str = "\
 Seven scenarios with every strategy that fits, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are pause, failover, restart-empty, lost-wakeup and storm: fencepost trial NAME
+  Not in it are pause, lost-wakeup, cut, slow-replies, lost-reply, storm, failover and
+  restart-empty: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

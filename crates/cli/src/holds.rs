@@ -77,13 +77,16 @@ pub(crate) struct Holds {
 }
 
 /// The scenarios that only `fencepost trial` runs.
-pub(crate) const TRIALS: [Scenario; 7] = [
+pub(crate) const TRIALS: [Scenario; 10] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
     Scenario::Pause,
     Scenario::Failover,
     Scenario::RestartEmpty,
     Scenario::LostWakeup,
+    Scenario::Cut,
+    Scenario::SlowReplies,
+    Scenario::LostReply,
     Scenario::Storm,
 ];
 
@@ -191,6 +194,9 @@ fn run(script: Script, arguments: &Holds, interrupt: Interrupt) -> Result<ExitCo
 /// The store of the trial: private servers that may fail, or the one that was asked for.
 fn site(scenario: Scenario, lock: &Lock, arguments: &Holds) -> Result<Site, CommandError> {
     let asked = arguments.trial.store_for(Some(lock))?;
+    if scenario.comes_between() {
+        return store::open(&between(scenario, asked)?);
+    }
     if !scenario.fails_servers() {
         return store::open(&asked.unwrap_or_default());
     }
@@ -284,6 +290,15 @@ fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site
         return store::open_to_fail(&asked);
     };
     Err(not_here(what, asked.name(), scenario))
+}
+
+/// The store for a trial that comes between the processes and the store, which must have a server.
+fn between(scenario: Scenario, asked: Option<TrialStore>) -> Result<TrialStore, CommandError> {
+    let asked = asked.unwrap_or_else(|| scenario.store());
+    match scenario.server_fault(asked.facts()) {
+        Some(ServerFault::Unavailable(why)) => Err(not_here(why, asked.name(), scenario)),
+        _ => Ok(asked),
+    }
 }
 
 fn not_here(what: &str, store: &str, scenario: Scenario) -> CommandError {

@@ -42,7 +42,7 @@ pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;
 pub use pooler::Pooler;
 pub use postgres::{Postgres, PostgresTemplate};
-pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
+pub use proxy::{Amount, Counts, Direction, Fate, Proxy, ReplyFate, Traffic};
 pub use redis::{Redis, RedisBuilder};
 pub use server::{ServerError, free_port};
 pub use soak::is_soak;

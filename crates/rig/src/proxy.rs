@@ -4,7 +4,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 mod pump;
 
-use pump::{Cut, pump};
+use pump::{Cut, Way, pump};
 
 /// Which way bytes travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,22 @@ pub enum Fate {
 
 type Judge = Arc<dyn Fn(&[u8]) -> Fate + Send + Sync>;
 
+/// What happens to one reply of the server, whatever its protocol.
+///
+/// A reply is everything that the server sends on a connection after it was asked something, until it is asked again. What it sends
+/// unasked belongs to the reply before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyFate {
+    /// It is forwarded.
+    Pass,
+    /// It and what follows on its connection are forwarded when the proxy is healed.
+    Hold,
+    /// The connection is closed instead, at both ends.
+    Cut,
+}
+
+type ReplyJudge = Arc<dyn Fn() -> ReplyFate + Send + Sync>;
+
 /// How much has passed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -61,6 +77,8 @@ pub struct Counts {
     pub to_server: Traffic,
     /// From the server to clients.
     pub to_client: Traffic,
+    /// How many [replies](ReplyFate) have arrived from the server.
+    pub replies: u64,
 }
 
 /// How much has passed in one direction.
@@ -199,8 +217,16 @@ impl Proxy {
         *self.shared.judge(direction) = Some(Arc::new(judge));
     }
 
+    /// Lets `judge` decide about every [reply](ReplyFate) that arrives from now on.
+    ///
+    /// The judge is called on the proxy's thread, and must not block.
+    pub fn judge_replies(&self, judge: impl Fn() -> ReplyFate + Send + Sync + 'static) {
+        *self.shared.reply_judge() = Some(Arc::new(judge));
+    }
+
     /// Removes all faults. Delayed data are forwarded at once; swallowed data stay lost.
     pub fn heal(&self) {
+        *self.shared.reply_judge() = None;
         for direction in [Direction::ToServer, Direction::ToClient] {
             *self.shared.judge(direction) = None;
         }
@@ -221,6 +247,7 @@ impl Proxy {
             connections: self.shared.connections.load(Ordering::Relaxed),
             to_server: traffic(Direction::ToServer),
             to_client: traffic(Direction::ToClient),
+            replies: self.shared.replies.load(Ordering::Relaxed),
         }
     }
 }
@@ -250,7 +277,9 @@ struct Shared {
     faults: watch::Sender<Faults>,
     allowances: [Mutex<Option<Amount>>; 2],
     judges: [Mutex<Option<Judge>>; 2],
+    reply_judge: Mutex<Option<ReplyJudge>>,
     connections: AtomicU64,
+    replies: AtomicU64,
     tallies: [Tally; 2],
 }
 
@@ -261,7 +290,9 @@ impl Shared {
             faults: watch::Sender::new(Faults::default()),
             allowances: Default::default(),
             judges: Default::default(),
+            reply_judge: Mutex::default(),
             connections: AtomicU64::new(0),
+            replies: AtomicU64::new(0),
             tallies: Default::default(),
         }
     }
@@ -283,6 +314,12 @@ impl Shared {
 
     fn judge(&self, direction: Direction) -> std::sync::MutexGuard<'_, Option<Judge>> {
         self.judges[direction as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reply_judge(&self) -> std::sync::MutexGuard<'_, Option<ReplyJudge>> {
+        self.reply_judge
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -338,8 +375,15 @@ async fn connect(client: TcpStream, shared: Arc<Shared>) {
     }
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let requests = pump(&shared, Direction::ToServer, cuts, from_client, to_server);
-    let answers = pump(&shared, Direction::ToClient, cuts, from_server, to_client);
+    let is_asked = AtomicBool::new(false);
+    let way = |direction| Way {
+        shared: &shared,
+        direction,
+        cuts,
+        is_asked: &is_asked,
+    };
+    let requests = pump(way(Direction::ToServer), from_client, to_server);
+    let answers = pump(way(Direction::ToClient), from_server, to_client);
     tokio::select! {
         biased;
         _ = faults.wait_for(|faults| faults.cuts != cuts) => {}

@@ -13,7 +13,7 @@ use crate::verdict::{Outcome, Verdict};
 pub mod ladder;
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 12] = [
+pub const SCENARIOS: [Column; 15] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -23,6 +23,9 @@ pub const SCENARIOS: [Column; 12] = [
     column(Some(Scenario::StaleRelease)),
     column(Some(Scenario::ShortStock)),
     column(Some(Scenario::LostWakeup)),
+    column(Some(Scenario::Cut)),
+    column(Some(Scenario::SlowReplies)),
+    column(Some(Scenario::LostReply)),
     column(Some(Scenario::Storm)),
     column(Some(Scenario::Failover)),
     column(Some(Scenario::RestartEmpty)),
@@ -185,7 +188,8 @@ pub fn default_ttl_ms(store: &TrialStore) -> u64 {
     short_ttl_ms(store)
 }
 
-/// Returns why the lab cannot make servers fail as this scenario demands; `None` if it can, or if the scenario does not demand it.
+/// Returns why the lab cannot make servers fail, or come between them and the processes, as this scenario demands; `None` if it can, or if
+/// the scenario does not demand it.
 fn without_servers(
     scenario: Column,
     strategy: &Strategy,
@@ -195,6 +199,9 @@ fn without_servers(
     let fault = scenario.server_fault(store.facts())?;
     if let ServerFault::Unavailable(why) = fault {
         return Some(why);
+    }
+    if !scenario.fails_servers() {
+        return None;
     }
     if !store.is_private() {
         return Some("the lab kills only servers that it has started itself");
@@ -222,7 +229,8 @@ pub fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::Deadlock) => "one holder at a time, and somebody gets on",
         Some(Scenario::Sorted) => "both finish, one after the other",
         Some(Scenario::Crash) => return recovery(claims),
-        Some(Scenario::TtlEdge | Scenario::Pause) => late,
+        Some(Scenario::TtlEdge | Scenario::Pause | Scenario::Cut | Scenario::SlowReplies) => late,
+        Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
         Some(Scenario::StaleRelease) => "a release frees only its own lock",
         Some(Scenario::ShortStock) => "a failed purchase frees its lock",
         Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
@@ -387,10 +395,20 @@ mod tests {
         let plan = gauntlet("safe", "sqlite").plan();
         assert_eq!(names(&plan).len(), 10);
         let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
-        assert_eq!(left_out, ["failover", "restart-empty"]);
-        assert_eq!(plan.untried[0].why, "a file has no server that could fail");
+        assert_eq!(
+            left_out,
+            [
+                "cut",
+                "slow-replies",
+                "lost-reply",
+                "failover",
+                "restart-empty"
+            ]
+        );
+        assert!(plan.untried[0].why.starts_with("no server: "));
+        assert_eq!(plan.untried[3].why, "a file has no server that could fail");
         let redis = gauntlet("safe", "redis").plan();
-        assert_eq!((redis.cells.len(), redis.untried.len()), (12, 0));
+        assert_eq!((redis.cells.len(), redis.untried.len()), (15, 0));
         let yours = gauntlet("safe", "redis://10.0.0.1").plan();
         assert_eq!(yours.untried.len(), 2);
     }
@@ -403,7 +421,15 @@ mod tests {
         let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
         assert_eq!(
             left_out,
-            ["oversell", "short-stock", "failover", "restart-empty"]
+            [
+                "oversell",
+                "short-stock",
+                "cut",
+                "slow-replies",
+                "lost-reply",
+                "failover",
+                "restart-empty"
+            ]
         );
         assert_eq!(plan.untried[0].why, "the lock says: this lock does not buy");
     }
@@ -429,7 +455,7 @@ mod tests {
             panic!("{plan:?}")
         };
         assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
-        assert_eq!(plan.untried.len(), 11);
+        assert_eq!(plan.untried.len(), 14);
         assert_eq!(
             three.command(),
             "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"

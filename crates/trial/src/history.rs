@@ -306,6 +306,16 @@ pub enum Fault {
     Stopped,
     /// SIGCONT.
     Continued,
+    /// Nothing passes between the process and its store any more, in either direction, and no connection ends. Timestamped once that was
+    /// so, and recorded only if the process had reached the store through the lab before.
+    CutOff,
+    /// Everything passes again at once, also what was sent meanwhile. Timestamped before that.
+    Reconnected,
+    /// Every reply of the store arrives late. Timestamped once that was so.
+    Slowed,
+    /// A reply of the store was dropped, and its connection closed at both ends. The store has done what it was asked. Timestamped once
+    /// that was so.
+    ReplyLost,
 }
 
 /// A recorded run, ready to be judged.

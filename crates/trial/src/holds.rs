@@ -205,7 +205,7 @@ mod tests {
         let able = |strategy: &&'static Strategy| strategy.lock.is_some();
         let sqlite = TrialStore::sqlite();
         let locks = || strategy::at(&sqlite).filter(able);
-        let anywhere = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
+        let anywhere = Scenario::ALL.into_iter().filter(|all| !all.needs_server());
         let cells =
             anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));
         let cells: Vec<Trial> = cells.collect();

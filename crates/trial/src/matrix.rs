@@ -1,6 +1,7 @@
 //! The matrix of `run-all`: every strategy that fits in seven scenarios, and the comparison of ways of waiting.
 //!
-//! The scenarios that kill servers, `pause` and `lost-wakeup` are not in it; `fencepost trial` runs them.
+//! The scenarios that kill servers or come between them and the processes, `pause` and `lost-wakeup` are not in it; `fencepost trial`
+//! runs them.
 
 use crate::history::Event;
 use crate::holds::{self, Scenario, Trial};
@@ -194,11 +195,14 @@ impl Cell {
                 Scenario::Deadlock | Scenario::Crash => 300 + 3 * trial.ttl_ms,
                 Scenario::Sorted => 400,
                 Scenario::TtlEdge => 300 + trial.work_ms,
-                Scenario::StaleRelease | Scenario::ShortStock | Scenario::Pause => {
-                    300 + 2 * trial.ttl_ms
-                }
+                Scenario::StaleRelease
+                | Scenario::ShortStock
+                | Scenario::Pause
+                | Scenario::Cut
+                | Scenario::SlowReplies => 300 + 2 * trial.ttl_ms,
                 Scenario::Failover | Scenario::RestartEmpty => 800 + trial.ttl_ms / 10,
                 Scenario::LostWakeup => 200,
+                Scenario::LostReply => 500 + 2 * trial.ttl_ms,
                 Scenario::Storm => {
                     trial.storm.map_or(0, |storm| storm.for_ms) + 300 + 3 * trial.ttl_ms
                 }

@@ -16,6 +16,9 @@ function endOf(item) {
   return exactMoment(item.t1) + (item.end === 'killed' ? ', killed' : item.end === 'lost' ? ', told that it is lost' : '');
 }
 
+// How the lab knows that a fault took effect.
+const SEEN = { killed: 'its death by this signal', stopped: 'its state in the process table', cut_off: 'it had taken its lock this way', slowed: 'in the picture: its grant came late', reply_lost: 'by the proxy: the store had answered' };
+
 const DESCRIBERS = {
   hold(item, model) {
     const others = model.overlaps.filter(overlap => overlap.holders.includes(item)).flatMap(overlap => overlap.holders);
@@ -71,8 +74,10 @@ const DESCRIBERS = {
   },
   fault(item) {
     if (item.server) return { title: fillIn(WORDS.server[item.change], item), rows: rows(['at', exactMoment(item.t0)], ['nobody is served until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['for', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null]) };
-    const title = fillIn(item.word === 'SIGKILL' ? WORDS.fault.killed : WORDS.fault.stopped, { who: item.lane?.name });
-    return { title, rows: rows(['at', exactMoment(item.t0)], ['until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['lasted', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null], ['signal', item.word], ['seen', item.word === 'SIGKILL' ? 'its death by this signal' : 'its state in the process table']) };
+    const { fault } = item.event;
+    const isSignal = fault === 'killed' || fault === 'stopped';
+    const title = fillIn(WORDS.fault[fault] ?? `{who}: ${item.word}`, { who: item.lane?.name });
+    return { title, rows: rows(['at', exactMoment(item.t0)], ['until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['lasted', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null], ['signal', isSignal ? item.word : null], ['seen', SEEN[fault]]) };
   },
   pause: item => DESCRIBERS.fault(item.band),
   kill: item => ({ title: fillIn(WORDS.fault.killed, { who: item.lane.name }), rows: rows(['at', exactMoment(item.t0)], ['signal', 'SIGKILL'], ['seen', 'its death by this signal']) }),

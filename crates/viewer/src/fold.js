@@ -4,6 +4,12 @@
 // Fences are long and differ at their end, so the prefix that all fences of a run share is left out.
 const shortener = cut => fence => (fence == null || !cut ? fence : `…${fence.slice(cut)}`);
 
+// What a picture calls the faults of a process.
+const FAULTS = { killed: 'SIGKILL', stopped: 'SIGSTOP', cut_off: 'cut off', slowed: 'slow replies', reply_lost: 'reply lost' };
+const SIGNALS = ['killed', 'stopped'];
+// Those that another event ends.
+const LASTING = ['stopped', 'cut_off', 'slowed'];
+
 class Fold {
   constructor(run) {
     this.run = run;
@@ -132,10 +138,15 @@ class Fold {
       pause.t1 = pause.band.t1 = e.t;
       return pause;
     }
+    if (e.fault === 'reconnected') {
+      const disturbed = this.faults.findLast(band => band.lane === lane && band.t1 == null);
+      if (disturbed) disturbed.t1 = e.t;
+      return disturbed;
+    }
     const killed = e.fault === 'killed';
-    const band = { type: 'fault', lane, t0: e.t, t1: killed ? e.t : null, word: killed ? 'SIGKILL' : 'SIGSTOP', event: e };
+    const band = { type: 'fault', lane, t0: e.t, t1: LASTING.includes(e.fault) ? null : e.t, word: FAULTS[e.fault] ?? e.fault, event: e };
     this.faults.push(band);
-    if (!lane) return band;
+    if (!lane || !SIGNALS.includes(e.fault)) return band;
     if (killed) return this.kill(lane, e);
     return this.add({ type: 'pause', lane, t0: e.t, t1: null, band, event: e });
   }

@@ -10,7 +10,10 @@ export const WORDS = {
   "declined": "{who} declines to go on: it knows that its lock is lost",
   "fault": {
     "killed": "The lab kills {who} (SIGKILL) and sees it die",
-    "stopped": "The lab stops {who} (SIGSTOP)"
+    "stopped": "The lab stops {who} (SIGSTOP)",
+    "cut_off": "The lab cuts {who} off from its store: nothing passes, and nothing is closed",
+    "slowed": "The lab delays every reply of the store to {who}",
+    "reply_lost": "A reply of the store to {who} is lost, and its connection cut"
   },
   "gave_up": "The lab stops waiting",
   "reached": "{who} has done step {step} of {of}",

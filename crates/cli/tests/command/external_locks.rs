@@ -10,7 +10,7 @@ use crate::{Ran, fencepost, finish};
 const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease/lease.py");
 
 /// Returns whether Python is installed. Says so if it is not.
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output().is_ok();
     if !found {
         println!("skipped: no python3 (apt-get install python3)");

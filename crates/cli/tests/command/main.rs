@@ -15,6 +15,7 @@ mod json;
 mod lock_servers;
 mod lost_store;
 mod manifests;
+mod network;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod races;

@@ -84,6 +84,9 @@ fn a_deadlock_and_its_history() {
 fn a_named_trial_and_its_history() {
     keeps_its_word("trial stale-release --ttl 300 --lock=get-then-delete");
     keeps_its_word("trial pause --ttl 300 --lock=safe");
+    keeps_its_word("trial cut --ttl 300 --lock=safe");
+    keeps_its_word("trial slow-replies --ttl 300 --lock=safe");
+    keeps_its_word("trial lost-reply --ttl 300 --lock=safe");
     keeps_its_word("trial short-stock --ttl 300 --lock=late-expiry");
     keeps_its_word("trial failover");
     keeps_its_word("trial restart-empty --lock=fenced");

@@ -1,7 +1,7 @@
 //! Forwards one direction of one proxied connection, with the faults that are set.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,7 +9,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Amount, Direction, Fate, Faults, Shared};
+use super::{Amount, Direction, Fate, Faults, ReplyFate, Shared};
 use crate::frames::Frames;
 
 const READ_BYTES: usize = 64 * 1024;
@@ -19,18 +19,34 @@ const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Signals that the connection must be closed.
 pub(super) struct Cut;
 
+/// One direction of one connection.
+#[derive(Clone, Copy)]
+pub(super) struct Way<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) direction: Direction,
+    /// How often all connections had been closed when this one began.
+    pub(super) cuts: u64,
+    /// Whether the server was asked something on this connection since it last sent something.
+    pub(super) is_asked: &'a AtomicBool,
+}
+
 /// Forwards what comes from `source` until it ends.
 pub(super) async fn pump(
-    shared: &Shared,
-    direction: Direction,
-    cuts: u64,
+    way: Way<'_>,
     mut source: OwnedReadHalf,
     sink: OwnedWriteHalf,
 ) -> Result<(), Cut> {
+    let Way {
+        shared,
+        direction,
+        cuts,
+        is_asked,
+    } = way;
     let mut faults = shared.faults.subscribe();
     let mut road = Road {
         shared,
         direction,
+        is_asked,
         sink: Some(sink),
         frames: Frames::default(),
         read: Frames::default(),
@@ -39,6 +55,7 @@ pub(super) async fn pump(
         ended: false,
         waiting: VecDeque::new(),
         waiting_bytes: 0,
+        is_held: false,
         heals: faults.borrow().heals,
     };
     let mut buffer = vec![0; READ_BYTES];
@@ -85,6 +102,7 @@ struct Piece {
 struct Road<'a> {
     shared: &'a Shared,
     direction: Direction,
+    is_asked: &'a AtomicBool,
     /// `None` if the receiver is gone; then everything is read and discarded.
     sink: Option<OwnedWriteHalf>,
     frames: Frames,
@@ -98,6 +116,8 @@ struct Road<'a> {
     ended: bool,
     waiting: VecDeque<Piece>,
     waiting_bytes: usize,
+    /// Everything waits until the proxy is healed, because of a reply that is held back.
+    is_held: bool,
     heals: u64,
 }
 
@@ -109,6 +129,7 @@ impl Road<'_> {
     fn notice(&mut self, faults: &mut watch::Receiver<Faults>) {
         let heals = faults.borrow_and_update().heals;
         if std::mem::replace(&mut self.heals, heals) != heals {
+            self.is_held = false;
             let now = Some(Instant::now());
             let all = self.waiting.iter_mut().chain(&mut self.late);
             all.for_each(|piece| piece.due = now);
@@ -151,6 +172,9 @@ impl Road<'_> {
             self.ended = true;
             return Ok(());
         }
+        if self.direction == Direction::ToClient && !bytes.is_empty() {
+            self.judge_reply()?;
+        }
         let judge = self.shared.judge(self.direction).clone();
         let Some(judge) = judge.filter(|_| !bytes.is_empty()) else {
             let mut begun = std::mem::take(&mut self.message);
@@ -175,6 +199,21 @@ impl Road<'_> {
                 let message = std::mem::take(&mut self.message);
                 self.carry_out(judge(&message), message, faults)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Counts a reply that begins here, and holds it back or closes the connection if the judge says so.
+    fn judge_reply(&mut self) -> Result<(), Cut> {
+        if !self.is_asked.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.shared.replies.fetch_add(1, Ordering::Relaxed);
+        let judge = self.shared.reply_judge().clone();
+        match judge.map_or(ReplyFate::Pass, |judge| judge()) {
+            ReplyFate::Pass => {}
+            ReplyFate::Hold => self.is_held = true,
+            ReplyFate::Cut => return Err(Cut),
         }
         Ok(())
     }
@@ -210,6 +249,7 @@ impl Road<'_> {
         }
         let delay = faults.delay[self.direction as usize];
         let due = match delay {
+            _ if self.is_held => None,
             Duration::ZERO => Some(Instant::now()),
             delay => Instant::now().checked_add(delay),
         };
@@ -244,6 +284,10 @@ impl Road<'_> {
             return Ok(());
         }
         let (passing, messages, cut) = pass(self.shared, self.direction, &mut self.frames, bytes);
+        if self.direction == Direction::ToServer {
+            // Before writing, because the answer may come at once.
+            self.is_asked.store(true, Ordering::Release);
+        }
         let tally = &self.shared.tallies[self.direction as usize];
         // Count before writing, so that a receiver finds what it received in the counts.
         tally.bytes.fetch_add(passing as u64, Ordering::Relaxed);

@@ -101,6 +101,7 @@ fn without_a_fault_everything_passes_and_is_counted() {
         connections: 3,
         to_server: traffic,
         to_client: traffic,
+        replies: 3,
     };
     assert_eq!(proxy.counts(), expected);
 }
@@ -341,4 +342,76 @@ fn an_address_that_moves_leads_new_connections_to_the_new_server() {
         ["old", "new"],
         "who was there before stays where it is"
     );
+}
+
+/// Asks the echo server something and returns what it says, if it is this long.
+fn ask(stream: &Stream, text: &str) -> String {
+    say(stream, text);
+    hear(stream, text.len())
+}
+
+#[test]
+fn replies_are_counted_in_any_protocol() {
+    let proxy = Proxy::start(echo()).unwrap();
+    let (one, other) = (connect_to(&proxy), connect_to(&proxy));
+    for client in [&one, &other, &one] {
+        assert_eq!(
+            ask(client, "\x00\x00\x07 no lines here"),
+            "\x00\x00\x07 no lines here"
+        );
+    }
+    assert_eq!(proxy.counts().replies, 3);
+    let (proxy, client, served) = pair();
+    say(&served, "unasked");
+    assert_eq!(hear(&client, 7), "unasked");
+    assert_eq!(proxy.counts().replies, 0);
+    say(&client, "a question");
+    hear(&served, 10);
+    for part in ["in ", "three ", "parts"] {
+        say(&served, part);
+        hear(&client, part.len());
+    }
+    assert_eq!(proxy.counts().replies, 1);
+}
+
+#[test]
+fn a_reply_is_held_back_in_order_until_the_proxy_is_healed() {
+    let (proxy, client, served) = pair();
+    let seen = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&seen);
+    proxy.judge_replies(move || match count.fetch_add(1, Ordering::SeqCst) {
+        1 => ReplyFate::Hold,
+        _ => ReplyFate::Pass,
+    });
+    say(&client, "1");
+    hear(&served, 1);
+    say(&served, "one");
+    assert_eq!(hear(&client, 3), "one");
+    for (question, answer) in [("2", "two"), ("3", "three")] {
+        say(&client, question);
+        hear(&served, 1);
+        say(&served, answer);
+    }
+    wait_for(|| seen.load(Ordering::SeqCst) == 3);
+    assert!(
+        hears_nothing(&client),
+        "the third would overtake the second"
+    );
+    proxy.heal();
+    assert_eq!(hear(&client, 8), "twothree");
+    say(&client, "4");
+    hear(&served, 1);
+    say(&served, "four");
+    assert_eq!(hear(&client, 4), "four");
+}
+
+#[test]
+fn a_reply_can_end_its_connection_after_the_server_has_done_the_work() {
+    let (proxy, client, served) = pair();
+    proxy.judge_replies(|| ReplyFate::Cut);
+    say(&client, "do it");
+    assert_eq!(hear(&served, 5), "do it");
+    say(&served, "done");
+    assert_eq!(hear_all(&client), "");
+    assert_eq!(hear_all(&served), "");
 }

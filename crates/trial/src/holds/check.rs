@@ -17,6 +17,7 @@ mod fences;
 mod free;
 mod lease;
 mod list;
+mod lost_reply;
 mod pauses;
 mod progress;
 mod stalls;

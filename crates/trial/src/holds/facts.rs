@@ -78,6 +78,12 @@ impl Facts {
         self.holds.iter().find(|held| held.who == who)
     }
 
+    /// Returns the first hold of this lock by this process.
+    pub fn first_of_lock(&self, who: &str, key: &str) -> Option<&Hold> {
+        let mut holds = self.holds.iter();
+        holds.find(|held| held.who == who && held.key == key)
+    }
+
     /// Returns when this fault was first injected into this process, if it was.
     pub fn fault_of(&self, who: &str, fault: Fault) -> Option<Mark> {
         let done = |(_, whom, what): &&(Mark, String, Fault)| whom == who && *what == fault;

@@ -12,6 +12,7 @@ use crate::processes::{PATIENCE, Stopped};
 
 mod chance;
 mod lease;
+mod roads;
 mod script;
 mod servers;
 mod stage;

@@ -29,13 +29,19 @@ pub enum Scenario {
     RestartEmpty,
     /// The holder releases the lock just when another process is about to wait for it.
     LostWakeup,
+    /// The holder is cut off from the store beyond its lease, and writes meanwhile.
+    Cut,
+    /// The holder learns of its grant late, because the store's replies are slow.
+    SlowReplies,
+    /// The store's replies to a request for the lock are lost, one after the other.
+    LostReply,
     /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
     Storm,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -46,6 +52,9 @@ impl Scenario {
         Self::Failover,
         Self::RestartEmpty,
         Self::LostWakeup,
+        Self::Cut,
+        Self::SlowReplies,
+        Self::LostReply,
         Self::Storm,
     ];
 
@@ -62,6 +71,9 @@ impl Scenario {
             Self::Failover => "failover",
             Self::RestartEmpty => "restart-empty",
             Self::LostWakeup => "lost-wakeup",
+            Self::Cut => "cut",
+            Self::SlowReplies => "slow-replies",
+            Self::LostReply => "lost-reply",
             Self::Storm => "storm",
         }
     }
@@ -79,6 +91,9 @@ impl Scenario {
             Self::Failover => "trial failover",
             Self::RestartEmpty => "trial restart-empty",
             Self::LostWakeup => "trial lost-wakeup",
+            Self::Cut => "trial cut",
+            Self::SlowReplies => "trial slow-replies",
+            Self::LostReply => "trial lost-reply",
             Self::Storm => "trial storm",
         }
     }
@@ -99,6 +114,9 @@ impl Scenario {
             | Self::ShortStock
             | Self::Pause
             | Self::LostWakeup
+            | Self::Cut
+            | Self::SlowReplies
+            | Self::LostReply
             | Self::Storm => 500,
             // Nobody waits for the lease to end; everything happens within it.
             Self::Failover | Self::RestartEmpty => 10_000,
@@ -115,19 +133,30 @@ impl Scenario {
         matches!(self, Self::Failover | Self::RestartEmpty)
     }
 
-    /// Returns whether the lab can make private servers of this kind fail as this scenario needs it; `None` for scenarios that
-    /// leave the store alone.
+    /// Returns whether the lab comes between the processes and their store. Such a trial needs a store with a server.
+    pub fn comes_between(self) -> bool {
+        matches!(self, Self::Cut | Self::SlowReplies | Self::LostReply)
+    }
+
+    /// Returns whether it can be run only on a store with servers.
+    pub fn needs_server(self) -> bool {
+        self.fails_servers() || self.comes_between()
+    }
+
+    /// Returns whether the lab can make private servers of this kind fail as this scenario needs it, or come between them and the
+    /// processes; `None` for scenarios that leave the store alone.
     pub fn server_fault(self, facts: &StoreFacts) -> Option<ServerFault> {
         match self {
             Self::Failover => Some(facts.failover),
             Self::RestartEmpty => Some(facts.restart_empty),
+            _ if self.comes_between() => Some(facts.connection),
             _ => None,
         }
     }
 
     /// Returns the default store.
     pub fn store(self) -> TrialStore {
-        if self.fails_servers() {
+        if self.needs_server() {
             TrialStore::private(&REDIS)
         } else {
             TrialStore::default()

@@ -18,14 +18,17 @@ use crate::text::capital;
 use crate::text::numbers::{ShortFences, count, in_words, plural};
 use crate::verdict::{Axis, Belief, Cited, Damage, Evidence, Missing, Next, Outcome, Verdict};
 
+mod absence;
 mod cause;
 mod crash;
 mod deadlock;
 mod edge;
 mod fences;
+mod lost_reply;
 mod lost_store;
 mod pause;
 mod promises;
+mod slow;
 mod stale;
 mod stock;
 mod storm;
@@ -58,6 +61,9 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Pause => pause::judge(&court),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::LostWakeup => wakeup::judge(&court),
+        Scenario::Cut => pause::judge_cut(&court),
+        Scenario::SlowReplies => slow::judge(&court),
+        Scenario::LostReply => lost_reply::judge(&court),
         Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);
@@ -282,8 +288,11 @@ impl Court<'_> {
             (false, _) => "the lab reads the store: no key".to_owned(),
             (true, None) => {
                 let is_killed = |(.., fault): &(_, _, Fault)| *fault == Fault::Killed;
+                let is_lost = |(.., fault): &(_, _, Fault)| *fault == Fault::ReplyLost;
                 let owner = if self.facts.faults.iter().any(is_killed) {
                     "owner gone"
+                } else if self.facts.faults.iter().any(is_lost) {
+                    "owner unaware"
                 } else if self.facts.cycles().is_empty() {
                     "owner done with it"
                 } else {

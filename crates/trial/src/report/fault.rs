@@ -42,6 +42,9 @@ pub(crate) fn of_trial(trial: &Trial) -> &'static str {
         }
         Scenario::RestartEmpty => "the server comes back empty",
         Scenario::LostWakeup => "given back just before somebody waits",
+        Scenario::Cut => "cut off from the store",
+        Scenario::SlowReplies => "a grant learned late",
+        Scenario::LostReply => "replies lost while acquiring",
         Scenario::Storm => "kills and pauses at random",
     }
 }

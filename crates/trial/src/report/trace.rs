@@ -230,10 +230,15 @@ impl<'a> Tracer<'a> {
     fn fault(&mut self, event: &Event, who: &'a str, fault: Fault) {
         let track = self.track(who, None);
         match fault {
-            Fault::Stopped => {
+            Fault::Stopped | Fault::CutOff | Fault::Slowed => {
+                let name = match fault {
+                    Fault::Stopped => "stopped",
+                    Fault::CutOff => "cut off",
+                    _ => "slow replies",
+                };
                 let open = Open {
                     track,
-                    name: "stopped".into(),
+                    name: name.into(),
                     from_ns: event.at_ns,
                     args: json!({ "event": event.n }),
                 };
@@ -244,12 +249,22 @@ impl<'a> Tracer<'a> {
                     self.span(open, event.at_ns, "continued");
                 }
             }
+            Fault::Reconnected => {
+                if let Some(open) = self.pauses.remove(who) {
+                    self.span(open, event.at_ns, "reconnected");
+                }
+            }
             Fault::Killed => self.end_all_of(who, event.at_ns),
+            Fault::ReplyLost => {}
         }
         let name = match fault {
             Fault::Killed => "SIGKILL",
             Fault::Stopped => "SIGSTOP",
             Fault::Continued => "SIGCONT",
+            Fault::CutOff => "cut off",
+            Fault::Reconnected => "reconnected",
+            Fault::Slowed => "slow replies",
+            Fault::ReplyLost => "reply lost",
         };
         self.instant(event, track, name);
     }

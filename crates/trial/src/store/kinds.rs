@@ -16,6 +16,8 @@ pub struct StoreFacts {
     pub failover: ServerFault,
     /// Whether a private server can die and come back without its data.
     pub restart_empty: ServerFault,
+    /// Whether the lab can come between the processes and the servers, also those of the user.
+    pub connection: ServerFault,
 }
 
 /// Where a trial keeps its data.
@@ -59,6 +61,8 @@ const ANY_TTL: ShortestTtl = ShortestTtl {
 };
 
 const NO_SERVER: ServerFault = ServerFault::Unavailable("a file has no server that could fail");
+const NO_CONNECTION: ServerFault =
+    ServerFault::Unavailable("no server: a file is not reached through a connection");
 
 /// The row of a kind that the library has and that is not listed below: it keeps locks, and nothing more is known.
 static OTHER: StoreFacts = StoreFacts {
@@ -67,6 +71,7 @@ static OTHER: StoreFacts = StoreFacts {
     shortest_ttl: ANY_TTL,
     failover: NOT_YET,
     restart_empty: NOT_YET,
+    connection: NOT_YET,
 };
 
 const NOT_YET: ServerFault =
@@ -82,6 +87,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             shortest_ttl: ANY_TTL,
             failover: NO_SERVER,
             restart_empty: NO_SERVER,
+            connection: NO_CONNECTION,
         },
     ),
     (
@@ -92,6 +98,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             shortest_ttl: ANY_TTL,
             failover: ServerFault::Available,
             restart_empty: ServerFault::Available,
+            connection: ServerFault::Available,
         },
     ),
     (
@@ -102,6 +109,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             shortest_ttl: ANY_TTL,
             failover: ServerFault::Unavailable("Redlock has no replica that could take over"),
             restart_empty: ServerFault::Available,
+            connection: ServerFault::Available,
         },
     ),
     (
@@ -112,6 +120,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             shortest_ttl: ANY_TTL,
             failover: ServerFault::Unavailable("this trial is not available on Postgres yet"),
             restart_empty: ServerFault::Unavailable("this trial is not available on Postgres yet"),
+            connection: ServerFault::Available,
         },
     ),
     (
@@ -128,6 +137,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Unavailable(
                 "etcd keeps its data: it does not restart empty",
             ),
+            connection: ServerFault::Available,
         },
     ),
     (
@@ -145,6 +155,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Unavailable(
                 "ZooKeeper keeps its data: it does not restart empty",
             ),
+            connection: ServerFault::Available,
         },
     ),
 ];

@@ -169,7 +169,7 @@ pub(super) fn reached_step(name: &str, step: impl Display, of: impl Display) -> 
     format!("{name} has done step {step} of {of}")
 }
 
-/// The lab kills, stops or continues a process; `reached` is the step after which it had halted.
+/// The lab kills, stops or continues a process, or comes between it and its store; `reached` is the step after which it had halted.
 pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
     match fault {
         Fault::Killed => {
@@ -185,6 +185,24 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
         Fault::Continued => phrase(
             "SIGCONT: goes on",
             format!("The lab lets {name} go on (SIGCONT)"),
+        ),
+        Fault::CutOff => phrase(
+            "cut off from its store",
+            format!(
+                "The lab cuts {name} off from its store: nothing passes, and nothing is closed"
+            ),
+        ),
+        Fault::Reconnected => phrase(
+            "reaches its store again",
+            format!("{name} reaches its store again"),
+        ),
+        Fault::Slowed => phrase(
+            "replies come late from here on",
+            format!("The lab delays every reply of the store to {name}"),
+        ),
+        Fault::ReplyLost => phrase(
+            "✗ reply lost, connection cut",
+            format!("A reply of the store to {name} is lost, and its connection cut"),
         ),
     }
 }

@@ -21,7 +21,7 @@ fn words() -> Value {
     json!({
         "bought": named([PurchaseOutcome::Sold, PurchaseOutcome::NoStock, PurchaseOutcome::Busy, PurchaseOutcome::Unknown], bought),
         "declined": phrases::declined(WHO).full,
-        "fault": named([Fault::Killed, Fault::Stopped], |fault| phrases::fault(WHO, fault, None).full),
+        "fault": named(FAULTS, |fault| phrases::fault(WHO, fault, None).full),
         "gave_up": phrases::gave_up("").full,
         "reached": phrases::reached_step(WHO, "{step}", "{of}"),
         "register": named([Action::Read, Action::Write], |action| phrases::does(WHO, action, "{value}")),
@@ -31,6 +31,15 @@ fn words() -> Value {
         "store_read": phrases::LOOKS_AT_STORE,
     })
 }
+
+/// The faults that the viewer describes. The others end one of them.
+const FAULTS: [Fault; 5] = [
+    Fault::Killed,
+    Fault::Stopped,
+    Fault::CutOff,
+    Fault::Slowed,
+    Fault::ReplyLost,
+];
 
 const CHANGES: [Change; 6] = [
     Change::CutOff,

@@ -20,7 +20,7 @@ impl Pauses {
                 (Fault::Continued | Fault::Killed, Some((_, until_ns))) => {
                     *until_ns = mark.at_ns.min(*until_ns);
                 }
-                (Fault::Continued | Fault::Killed, None) => {}
+                _ => {}
             }
         }
         Self(pauses)

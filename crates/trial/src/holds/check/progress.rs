@@ -32,6 +32,11 @@ pub enum StuckBy {
     Cycle(Cycle),
     /// A purchase failed and kept it.
     FailedPurchase,
+    /// A request for it got no reply from the store, which may have carried it out.
+    LostReply {
+        /// The process that asked.
+        who: String,
+    },
     /// Nobody has it: every other process has released it, the last one as named, or never had it.
     Nobody {
         /// The process that released it last.
@@ -81,6 +86,7 @@ impl<'a> Findings<'a> {
         self.stuck_after_death()
             .or_else(|| self.stuck_in_cycle())
             .or_else(|| self.stuck_after_sale())
+            .or_else(|| self.stuck_after_lost_reply())
             .or_else(|| self.stuck_free())
     }
 
@@ -124,7 +130,7 @@ impl<'a> Findings<'a> {
         let late = tries.filter_map(|wait| {
             let answered = wait.granted().or(wait.refused())?;
             let took_ns = answered.at_ns.saturating_sub(wait.asked.at_ns);
-            (took_ns > with_slack(0)).then_some(Late {
+            (took_ns > with_slack(0) && !self.was_slowed(wait)).then_some(Late {
                 wait,
                 answered,
                 took_ns,
@@ -133,13 +139,19 @@ impl<'a> Findings<'a> {
         late.filter(|_| self.facts.servers.is_empty()).collect()
     }
 
+    /// Returns whether the lab itself had made the store's replies to this process slow.
+    fn was_slowed(&self, wait: &Wait) -> bool {
+        let slowed = self.facts.fault_of(&wait.who, Fault::Slowed);
+        slowed.is_some_and(|mark| mark < wait.asked)
+    }
+
     /// Returns whether this is long enough to count as "forever".
     pub(super) fn counts_as_stuck(&self, lasted_ns: u64) -> bool {
         lasted_ns >= self.ttl_ns.saturating_mul(3)
     }
 
     /// Returns whether nothing that the lab saw in the store suggests that the lock will become free.
-    fn looks_stuck(&self) -> bool {
+    pub(super) fn looks_stuck(&self) -> bool {
         let inspection = self.facts.inspections.last();
         inspection.is_none_or(|inspection| inspection.taken && inspection.ttl_left_ms.is_none())
     }

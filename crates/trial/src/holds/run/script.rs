@@ -7,6 +7,8 @@ use crate::holds::{FIRST, SECOND, Scenario, Trial};
 use crate::protocol::{Action, Claims};
 use crate::store::redis::IDLE_CONNECTION;
 
+mod network;
+
 /// The names of the processes, by index.
 pub const NAMES: [&str; 3] = ["A", "B", "C"];
 const A: usize = 0;
@@ -39,6 +41,12 @@ pub(super) enum Act {
     AcquirePaused { key: &'static str, wait: Duration },
     /// Tries once. If the process gets the lock, its script ends; otherwise it continues.
     Try { key: &'static str },
+    /// Tries once. The script continues whatever the answer is, also after an error.
+    TryAnyway { key: &'static str },
+    /// Takes a step on the number, if the process holds this lock. The script continues if it declines.
+    StepIfHeld { key: &'static str, action: Action },
+    /// Releases the lock, if the process holds it.
+    ReleaseIfHeld { key: &'static str },
     /// Takes a step on the number, under the hold of this lock.
     Step { key: &'static str, action: Action },
     /// Does nothing for a while.
@@ -59,6 +67,16 @@ pub(super) enum Act {
     Restock(i64),
     /// The lab does this to the servers.
     Servers(ServerEvent),
+    /// The lab does this to the road between the process and its store.
+    Road(RoadEvent),
+    /// Waits until the store has answered the request of another process for a lock, whether or not that process has the answer.
+    AfterAnswer(usize),
+    /// Ends the script, unless the reply that was chosen on this process's road has come.
+    EndUnlessMet,
+    /// Ends the script if another process has done all of its acts.
+    EndIfFinished(usize),
+    /// The road is open again after this time at the latest, whatever the process is doing then.
+    ReconnectWithin(Duration),
     /// Waits until another process has done this many acts, or all of its acts.
     After(usize, usize),
     /// Does the same as `After`, but no longer than this duration.
@@ -73,6 +91,19 @@ pub(super) enum ServerEvent {
     CutOff,
     Kill,
     ServeAgain,
+}
+
+/// What happens to the road between a process and its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RoadEvent {
+    /// Nothing passes.
+    CutOff,
+    /// The replies come so late that a grant takes this long.
+    Slow(Duration),
+    /// The reply with this number, counted from now, is lost.
+    LoseReply(u64),
+    /// Everything passes again.
+    Reconnect,
 }
 
 pub(super) const fn read(key: &'static str) -> Act {
@@ -99,6 +130,9 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Pause => pause(trial, claims, chance),
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
         Scenario::LostWakeup => lost_wakeup(trial, claims, chance),
+        Scenario::Cut => network::cut(trial, claims, chance),
+        Scenario::SlowReplies => network::slow_replies(trial, claims, chance),
+        Scenario::LostReply => network::lost_reply(trial, chance),
         // What its processes do is chosen while it goes on.
         Scenario::Storm => vec![Vec::new(); trial.processes()],
     }
@@ -420,74 +454,4 @@ fn lost_wakeup(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::strategy;
-
-    fn of(scenario: Scenario, seed: u64) -> Vec<Vec<Act>> {
-        let trial = Trial::new(scenario, strategy::find("safe").unwrap(), seed);
-        scripts(&trial, trial.strategy.claims)
-    }
-
-    fn scripted() -> impl Iterator<Item = Scenario> {
-        let all = Scenario::ALL.into_iter();
-        all.filter(|scenario| *scenario != Scenario::Storm)
-    }
-
-    #[test]
-    fn seeds_of_the_same_parity_differ_and_each_repeats_itself() {
-        for scenario in scripted() {
-            let scripts = [1, 3, 5, 7, 9].map(|seed| of(scenario, seed));
-            let [first, others @ ..] = &scripts;
-            assert!(others.iter().any(|other| other != first), "{scenario:?}");
-            assert_eq!(*first, of(scenario, 1));
-        }
-    }
-
-    #[test]
-    fn a_deadlock_lasts_for_three_leases_whoever_asks_first() {
-        for seed in 0..200 {
-            let trial = Trial::new(Scenario::Deadlock, strategy::find("safe").unwrap(), seed);
-            let asked = scripts(&trial, trial.strategy.claims)
-                .into_iter()
-                .map(|acts| {
-                    let [.., Act::Work(pause), Act::Acquire { wait, .. }] = acts[..4] else {
-                        panic!("{acts:?}")
-                    };
-                    (pause, pause + wait)
-                });
-            let (closed, ended): (Vec<_>, Vec<_>) = asked.unzip();
-            let lasted = *ended.iter().min().unwrap() - *closed.iter().max().unwrap();
-            assert!(lasted >= 3 * trial.ttl() + MARGIN, "{seed}: {lasted:?}");
-        }
-    }
-
-    #[test]
-    fn a_seed_changes_lengths_only_and_within_the_meaning_of_the_scenario() {
-        let ttl = Duration::from_millis(Scenario::Crash.ttl_ms());
-        let works = |acts: &[Act]| -> Vec<Duration> {
-            let work = |act: &Act| match act {
-                Act::Work(time) => Some(*time),
-                _ => None,
-            };
-            acts.iter().filter_map(work).collect()
-        };
-        for seed in 0..200 {
-            assert!(works(&of(Scenario::Crash, seed)[0])[0] <= ttl / 3);
-            let beyond = works(&of(Scenario::StaleRelease, seed)[0])[0];
-            let lease = Duration::from_millis(Scenario::StaleRelease.ttl_ms());
-            assert!(beyond > lease && beyond < 2 * lease, "{beyond:?}");
-            let paused = works(&of(Scenario::Pause, seed)[0])[0];
-            let lease = Duration::from_millis(Scenario::Pause.ttl_ms());
-            assert!(paused > lease && paused < 2 * lease, "{paused:?}");
-            let edge = of(Scenario::TtlEdge, seed);
-            assert_eq!(works(&edge[0]), [Duration::from_millis(Trial::WORK_MS)]);
-            assert!(works(&edge[1])[0] < ttl / 2);
-            for scenario in scripted() {
-                let shape =
-                    |seed| -> Vec<usize> { of(scenario, seed).iter().map(Vec::len).collect() };
-                assert_eq!(shape(seed), shape(0));
-            }
-        }
-    }
-}
+mod tests;

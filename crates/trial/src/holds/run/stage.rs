@@ -13,6 +13,7 @@ use fencepost_rig::Interrupt;
 
 use super::LockWatch;
 use super::lease::Lease;
+use super::roads::Roads;
 use super::script::scripts;
 use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
@@ -29,6 +30,7 @@ mod actor;
 mod acts;
 mod answers;
 mod diary;
+mod network;
 mod storm;
 
 use actor::{Actor, Doing, HeldLock, PendingRequest};
@@ -50,11 +52,16 @@ pub(super) fn run(
     let servers = servers::start(trial)?;
     let store = servers.as_ref().map(|servers| servers.store());
     let temporary = TemporaryGround::prepare(store.as_ref().unwrap_or(&trial.store))?;
+    let roads = Roads::start(trial, &temporary.ground)?;
     let stock = match trial.scenario.resource() {
         Resource::Stock => Some(temporary.ground.stock()?),
         Resource::Register => None,
     };
-    let subjects = match gather(trial, &temporary.ground, subject, watch, interrupt) {
+    let endpoints = |index| match &roads {
+        Some(roads) => roads.endpoints(index),
+        None => temporary.ground.endpoints(),
+    };
+    let subjects = match gather(trial, &endpoints, subject, watch, interrupt) {
         Ok(subjects) => subjects,
         Err(stopped) => {
             // The file should at least say what was to be tried.
@@ -77,6 +84,7 @@ pub(super) fn run(
         ground: &temporary.ground,
         stock,
         servers,
+        roads,
         subjects,
         actors: actors
             .map(|(number, (script, who))| Actor::new(who, number, script))
@@ -108,12 +116,13 @@ fn claims(trial: &Trial, subjects: &Processes) -> Claims {
 
 fn gather(
     trial: &Trial,
-    ground: &Ground,
+    endpoints: &dyn Fn(usize) -> Vec<String>,
     subject: &dyn Fn() -> Command,
     watch: &mut dyn LockWatch,
     interrupt: Interrupt,
 ) -> Result<Processes, Stopped> {
-    let init = |id: &str| init(trial, ground, id, 1);
+    let index = |id: &str| names(trial).position(|name| name == id);
+    let init = |id: &str| init(trial, endpoints(index(id).unwrap_or_default()), id, 1);
     let patience = watch.patience();
     let names = names(trial).map(str::to_owned).collect();
     let mut starting = |ready, of| watch.starting(ready, of);
@@ -130,7 +139,7 @@ fn names(trial: &Trial) -> impl Iterator<Item = &'static str> {
 }
 
 /// The request that makes a process ready, in one of its lives.
-fn init(trial: &Trial, ground: &Ground, id: &str, incarnation: u64) -> Request {
+fn init(trial: &Trial, endpoints: Vec<String>, id: &str, incarnation: u64) -> Request {
     let keys = match trial.storm {
         Some(storm) => LOCKS.iter().take(storm.names).copied().collect(),
         None => vec![FIRST, SECOND],
@@ -140,7 +149,7 @@ fn init(trial: &Trial, ground: &Ground, id: &str, incarnation: u64) -> Request {
         incarnation,
         keys: keys.into_iter().map(str::to_owned).collect(),
         ttl_ms: trial.ttl_ms,
-        endpoints: ground.endpoints(),
+        endpoints,
         resource: trial.scenario.resource(),
         start: None,
     }
@@ -154,6 +163,8 @@ struct Stage<'a> {
     /// The stock for purchases.
     stock: Option<Box<dyn Stock>>,
     servers: Option<Box<dyn Servers>>,
+    /// The roads to the store, if the lab comes between.
+    roads: Option<Roads>,
     subjects: Processes,
     actors: Vec<Actor>,
     lease: Lease,
@@ -185,10 +196,14 @@ impl Stage<'_> {
             }
             self.check_interrupt()?;
             let pause = self.next_alarm().saturating_duration_since(Instant::now());
-            match self.subjects.next(pause.min(LOOK_UP)) {
+            match self.subjects.next(pause.min(self.look_up())) {
                 Ok(heard) => self.handle_output(heard)?,
                 // Everything that was said before this moment has been read.
-                Err(_) => self.diary.settle(Instant::now())?,
+                Err(_) => {
+                    let now = Instant::now();
+                    self.notice_met(now);
+                    self.diary.settle(now)?;
+                }
             }
             self.handle_timeouts()?;
         }
@@ -216,12 +231,14 @@ impl Stage<'_> {
         alarms
             .chain(self.diary.next_lease_over())
             .chain(storm)
+            .chain(self.roads.as_ref().and_then(Roads::next_alarm))
             .min()
             .unwrap_or(now + LOOK_UP)
     }
 
     fn handle_timeouts(&mut self) -> Result<(), Stopped> {
         let now = Instant::now();
+        self.reconnect_due(now);
         for index in 0..self.actors.len() {
             match &self.actors[index].doing {
                 Doing::Until(until) if *until <= now => self.actors[index].finish_act(),
@@ -245,6 +262,8 @@ impl Stage<'_> {
     /// Handles what a process said, or that it closed its output.
     fn handle_output(&mut self, heard: Heard) -> Result<(), Stopped> {
         let (index, at) = (heard.from, heard.at);
+        // Before the answer that it explains.
+        self.notice_met(at);
         self.diary.settle(at)?;
         if let Doing::Starting(_) = self.actors[index].doing {
             self.subjects.expect_ready(heard)?;
@@ -348,6 +367,24 @@ impl Stage<'_> {
         self.note(at, index, what)
     }
 
+    /// Records the same, but the process goes on with its script: the failure is what the trial is about.
+    fn fail_anyway(
+        &mut self,
+        index: usize,
+        op: u64,
+        at: Instant,
+        definite: bool,
+        message: String,
+    ) -> Result<(), Stopped> {
+        self.actors[index].finish_act();
+        let what = What::Failed {
+            op,
+            definite,
+            message,
+        };
+        self.note(at, index, what)
+    }
+
     /// Ends the trial with an error if the store is gone. A process that reports an error may have failed because of that. Where the lab
     /// itself makes servers fail, a failed request is part of the trial.
     fn check_store(&self) -> Result<(), Stopped> {
@@ -429,6 +466,8 @@ impl Stage<'_> {
 
     /// Lets the remaining processes exit by themselves.
     fn shut_down_processes(&mut self) {
+        // Whoever gives something back on its way out needs the store.
+        self.roads.iter_mut().for_each(Roads::open_all);
         for index in 0..self.actors.len() {
             self.subjects.send(index, &Request::Shutdown);
         }

@@ -92,7 +92,15 @@ impl Chance {
                 message: String::new(),
             },
             14 => What::Fault {
-                fault: [Fault::Killed, Fault::Stopped, Fault::Continued][self.below(3) as usize],
+                fault: [
+                    Fault::Killed,
+                    Fault::Stopped,
+                    Fault::Continued,
+                    Fault::CutOff,
+                    Fault::Reconnected,
+                    Fault::Slowed,
+                    Fault::ReplyLost,
+                ][self.below(7) as usize],
             },
             15 => What::Purchase {
                 op: new,

@@ -1,6 +1,7 @@
 //! Why two processes held a lock at once, as far as the events of the run show it.
 
 use super::Court;
+use super::absence::was_disturbed;
 use crate::holds::check::{Overlap, nanoseconds};
 use crate::holds::facts::Wait;
 use crate::text::numbers::{count, ms};
@@ -21,7 +22,7 @@ enum Lease {
     Running { left_ns: u64 },
     /// It may have ended although the lock claims to keep it alive.
     NotKept { after_ns: u64 },
-    /// It may have ended: a process that is stopped cannot keep its lease or its session alive.
+    /// It may have ended: a process that is stopped or cut off cannot keep its lease or its session alive.
     Over,
 }
 
@@ -34,7 +35,7 @@ impl<'a> Cause<'a> {
             .saturating_sub(overlap.from_ns);
         let within = overlap.is_within_lease(court.ttl_ns());
         let may_end_by_pause = court.claims.keep_alive || court.claims.ends_with_holder();
-        let lease = if may_end_by_pause && was_stopped(court, overlap) && !within {
+        let lease = if may_end_by_pause && was_away(court, overlap) && !within {
             Lease::Over
         } else if court.claims.untimed {
             Lease::Absent
@@ -99,12 +100,13 @@ impl<'a> Cause<'a> {
     }
 }
 
-/// Returns whether the first holder was stopped between its request and the moment when the second was let in.
-fn was_stopped(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
+/// Returns whether the first holder could not renew its lease before the second was let in: it was stopped since its request, or cut off.
+fn was_away(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
     let first = overlap.first;
-    court
+    let was_stopped = court
         .findings
-        .was_stopped(&first.who, first.asked.at_ns, overlap.from_ns)
+        .was_stopped(&first.who, first.asked.at_ns, overlap.from_ns);
+    was_stopped || was_disturbed(court, &first.who, overlap.from_ns)
 }
 
 /// Returns how long the second process was to wait, if its grant came when that time was over, and not when the first lease

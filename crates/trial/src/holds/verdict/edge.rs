@@ -17,6 +17,8 @@ const WHY_WITHOUT_TOKEN: &str =
 /// The reason for locks that their holder's process keeps alive, if it was stopped.
 const WHY_STOPPED: &str =
     "A stopped process keeps no lock alive, and A is never asked again whether it still holds.";
+/// The reason for locks that their holder's process keeps alive, if it was cut off from the store.
+const WHY_CUT_OFF: &str = "Who cannot reach the store keeps no lock alive, and A is never asked again whether it still holds.";
 pub(super) const FENCED_LIMITS: &str =
     "every resource must check the fence, on reads too; what cannot check is not protected";
 
@@ -137,9 +139,11 @@ fn why_over(court: &Court<'_>, lost: Option<&Lost<'_>>) -> Option<String> {
         None => court.facts.first_of("A")?,
     };
     let kept_alive = court.claims.keep_alive || court.claims.ends_with_holder();
-    let was_stopped = court.facts.fault_of(&held.who, Fault::Stopped).is_some();
-    let why = if kept_alive && was_stopped {
+    let had = |fault| court.facts.fault_of(&held.who, fault).is_some();
+    let why = if kept_alive && had(Fault::Stopped) {
         WHY_STOPPED
+    } else if kept_alive && had(Fault::CutOff) {
+        WHY_CUT_OFF
     } else if held.lease_over.is_none() {
         return None;
     } else if court.claims.checks_owner {

@@ -1,8 +1,8 @@
 //! The holder released the lock after its lease had expired: whose lock did it release?
 
+use super::absence::{Absence, STOPPED};
 use super::cause::Cause;
 use super::{Court, evidence, inconclusive};
-use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark};
@@ -41,9 +41,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a machine that is less busy, or a longer --ttl.",
         );
     }
-    let stopped = court.facts.fault_of(LATE, Fault::Stopped);
-    let continued = court.facts.fault_of(LATE, Fault::Continued);
-    let (Some(stopped), Some(continued)) = (stopped, continued) else {
+    let Some(pause) = Absence::of(court, LATE, STOPPED) else {
         return inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to pause.",
             "pause",
@@ -62,14 +60,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return court.unanswered();
     }
     if untimed {
-        return kept(court, late, new, (stopped, continued));
+        return kept(court, late, new, pause);
     }
     let third = court.facts.waits.iter().find(|wait| wait.who == THIRD);
     let Some(refused) = third.and_then(|wait| wait.refused()) else {
         return court.unanswered();
     };
     let in_between =
-        new.granted.at_ns < continued.at_ns && new.unquestioned_until_ns() > refused.at_ns;
+        new.granted.at_ns < pause.until.at_ns && new.unquestioned_until_ns() > refused.at_ns;
     if !in_between {
         return inconclusive(
             "Nothing broke, and nothing was tested: B did not hold the lock when A gave it back.",
@@ -77,44 +75,44 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "somebody who holds the lock when the late one gives it back.",
         );
     }
-    held(court, stopped, continued)
+    held(court, pause.from, pause.until)
 }
 
-/// Nobody else got the lock during the pause, as with a lock without a lease.
-pub(super) fn kept(
-    court: &Court<'_>,
-    late: &Hold,
-    new: &Hold,
-    (stopped, continued): (Mark, Mark),
-) -> Verdict {
-    let paused_ns = continued.at_ns.saturating_sub(stopped.at_ns);
-    let waited = new.asked.at_ns < continued.at_ns && paused_ns >= court.ttl_ns();
+/// Nobody else got the lock while its holder was away, as with a lock without a lease.
+pub(super) fn kept(court: &Court<'_>, late: &Hold, new: &Hold, absence: Absence) -> Verdict {
+    let away_ns = absence.lasted_ns();
+    let waited = new.asked.at_ns < absence.until.at_ns && away_ns >= court.ttl_ns();
+    let state = absence.manner.state;
     let release = late.release.filter(|sent| new.granted.at_ns > sent.at_ns);
     let (Some(release), true) = (release, waited) else {
         return inconclusive(
-            "Nothing broke, and nothing was tested: B did not wait while A was paused.",
+            format!("Nothing broke, and nothing was tested: B did not wait while A was {state}."),
             "contention",
-            "somebody who waits for the lock during the pause.",
+            "somebody who waits for the lock meanwhile.",
         );
     };
     let ends = match court.claims.recovery_ms {
         Some(_) => "only the end of A's process, or of its connection, would have let B in",
-        None => "had A died there, nobody would ever have got it",
+        None if court.claims.untimed => "had A died there, nobody would ever have got it",
+        None => "A's lease did not end",
     };
     Verdict {
         witness: vec![format!(
-            "A was stopped for {} ms; B waited, and came in {} ms after A's release was sent",
-            ms(paused_ns),
+            "A was {} for {} ms; B waited, and came in {} ms after A's release was sent",
+            absence.manner.was,
+            ms(away_ns),
             ms(new.granted.at_ns - release.at_ns)
         )],
-        limits: Some(format!("nobody could work during the pause: {ends}")),
+        limits: Some(format!("nobody could work while A was {state}: {ends}")),
         next: court
             .next_scenario(Scenario::Crash, "")
             .into_iter()
             .collect(),
         ..Verdict::bare(
             Outcome::Held,
-            "A kept its lock while it was paused: B got it only after A had given it back.",
+            format!(
+                "A kept its lock while it was {state}: B got it only after A had given it back."
+            ),
         )
     }
 }

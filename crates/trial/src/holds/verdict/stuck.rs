@@ -15,6 +15,7 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
         StuckBy::Death => after_death(court, &stuck),
         StuckBy::Cycle(cycle) => in_cycle(court, &stuck, cycle),
         StuckBy::FailedPurchase => after_purchase(court, &stuck),
+        StuckBy::LostReply { who } => after_lost_reply(court, &stuck, who),
         StuckBy::Nobody { freed_by } => free(court, &stuck, freed_by.as_deref()),
     })
 }
@@ -123,6 +124,29 @@ fn after_purchase(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     );
     let next = court.next("safe", "gives the lock back");
     verdict(because, proof, court.why_strategy(), next)
+}
+
+/// A reply was lost, and what the store did then stays done.
+fn after_lost_reply(court: &Court<'_>, stuck: &Stuck, who: &str) -> Verdict {
+    let sentence = format!("{who} is told of an error; the store's reply was lost");
+    let mut proof = vec![evidence(stuck.since, who, "failed", sentence)];
+    proof.extend(refused(stuck, "refused", "is still refused"));
+    proof.extend(court.last_inspection(stuck));
+    let because = format!(
+        "A reply to {who} was lost, and {} later nobody can have the lock.",
+        duration(stuck)
+    );
+    let inspection = court.facts.inspections.last();
+    let stays = inspection.is_some_and(|seen| seen.taken && seen.ttl_left_ms.is_none());
+    let why = stays.then(|| {
+        format!("The store has carried {who}'s request out, {who} does not know it, and nothing there ends it.")
+    });
+    let next = if court.claims.untimed {
+        court.next("lease", "a row that says until when")
+    } else {
+        court.next("safe", "takes the lock and its expiry in one step")
+    };
+    verdict(because, proof, why, next)
 }
 
 /// Nobody holds the lock, but the waiter does not get it.

@@ -1,7 +1,9 @@
 //! Tests the verdicts on lock trials with handwritten histories; one submodule per group of scenarios.
 
+mod cut;
 mod late_release;
 mod lost_store;
+mod network;
 mod owner_check;
 mod pause;
 mod promises;

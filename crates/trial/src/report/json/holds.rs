@@ -214,6 +214,9 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Failover
         | Scenario::RestartEmpty
         | Scenario::LostWakeup
+        | Scenario::Cut
+        | Scenario::SlowReplies
+        | Scenario::LostReply
         | Scenario::Storm => "fencepost/trial/1",
     }
 }

@@ -154,7 +154,7 @@ mod tests {
         let plan = gauntlet().plan();
         assert_eq!(
             left_out(&plan.untried),
-            "failover, restart-empty (a file has no server that could fail)"
+            "cut, slow-replies, lost-reply (no server: a file is not reached through a connection); failover, restart-empty (a file has no server that could fail)"
         );
         let list = list(&plan, Ink::PLAIN);
         assert_eq!(list.lines().count(), SCENARIOS.len());

@@ -96,6 +96,18 @@ fn question(trial: &Trial) -> &'static str {
         Scenario::LostWakeup => {
             "A gives the lock back just when B is about to wait for it: is B woken?"
         }
+        Scenario::Cut if is_untimed => {
+            "A is cut off from its store while it holds the lock and B wants it: who gets it?"
+        }
+        Scenario::Cut => {
+            "A reads and is cut off from its store; B gets the lock and adds 1; then A writes"
+        }
+        Scenario::SlowReplies => {
+            "the store answers A late; when A's lease is over, B adds 1; then A writes"
+        }
+        Scenario::LostReply => {
+            "a reply to A's request is lost: is that a grant, and is the lock free again?"
+        }
         Scenario::Storm => {
             "processes take turns, and are killed, started again and paused at random"
         }

@@ -17,8 +17,11 @@ impl LaneStory<'_> {
             return;
         }
         let mut phrase = phrases::lease_over(NAMES[lane], None);
-        if matches!(self.scenario, Scenario::StaleRelease | Scenario::Pause) {
-            // A paused process cannot know.
+        if matches!(
+            self.scenario,
+            Scenario::StaleRelease | Scenario::Pause | Scenario::Cut | Scenario::SlowReplies
+        ) {
+            // A paused process cannot know, and one that is cut off may know by its own clock.
             phrase.brief = "lease over by now".into();
         }
         self.say(lane, at_ns, phrase);

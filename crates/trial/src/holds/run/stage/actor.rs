@@ -22,6 +22,8 @@ pub(super) struct Actor {
     pub(super) is_stopped: bool,
     /// Whether a request of it has failed, so that nobody knows what it holds.
     pub(super) has_failed: bool,
+    /// Whether the lab disturbs what passes between it and its store.
+    pub(super) is_disturbed: bool,
     /// The request that it was executing when it stopped itself.
     pub(super) interrupted: Option<PendingRequest>,
 }
@@ -39,6 +41,7 @@ impl Actor {
             alive: true,
             is_stopped: false,
             has_failed: false,
+            is_disturbed: false,
             interrupted: None,
         }
     }

@@ -47,6 +47,7 @@ impl Stage<'_> {
         match act {
             Act::After(other, acts) => self.has_done(other, acts),
             Act::AfterAll(other) => self.actors[other].is_finished(),
+            Act::AfterAnswer(other) => self.is_answered(other),
             _ => true,
         }
     }
@@ -57,7 +58,9 @@ impl Stage<'_> {
 
     fn begin(&mut self, index: usize, act: Act) -> Result<(), Stopped> {
         match act {
-            Act::After(..) | Act::AfterAll(_) => self.actors[index].done += 1,
+            Act::After(..) | Act::AfterAll(_) | Act::AfterAnswer(_) => {
+                self.actors[index].done += 1;
+            }
             Act::Meet(other, acts, _) if self.has_done(other, acts) => {
                 self.actors[index].finish_act()
             }
@@ -68,9 +71,15 @@ impl Stage<'_> {
             Act::Acquire { key, wait } => self.acquire(index, act, key, wait, None),
             Act::AcquireStepwise { key } => self.acquire(index, act, key, Duration::ZERO, Some(1)),
             Act::AcquirePaused { key, wait } => self.acquire(index, act, key, wait, Some(1)),
-            Act::Try { key } => self.acquire(index, act, key, Duration::ZERO, None),
-            Act::Step { key, action } => self.step(index, act, key, action),
-            Act::Release { key } => self.release(index, act, key, None),
+            Act::Try { key } | Act::TryAnyway { key } => {
+                self.acquire(index, act, key, Duration::ZERO, None);
+            }
+            Act::Step { key, action } | Act::StepIfHeld { key, action } => {
+                self.step(index, act, key, action);
+            }
+            Act::Release { key } | Act::ReleaseIfHeld { key } => {
+                self.release(index, act, key, None);
+            }
             Act::ReleaseStepwise { key } => self.release(index, act, key, Some(1)),
             Act::Buy { wait } => self.buy(index, act, wait),
             Act::Restock(units) => {
@@ -79,6 +88,19 @@ impl Stage<'_> {
             }
             Act::Servers(event) => {
                 self.act_on_servers(event)?;
+                self.actors[index].finish_act();
+            }
+            Act::Road(event) => {
+                self.act_on_road(index, event);
+                self.actors[index].finish_act();
+            }
+            Act::EndUnlessMet if !self.has_met(index) => self.actors[index].end(),
+            Act::EndIfFinished(other) if self.actors[other].is_finished() => {
+                self.actors[index].end();
+            }
+            Act::EndUnlessMet | Act::EndIfFinished(_) => self.actors[index].done += 1,
+            Act::ReconnectWithin(time) => {
+                self.reconnect_within(index, time);
                 self.actors[index].finish_act();
             }
             Act::Kill => self.kill(index),
@@ -115,6 +137,9 @@ impl Stage<'_> {
         wait: Duration,
         halt_after: Option<u32>,
     ) {
+        if let Some(roads) = &mut self.roads {
+            roads.of(index).asked();
+        }
         let (op, wait_ms) = (self.next_op(), milliseconds(wait));
         let request = Request::Acquire {
             op,
@@ -132,10 +157,17 @@ impl Stage<'_> {
         );
     }
 
-    /// Requests a step. Without the hold, the process has nothing more to do.
+    /// The act needs a hold that the process does not have: it is left out, or the process has nothing more to do.
+    fn without_hold(&mut self, index: usize, act: Act) {
+        match act {
+            Act::StepIfHeld { .. } | Act::ReleaseIfHeld { .. } => self.actors[index].finish_act(),
+            _ => self.actors[index].end(),
+        }
+    }
+
     fn step(&mut self, index: usize, act: Act, key: &str, action: Action) {
         let Some(hold) = self.actors[index].hold_of(key) else {
-            return self.actors[index].end();
+            return self.without_hold(index, act);
         };
         let op = self.next_op();
         let request = Request::Step { op, hold, action };
@@ -145,7 +177,7 @@ impl Stage<'_> {
 
     fn release(&mut self, index: usize, act: Act, key: &str, halt_after: Option<u32>) {
         let Some(hold) = self.actors[index].hold_of(key) else {
-            return self.actors[index].end();
+            return self.without_hold(index, act);
         };
         let op = self.next_op();
         let request = Request::Release {
@@ -228,13 +260,18 @@ impl Stage<'_> {
         let at = Instant::now();
         self.fault(at, index, Fault::Stopped);
         self.actors[index].is_stopped = true;
-        if self.lease == Lease::Renewed {
-            // The last renewal was before the stop.
-            let over = at + self.trial.ttl();
-            for held in &self.actors[index].holds {
-                let who = (index, self.actors[index].who.as_str());
-                self.diary.expect_lease_over(over, who, held.key, held.hold);
-            }
+        self.expect_no_renewal(index, at);
+    }
+
+    /// The process cannot renew its leases any more; the last renewal was before this time.
+    pub(super) fn expect_no_renewal(&mut self, index: usize, at: Instant) {
+        if self.lease != Lease::Renewed {
+            return;
+        }
+        let over = at + self.trial.ttl();
+        for held in &self.actors[index].holds {
+            let who = (index, self.actors[index].who.as_str());
+            self.diary.expect_lease_over(over, who, held.key, held.hold);
         }
     }
 

@@ -6,7 +6,7 @@ use super::{HeldLock, PendingRequest, Stage};
 use crate::history::What;
 use crate::holds::register::Step;
 use crate::holds::run::lease::Lease;
-use crate::holds::run::script::Act;
+use crate::holds::run::script::{Act, RoadEvent};
 use crate::processes::Stopped;
 use crate::protocol::{Action, PurchaseOutcome, Reply};
 use crate::text::foreign::quote;
@@ -28,7 +28,10 @@ impl Stage<'_> {
                     definite, message, ..
                 },
             ) => {
-                self.fail(index, op, at, definite, message)?;
+                match asked.act {
+                    Act::TryAnyway { .. } => self.fail_anyway(index, op, at, definite, message)?,
+                    _ => self.fail(index, op, at, definite, message)?,
+                }
                 self.check_store()
             }
             (
@@ -45,7 +48,8 @@ impl Stage<'_> {
                 Act::Acquire { key, .. }
                 | Act::AcquirePaused { key, .. }
                 | Act::AcquireStepwise { key }
-                | Act::Try { key },
+                | Act::Try { key }
+                | Act::TryAnyway { key },
                 Reply::Acquired {
                     hold,
                     fence,
@@ -75,23 +79,35 @@ impl Stage<'_> {
                 Act::Acquire { key, .. }
                 | Act::AcquirePaused { key, .. }
                 | Act::AcquireStepwise { key }
-                | Act::Try { key },
+                | Act::Try { key }
+                | Act::TryAnyway { key },
                 Reply::Refused { .. },
             ) => {
                 match asked.act {
-                    Act::Try { .. } => self.actors[index].finish_act(),
+                    Act::Try { .. } | Act::TryAnyway { .. } => self.actors[index].finish_act(),
                     _ if self.storm.is_some() => self.actors[index].give_up(),
                     _ => self.actors[index].end(),
                 }
                 let key = key.into();
                 self.note(at, index, What::Refused { op, key })
             }
-            (Act::Step { key, action }, Reply::Stepped { fence, .. }) => {
-                self.stepped(index, at, op, (key, action), fence)
-            }
-            (Act::Step { key, .. }, Reply::Declined { .. }) => self.declined(index, at, op, key),
             (
-                Act::Release { key } | Act::ReleaseStepwise { key },
+                Act::Step { key, action } | Act::StepIfHeld { key, action },
+                Reply::Stepped { fence, .. },
+            ) => self.stepped(index, at, op, (key, action), fence),
+            (Act::Step { key, .. }, Reply::Declined { .. }) => {
+                // It takes no more steps, but it still releases what it holds.
+                let acts = &mut self.actors[index].script;
+                acts.retain(|act| {
+                    matches!(act, Act::Release { .. } | Act::Road(RoadEvent::Reconnect))
+                });
+                self.declined(index, at, op, key)
+            }
+            (Act::StepIfHeld { key, .. }, Reply::Declined { .. }) => {
+                self.declined(index, at, op, key)
+            }
+            (
+                Act::Release { key } | Act::ReleaseIfHeld { key } | Act::ReleaseStepwise { key },
                 Reply::Released { outcome, .. },
             ) => {
                 let actor = &mut self.actors[index];
@@ -123,6 +139,9 @@ impl Stage<'_> {
 
     fn granted(&mut self, index: usize, at: Instant, act: Act, held: HeldLock) {
         let (key, hold) = (held.key, held.hold);
+        if let Some(roads) = &mut self.roads {
+            roads.of(index).granted();
+        }
         let actor = &mut self.actors[index];
         actor.holds.push(held);
         if let Act::Try { .. } = act {
@@ -170,7 +189,7 @@ impl Stage<'_> {
         self.note(at, index, what)
     }
 
-    /// The process takes no more steps, but it still releases what it holds.
+    /// The process knows that its lock is lost.
     fn declined(
         &mut self,
         index: usize,
@@ -180,9 +199,6 @@ impl Stage<'_> {
     ) -> Result<(), Stopped> {
         let actor = &mut self.actors[index];
         let hold = actor.hold_of(key).unwrap_or_default();
-        actor
-            .script
-            .retain(|act| matches!(act, Act::Release { .. }));
         actor.finish_act();
         self.diary.forget_lease(index, hold);
         self.note(at, index, What::Declined { op, hold })

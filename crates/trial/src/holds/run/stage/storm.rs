@@ -343,7 +343,7 @@ impl Stage<'_> {
     /// Starts a dead process again. Its new life has a name and a number of its own, and may count its holds from 1.
     fn start_again(&mut self, storm: &mut Storm, index: usize) -> Result<(), Stopped> {
         let (process, life) = (PROCESSES[index], storm.weather[index].life + 1);
-        let init = init(self.trial, self.ground, process, life);
+        let init = init(self.trial, self.ground.endpoints(), process, life);
         self.subjects.restart(index, (self.subject)(), &init)?;
         let mut actor = Actor::new(name_of(process, life), storm.started, Vec::new());
         actor.doing = Doing::Starting(Instant::now() + self.patience);

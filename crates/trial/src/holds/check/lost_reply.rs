@@ -1,0 +1,46 @@
+//! Whether a lock stays taken after the store's reply to a request for it was lost.
+
+use super::{Findings, Stuck, StuckBy};
+use crate::history::Fault;
+use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
+
+impl Findings<'_> {
+    /// Returns a lock that nobody could take for three TTLs after its store's reply to a request was lost. Whoever asked was told of an
+    /// error, so it does not hold the lock.
+    pub(super) fn stuck_after_lost_reply(&self) -> Option<Stuck> {
+        let waits = &self.facts.waits;
+        let last = waits.iter().rev().find(|wait| wait.wait_ms > 0)?;
+        let refused = last.refused()?;
+        let failed = |wait: &Wait| {
+            let (answered, end) = wait.answer?;
+            let is_other = wait.key == last.key && wait.who != last.who && answered < refused;
+            (is_other && end == WaitEnd::Unknown).then_some(answered)
+        };
+        let mut failures = waits.iter().rev();
+        let (lost, since) = failures.find_map(|wait| Some((wait, failed(wait)?)))?;
+        let may_have_it =
+            |held: &Hold| held.key == last.key && held.unquestioned_until_ns() > since.at_ns;
+        let from_ns = since.at_ns.max(last.asked.at_ns);
+        let lasted_ns = refused.at_ns.saturating_sub(from_ns);
+        let proven = self.was_lost(lost, since)
+            && !self.facts.holds.iter().any(may_have_it)
+            && self.counts_as_stuck(lasted_ns)
+            && self.looks_stuck();
+        proven.then(|| Stuck {
+            since,
+            refused: vec![(last.who.clone(), refused)],
+            lasted_ns,
+            by: StuckBy::LostReply {
+                who: lost.who.clone(),
+            },
+        })
+    }
+
+    /// Returns whether a reply was lost between this request and its answer.
+    fn was_lost(&self, wait: &Wait, answered: Mark) -> bool {
+        let mut faults = self.facts.faults.iter();
+        faults.any(|(mark, who, fault)| {
+            *fault == Fault::ReplyLost && *who == wait.who && wait.asked < *mark && *mark < answered
+        })
+    }
+}
