@@ -156,7 +156,7 @@ fn the_table_names_the_verdict_the_promise_the_ground_and_the_command() {
 fn the_list_says_what_is_not_tried_and_starts_nothing() {
     let ran = run("gauntlet --list");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert_eq!(ran.stdout.lines().count(), 14);
+    assert_eq!(ran.stdout.lines().count(), 15);
     let last = "  restart-empty    not tried: a file has no server that could fail\n";
     assert!(ran.stdout.ends_with(last), "{}", ran.stdout);
     let yours = run("gauntlet --list --store redis://192.0.2.1");
