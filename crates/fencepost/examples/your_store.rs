@@ -4,9 +4,9 @@
 //! `fencepost crash --lock=target/debug/examples/your_store`
 //!
 //! # How it works
-//! The store has three files. A process locks `flock` (with `flock(2)`) while it executes a request. `held.json` contains who holds what
-//! and until when. `fence` contains the last epoch. Changes are written to a new file that then replaces the old one, so a process that is
-//! killed at any point leaves either the old or the new file.
+//! The store has three files. A process locks `flock` (with `flock(2)`) while it executes a request. `held-BOOT.json` contains who holds
+//! what and until when, since the boot with this identity. `fence` contains the last epoch. Changes are written to a new file that then
+//! replaces the old one, so a process that is killed at any point leaves either the old or the new file.
 //!
 //! **Leases** are measured with the time since the machine was booted, which all its processes share and nobody can set. After a reboot,
 //! everything that was held before is free.
@@ -212,7 +212,9 @@ impl Files {
         Ok(Self {
             folder: folder.to_owned(),
             flock: options.open(folder.join("flock"))?,
-            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id")?,
+            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id")?
+                .trim()
+                .to_owned(),
         })
     }
 
@@ -283,8 +285,8 @@ impl Files {
         let now = BootClock.now();
         let changed = self.held(now).and_then(|mut held| {
             let answer = change(&mut held, now)?;
-            let text = serde_json::to_string(&(&self.boot, &held))?;
-            self.replace("held.json", &text, false)?;
+            let text = serde_json::to_string(&held)?;
+            self.replace(&self.held_file(), &text, false)?;
             Ok(answer)
         });
         self.flock.unlock()?;
@@ -293,12 +295,17 @@ impl Files {
 
     /// Returns what is held, without the leases that have ended.
     fn held(&self, now: Moment) -> io::Result<AllHeld> {
-        let Some(text) = self.read("held.json")? else {
+        let Some(text) = self.read(&self.held_file())? else {
             return Ok(AllHeld::new());
         };
-        let (boot, mut held): (String, AllHeld) = serde_json::from_str(&text)?;
-        held.retain(|_, lease| boot == self.boot && now.as_nanos() < lease.until_ns);
+        let mut held: AllHeld = serde_json::from_str(&text)?;
+        held.retain(|_, lease| now.as_nanos() < lease.until_ns);
         Ok(held)
+    }
+
+    /// The file of this boot. It is not forced to disk: a power cut ends its leases, too, and the next boot has another file.
+    fn held_file(&self) -> String {
+        format!("held-{}.json", self.boot)
     }
 
     fn next_epoch(&self) -> io::Result<u64> {
