@@ -56,28 +56,46 @@ impl Ordeal {
         seed: u64,
         is_impatient: bool,
     ) -> Result<Verdict, Stopped> {
-        let (scenario, ttl_ms) = match self {
-            Self::Oversell => return oversell(part, seed, is_impatient),
-            Self::Storms(times) => return storms(part, seed, times),
-            Self::Holds(scenario) => (scenario, TTL_MS),
-            Self::Lasting(scenario, ttl_ms) => (scenario, ttl_ms),
-        };
-        let trial = Trial {
-            ttl_ms,
-            work_ms: ttl_ms + ttl_ms / 2,
-            ..Trial::new(scenario, part.strategy(), seed)
-        };
-        let subject = || part.command();
-        let history = holds::run(
-            &trial,
-            &subject,
-            None,
-            &mut Onlooker { is_impatient },
-            Interrupt::never(),
-        )?;
-        let facts = holds::facts::Facts::of(&history.events);
-        Ok(holds::verdict::judge(&history.header, &facts))
+        match self {
+            Self::Oversell => oversell(part, seed, is_impatient),
+            Self::Storms(times) => storms(part, seed, times),
+            Self::Holds(scenario) => hold(scenario, TTL_MS, part, seed, is_impatient),
+            // A server may have copied the lock before it dies. As in the gauntlet, a run that shows nothing is repeated, at most twice.
+            Self::Lasting(scenario, ttl_ms) => {
+                let mut verdict = hold(scenario, ttl_ms, part, seed, is_impatient)?;
+                for _ in 0..2 {
+                    if verdict.outcome == Outcome::Inconclusive {
+                        verdict = hold(scenario, ttl_ms, part, seed, is_impatient)?;
+                    }
+                }
+                Ok(verdict)
+            }
+        }
     }
+}
+
+fn hold(
+    scenario: Scenario,
+    ttl_ms: u64,
+    part: Part,
+    seed: u64,
+    is_impatient: bool,
+) -> Result<Verdict, Stopped> {
+    let trial = Trial {
+        ttl_ms,
+        work_ms: ttl_ms + ttl_ms / 2,
+        ..Trial::new(scenario, part.strategy(), seed)
+    };
+    let subject = || part.command();
+    let history = holds::run(
+        &trial,
+        &subject,
+        None,
+        &mut Onlooker { is_impatient },
+        Interrupt::never(),
+    )?;
+    let facts = holds::facts::Facts::of(&history.events);
+    Ok(holds::verdict::judge(&history.header, &facts))
 }
 
 /// Returns the verdict of the first storm that convicts, or of the last.
