@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::{Backend, Release, Renewal};
+use fencepost::stores::redlock::Redlock;
+use fencepost::{Backend, Claim, Grant, Release, Renewal};
 use fencepost_rig::{Amount, Direction, Proxy, Signal};
 
 use crate::support::{COUNTER, LONG, NAME, Servers, claim, eventually, locker, run, soon};
@@ -249,15 +250,8 @@ pub(crate) fn asking_again_keeps_the_epoch() {
         let servers = Servers::start();
         // Patient, so that the late answer does not find its connection given up.
         let store = servers.patient_store().await;
-        let claim = claim(LONG);
         servers.set_count(2, 1 << 45);
-        servers.0[2].signal(Signal::SIGSTOP).unwrap();
-        let first = store.try_acquire(&claim).await.unwrap().unwrap();
-        servers.0[2].signal(Signal::SIGCONT).unwrap();
-        eventually("all three", async || {
-            servers.held_by(claim.owner).len() == 3
-        })
-        .await;
+        let (claim, first) = granted_before_the_third_answers(&servers, &store).await;
         for _ in 0..20 {
             let again = store.try_acquire(&claim).await.unwrap().unwrap();
             assert_eq!(again.epoch, first.epoch);
@@ -270,6 +264,30 @@ pub(crate) fn asking_again_keeps_the_epoch() {
         assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
         servers.are_clean().await;
     });
+}
+
+/// Takes the lock on two servers while the third is stopped, and lets the request reach the third afterwards. On a busy machine the grant
+/// may be known before that request is written; then it never is, and another claim is tried.
+async fn granted_before_the_third_answers(servers: &Servers, store: &Redlock) -> (Claim, Grant) {
+    for _ in 0..10 {
+        let claim = claim(LONG);
+        servers.0[2].signal(Signal::SIGSTOP).unwrap();
+        let grant = store.try_acquire(&claim).await.unwrap().unwrap();
+        servers.0[2].signal(Signal::SIGCONT).unwrap();
+        let arrives = async {
+            while servers.held_by(claim.owner).len() < 3 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(Duration::from_secs(2), arrives)
+            .await
+            .is_ok()
+        {
+            return (claim, grant);
+        }
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+    }
+    panic!("the request never reached the third server");
 }
 
 /// A majority has keys of the owner, but one of them arrived late, after another client had held the lock with a larger epoch.
