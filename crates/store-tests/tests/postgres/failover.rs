@@ -182,12 +182,13 @@ pub(crate) fn a_renewal_that_was_not_sent_is_none() {
         eventually("the setting", async || eyes.number(reloaded).await == 1).await;
         let hangs = "select pid from pg_stat_activity where wait_event = 'SyncRep'";
         // The server's processes take the setting over one after the other. Until the last of them has, a renewal is answered.
-        let sent = soon("a renewal hangs", async {
+        let (sent, pid) = soon("a renewal hangs", async {
             loop {
                 let mut sent = Box::pin(store.renew(&claims[..1]));
                 while poll!(&mut sent).is_pending() {
-                    if !eyes.text(hangs).await.is_empty() {
-                        return sent;
+                    let pid = eyes.text(hangs).await;
+                    if !pid.is_empty() {
+                        return (sent, pid);
                     }
                 }
             }
@@ -195,7 +196,6 @@ pub(crate) fn a_renewal_that_was_not_sent_is_none() {
         .await;
         let mut waits = Box::pin(store.renew(&claims[2..]));
         assert!(poll!(&mut waits).is_pending());
-        let pid = eyes.text(hangs).await;
         eyes.text(&format!("select pg_terminate_backend({pid})"))
             .await;
         for renewal in [sent, waits] {
