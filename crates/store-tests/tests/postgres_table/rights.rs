@@ -88,7 +88,7 @@ pub(crate) fn each_right_missing() {
                     .does(&format!("REVOKE {right} ON {table} FROM app"))
                     .await;
                 let error = PostgresTable::open(&as_app(&server)).await.unwrap_err();
-                let words = format!("not the right to {right} on \"public\".\"{table}\"");
+                let words = format!("lacks the right to {right} on \"public\".\"{table}\"");
                 is(&error, ErrorKind::Unusable, Effect::None, &words);
                 assert!(error.to_string().contains("GRANT"), "{error}");
                 plain
