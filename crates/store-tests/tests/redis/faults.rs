@@ -349,11 +349,11 @@ pub(crate) fn another_type() {
         let locker = impatient(&store, ttl);
         plain.does(&["HSET", NAME, "field", "value"]);
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "other than a lock");
+        is(&error, ErrorKind::Unusable, Effect::None, "than a lock");
         let error = soon("an error", locker.try_acquire(NAME))
             .await
             .unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "other than a lock");
+        is(&error, ErrorKind::Unusable, Effect::None, "than a lock");
         assert_eq!(
             soon("a look", store.inspect(&NAME.try_into().unwrap()))
                 .await
@@ -376,7 +376,7 @@ pub(crate) fn another_type() {
         let lost = soon("the loss", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Gone);
         let error = soon("the waiter", wanted).await.unwrap().unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::Maybe, "other than a lock");
+        is(&error, ErrorKind::Unusable, Effect::Maybe, "than a lock");
         tokio::time::sleep(ttl * 3 / 2).await;
         assert!(!neighbour.is_lost(), "a lock suffers from another's fault");
         assert!(!wanted_neighbour.is_finished());
