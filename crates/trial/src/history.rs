@@ -289,7 +289,7 @@ pub enum What {
         /// How long at most, up to this event.
         for_ms: f64,
     },
-    /// The lab stopped waiting for something. Recorded by earlier versions only.
+    /// The lab stopped waiting for something: a storm ends early because too many requests fail. Earlier versions recorded other reasons.
     GaveUp {
         /// What it was waiting for, and why it stopped.
         why: String,

@@ -34,6 +34,11 @@ impl Outcome {
         }
     }
 
+    /// Returns whether it is a verdict against the lock.
+    pub fn is_conviction(self) -> bool {
+        matches!(self, Self::Broken | Self::Stuck)
+    }
+
     /// Every verdict, the worst first.
     pub const WORST_FIRST: [Self; 4] = [Self::Broken, Self::Stuck, Self::Inconclusive, Self::Held];
 

@@ -13,7 +13,10 @@ use super::run_without_output;
 use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::exit;
-use crate::values::{duration, runs, storm_names, storm_processes};
+use crate::values::{BadValue, duration, runs, storm_names, storm_processes};
+
+/// How long a storm may last.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The arguments of `trial storm`.
 #[derive(Debug, Args)]
@@ -22,7 +25,7 @@ pub(crate) struct StormFlags {
     processes: Option<usize>,
     #[arg(long, allow_hyphen_values = true, value_parser = storm_names)]
     names: Option<usize>,
-    #[arg(long = "for", value_parser = duration)]
+    #[arg(long = "for", allow_hyphen_values = true, value_parser = storm_length)]
     lasting: Option<Duration>,
     #[arg(long, allow_hyphen_values = true, value_parser = runs)]
     pub(super) runs: Option<u64>,
@@ -47,13 +50,28 @@ impl StormFlags {
                 Some((flag, _)) => Err(only_in_storms(flag, scenario)),
             };
         }
-        let for_ms = self.lasting.map(|time| u64::try_from(time.as_millis()));
+        let for_ms = self.lasting.map(|time| time.as_millis() as u64);
         Ok(Some(StormSettings {
-            for_ms: for_ms.map_or(storm::DEFAULT.for_ms, |ms| ms.unwrap_or(u64::MAX)),
+            for_ms: for_ms.unwrap_or(storm::DEFAULT.for_ms),
             processes: self.processes.unwrap_or(storm::DEFAULT.processes),
             names: self.names.unwrap_or(storm::DEFAULT.names),
         }))
     }
+}
+
+/// Parses how long a storm lasts.
+fn storm_length(text: &str) -> Result<Duration, BadValue> {
+    let time = duration(text)?;
+    if time >= Duration::from_millis(1) && time <= LONGEST {
+        return Ok(time);
+    }
+    Err(BadValue {
+        what: format!(
+            "a storm of {text} is too {}",
+            if time > LONGEST { "long" } else { "short" }
+        ),
+        advice: "from 1ms to 24h, such as --for 20s".into(),
+    })
 }
 
 fn only_in_storms(flag: &str, scenario: Scenario) -> CommandError {
@@ -79,10 +97,10 @@ impl Several<'_> {
         interrupt: Interrupt,
     ) -> Result<(Judged, usize), Stopped> {
         let mut worst = self.once(0, say, interrupt)?;
-        let mut convicted = usize::from(is_conviction(&worst));
+        let mut convicted = usize::from(worst.verdict.outcome.is_conviction());
         for run in 1..self.runs {
             let judged = self.once(run, say, interrupt)?;
-            convicted += usize::from(is_conviction(&judged));
+            convicted += usize::from(judged.verdict.outcome.is_conviction());
             let outcomes = [worst.verdict.outcome, judged.verdict.outcome];
             if Outcome::worst(outcomes) != Some(worst.verdict.outcome) {
                 worst = judged;
@@ -112,6 +130,20 @@ impl Several<'_> {
     }
 }
 
-fn is_conviction(judged: &Judged) -> bool {
-    matches!(judged.verdict.outcome, Outcome::Broken | Outcome::Stuck)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_storm_lasts_from_a_millisecond_to_a_day() {
+        assert_eq!(storm_length("20s"), Ok(Duration::from_secs(20)));
+        assert_eq!(storm_length("24h"), Ok(LONGEST));
+        for (text, what) in [
+            ("0s", "a storm of 0s is too short"),
+            ("999999999h", "a storm of 999999999h is too long"),
+            ("-1s", "'-1s' is not a duration"),
+        ] {
+            assert_eq!(storm_length(text).unwrap_err().what, what);
+        }
+    }
 }

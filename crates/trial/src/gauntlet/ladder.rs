@@ -75,10 +75,9 @@ pub fn first_to_hold<'a>(rungs: &[Rung<'a>], scenario: &str) -> Option<&'a str> 
     let first = tried
         .iter()
         .position(|(_, outcome)| *outcome == Outcome::Held)?;
-    let is_damage = |outcome: Outcome| matches!(outcome, Outcome::Broken | Outcome::Stuck);
     let fell = tried[..first]
         .iter()
-        .any(|(_, outcome)| is_damage(*outcome));
+        .any(|(_, outcome)| outcome.is_conviction());
     fell.then(|| tried[first].0)
 }
 

@@ -12,7 +12,7 @@ use super::verdict;
 use crate::history::{Event, Fault, Header, What};
 use crate::protocol::{Action, Claims, ReleaseResult};
 use crate::strategy;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::Verdict;
 
 /// The number of events of the shortest beginning of this history that convicts the lock, and the verdict on it. `None` if the whole
 /// history does not.
@@ -21,7 +21,7 @@ use crate::verdict::{Outcome, Verdict};
 /// beginning does not count.
 pub(crate) fn conviction(header: &Header, events: &[Event]) -> Option<(usize, Verdict)> {
     let whole = Facts::of(events);
-    if !is_conviction(&verdict::judge(header, &whole)) {
+    if !verdict::judge(header, &whole).outcome.is_conviction() {
         return None;
     }
     let lasting: HashSet<(Mark, Mark)> = guilty(&Findings::of(header, &whole)).collect();
@@ -38,12 +38,9 @@ pub(crate) fn conviction(header: &Header, events: &[Event]) -> Option<(usize, Ve
             let lasts = guilty(&Findings::of(header, &facts)).all(|pair| lasting.contains(&pair));
             is_in_doubt = !lasts;
             let verdict = lasts.then(|| verdict::judge(header, &facts))?;
-            is_conviction(&verdict).then_some((length, verdict))
+            let is_conviction = verdict.outcome.is_conviction();
+            is_conviction.then_some((length, verdict))
         })
-}
-
-fn is_conviction(verdict: &Verdict) -> bool {
-    matches!(verdict.outcome, Outcome::Broken | Outcome::Stuck)
 }
 
 /// Returns the grants of each two holds that overlap and may not.

@@ -150,14 +150,14 @@ impl Process {
 /// Searches every beginning.
 fn slow(header: &Header, events: &[Event]) -> Option<usize> {
     let whole = Facts::of(events);
-    if !is_conviction(&verdict::judge(header, &whole)) {
+    if !verdict::judge(header, &whole).outcome.is_conviction() {
         return None;
     }
     let lasting: Vec<_> = guilty(&Findings::of(header, &whole)).collect();
     (1..=events.len()).find(|length| {
         let facts = Facts::of(&events[..*length]);
         let lasts = guilty(&Findings::of(header, &facts)).all(|pair| lasting.contains(&pair));
-        lasts && is_conviction(&verdict::judge(header, &facts))
+        lasts && verdict::judge(header, &facts).outcome.is_conviction()
     })
 }
 

@@ -207,7 +207,7 @@ impl Stage<'_> {
 
     fn rage(&mut self, storm: &mut Storm, now: Instant) -> Result<(), Stopped> {
         self.end_faults(storm, now)?;
-        self.replace_failed(storm, now)?;
+        self.replace_failed(storm, now);
         match storm.phase {
             Phase::Calm => {
                 let until = now + Duration::from_millis(storm.settings.for_ms);
@@ -355,7 +355,7 @@ impl Stage<'_> {
 
     /// Kills every process of which a request has failed, so that nobody has to guess what it holds, and starts it again. If that happens
     /// too often, the storm ends.
-    fn replace_failed(&mut self, storm: &mut Storm, now: Instant) -> Result<(), Stopped> {
+    fn replace_failed(&mut self, storm: &mut Storm, now: Instant) {
         for index in 0..self.actors.len() {
             if !std::mem::take(&mut self.actors[index].has_failed) {
                 continue;
@@ -374,6 +374,5 @@ impl Stage<'_> {
                 storm.phase = Phase::Over;
             }
         }
-        Ok(())
     }
 }
