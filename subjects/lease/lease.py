@@ -57,7 +57,7 @@ for line in sys.stdin:
             break
         db = sqlite3.connect(path, timeout=30, isolation_level=None)
         db.execute("CREATE TABLE IF NOT EXISTS my_locks (key TEXT PRIMARY KEY, token TEXT, until REAL)")
-        say(type="init_ok")  # no claims: judged as a plain lock
+        say(type="init_ok")  # its claims are in subject.toml; without the manifest it has none
     elif kind == "acquire":
         token = str(uuid.uuid4())
         taken, contended = take(ask["key"], token, ask["wait_ms"])

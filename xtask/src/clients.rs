@@ -45,7 +45,7 @@ pub(crate) fn install() {
     }
 }
 
-/// The path of the load generator, which is installed first if it is missing.
+/// Returns the path of the load generator, which is installed first if it is missing.
 ///
 /// # Errors
 /// Returns an error if it cannot be installed.

@@ -29,7 +29,7 @@ impl Counts {
         skipped: 1,
     };
 
-    /// Whether at least one test ran and all passed.
+    /// Returns whether at least one test ran and all passed.
     pub(crate) fn are_good(self) -> bool {
         self.passed > 0 && self.failed == 0
     }
@@ -94,8 +94,8 @@ impl Tally {
         }
     }
 
-    /// The counts of a finished run. A runner that failed without a failed test (the build failed, or a test
-    /// binary crashed) counts as one failure.
+    /// Returns the counts of a finished run. A runner that failed without a failed test (the build failed, or a test binary crashed) counts
+    /// as one failure.
     pub(crate) fn close(self, success: bool) -> Counts {
         let mut counts = self.counts;
         if !success && counts.failed == 0 {
@@ -105,7 +105,7 @@ impl Tally {
     }
 }
 
-/// `test result: FAILED. 1 passed; 2 failed; 3 ignored; 0 measured; 4 filtered out; finished in 0.00s`
+/// Parses `test result: FAILED. 1 passed; 2 failed; 3 ignored; 0 measured; 4 filtered out; finished in 0.00s`
 fn libtest(line: &str) -> Option<Counts> {
     let result = line.strip_prefix("test result: ")?;
     let (_verdict, result) = result.split_once(". ")?;
@@ -121,7 +121,7 @@ fn libtest(line: &str) -> Option<Counts> {
     Some(counts)
 }
 
-/// `     Summary [   0.013s] 3 tests run: 2 passed (1 slow), 1 failed, 4 skipped`
+/// Parses `     Summary [   0.013s] 3 tests run: 2 passed (1 slow), 1 failed, 4 skipped`
 fn nextest(line: &str) -> Option<Counts> {
     let summary = line.trim_start().strip_prefix("Summary [")?;
     let (_time, summary) = summary.split_once(']')?;

@@ -16,7 +16,8 @@ use nix::unistd::Pid;
 /// The exit code that shells expect of a program that was ended by Ctrl-C.
 pub(crate) const EXIT_CODE: u8 = 130;
 
-/// How long the command may take to end. Longer than nextest gives its tests (10 s); if nextest were killed earlier, it would leave them behind.
+/// How long the command may take to end. Longer than nextest gives its tests (10 s); if nextest were killed earlier, it would leave them
+/// behind.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// The process groups of the running commands: one, and at times another beside it.
@@ -24,7 +25,7 @@ static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 static HAPPENED: AtomicBool = AtomicBool::new(false);
 static HAS_TO_TIDY_UP: AtomicBool = AtomicBool::new(false);
 
-/// Whether a signal asked this program to stop.
+/// Returns whether a signal asked this program to stop.
 pub(crate) fn happened() -> bool {
     HAPPENED.load(Ordering::SeqCst)
 }

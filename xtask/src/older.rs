@@ -29,8 +29,8 @@ const TESTS: [&str; 6] = [
 pub(crate) struct Older(Option<PathBuf>);
 
 impl Older {
-    /// Builds the program, unless an earlier run did or the filter excludes its tests. A failure is only reported, since the tests that need
-    /// the program fail anyway.
+    /// Builds the program, unless an earlier run did or the filter excludes its tests. A failure is only reported, since the tests that
+    /// need the program fail anyway.
     pub(crate) fn build(filter: Option<&str>) -> Self {
         if !is_needed(filter) {
             return Self(None);
@@ -110,7 +110,7 @@ fn unpack(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The stores whose layout has changed since then.
+/// Builds the program of that commit, with the stores whose layout has changed since then.
 fn build(source: &Path, target: &Path) -> Result<()> {
     let mut cargo = runner::cargo(["build", "--quiet", "--locked", "--package", "fencepost-cli"]);
     cargo

@@ -66,7 +66,7 @@ const NEEDS: &[Need] = &[
            used_for: "a file system through FUSE" },
 ];
 
-/// Whether this process may install packages and mount file systems.
+/// Returns whether this process may install packages and mount file systems.
 pub(crate) fn is_root() -> bool {
     nix::unistd::Uid::effective().is_root()
 }
@@ -140,7 +140,7 @@ fn find(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// The folders in which protoc looks for includes: the configured one, one beside protoc itself, and Debian's.
+/// Returns the folders in which protoc looks for includes: the configured one, one beside protoc itself, and Debian's.
 fn include_folders() -> Vec<PathBuf> {
     let configured = std::env::var_os("PROTOC_INCLUDE").map(PathBuf::from);
     let protoc = std::env::var_os("PROTOC").map(PathBuf::from);

@@ -16,7 +16,7 @@ use crate::tree;
 /// How long to wait for remaining output after a command has ended.
 const AFTER_THE_END: Duration = Duration::from_secs(2);
 
-/// A cargo command at the root of the project, without the variables that `cargo xtask` added to the environment.
+/// Creates a cargo command at the root of the project, without the variables that `cargo xtask` added to the environment.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -37,7 +37,7 @@ pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command
     command
 }
 
-/// The search path, with the project's own tools first.
+/// Returns the search path, with the project's own tools first.
 pub(crate) fn path_with_tools() -> OsString {
     let system = std::env::var_os("PATH").unwrap_or_default();
     let own = std::iter::once(tree::tools().join("bin"));
@@ -113,7 +113,7 @@ fn read_lines<R: Read + Send + 'static>(
     });
 }
 
-/// The command as a user would type it.
+/// Returns the command as a user would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let arguments = command
         .get_args()

@@ -15,9 +15,11 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
+    /// Starts the helper that starts the servers.
+    ///
     /// # Errors
-    /// Returns an error if the system fails. It is not an error if the helper does not build or a server is not installed, because the tests
-    /// report that themselves.
+    /// Returns an error if the system fails. It is not an error if the helper does not build or a server is not installed, because the
+    /// tests report that themselves.
     pub(crate) fn start() -> Result<Self> {
         let arguments = [
             "run",

@@ -21,7 +21,7 @@ thread_local! {
 }
 
 impl Output {
-    /// The output of the current thread.
+    /// Returns the output of the current thread.
     pub(crate) fn of_this_thread() -> Self {
         OUTPUT.with_borrow(Clone::clone)
     }
@@ -91,7 +91,7 @@ fn paint(code: &str, text: &str) -> String {
     }
 }
 
-/// Whether the output is a terminal and the user did not ask for plain text.
+/// Returns whether the output is a terminal and the user did not ask for plain text.
 pub(crate) fn wants_colour() -> bool {
     let asked_for_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !asked_for_plain

@@ -76,7 +76,7 @@ enum Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// A name that a test program has means the whole program: the names of its tests need not contain it.
+    /// Creates the selection. A name that a test program has means the whole program: the names of its tests need not contain it.
     fn new(filter: Option<&'a str>, programs: &[String]) -> Self {
         match filter {
             None => Self::All,
@@ -138,13 +138,13 @@ impl<'a> WorkspaceTests<'a> {
     }
 }
 
-/// How many tests run at once: twice the number of processors, because most tests wait for a lease to end. Tests that compute count as two
-/// (`.config/nextest.toml`).
+/// Returns how many tests run at once: twice the number of processors, because most tests wait for a lease to end. Tests that compute count
+/// as two (`.config/nextest.toml`).
 fn slots() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The steps that mostly compile.
+/// Returns the steps that mostly compile.
 fn steps_beside(filter: Option<&str>) -> Result<Vec<Step>> {
     let filter = filter.map(str::to_owned);
     let step = |name: &str, run: fn(&str, Option<&str>) -> Result<Counts>| -> Step {
@@ -211,7 +211,7 @@ fn has_nextest() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The names of the workspace's test programs: the files and folders in the `tests` folders of its packages.
+/// Returns the names of the workspace's test programs: the files and folders in the `tests` folders of its packages.
 fn test_programs() -> Result<Vec<String>> {
     let name_of = |path: &str| {
         let mut parts = path.rsplit('/');

@@ -6,13 +6,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }
 
-/// The folder with the project's own tools, ignored by git. Its `bin` comes before the system's PATH.
+/// Returns the folder with the project's own tools, ignored by git. Its `bin` comes before the system's PATH.
 pub(crate) fn tools() -> PathBuf {
     root().join(".tools")
 }
@@ -34,7 +34,7 @@ impl SourceFile {
         self.path.ends_with(".md")
     }
 
-    /// Its lines, numbered from 1.
+    /// Returns its lines, numbered from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text
             .lines()
@@ -43,7 +43,7 @@ impl SourceFile {
     }
 }
 
-/// Every text file that git tracks or would track.
+/// Returns every text file that git tracks or would track.
 pub(crate) fn files() -> Result<Vec<SourceFile>> {
     let mut git = Command::new("git");
     // The checkout may belong to a different user, as in many CI containers, and git refuses that by default.

@@ -54,7 +54,7 @@ pub struct Permit<'a> {
 }
 
 impl Breaker {
-    /// A closed breaker.
+    /// Creates a closed breaker.
     pub fn new(settings: BreakerSettings) -> Self {
         Self {
             settings,
@@ -87,8 +87,8 @@ impl Breaker {
         }
     }
 
-    /// `closed`, `open` or `half_open`.
-    pub fn word(&self, now: Instant) -> &'static str {
+    /// Returns the name of the state: `closed`, `open` or `half_open`.
+    pub fn state_name(&self, now: Instant) -> &'static str {
         match *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
             State::Closed { .. } => "closed",
             State::Open { until } if now < until => "open",
@@ -175,7 +175,7 @@ mod tests {
             }
             assert!(!breaker.try_pass(now).unwrap().answered());
         }
-        assert_eq!(breaker.word(now), "closed");
+        assert_eq!(breaker.state_name(now), "closed");
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
             breaker.try_pass(later).unwrap_err(),
             Duration::from_millis(500)
         );
-        assert_eq!(breaker.word(later), "open");
+        assert_eq!(breaker.state_name(later), "open");
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         assert!(breaker.try_pass(later + OPEN_FOR / 2).is_err());
         assert!(breaker.try_pass(later + OPEN_FOR).unwrap().answered());
         assert!(!breaker.try_pass(later + OPEN_FOR).unwrap().answered());
-        assert_eq!(breaker.word(later + OPEN_FOR), "closed");
+        assert_eq!(breaker.state_name(later + OPEN_FOR), "closed");
     }
 
     #[test]

@@ -11,10 +11,15 @@ use tokio_util::task::TaskTracker;
 use crate::events::{Event, Events};
 use crate::id::Id;
 use crate::locking::{Locks, NotTaken};
-use crate::order::{Basket, NotPriced, Order, OrderStatus, PricedBasket};
+use crate::order::{Basket, Order, OrderStatus, PricedBasket};
 use crate::storage::{
     Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError, too_little,
 };
+
+mod answer;
+
+use answer::answer;
+pub use answer::{Ordered, Refusal};
 
 /// How often an order is tried when it loses its locks.
 const ATTEMPTS_MAX: u32 = 3;
@@ -22,8 +27,6 @@ const ATTEMPTS_MAX: u32 = 3;
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
 /// How long after its deadline an order keeps its locks if the database does not answer. The customer has an answer by then.
 const OVERTIME: Duration = Duration::from_secs(1);
-/// When a customer who found a product locked should retry.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// How orders exclude each other from the same units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,117 +40,14 @@ pub enum OrderPath {
 }
 
 impl OrderPath {
-    /// The name of this path in `--order-path`.
-    pub fn word(self) -> &'static str {
+    /// Returns the name of this path in `--order-path`.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Lock => "lock",
             Self::Optimistic => "optimistic",
             Self::Row => "row",
         }
     }
-}
-
-/// Why an order was refused. Nothing was reserved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// A different order was made with the same idempotency key.
-    KeyReused,
-    /// These products do not exist.
-    Unknown(Vec<Id>),
-    /// These products belong to another shop.
-    OtherShop(Vec<Id>),
-    /// Too few units of these products are left.
-    OutOfStock(Vec<Id>),
-    /// Other orders kept these products locked; retry after this time.
-    Contended(Vec<Id>, Duration),
-    /// The lock store is unavailable; retry after this time.
-    StoreDown(Duration),
-    /// The service is being stopped.
-    Closing,
-    /// The database file was removed or replaced.
-    DatabaseGone,
-    /// The database failed; the text is for the log. Only in this case units may have been reserved.
-    Database(String),
-}
-
-impl Refusal {
-    /// The word for this refusal in metrics and events.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::KeyReused => "key_reused",
-            Self::Unknown(_) => "unknown_product",
-            Self::OtherShop(_) => "other_shop",
-            Self::OutOfStock(_) => "out_of_stock",
-            Self::Contended(..) => "contended",
-            Self::StoreDown(_) => "store_down",
-            Self::Closing => "closing",
-            Self::DatabaseGone => "database_gone",
-            Self::Database(_) => "database",
-        }
-    }
-
-    /// Writes a failure of the database to the log. Everything else concerns the customer alone.
-    fn log(&self) {
-        match self {
-            Self::DatabaseGone => {
-                tracing::error!(error = %StorageError::Displaced, "the database failed")
-            }
-            Self::Database(error) => tracing::error!(error, "the database failed"),
-            _ => {}
-        }
-    }
-
-    /// The products that caused the refusal.
-    pub fn products(&self) -> &[Id] {
-        match self {
-            Self::Unknown(ids)
-            | Self::OtherShop(ids)
-            | Self::OutOfStock(ids)
-            | Self::Contended(ids, _) => ids,
-            _ => &[],
-        }
-    }
-}
-
-impl From<StorageError> for Refusal {
-    fn from(error: StorageError) -> Self {
-        match error {
-            StorageError::Displaced => Self::DatabaseGone,
-            other => Self::Database(other.to_string()),
-        }
-    }
-}
-
-impl From<NotPriced> for Refusal {
-    fn from(reason: NotPriced) -> Self {
-        match reason {
-            NotPriced::Unknown(ids) => Self::Unknown(ids),
-            NotPriced::OtherShop(ids) => Self::OtherShop(ids),
-        }
-    }
-}
-
-/// Waits for `writing` until the deadline. After that, the transaction goes on without a lock, and its fence keeps it from interfering with
-/// later holders.
-async fn in_time<T>(
-    writing: impl Future<Output = Result<T, StorageError>>,
-    until: Instant,
-) -> Result<T, StorageError> {
-    let written = tokio::time::timeout_at(until.into(), writing).await;
-    written.unwrap_or_else(|_| {
-        let words =
-            "no answer in time: releasing the locks; the idempotency key tells whether the order was made";
-        Err(StorageError::Unavailable(words.into()))
-    })
-}
-
-/// An order that was made, now or before.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ordered {
-    /// The order.
-    pub order: Order,
-    /// Whether the order existed before, because this request is a repetition.
-    pub is_replay: bool,
 }
 
 /// The checkout, a shared handle. Cheap to clone.
@@ -168,7 +68,7 @@ struct Inner {
 }
 
 impl Checkout {
-    /// A checkout with this storage and these locks.
+    /// Creates a checkout with this storage and these locks.
     pub fn new(
         storage: Arc<dyn Storage>,
         locks: Locks,
@@ -188,17 +88,17 @@ impl Checkout {
         }))
     }
 
-    /// The storage of products and orders.
+    /// Returns the storage of products and orders.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.0.storage
     }
 
-    /// The locks of orders.
+    /// Returns the locks of orders.
     pub fn locks(&self) -> &Locks {
         &self.0.locks
     }
 
-    /// The channel for events.
+    /// Returns the channel for events.
     pub fn events(&self) -> &Events {
         &self.0.events
     }
@@ -264,7 +164,7 @@ impl Checkout {
                 is_replay: false, ..
             }) => "created",
             Ok(_) => "replayed",
-            Err(refusal) => refusal.word(),
+            Err(refusal) => refusal.as_str(),
         };
         counter!("checkout_orders_total", "outcome" => outcome).increment(1);
         histogram!("checkout_order_seconds").record(began.elapsed());
@@ -274,7 +174,7 @@ impl Checkout {
             Err(refusal) => {
                 refusal.log();
                 self.0.events.tell(|| Event::OrderRefused {
-                    reason: refusal.word(),
+                    reason: refusal.as_str(),
                     products: refusal.products().to_vec(),
                 });
             }
@@ -306,24 +206,7 @@ impl Checkout {
             OrderPath::Optimistic => self.by_version(basket, key, until).await?,
             OrderPath::Row => self.write(basket, key, Guarding::Rows).await?,
         };
-        let all = || basket.lines().iter().map(|line| line.product_id.clone());
-        match placed {
-            Placed::Created(order) => Ok(Ordered {
-                order,
-                is_replay: false,
-            }),
-            Placed::Replayed(order) => Ok(Ordered {
-                order,
-                is_replay: true,
-            }),
-            Placed::KeyReused => Err(Refusal::KeyReused),
-            Placed::Unknown(ids) => Err(Refusal::Unknown(ids)),
-            Placed::OtherShop(ids) => Err(Refusal::OtherShop(ids)),
-            Placed::OutOfStock(ids) => Err(Refusal::OutOfStock(ids)),
-            Placed::LateFence(_) | Placed::Conflict => {
-                Err(Refusal::Contended(all().collect(), RETRY_AFTER))
-            }
-        }
+        answer(placed, basket)
     }
 
     async fn under_locks(
@@ -378,7 +261,7 @@ impl Checkout {
         key: Option<&Key>,
         until: Instant,
     ) -> Result<Placed, Refusal> {
-        let mut pauses = self.0.locks.patience().pauses().into_iter();
+        let mut pauses = self.0.locks.wait_policy().pauses().into_iter();
         loop {
             let products = self.0.storage.products_of(basket).await?;
             PricedBasket::price(basket, &products)?;
@@ -434,10 +317,10 @@ impl Checkout {
             };
             match &settled {
                 Settled::Done(order) => {
-                    ended(order.order_status.word());
+                    ended(order.order_status.as_str());
                     this.tell_change(order);
                 }
-                Settled::Unread => ended(OrderStatus::Expired.word()),
+                Settled::Unread => ended(OrderStatus::Expired.as_str()),
                 Settled::Before(_) | Settled::Unknown | Settled::LateFence => {}
             }
             Ok(settled)
@@ -473,7 +356,7 @@ impl Checkout {
         });
     }
 
-    /// How many orders gave up waiting because the service was stopped.
+    /// Returns how many orders gave up waiting because the service was stopped.
     pub fn undone(&self) -> u64 {
         self.0.undone.load(Ordering::Relaxed)
     }
@@ -493,4 +376,18 @@ impl Checkout {
             let _ = tokio::time::timeout(COMMIT_GRACE, self.0.under_way.wait()).await;
         }
     }
+}
+
+/// Waits for `writing` until the deadline. After that, the transaction goes on without a lock, and its fence keeps it from interfering with
+/// later holders.
+async fn in_time<T>(
+    writing: impl Future<Output = Result<T, StorageError>>,
+    until: Instant,
+) -> Result<T, StorageError> {
+    let written = tokio::time::timeout_at(until.into(), writing).await;
+    written.unwrap_or_else(|_| {
+        let words =
+            "no answer in time: releasing the locks; the idempotency key tells whether the order was made";
+        Err(StorageError::Unavailable(words.into()))
+    })
 }

@@ -97,7 +97,7 @@ fn end_of<S: Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Event {
-    /// The type of the event, as in JSON.
+    /// Returns the type of the event, as in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Self::LockWanted { .. } => "lock_wanted",
@@ -132,7 +132,7 @@ impl Events {
         }
     }
 
-    /// Whether anybody watches.
+    /// Returns whether anybody watches.
     pub fn is_watched(&self) -> bool {
         self.0.receiver_count() > 0
     }

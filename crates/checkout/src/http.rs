@@ -88,7 +88,7 @@ struct Parts {
 }
 
 impl App {
-    /// The HTTP state for a checkout, with extra routes. `closing` ends streams and makes the service report that it is not ready.
+    /// Creates the HTTP state for a checkout, with extra routes. `closing` ends streams and makes the service report that it is not ready.
     pub fn new(
         checkout: Checkout,
         extra: ExtraRoutes,
@@ -110,17 +110,17 @@ impl App {
         }))
     }
 
-    /// How many requests are under way.
+    /// Returns how many requests are under way.
     pub fn in_flight(&self) -> &InFlight {
         &self.0.in_flight
     }
 
-    /// The data of the live page.
+    /// Returns the data of the live page.
     pub fn live(&self) -> &Live {
         &self.0.live
     }
 
-    /// All routes, including the extra ones. More can be merged into them before [`layered`](Self::layered) adds the layers.
+    /// Returns all routes, including the extra ones. More can be merged into them before [`layered`](Self::layered) adds the layers.
     pub fn routes(&self) -> Router<App> {
         let extra = self.0.extra.routes.clone();
         extra

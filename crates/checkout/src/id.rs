@@ -47,7 +47,7 @@ impl Id {
         }
     }
 
-    /// A new id that nobody can guess. Later ids sort after earlier ones.
+    /// Creates a new id that nobody can guess. Later ids sort after earlier ones.
     ///
     /// # Errors
     /// Returns [`NoRandomness`] if the system has none.
@@ -57,12 +57,13 @@ impl Id {
         Ok(Self(format!("{now_ms:012x}{chance:016x}{more:08x}")))
     }
 
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its last characters, which tell orders apart. They are not enough to request an order; whoever knows the whole id may see the order.
+    /// Returns the last characters, which tell orders apart. They are not enough to request an order; a client that knows the whole id may
+    /// see the order.
     pub fn end(&self) -> &str {
         &self.0[self.0.len().saturating_sub(END)..]
     }

@@ -29,7 +29,7 @@ pub enum Topic {
 impl Topic {
     const ALL: [Self; 3] = [Self::Locks, Self::Board, Self::Trial];
 
-    /// The name of the topic in the stream.
+    /// Returns the name of the topic in the stream.
     pub fn name(self) -> &'static str {
         match self {
             Self::Locks => "locks",
@@ -131,7 +131,7 @@ impl Live {
         frames
     }
 
-    /// The desk that starts trials.
+    /// Returns the desk that starts trials.
     pub fn desk(&self) -> &Desk {
         &self.desk
     }

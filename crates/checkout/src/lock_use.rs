@@ -75,13 +75,13 @@ impl LockUse {
         }
     }
 
-    /// Every lock that an order of this process holds or waits for.
+    /// Returns every lock that an order of this process holds or waits for.
     pub fn seen(&self) -> HashMap<Id, Seen> {
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone()
     }
 
-    /// The totals.
+    /// Returns the totals.
     pub fn sums(&self) -> Sums {
         let inner = &*self.0;
         let seen = inner.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,7 @@ impl LockUse {
 }
 
 impl Waiting {
-    /// How long the order has waited.
+    /// Returns how long the order has waited.
     pub fn waited(&self) -> Duration {
         self.since.elapsed()
     }

@@ -11,7 +11,7 @@ use crate::locking::Locks;
 use crate::storage::{all_product_locks, lock_name};
 
 /// How long the store may take to list them.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The lock store could not list its locks. The reason is in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct LockView {
     waiting_here: u32,
 }
 
-/// The locks of products that are held or wanted now.
+/// Returns the locks of products that are held or wanted now.
 ///
 /// # Errors
 /// Returns an error if the store does not answer in time, or fails.
@@ -50,7 +50,7 @@ pub(crate) async fn of_products(locks: &Locks) -> Result<Vec<LockView>, ListingF
     matching(locks, &all_product_locks()).await
 }
 
-/// The locks whose names match a pattern and that are held or wanted now.
+/// Returns the locks whose names match a pattern and that are held or wanted now.
 ///
 /// # Errors
 /// Returns an error if the store does not answer in time, or fails.
@@ -59,7 +59,7 @@ pub(crate) async fn of_products(locks: &Locks) -> Result<Vec<LockView>, ListingF
 /// Changes nothing.
 pub(crate) async fn matching(locks: &Locks, pattern: &str) -> Result<Vec<LockView>, ListingFailed> {
     let listing = locks.locker().backend().list(Some(pattern));
-    let listed = match tokio::time::timeout(PATIENCE, listing).await {
+    let listed = match tokio::time::timeout(ANSWER_TIMEOUT, listing).await {
         Ok(Ok(listed)) => listed,
         Ok(Err(error)) => {
             tracing::warn!(store = error.store(), kind = ?error.kind(), "cannot list locks");
@@ -95,7 +95,8 @@ pub(crate) async fn matching(locks: &Locks, pattern: &str) -> Result<Vec<LockVie
     Ok(all.into_values().collect())
 }
 
-/// `ours` is the label of this process in the store. Its own waiting orders are counted here, not in the store.
+/// Returns what the store says of a lock. `ours` is the label of this process in the store. Its own waiting orders are counted here, not in
+/// the store.
 fn at_store(listed: Listed, ours: &str, now: Moment) -> LockView {
     let holder = listed.record.holder.as_ref();
     let since = holder.and_then(|holder| holder.since);
@@ -112,7 +113,7 @@ fn at_store(listed: Listed, ours: &str, now: Moment) -> LockView {
     }
 }
 
-/// The fence with which a lease was granted. The store does not know of hand-overs inside the holder's process.
+/// Returns the fence with which a lease was granted. The store does not know of hand-overs inside the holder's process.
 fn first_fence(epoch: u64) -> String {
     format!("{epoch}.0")
 }
@@ -133,16 +134,16 @@ mod tests {
     use super::*;
     use crate::breaker::BreakerSettings;
     use crate::events::Events;
-    use crate::locking::Patience;
+    use crate::locking::WaitPolicy;
     use crate::order::Basket;
 
-    /// The locks of one instance of the service.
+    /// Creates the locks of one instance of the service.
     fn instance(store: &Arc<Sqlite>, label: &str) -> Locks {
         let locker = Locker::builder(Arc::<Sqlite>::clone(store)).label(label);
         Locks::new(
             locker.build().unwrap(),
             BreakerSettings::default(),
-            Patience::default(),
+            WaitPolicy::default(),
             Events::default(),
         )
     }

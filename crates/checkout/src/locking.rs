@@ -15,13 +15,13 @@ use metrics::counter;
 use crate::breaker::{Breaker, BreakerSettings, Permit};
 use crate::events::{Event, Events, Fenced};
 use crate::id::Id;
-use crate::lock_use::{Holding, LockUse};
+use crate::lock_use::{Holding, LockUse, Waiting};
 use crate::order::Basket;
 use crate::storage::lock_name;
 
 /// How to wait for locks that are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum WaitMode {
     /// Queue for as long as all pauses of the schedule together: first come, first served, notified when the lock is free.
     Line,
     /// Ask again after each pause.
@@ -30,27 +30,27 @@ pub enum Manner {
 
 /// How long to wait for locks that are taken.
 #[derive(Debug, Clone)]
-pub struct Patience {
+pub struct WaitPolicy {
     /// The pauses.
     pub schedule: Schedule,
     /// How many of them.
     pub retries: u32,
     /// What to do between tries.
-    pub manner: Manner,
+    pub mode: WaitMode,
 }
 
-impl Default for Patience {
+impl Default for WaitPolicy {
     fn default() -> Self {
         Self {
             schedule: Schedule::fixed(Duration::from_millis(50)),
             retries: 10,
-            manner: Manner::Line,
+            mode: WaitMode::Line,
         }
     }
 }
 
-impl Patience {
-    /// The pauses of one order.
+impl WaitPolicy {
+    /// Returns the pauses of one order.
     pub fn pauses(&self) -> Vec<Duration> {
         let random: &dyn Random = &SystemRandom;
         let count = usize::try_from(self.retries).unwrap_or(usize::MAX);
@@ -77,7 +77,7 @@ pub struct Locks {
     answered: Mutex<Option<Instant>>,
     breaker: Breaker,
     open_for: Duration,
-    patience: Patience,
+    wait_policy: WaitPolicy,
     lock_use: LockUse,
     events: Events,
 }
@@ -92,11 +92,11 @@ pub struct OrderLocks {
 }
 
 impl Locks {
-    /// Locks that use this locker.
+    /// Creates locks that use this locker.
     pub fn new(
         locker: Locker,
         breaker: BreakerSettings,
-        patience: Patience,
+        wait_policy: WaitPolicy,
         events: Events,
     ) -> Self {
         Self {
@@ -104,30 +104,30 @@ impl Locks {
             answered: Mutex::new(None),
             breaker: Breaker::new(breaker),
             open_for: breaker.open_for,
-            patience,
+            wait_policy,
             lock_use: LockUse::default(),
             events,
         }
     }
 
-    /// The locker underneath.
+    /// Returns the locker underneath.
     pub fn locker(&self) -> &Locker {
         &self.locker
     }
 
-    /// The orders of this process that wait for and hold locks.
+    /// Returns the orders of this process that wait for and hold locks.
     pub fn lock_use(&self) -> &LockUse {
         &self.lock_use
     }
 
-    /// `closed`, `open` or `half_open`.
-    pub fn breaker(&self) -> &'static str {
-        self.breaker.word(Instant::now())
+    /// Returns the name of the breaker's state: `closed`, `open` or `half_open`.
+    pub fn breaker_state_name(&self) -> &'static str {
+        self.breaker.state_name(Instant::now())
     }
 
-    /// How long to wait.
-    pub fn patience(&self) -> &Patience {
-        &self.patience
+    /// Returns how long to wait for locks, and how.
+    pub fn wait_policy(&self) -> &WaitPolicy {
+        &self.wait_policy
     }
 
     /// Takes the locks of all products of a basket. Waits until the deadline at most.
@@ -155,26 +155,9 @@ impl Locks {
             Poll::Pending => wait.await,
         };
         match answer {
-            Ok(Some(Taken { guards, is_retry })) => {
+            Ok(Some(taken)) => {
                 self.store_answered(permit);
-                let locks: Vec<Fenced> = products
-                    .iter()
-                    .zip(guards.guards())
-                    .map(|(product, guard)| Fenced {
-                        product: product.clone(),
-                        fence: guard.fence().to_string(),
-                        was_taken: is_retry || guard.was_contended(),
-                    })
-                    .collect();
-                let fences: Vec<String> = locks.iter().map(|lock| lock.fence.clone()).collect();
-                let waited_ms = u64::try_from(waiting.waited().as_millis()).unwrap_or(u64::MAX);
-                self.events.tell(|| Event::LockGranted { locks, waited_ms });
-                let holding = waiting.granted(&fences);
-                Ok(OrderLocks {
-                    guards,
-                    holding,
-                    products,
-                })
+                Ok(self.granted(taken, products, waiting))
             }
             Ok(None) => {
                 self.store_answered(permit);
@@ -189,16 +172,44 @@ impl Locks {
                     self.events.tell(|| Event::LockRefused { products });
                     return Err(NotTaken::Busy);
                 }
-                tracing::warn!(store = error.store(), kind = ?error.kind(), "no lock");
-                if permit.failed(Instant::now()) {
-                    tracing::warn!(
-                        "the lock store failed repeatedly; requests to it are suspended for a while"
-                    );
-                    counter!("checkout_breaker_opened_total").increment(1);
-                    self.events.tell(|| Event::Breaker { state: "open" });
-                }
+                self.store_failed(permit, &error);
                 Err(NotTaken::StoreDown(self.open_for))
             }
+        }
+    }
+
+    /// Reports that the locks were granted, and counts the order as their holder.
+    fn granted(&self, taken: Taken, products: Vec<Id>, waiting: Waiting) -> OrderLocks {
+        let Taken { guards, is_retry } = taken;
+        let locks: Vec<Fenced> = products
+            .iter()
+            .zip(guards.guards())
+            .map(|(product, guard)| Fenced {
+                product: product.clone(),
+                fence: guard.fence().to_string(),
+                was_taken: is_retry || guard.was_contended(),
+            })
+            .collect();
+        let fences: Vec<String> = locks.iter().map(|lock| lock.fence.clone()).collect();
+        let waited_ms = u64::try_from(waiting.waited().as_millis()).unwrap_or(u64::MAX);
+        self.events.tell(|| Event::LockGranted { locks, waited_ms });
+        let holding = waiting.granted(&fences);
+        OrderLocks {
+            guards,
+            holding,
+            products,
+        }
+    }
+
+    /// Reports a failure of the lock store to the breaker, and says so if that opens it.
+    fn store_failed(&self, permit: Permit<'_>, error: &fencepost::Error) {
+        tracing::warn!(store = error.store(), kind = ?error.kind(), "no lock");
+        if permit.failed(Instant::now()) {
+            tracing::warn!(
+                "the lock store failed repeatedly; requests to it are suspended for a while"
+            );
+            counter!("checkout_breaker_opened_total").increment(1);
+            self.events.tell(|| Event::Breaker { state: "open" });
         }
     }
 
@@ -218,11 +229,11 @@ impl Locks {
 
     async fn wait(&self, names: &[String], until: Instant) -> fencepost::Result<Option<Taken>> {
         let left = || until.saturating_duration_since(Instant::now());
-        let pauses = self.patience.pauses();
-        if self.patience.manner == Manner::Line {
-            let patience = pauses.iter().sum::<Duration>().min(left());
+        let pauses = self.wait_policy.pauses();
+        if self.wait_policy.mode == WaitMode::Line {
+            let timeout = pauses.iter().sum::<Duration>().min(left());
             let names = names.iter().map(String::as_str);
-            let taken = self.locker.acquire_all_within(names, patience).await?;
+            let taken = self.locker.acquire_all_within(names, timeout).await?;
             return Ok(taken.map(|guards| Taken::new(guards, false)));
         }
         let all = || names.iter().map(String::as_str);
@@ -255,12 +266,12 @@ impl Taken {
 }
 
 impl OrderLocks {
-    /// The credentials that the database checks, in the order of the basket's lines.
+    /// Returns the credentials that the database checks, in the order of the basket's lines.
     pub fn credentials(&self) -> Vec<Credential> {
         self.guards.guards().iter().map(Guard::credential).collect()
     }
 
-    /// Whether one of them is lost.
+    /// Returns whether one of the locks is lost.
     pub fn is_lost(&self) -> bool {
         self.guards.is_lost()
     }

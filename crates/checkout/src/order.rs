@@ -5,8 +5,7 @@ use serde_json::Number;
 use utoipa::ToSchema;
 
 use crate::id::Id;
-use crate::number::whole;
-use crate::object;
+use crate::json::{self, whole};
 use crate::product::Product;
 use crate::text::Text;
 
@@ -30,7 +29,7 @@ impl Quantity {
     /// A single unit.
     pub const ONE: Self = Self(1);
 
-    /// As a number.
+    /// Returns the number.
     pub fn get(self) -> i64 {
         self.0
     }
@@ -105,7 +104,7 @@ pub struct ShopOrder {
     /// The shop.
     pub shop_id: Id,
     /// What is ordered there.
-    #[serde(deserialize_with = "object::each")]
+    #[serde(deserialize_with = "json::objects")]
     #[schema(min_items = 1, max_items = 100)]
     pub item_products: Vec<Item>,
 }
@@ -119,14 +118,14 @@ pub struct OrderRequest {
     /// Who buys.
     pub user_id: Id,
     /// The items, grouped by shop. At most 100 in all, each product once.
-    #[serde(deserialize_with = "object::each")]
+    #[serde(deserialize_with = "json::objects")]
     #[schema(min_items = 1, max_items = 100)]
     pub shop_order_ids: Vec<ShopOrder>,
     /// Where to send it.
-    #[serde(default, deserialize_with = "object::one")]
+    #[serde(default, deserialize_with = "json::object")]
     pub user_address: Address,
     /// How it will be paid.
-    #[serde(default, deserialize_with = "object::one")]
+    #[serde(default, deserialize_with = "json::object")]
     pub user_payment: Payment,
 }
 
@@ -194,12 +193,12 @@ impl Basket {
         Ok(Self { request, lines })
     }
 
-    /// The lines, sorted by product.
+    /// Returns the lines, sorted by product.
     pub fn lines(&self) -> &[OrderLine] {
         &self.lines
     }
 
-    /// The request as it was received.
+    /// Returns the request as it was received.
     pub fn request(&self) -> &OrderRequest {
         &self.request
     }
@@ -327,8 +326,8 @@ pub enum OrderStatus {
 }
 
 impl OrderStatus {
-    /// The word for this status in the database and in JSON.
-    pub fn word(self) -> &'static str {
+    /// Returns the name of this status in the database and in JSON.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Confirmed => "confirmed",
@@ -345,7 +344,7 @@ impl OrderStatus {
             Self::Cancelled,
             Self::Expired,
         ];
-        all.into_iter().find(|status| status.word() == word)
+        all.into_iter().find(|status| status.as_str() == word)
     }
 }
 

@@ -12,17 +12,17 @@ const SCRIPTS: [&str; 6] = [
     include_str!("page/main.js"),
 ];
 
-/// The HTML document.
+/// Returns the HTML document.
 pub(crate) fn document() -> String {
     DOCUMENT.into()
 }
 
-/// All scripts in one.
+/// Returns all scripts in one.
 pub(crate) fn script() -> String {
     fencepost_viewer::script(&SCRIPTS)
 }
 
-/// All styles in one.
+/// Returns all styles in one.
 pub(crate) fn style() -> String {
     fencepost_viewer::style(STYLE)
 }

@@ -5,7 +5,7 @@ use serde_json::Number;
 use utoipa::ToSchema;
 
 use crate::id::Id;
-use crate::number::whole;
+use crate::json::whole;
 use crate::text::Name;
 
 /// The largest stock and the highest price in cents, so that sums stay exact in all number formats.
@@ -23,7 +23,7 @@ pub struct Amount(i64);
 pub struct NotAnAmount;
 
 impl Amount {
-    /// As a number.
+    /// Returns the number.
     pub fn get(self) -> i64 {
         self.0
     }
@@ -116,7 +116,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Whether no unit appeared or vanished: `stock + reserved + sold = put_in` by both counts.
+    /// Returns whether no unit appeared or vanished: `stock + reserved + sold = put_in` by both counts.
     pub fn holds(&self) -> bool {
         self.stock >= 0
             && self.stock + self.reserved_by_orders + self.sold_by_orders == self.put_in

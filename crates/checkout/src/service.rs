@@ -13,7 +13,7 @@ use crate::checkout::{Checkout, OrderPath};
 use crate::events::Events;
 use crate::http::{App, ExtraRoutes, HttpSettings, page};
 use crate::live::{self, Lab};
-use crate::locking::{Locks, Patience};
+use crate::locking::{Locks, WaitPolicy};
 use crate::server::{self, ConnectionSettings};
 use crate::storage::Storage;
 use crate::{sweep, telemetry};
@@ -34,7 +34,7 @@ pub struct Settings {
     /// The TTL of a lock.
     pub ttl: Duration,
     /// How long to wait for locks that are taken.
-    pub patience: Patience,
+    pub wait_policy: WaitPolicy,
     /// When the circuit breaker around the lock store opens.
     pub breaker: BreakerSettings,
     /// How orders exclude each other from the same units.
@@ -53,7 +53,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             ttl: TTL,
-            patience: Patience::default(),
+            wait_policy: WaitPolicy::default(),
             breaker: BreakerSettings::default(),
             path: OrderPath::Lock,
             reserve_for: RESERVE_FOR,
@@ -108,7 +108,7 @@ impl Service {
         let locks = Locks::new(
             locker,
             settings.breaker,
-            settings.patience.clone(),
+            settings.wait_policy.clone(),
             events.clone(),
         );
         let checkout = Checkout::new(storage, locks, events, settings.path, settings.reserve_for);

@@ -43,7 +43,7 @@ impl From<NoRandomness> for StorageError {
 
 /// A database of products and orders.
 pub trait Storage: Send + Sync + 'static {
-    /// A short name, such as `"sqlite"`.
+    /// Returns a short name, such as `"sqlite"`.
     fn name(&self) -> &'static str;
 
     /// Adds a product. `None` if a product with this id exists already.
@@ -52,19 +52,19 @@ pub trait Storage: Send + Sync + 'static {
     /// Completes even if the future is dropped, like all operations here.
     fn add_product(&self, product: NewProduct, id: Id) -> StorageFuture<'_, Option<Product>>;
 
-    /// The product with this id.
+    /// Returns the product with this id.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn product<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Product>>;
 
-    /// Up to `limit` products whose ids sort after `after`, sorted by id.
+    /// Returns up to `limit` products whose ids sort after `after`, sorted by id.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn products(&self, after: Option<Id>, limit: i64) -> StorageFuture<'_, Vec<Product>>;
 
-    /// The existing products of a basket, in its order.
+    /// Returns the existing products of a basket, in its order.
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -76,13 +76,13 @@ pub trait Storage: Send + Sync + 'static {
     /// Completes even if the future is dropped.
     fn place(&self, placement: Placement) -> StorageFuture<'_, Placed>;
 
-    /// The order that was made with this idempotency key, if any, as it was when it was made.
+    /// Returns the order that was made with this idempotency key, if any, as it was when it was made.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn replay<'a>(&'a self, key: &'a Key) -> StorageFuture<'a, Replay>;
 
-    /// The order with this id.
+    /// Returns the order with this id.
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -100,8 +100,8 @@ pub trait Storage: Send + Sync + 'static {
     /// Changes nothing.
     fn overdue(&self, limit: i64) -> StorageFuture<'_, Vec<Id>>;
 
-    /// Deletes up to `limit` idempotency keys that are older than this and whose orders have ended, and returns their number. The credential
-    /// is the sweeper's. `None` if another instance has swept since; then nothing was changed.
+    /// Deletes up to `limit` idempotency keys that are older than this and whose orders have ended, and returns their number. The
+    /// credential is the sweeper's. `None` if another instance has swept since; then nothing was changed.
     ///
     /// # Cancel safety
     /// Completes even if the future is dropped.
@@ -112,13 +112,13 @@ pub trait Storage: Send + Sync + 'static {
         credential: Credential,
     ) -> StorageFuture<'_, Option<u64>>;
 
-    /// The balance of every product, read in one snapshot.
+    /// Returns the balance of every product, read in one snapshot.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn balances(&self) -> StorageFuture<'_, Vec<Balance>>;
 
-    /// How many products there are, and how many open reservations.
+    /// Returns how many products there are, and how many open reservations.
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -130,8 +130,8 @@ pub trait Storage: Send + Sync + 'static {
     /// Changes nothing.
     fn ping(&self) -> StorageFuture<'_, ()>;
 
-    /// Moves all data into the database file, so that a copy of that file alone is complete; the last step of an orderly shutdown. `false` if
-    /// another program kept part of the data in the log beside the file; nothing is lost then. Does nothing on a server.
+    /// Moves all data into the database file, so that a copy of that file alone is complete; the last step of an orderly shutdown. `false`
+    /// if another program kept part of the data in the log beside the file; nothing is lost then. Does nothing on a server.
     ///
     /// # Cancel safety
     /// Completes even if the future is dropped.
@@ -245,7 +245,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The status of the order after this ending.
+    /// Returns the status of the order after this ending.
     fn status(self) -> OrderStatus {
         match self {
             Self::Confirm => OrderStatus::Confirmed,
@@ -271,7 +271,7 @@ pub enum Settled {
 }
 
 impl Settled {
-    /// The outcome for an order; `is_done` says whether this call ended it.
+    /// Returns the outcome for an order; `is_done` says whether this call ended it.
     fn of(order: Order, is_done: bool) -> Self {
         if is_done {
             Self::Done(order)
@@ -287,12 +287,12 @@ pub const SWEEP: &str = "checkout:sweep";
 /// The prefix of the names of product locks.
 pub const PRODUCT_LOCK: &str = "lock:product:";
 
-/// The pattern that matches the locks of products and nothing else.
+/// Returns the pattern that matches the locks of products and nothing else.
 pub fn all_product_locks() -> String {
     format!("{PRODUCT_LOCK}*")
 }
 
-/// The name of the gate and of the lock of a product.
+/// Returns the name of the gate and of the lock of a product.
 pub fn lock_name(product: &Id) -> String {
     format!("{PRODUCT_LOCK}{product}")
 }
@@ -328,14 +328,14 @@ fn stored_id(text: String) -> Result<Id, StorageError> {
     Id::new(text).map_err(|_| StorageError::Broken("a stored id is invalid".into()))
 }
 
-/// The products with fewer units than the basket wants.
+/// Returns the products with fewer units than the basket wants.
 pub(crate) fn too_little(basket: &Basket, products: &[Product]) -> Vec<Id> {
     let lines = basket.lines().iter().zip(products);
     let short = lines.filter(|(line, product)| product.stock < line.quantity);
     short.map(|(line, _)| line.product_id.clone()).collect()
 }
 
-/// An order that was just made.
+/// Returns an order that was just made.
 fn made(order_id: Id, checkout: PricedBasket, created_ms: i64, expires_ms: i64) -> Order {
     Order {
         order_id,
@@ -346,7 +346,7 @@ fn made(order_id: Id, checkout: PricedBasket, created_ms: i64, expires_ms: i64) 
     }
 }
 
-/// The statement that moves reserved units, and the new status of their reservation.
+/// Returns the statement that moves reserved units, and the new status of their reservation.
 fn movement(ending: Ending) -> (&'static str, &'static str) {
     match ending {
         Ending::Confirm => (sql::SELL, "sold"),
@@ -366,7 +366,7 @@ fn document(checkout: &PricedBasket) -> Result<String, StorageError> {
     serde_json::to_string(checkout).map_err(|error| StorageError::Broken(error.to_string()))
 }
 
-/// The order as it was when it was made, so that a repeated request gets the same answer even if the order has ended since.
+/// Returns the order as it was when it was made, so that a repeated request gets the same answer even if the order has ended since.
 fn replay_of(row: OrderRow, fingerprint: &str, key: &Key) -> Result<Replay, StorageError> {
     if fingerprint != key.fingerprint {
         return Ok(Replay::Reused);

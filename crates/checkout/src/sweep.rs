@@ -22,7 +22,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// How often the sweeper checks that all units add up. The check reads every reservation.
 const AUDIT_EVERY: Duration = Duration::from_secs(30);
 
-/// How often to look for expired reservations, given how long reservations last.
+/// Returns how often to look for expired reservations, given how long reservations last.
 pub(crate) fn every(reserve_for: Duration) -> Duration {
     (reserve_for / 20).clamp(Duration::from_millis(20), Duration::from_secs(5))
 }

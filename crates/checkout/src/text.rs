@@ -18,7 +18,7 @@ pub struct Text(String);
 pub struct NotAText;
 
 impl Text {
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -62,7 +62,7 @@ pub struct Name(Text);
 pub struct NotAName;
 
 impl Name {
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }

@@ -14,6 +14,7 @@ use fencepost_trial::text::numbers::plural;
 use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::exit;
+use crate::oversell::REPETITIONS;
 use crate::screen::Screen;
 use crate::stopped::{UsedFlags, explain};
 
@@ -22,21 +23,22 @@ mod one;
 mod workers;
 
 use live::Progress;
-use one::{Trouble, one};
+use one::{TrialFailure, one};
 use workers::{News, WorkList};
 
 /// How often the live area is redrawn.
 const REDRAW: Duration = Duration::from_millis(100);
-/// How often a trial is repeated if it was INCONCLUSIVE and another verdict is possible.
-const REPETITIONS: usize = 2;
 
 /// The trials to run, and how.
+#[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
     pub(crate) cells: &'a [Cell],
     /// The name of each cell's files, without the extension.
     pub(crate) stems: &'a [String],
     /// The lock on trial, if it is the same in all cells; otherwise each cell names a strategy of ours.
     pub(crate) contender: Option<&'a Contender>,
+    /// Whether a program that does not get ready makes its trial INCONCLUSIVE. Otherwise it ends the batch.
+    pub(crate) tolerant: bool,
     pub(crate) folder: Option<&'a Path>,
     /// How many lock trials run in parallel. They sleep most of the time, so they hardly disturb each other.
     pub(crate) side_by_side: usize,
@@ -64,7 +66,7 @@ impl Batch<'_> {
             batch: self,
             progress: Progress::new(self.cells, self.side_by_side, started),
             runs: self.cells.iter().map(|_| None).collect(),
-            troubles: Vec::new(),
+            failures: Vec::new(),
             repeated: BTreeSet::new(),
         };
         collector.run_cells(&sales, 1, screen);
@@ -91,7 +93,7 @@ struct Collector<'a> {
     batch: &'a Batch<'a>,
     progress: Progress<'a>,
     runs: Vec<Option<Run>>,
-    troubles: Vec<(usize, Trouble)>,
+    failures: Vec<(usize, TrialFailure)>,
     /// The cells that were run more than once.
     repeated: BTreeSet<usize>,
 }
@@ -99,7 +101,7 @@ struct Collector<'a> {
 impl Collector<'_> {
     /// Runs these cells, unless an earlier one could not be finished.
     fn run_cells(&mut self, cells: &[usize], workers: usize, screen: &mut Screen) {
-        if self.troubles.is_empty() {
+        if self.failures.is_empty() {
             let batch = self.batch;
             let list = WorkList { cells, workers };
             let run = |at: usize| one(batch, at);
@@ -122,7 +124,7 @@ impl Collector<'_> {
         cells
     }
 
-    fn handle_news(&mut self, news: Option<News<Result<Run, Trouble>>>, screen: &mut Screen) {
+    fn handle_news(&mut self, news: Option<News<Result<Run, TrialFailure>>>, screen: &mut Screen) {
         match news {
             None => {}
             Some(News::Begun(at)) => self.progress.begun(at),
@@ -137,9 +139,9 @@ impl Collector<'_> {
                 self.progress.ended(at);
                 self.runs[at] = Some(run);
             }
-            Some(News::Done(at, Err(trouble), _)) => {
+            Some(News::Done(at, Err(failure), _)) => {
                 self.progress.ended(at);
-                self.troubles.push((at, trouble));
+                self.failures.push((at, failure));
             }
         }
         screen.live(&self.progress.text());
@@ -147,7 +149,7 @@ impl Collector<'_> {
 
     fn finish(self) -> Result<Finished, CommandError> {
         let (done, total) = (self.progress.done(), self.progress.total());
-        if let Some(error) = explained(self.troubles, done, total, self.batch) {
+        if let Some(error) = explained(self.failures, done, total, self.batch) {
             return Err(error);
         }
         let runs: Option<Vec<Run>> = self.runs.into_iter().collect();
@@ -165,25 +167,25 @@ impl Collector<'_> {
     }
 }
 
-/// The error for a batch that was not finished. A failure takes precedence over an interruption.
+/// Returns the error for a batch that was not finished. A failure takes precedence over an interruption.
 fn explained(
-    troubles: Vec<(usize, Trouble)>,
+    failures: Vec<(usize, TrialFailure)>,
     done: usize,
     total: usize,
     batch: &Batch<'_>,
 ) -> Option<CommandError> {
     let mut interrupted = None;
     let mut processes = 0;
-    for (at, trouble) in troubles {
-        match trouble {
-            Trouble::Files(error) => return Some(error),
-            Trouble::Run(Stopped::Interrupted {
+    for (at, failure) in failures {
+        match failure {
+            TrialFailure::Files(error) => return Some(error),
+            TrialFailure::Run(Stopped::Interrupted {
                 signal, stopped, ..
             }) => {
                 interrupted = Some(signal);
                 processes += stopped;
             }
-            Trouble::Run(stopped) => {
+            TrialFailure::Run(stopped) => {
                 let history = batch
                     .folder
                     .map(|folder| folder.join(format!("{}.jsonl", batch.stems[at])));
@@ -229,7 +231,7 @@ mod tests {
     use fencepost_trial::sale::Judged;
     use fencepost_trial::store::TrialStore;
 
-    /// A run of this cell in which nothing happened.
+    /// Returns a run of this cell in which nothing happened.
     fn nothing(cell: &Cell) -> Run {
         let Cell::Sale(sale) = cell else {
             panic!("not a sale: {cell:?}");
@@ -248,6 +250,7 @@ mod tests {
             cells: &cells,
             stems: &[],
             contender: None,
+            tolerant: false,
             folder: None,
             side_by_side: 1,
             logs: false,
@@ -257,7 +260,7 @@ mod tests {
             batch: &batch,
             progress: Progress::new(&cells, 1, Instant::now()),
             runs: cells.iter().map(|_| None).collect(),
-            troubles: Vec::new(),
+            failures: Vec::new(),
             repeated: BTreeSet::new(),
         };
         assert_eq!(collector.showed_nothing(), Vec::<usize>::new());

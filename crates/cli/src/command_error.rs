@@ -29,7 +29,7 @@ impl CommandError {
         }
     }
 
-    /// The user stopped the program.
+    /// Creates the error for a program that the user stopped.
     pub(crate) fn interrupted(code: u8, what: impl Into<String>) -> Self {
         Self {
             kind: "interrupted",
@@ -89,7 +89,7 @@ pub(crate) fn report(error: &CommandError, style: OutputStyle) -> ExitCode {
     ExitCode::from(error.code)
 }
 
-/// The system's message for an error, without the error number and in lower case.
+/// Returns the system's message for an error, without the error number and in lower case.
 pub(crate) fn system_words(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);

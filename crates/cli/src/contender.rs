@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use fencepost::stores::KINDS;
+use fencepost::stores::{KINDS, StoreKind};
 use fencepost_rig::Interrupt;
+use fencepost_trial::holds::Scenario;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::{Claims, Resource};
-use fencepost_trial::store::{StoreFacts, TrialStore, private_name};
+use fencepost_trial::store::{ServerFault, StoreFacts, TrialStore, private_name};
 use fencepost_trial::strategy::{Stores, Strategy};
 
 use crate::command_error::CommandError;
@@ -40,7 +41,7 @@ enum Program {
 }
 
 impl Contender {
-    /// A strategy of the lab.
+    /// Returns a strategy of the lab as a contender.
     pub(crate) fn ours(strategy: &'static Strategy) -> Result<Self, Stopped> {
         let program = std::env::current_exe().map_err(|error| Stopped::NotStarted {
             program: "fencepost".into(),
@@ -52,7 +53,7 @@ impl Contender {
         })
     }
 
-    /// An external lock that makes these claims.
+    /// Returns an external lock that makes these claims.
     fn external(lock: ExternalLock, claims: Claims) -> Self {
         Self {
             strategy: lock.strategy(claims),
@@ -60,7 +61,7 @@ impl Contender {
         }
     }
 
-    /// The lock that `--lock` names. An external lock is started once, with this TTL and resource, and asked for its claims.
+    /// Returns the lock that `--lock` names. An external lock is started once, with this TTL and resource, and asked for its claims.
     pub(crate) fn of(
         lock: &Lock,
         store: &TrialStore,
@@ -72,14 +73,6 @@ impl Contender {
             Lock::Strategy(strategy) | Lock::LibraryOn(_, strategy) => {
                 fits(strategy, store)?;
                 Self::ours(strategy).map_err(|stopped| explain(&stopped, UsedFlags::default()))
-            }
-            Lock::External(external) if !store.keeps_stock() => {
-                external.fits(store)?;
-                let what = "external locks are not supported on these servers yet";
-                Err(CommandError::new(exit::USAGE, what)
-                    .at(format_args!("--store {}", store.name()))
-                    .effect("none: no process was started")
-                    .try_this("use --store redis or sqlite"))
             }
             Lock::External(external) => {
                 external.fits(store)?;
@@ -103,19 +96,30 @@ impl Contender {
     }
 }
 
-/// Refuses a lock for which the lab has no servers that it can make fail.
-pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), CommandError> {
+/// Refuses a lock for which the lab has no servers that it can make fail as this scenario needs it.
+pub(crate) fn outlives_servers(
+    strategy: &Strategy,
+    scenario: Scenario,
+) -> Result<(), CommandError> {
+    let can_fail = |kind: &StoreKind| {
+        scenario.server_fault(StoreFacts::of(kind)) == Some(ServerFault::Available)
+    };
     match strategy.stores {
-        Stores::Only(kind) if !StoreFacts::of(kind).can_fail() => {}
+        Stores::Only(kind) if !can_fail(kind) => {}
         Stores::Only(_) | Stores::All | Stores::KeepingStock => return Ok(()),
     }
-    let kinds = KINDS.iter().filter(|kind| StoreFacts::of(kind).can_fail());
-    let mut kinds: Vec<&str> = kinds.map(|kind| kind.title).collect();
-    let last = kinds.pop().unwrap_or_default();
+    // Both kinds of Postgres locks have the same servers.
+    let has_servers = |kind: &'static StoreKind| TrialStore::private(kind).is(kind);
+    let kinds = KINDS.iter().copied();
+    let kinds = kinds.filter(|&kind| can_fail(kind) && has_servers(kind));
+    let kinds: Vec<&str> = kinds.map(|kind| kind.title).collect();
+    let kinds = match kinds.as_slice() {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        kinds => kinds.concat(),
+    };
     let what = format!(
-        "{} cannot be tried where servers fail: it is not a lock of {} or {last}",
-        strategy.name,
-        kinds.join(", ")
+        "{} cannot be tried where servers fail: it is not a lock of {kinds}",
+        strategy.name
     );
     Err(CommandError::new(exit::USAGE, what)
         .at(format_args!("--lock={}", strategy.name))

@@ -61,15 +61,15 @@ pub(crate) struct Doctor {
 /// The result of examining a store.
 struct Examination {
     /// The address, without its password.
-    place: String,
+    address: String,
     /// A description of the server, like `Redis 7.0.15, one primary, up 12 d, as user shop`.
-    patient: String,
+    server: String,
     /// What was found; [`run`] sorts the findings by severity.
     findings: Vec<Finding>,
 }
 
 /// How long to retry a server that does not answer, and how long to wait for each answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs `fencepost doctor`.
 pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, CommandError> {
@@ -144,7 +144,7 @@ fn at(
     examine(store, address.as_str(), slow)
 }
 
-/// The store can be used, and the doctor has no rules for it.
+/// Returns the error for a store that can be used, but for which the doctor has no rules.
 fn no_check(kind: &StoreKind, place: &str) -> CommandError {
     let what = format!("the doctor cannot check {} yet", kind.title);
     CommandError::new(exit::USAGE, what)

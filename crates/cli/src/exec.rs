@@ -1,6 +1,7 @@
 //! `fencepost exec`: runs a command while holding a lock.
 //!
-//! Checks the arguments, forks the warden, takes the lock, and lets the warden run the command. [`warden`] says when the command is stopped.
+//! Checks the arguments, forks the warden, takes the lock, and lets the warden run the command. [`warden`] says when the command is
+//! stopped.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,19 +25,19 @@ use crate::wording::seconds;
 
 mod channel;
 mod family;
+mod messages;
 mod signals;
 mod terminal;
 mod wait;
 mod warden;
 mod watch;
-mod words;
 
 use channel::WardenChannel;
+use messages::say;
 use signals::Signals;
 use wait::NotStarted;
 use warden::{Task, Warden};
 use watch::Outcome;
-use words::say;
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -76,8 +77,6 @@ struct Plan {
     quiet: bool,
     command: Vec<OsString>,
     takes_terminal: bool,
-    /// The label of this process in the store.
-    label: String,
 }
 
 /// Runs `fencepost exec`.
@@ -116,12 +115,13 @@ pub(crate) fn run(arguments: Exec, style: OutputStyle) -> ExitCode {
     }
 }
 
-/// The time between SIGKILL and the end of the lease, so that a busy machine has time to kill the command.
+/// Returns the time between SIGKILL and the end of the lease, so that a busy machine has time to kill the command.
 fn margin(ttl: Duration) -> Duration {
     ttl / 20 + Duration::from_millis(100)
 }
 
 impl Plan {
+    /// Checks the arguments, and chooses the grace if none was given.
     fn check(arguments: Exec) -> Result<Self, CommandError> {
         let usage = |what: String| CommandError::new(exit::USAGE, what);
         let Some(name) = arguments.name else {
@@ -176,11 +176,10 @@ impl Plan {
             quiet: arguments.quiet,
             command: arguments.command,
             takes_terminal: terminal::is_ours_alone(),
-            label: label(),
         })
     }
 
-    /// The program as typed, without control characters.
+    /// Returns the program as typed, without control characters.
     fn program(&self) -> String {
         let program = self
             .command
@@ -190,16 +189,17 @@ impl Plan {
         program.replace(char::is_control, "?")
     }
 
-    /// The name and the store of the lock, as arguments for another command.
+    /// Returns the name and the store of the lock, as arguments for another command.
     fn named_here(&self) -> String {
         shell_word(self.name.as_str()) + &self.store.flag()
     }
 
-    /// How often to check how long the lock is held, and to tell the warden.
+    /// Returns how often to check how long the lock is held, and to tell the warden.
     fn look_every(&self) -> Duration {
         (self.ttl / 30).min(Duration::from_secs(1))
     }
 
+    /// Takes the lock and runs the command. Prints why if the command is not started, and returns the exit code.
     async fn run(&self, channel: WardenChannel) -> io::Result<u8> {
         let mut signals = Signals::listen()?;
         match self.under_the_lock(channel, &mut signals).await {
@@ -211,17 +211,17 @@ impl Plan {
         }
     }
 
+    /// Takes the lock, runs the command, and releases the lock. Returns the exit code.
     async fn under_the_lock(
         &self,
         channel: WardenChannel,
         signals: &mut Signals,
     ) -> Result<u8, NotStarted> {
-        let opening = self.store.open_for(self.ttl);
+        let opening = self.store.open_with_ttl(self.ttl);
         let opened = wait::unless_interrupted(self, signals, opening).await?;
         let backend = opened.map_err(|reason| NotStarted::store(self, &reason))?;
         let locker = Locker::builder(backend)
             .ttl(self.ttl)
-            .label(self.label.as_str())
             .build()
             .map_err(|error| NotStarted {
                 code: exit::USAGE,
@@ -261,7 +261,7 @@ impl Plan {
         })
     }
 
-    /// The command's own exit code, unless the lock was lost before the command ended.
+    /// Returns the command's own exit code, unless the lock was lost before the command ended.
     fn ended(&self, status: ExitStatus, released: &ReleaseOutcome) -> u8 {
         match released {
             ReleaseOutcome::AlreadyLost => {
@@ -287,7 +287,7 @@ impl Plan {
     }
 }
 
-/// Exit code and reason for a command that could not be started. As in shells, 127 means not found and 126 not executable.
+/// Returns the exit code and the reason for a command that could not be started. As in shells, 127 means not found and 126 not executable.
 fn not_started(program: &str, error: Errno) -> (u8, String) {
     let is_there = program.contains('/') && Path::new(program).exists();
     match error {
@@ -311,16 +311,4 @@ fn not_started(program: &str, error: Errno) -> (u8, String) {
         ),
         other => (exit::NOT_EXECUTABLE, system_words(&other.into())),
     }
-}
-
-/// Host and process id, in the form of the library's default labels.
-fn label() -> String {
-    let host = nix::unistd::gethostname()
-        .ok()
-        .and_then(|host| host.into_string().ok());
-    format!(
-        "{}:{}",
-        host.as_deref().unwrap_or("unknown"),
-        std::process::id()
-    )
 }

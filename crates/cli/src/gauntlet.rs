@@ -6,15 +6,16 @@ use std::time::Instant;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
-use fencepost_trial::gauntlet::{Gauntlet, SCENARIOS, default_ttl_ms, rows};
+use fencepost_trial::gauntlet::{Gauntlet, SCENARIOS, default_ttl_ms, labelled, rows};
 use fencepost_trial::matrix::{Cell, Column};
 use fencepost_trial::protocol::Resource;
-use fencepost_trial::report::html;
+use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::gauntlet::report;
 use fencepost_trial::report::terminal::gauntlet::{Shown, list, title};
 use fencepost_trial::store::TrialStore;
+use fencepost_trial::text::ink::Ink;
 
-use crate::batch::{Batch, Finished, nanoseconds};
+use crate::batch::{Batch, nanoseconds};
 use crate::command_error::CommandError;
 use crate::contender::{Contender, Lock, LockArgument, fits};
 use crate::results::{OutputFile, open_folder};
@@ -22,7 +23,10 @@ use crate::screen::{OutputFlags, Screen};
 use crate::trial_flags::{TrialFlags, lasts_long_enough};
 use crate::values::{BadValue, jobs, nearest, random_seed, runs, seed, ttl};
 
+mod envelope;
 mod ladder;
+mod predict;
+mod reference;
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -35,6 +39,10 @@ pub(crate) struct RunGauntlet {
     list: bool,
     #[arg(long)]
     ladder: bool,
+    #[arg(long, conflicts_with_all = ["ladder", "list", "predict", "runs", "jobs", "output", "report"])]
+    envelope: bool,
+    #[arg(long, conflicts_with_all = ["json", "quiet", "ladder", "list"])]
+    predict: bool,
     #[arg(long, allow_hyphen_values = true, default_value_t = 1, value_parser = runs)]
     runs: u64,
     #[arg(long, allow_hyphen_values = true, default_value_t = 2, value_parser = jobs)]
@@ -74,59 +82,93 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     if arguments.list {
         return show_list(&arguments, lock);
     }
-    let site = arguments.trial.open_store(Some(lock))?;
-    let (contender, gauntlet) = on_trial(&arguments, lock, &site.store, interrupt)?;
+    if arguments.predict {
+        predict::can_ask()?;
+    }
+    let opened = arguments.trial.open_store(Some(lock))?;
+    let (contender, gauntlet) = on_trial(&arguments, lock, &opened.store, interrupt)?;
     if arguments.ladder {
         return ladder::run(&arguments, &contender, &gauntlet, interrupt);
     }
+    if arguments.envelope {
+        return envelope::run(&arguments, &contender, &gauntlet, interrupt);
+    }
     let plan = gauntlet.plan();
-    let output = arguments.output.as_deref();
-    output.map_or(Ok(()), |folder| open_folder("--output", folder))?;
-    let page = arguments.report.as_deref();
-    let page = page
-        .map(|path| OutputFile::open("--report", path))
-        .transpose()?;
+    let page = open_outputs(&arguments)?;
     let mut screen = arguments.trial.screen();
     let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
     if !json {
         screen.print(&format!("{}\n", title(&gauntlet)));
     }
+    let predictions = if arguments.predict {
+        predict::ask(&gauntlet, &plan.cells, &mut screen, interrupt)?
+    } else {
+        Vec::new()
+    };
     let stems = stems(&plan.cells, gauntlet.runs);
     let batch = Batch {
         cells: &plan.cells,
         stems: &stems,
         contender: Some(&contender),
-        folder: output,
+        tolerant: true,
+        folder: arguments.output.as_deref(),
         side_by_side: arguments.jobs,
         logs: !quiet && !json && !screen.is_live(),
         interrupt,
     };
     let started = Instant::now();
     let finished = batch.run(&mut screen, started)?;
+    let rows = rows(&finished.runs);
+    let references = reference::run(&batch, &gauntlet, &rows, &mut screen, started)?;
     let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
-    let rows = rows(&finished.runs);
-    let verdict = gauntlet.verdict(&rows, &plan.untried);
+    let labels = gauntlet.labels(&rows, &references);
+    let rows = labelled(&rows, &labels);
+    let shown = Shown {
+        gauntlet: &gauntlet,
+        rows: &rows,
+        untried: &plan.untried,
+        predictions: &predictions,
+        took_ns,
+    };
+    let trials = finished.runs.len() + references.len();
+    let more = afterwards(&arguments, trials, &finished.repeated, screen.ink);
+    conclude(&arguments, &shown, &more, page, screen)
+}
+
+/// Fills the page, prints the result with `more` after it, and returns the exit code of the verdict.
+fn conclude(
+    arguments: &RunGauntlet,
+    shown: &Shown<'_>,
+    more: &str,
+    page: Option<OutputFile>,
+    mut screen: Screen,
+) -> Result<ExitCode, CommandError> {
+    let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
+    let verdict = shown.gauntlet.verdict(shown.rows, shown.untried);
     if let Some(page) = page {
-        let drawn = html::page_of_gauntlet(&gauntlet, &rows, &verdict);
-        page.fill_with(&html::render(&drawn))?;
+        let drawn = Page::of_gauntlet(shown.gauntlet, shown.rows, &verdict);
+        page.fill_with(&drawn.render())?;
     }
     if json {
-        screen.print_json(&report(&gauntlet, &rows, &plan.untried));
+        screen.print_json(&report(shown.gauntlet, shown.rows, shown.untried));
     } else {
-        let shown = Shown {
-            gauntlet: &gauntlet,
-            rows: &rows,
-            untried: &plan.untried,
-            took_ns,
-        };
-        let more = afterwards(&arguments, &finished, &screen);
-        screen.print(&(shown.text(quiet, screen.ink) + &more));
+        screen.print(&(shown.text(quiet, screen.ink) + more));
     }
     Ok(screen.end(verdict.outcome.exit_code()))
 }
 
-/// The lock on trial, and the settings.
+/// Creates the folder for the results and opens the page, as far as their flags were given.
+fn open_outputs(arguments: &RunGauntlet) -> Result<Option<OutputFile>, CommandError> {
+    if let Some(folder) = &arguments.output {
+        open_folder("--output", folder)?;
+    }
+    let page = arguments.report.as_deref();
+    page.map(|path| OutputFile::open("--report", path))
+        .transpose()
+}
+
+/// Returns the lock on trial, and the settings.
 fn on_trial(
     arguments: &RunGauntlet,
     lock: &Lock,
@@ -144,6 +186,8 @@ fn on_trial(
     };
     let gauntlet = Gauntlet {
         strategy: contender.strategy,
+        kind: lock.kind(contender.strategy.claims),
+        limits: lock.limits(),
         store: store.clone(),
         ttl_ms: arguments.ttl,
         seed: arguments.seed.unwrap_or_else(random_seed),
@@ -154,7 +198,7 @@ fn on_trial(
     Ok((contender, gauntlet))
 }
 
-/// The scenarios that `--scenario` names, or all.
+/// Returns the scenarios that `--scenario` names, or all.
 fn chosen(arguments: &RunGauntlet) -> Vec<Column> {
     if arguments.scenario.is_empty() {
         SCENARIOS.to_vec()
@@ -168,6 +212,8 @@ fn show_list(arguments: &RunGauntlet, lock: &Lock) -> Result<ExitCode, CommandEr
     let store = arguments.trial.store_for(Some(lock))?.unwrap_or_default();
     let gauntlet = Gauntlet {
         strategy: lock.unasked(),
+        kind: lock.kind(lock.unasked().claims),
+        limits: Vec::new(),
         store,
         ttl_ms: arguments.ttl,
         seed: 0,
@@ -182,31 +228,27 @@ fn show_list(arguments: &RunGauntlet, lock: &Lock) -> Result<ExitCode, CommandEr
     Ok(screen.end(0))
 }
 
-/// The lines about repeated trials and about files, as far as there are any.
-fn afterwards(arguments: &RunGauntlet, finished: &Finished, screen: &Screen) -> String {
+/// Returns the lines about repeated trials and about files, as far as there are any.
+fn afterwards(arguments: &RunGauntlet, trials: usize, repeated: &[String], ink: Ink) -> String {
     let mut text = String::new();
-    if !finished.repeated.is_empty() {
-        let again = format!(
-            "because they showed nothing: {}",
-            finished.repeated.join(", ")
-        );
-        text.push_str(&screen.ink.sentence("repeated", &again));
+    if !repeated.is_empty() {
+        let again = format!("because they showed nothing: {}", repeated.join(", "));
+        text.push_str(&ink.sentence("repeated", &again));
     }
     let mut files = Vec::new();
     if let Some(folder) = &arguments.output {
-        let trials = finished.runs.len();
         files.push(format!("{}: {trials} × JSON and history", folder.display()));
     }
     if let Some(page) = &arguments.report {
         files.push(page.display().to_string());
     }
     if !files.is_empty() {
-        text.push_str(&screen.ink.sentence("files", &files.join("; ")));
+        text.push_str(&ink.sentence("files", &files.join("; ")));
     }
     text
 }
 
-/// The names of the files of each cell: the scenario and, if it is run more than once, the number of the run.
+/// Returns the names of the files of each cell: the scenario and, if it is run more than once, the number of the run.
 fn stems(cells: &[Cell], runs: u64) -> Vec<String> {
     let number = |at: usize| at as u64 % runs + 1;
     let stem = |(at, cell): (usize, &Cell)| match runs {

@@ -1,32 +1,31 @@
 //! Which help text a command line asks for, and the texts of the overview, the trials, `run-all` and `check`.
 
-use std::collections::BTreeSet;
-
 use fencepost::stores::KINDS;
 use fencepost_trial::holds::Scenario;
 use fencepost_trial::store::private_name;
 use fencepost_trial::strategy::{self, Stores};
 
 use crate::exit;
-use crate::holds::TRIALS;
 use crate::values::{CONCURRENCY, STOCK};
 
 #[cfg(test)]
 mod agreement;
-mod doctor;
-mod serve;
+mod leases;
+mod lock_commands;
+mod scenarios;
 mod stores;
-mod used;
 
-use doctor::{DOCTOR, DOCTOR_EXAMPLES};
-use serve::{SERVE, SERVE_EXAMPLES};
+use leases::{ttl, ttls};
+use lock_commands::{
+    DOCTOR, DOCTOR_EXAMPLES, EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES, SERVE, SERVE_EXAMPLES,
+};
+use scenarios::{TRIAL, TRIAL_EXAMPLES};
 use stores::{INDENT, every_trial, lock_server_names, lock_servers, with_servers};
-use used::{EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The commands that try locks, with one line of description each.
-pub(crate) const COMMANDS: [(&str, &str); 8] = [
+pub(crate) const TRIAL_COMMANDS: [(&str, &str); 8] = [
     (
         "oversell",
         "many buyers at once: is more sold than there is?",
@@ -49,7 +48,7 @@ pub(crate) const COMMANDS: [(&str, &str); 8] = [
     ),
     (
         "run-all",
-        "seven scenarios, every strategy that fits, one matrix",
+        "seven scenarios, every strategy that fits, and ways of waiting",
     ),
     (
         "gauntlet",
@@ -58,8 +57,13 @@ pub(crate) const COMMANDS: [(&str, &str); 8] = [
     ("check", "judge a saved history again, offline"),
 ];
 
+/// The line about times in the help of the trials that have flags for them.
+const TIMES: &str = "\
+\x20 MS, µs              a plain number, or a time with its unit: 500ms, 2s, 50us
+";
+
 /// The commands that use locks, with one line of description each.
-pub(crate) const USE: [(&str, &str); 4] = [
+pub(crate) const LOCK_COMMANDS: [(&str, &str); 4] = [
     ("exec", "run a command while holding a lock"),
     ("locks", "list, show or release locks"),
     ("doctor", "what endangers locks in a store"),
@@ -69,7 +73,8 @@ pub(crate) const USE: [(&str, &str); 4] = [
     ),
 ];
 
-/// The help text that the command line asks for: with no arguments, with `help`, `-h` or `--help`. `None` if it does not ask for help.
+/// Returns the help text that the command line asks for: with no arguments, with `help`, `-h` or `--help`. `None` if it does not ask for
+/// help.
 pub(crate) fn requested(words: &[String]) -> Option<String> {
     let Some(first) = words.first() else {
         return Some(map());
@@ -103,8 +108,8 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
 }
 
 fn map() -> String {
-    let names = COMMANDS.map(|(name, _)| name).join("   ");
-    let used = USE.map(|(name, _)| name).join("   ");
+    let names = TRIAL_COMMANDS.map(|(name, _)| name).join("   ");
+    let lock_commands = LOCK_COMMANDS.map(|(name, _)| name).join("   ");
     format!(
         "\
 fencepost {VERSION}   distributed locks you can put on trial
@@ -115,7 +120,7 @@ fencepost {VERSION}   distributed locks you can put on trial
     fencepost crash --ttl-edge          the same lock, when the work takes too long
 
   try locks    {names}
-  use locks    {used}
+  use locks    {lock_commands}
   fencepost COMMAND --help for flags and examples; fencepost run-all for everything in one matrix
 "
     )
@@ -123,7 +128,10 @@ fencepost {VERSION}   distributed locks you can put on trial
 
 fn overview() -> String {
     let mut commands = String::new();
-    for (group, members) in [("Try locks", &COMMANDS[..]), ("Use locks", &USE[..])] {
+    for (group, members) in [
+        ("Try locks", &TRIAL_COMMANDS[..]),
+        ("Use locks", &LOCK_COMMANDS[..]),
+    ] {
         for (index, (name, what)) in members.iter().enumerate() {
             let heading = if index == 0 { group } else { "" };
             commands.push_str(&format!("{heading:<12} {name:<10} {what}\n"));
@@ -136,7 +144,7 @@ Usage: fencepost COMMAND [OPTIONS]
 
 {commands}
 Options of trials
-  --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_STORE]
+  --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_TRIAL_STORE]
                   redis    a private server that this program starts and stops
                   redis://HOST   a server that you run
                   built with --features full, also private servers or yours by address:
@@ -172,11 +180,11 @@ Usage: fencepost oversell [OPTIONS]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
-{every_trial}"
+{TIMES}{every_trial}"
     )
 }
 
-/// The descriptions of `--stock` and `--concurrency`.
+/// Returns the descriptions of `--stock` and `--concurrency`.
 fn ranges() -> (String, String) {
     (
         format!("units at the start, {STOCK}"),
@@ -210,7 +218,7 @@ Usage: fencepost retry [OPTIONS]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
   -v, --verbose       print every attempt
-{every_trial}"
+{TIMES}{every_trial}"
     )
 }
 
@@ -221,7 +229,7 @@ Examples
   fencepost retry --json | jq -r '.runs[] | .schedule.name + \" \" + (.duration_ms|tostring)'
 ";
 
-/// The help of a lock trial: `words` come first, then the options that all of them share.
+/// Returns the help of a lock trial: `words` come first, then the options that all of them share.
 fn holds(words: &str, ttl: &str) -> String {
     let names = |is_meant: &dyn Fn(Stores) -> bool| {
         let able = strategy::ALL.iter().filter(|able| able.lock.is_some());
@@ -250,19 +258,8 @@ fn holds(words: &str, ttl: &str) -> String {
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
-{every_trial}"
+{TIMES}{every_trial}"
     )
-}
-
-fn ttl(scenario: Scenario) -> String {
-    scenario.ttl_ms().to_string()
-}
-
-/// The default TTLs of all scenarios that run by name.
-fn ttls() -> String {
-    let all: BTreeSet<u64> = TRIALS.map(Scenario::ttl_ms).into();
-    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
-    all.join(" or ")
 }
 
 const DEADLOCK: &str = "\
@@ -296,53 +293,6 @@ Examples
   fencepost crash --lock='python3 my_lock.py'   an external lock; with a manifest: --lock=./my-lock
 ";
 
-const TRIAL: &str = "\
-Runs one scenario by name.
-Usage: fencepost trial NAME [OPTIONS]
-
-  stale-release       A is paused beyond its lease, then releases: whose lock is released?
-  short-stock         a purchase finds nothing to sell: does it release its lock?
-  pause               A reads, is paused beyond its lease, then writes: over B's update?
-  failover            the primary dies before its replica has the lock: does the replica let B in?
-  restart-empty       the server dies and comes back without its data: does it let B in?
-                      these two start and kill their own Redis servers (redis-server), with the
-                      longer default TTL
-                      built with --features full: failover also --store etcd, restart-empty also
-                      --store redlock or 'redlock?restart_delay=10s' (no vote after a restart)
-  lost-wakeup         A releases the lock just when B is about to wait for it: is B woken?
-  cut                 A is cut off from its store beyond its lease, then writes: over B's update?
-  slow-replies        A learns late that it has the lock: does it count its lease from there?
-  lost-reply          a reply to A's request is lost: is that a grant, and is the lock free again?
-                      these three need a store with a server; the default is --store redis
-  storm               processes take turns at a few locks, and are killed, started again and paused
-                      at random: is there ever a second holder, a falling fence, a stuck lock?
-
-  --for TIME          storm: how long                                 [default: 60s]
-  --processes N       storm: how many processes, up to 8              [default: 5]
-  --names N           storm: how many locks, up to 6                  [default: 3]
-  --runs N            storm: how often, with N seeds; says how often it convicted
-                      a conviction is also saved as the shortest beginning of its history that
-                      convicts: --history run.jsonl, and run.prefix.jsonl beside it
-
-";
-
-const TRIAL_EXAMPLES: &str = "\
-Examples
-  fencepost trial stale-release --lock=blind-delete
-  fencepost trial short-stock --lock=late-expiry
-  fencepost trial pause --lock=fenced        the resource refuses the late write
-  fencepost trial failover                   one lock, two holders: the replica never received it
-  fencepost trial failover --lock=fenced     two believe, the resource refuses the older fence
-  fencepost trial failover --store etcd      the leader dies, and the lock survives
-  fencepost trial restart-empty --lock=watchdog --report page.html
-  fencepost trial restart-empty --store redlock      one of three forgets: two holders
-  fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
-  fencepost trial cut --lock=watchdog        stops itself when its lease is over
-  fencepost trial lost-reply --lock=naive    its key stays without an expiry
-  fencepost trial storm --lock=fenced --for 20s      no update is lost, whatever happens
-  fencepost trial storm --lock=blind-delete --for 10s --runs 5 --history run.jsonl
-";
-
 const CHECK: &str = "\
 Judges a saved history again, from the file that --history wrote. The exit code is the verdict's.
 Usage: fencepost check FILE [OPTIONS]
@@ -357,11 +307,13 @@ Examples
 ";
 
 const RUN_ALL: &str = "\
-Seven scenarios with every strategy that fits, one matrix. Exit 0: every cell is as expected.
+Seven scenarios with every strategy that fits, and the ways of waiting of retry, in one matrix.
+Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are pause, lost-wakeup, cut, slow-replies, lost-reply, storm, failover and
-  restart-empty: fencepost trial NAME
+  Not in it are pause, lost-wakeup, names, turns, waiters, deadline, cut, slow-replies,
+  lost-reply, pause-at-step, storm, failover, restart-empty, server-clock, clock-back,
+  eviction, client-clock and suspend: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
@@ -386,14 +338,17 @@ Usage: fencepost gauntlet [OPTIONS]
   --scenario NAME     only this one; may be given several times
   --list              the scenarios, with what is tried on this store and what is not
   --ladder            the same for naive, safe, watchdog and fenced, side by side
+  --envelope          searches how long a pause, a cut, a late grant or work may take
+  --predict           asks for the verdict on each scenario first; needs a terminal
   --runs N            every scenario N times; the worst run counts    [default: 1]
   --jobs N            lock trials at the same time; sales run alone   [default: 2]
   --ttl MS            how long a lock lasts without being renewed     [default: 500]
-                      where servers fail, it is 10000; etcd and zk need 2000 or more
+                      not in deadline (2000), clock-back (1000) and where servers fail (10000);
+                      etcd and zk need 2000 or more
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output DIR        one JSON report and one history for each trial
   --report FILE.html  one page with the worst run of each scenario
-{every_trial}"
+{TIMES}{every_trial}"
     )
 }
 
@@ -404,6 +359,7 @@ Examples
   fencepost gauntlet --lock=./subjects/lease --runs 3 --output results
   fencepost gauntlet --lock=watchdog --scenario pause --scenario ttl-edge
   fencepost gauntlet --lock=./subjects/lease --ladder --scenario pause --report page.html
+  fencepost gauntlet --lock=safe --envelope --scenario pause
 ";
 
 #[cfg(test)]
@@ -449,7 +405,7 @@ mod tests {
 
     #[test]
     fn help_fits_the_screen() {
-        let all = COMMANDS.iter().chain(&USE);
+        let all = TRIAL_COMMANDS.iter().chain(&LOCK_COMMANDS);
         let all: Vec<_> = all.map(|(name, _)| format!("{name} --help")).collect();
         let all = ["", "--help"]
             .into_iter()

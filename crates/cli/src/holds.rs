@@ -1,4 +1,4 @@
-//! `fencepost crash`, `deadlock` and `trial NAME`: trials of a lock with two or three processes and a fault.
+//! `fencepost crash`, `deadlock` and `trial NAME`: trials of a lock with two to eight processes and a fault.
 
 use std::fs::File;
 use std::process::ExitCode;
@@ -9,26 +9,25 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header, StormSettings};
 use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
 use fencepost_trial::processes::Stopped;
-use fencepost_trial::report::html;
+use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::holds::{report, report_of_worst};
-use fencepost_trial::report::terminal::grounds;
 use fencepost_trial::report::terminal::holds::{Lanes, convictions, shortest, title};
+use fencepost_trial::report::terminal::verdict;
 use fencepost_trial::store::{ServerFault, TrialStore};
 use fencepost_trial::text::numbers;
 
 use crate::command_error::CommandError;
 use crate::contender::{Contender, Lock, LockArgument, outlives_servers};
 use crate::exit;
-use crate::results::{FileFlags, Files};
+use crate::results::{EndedTrial, FileFlags, Files};
 use crate::screen::{OutputFlags, Screen};
-use crate::stopped::{UsedFlags, explain};
-use crate::store::{self, Site};
-use crate::trial_flags::{EndedTrial, TrialFlags, lasts_long_enough};
+use crate::store::{self, OpenStore};
+use crate::trial_flags::{TrialFlags, lasts_long_enough};
 use crate::values::{BadValue, nearest, random_seed, seed, ttl, work};
 
 mod storm;
 
-use storm::{Several, StormFlags};
+use storm::{StormFlags, Storms};
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -52,9 +51,11 @@ pub(crate) struct Crash {
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct TrialByName {
+pub(crate) struct NamedTrial {
     #[arg(value_parser = scenario)]
     name: Scenario,
+    #[arg(long, allow_hyphen_values = true, value_parser = work)]
+    work: Option<u64>,
     #[command(flatten)]
     storm: StormFlags,
     #[command(flatten)]
@@ -76,29 +77,17 @@ pub(crate) struct Holds {
     trial: TrialFlags,
 }
 
-/// The scenarios that only `fencepost trial` runs.
-pub(crate) const TRIALS: [Scenario; 10] = [
-    Scenario::StaleRelease,
-    Scenario::ShortStock,
-    Scenario::Pause,
-    Scenario::Failover,
-    Scenario::RestartEmpty,
-    Scenario::LostWakeup,
-    Scenario::Cut,
-    Scenario::SlowReplies,
-    Scenario::LostReply,
-    Scenario::Storm,
-];
-
 fn scenario(text: &str) -> Result<Scenario, BadValue> {
-    let named = TRIALS.into_iter().find(|scenario| scenario.name() == text);
-    named.ok_or_else(|| {
-        let names = TRIALS.map(Scenario::name);
+    Scenario::find(text).ok_or_else(|| {
+        let names = Scenario::ALL.map(Scenario::name);
         let advice = match nearest(text, &names) {
+            // These are sales.
+            _ if ["oversell", "retry"].contains(&text) => format!("fencepost {text}"),
             Some(name) => format!("fencepost trial {name}"),
-            None => names
-                .map(|name| format!("fencepost trial {name}"))
-                .join(" · "),
+            None => {
+                let commands = names.iter().map(|name| format!("fencepost trial {name}"));
+                commands.collect::<Vec<_>>().join(" · ")
+            }
         };
         BadValue {
             what: format!("there is no trial '{text}'"),
@@ -117,7 +106,7 @@ pub(crate) fn deadlock(
     } else {
         Scenario::Deadlock
     };
-    run(Script::of(scenario), &arguments.holds, interrupt)
+    run(ScenarioSettings::of(scenario), &arguments.holds, interrupt)
 }
 
 /// Runs `fencepost crash`: the holder is killed, or works beyond its lease.
@@ -127,35 +116,46 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
     } else {
         Scenario::Crash
     };
-    let script = Script {
+    let settings = ScenarioSettings {
         work_ms: arguments.work,
-        ..Script::of(scenario)
+        ..ScenarioSettings::of(scenario)
     };
-    run(script, &arguments.holds, interrupt)
+    run(settings, &arguments.holds, interrupt)
 }
 
-/// Runs `fencepost trial`: a scenario without a command of its own.
-pub(crate) fn trial(
-    arguments: TrialByName,
-    interrupt: Interrupt,
-) -> Result<ExitCode, CommandError> {
-    let script = Script {
-        storm: arguments.storm.settings(arguments.name)?,
+/// Runs `fencepost trial`: the scenario of this name.
+pub(crate) fn trial(arguments: NamedTrial, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
+    let scenario = arguments.name;
+    if arguments.work.is_some() && scenario != Scenario::TtlEdge {
+        return Err(misplaced("--work", Scenario::TtlEdge, scenario));
+    }
+    let settings = ScenarioSettings {
+        work_ms: arguments.work,
+        storm: arguments.storm.settings(scenario)?,
         runs: arguments.storm.runs.unwrap_or(1),
-        ..Script::of(arguments.name)
+        ..ScenarioSettings::of(scenario)
     };
-    run(script, &arguments.holds, interrupt)
+    run(settings, &arguments.holds, interrupt)
 }
 
-/// What happens in a trial, as far as the flags of its command say so.
-struct Script {
+/// Returns the error for a flag of `fencepost trial` that belongs to the scenario `owner` and was given to another.
+fn misplaced(flag: &str, owner: Scenario, given_to: Scenario) -> CommandError {
+    let (owner, given_to) = (owner.name(), given_to.name());
+    CommandError::new(exit::USAGE, format!("{flag} belongs to trial {owner}"))
+        .at(format_args!("fencepost trial {given_to} {flag}"))
+        .effect("none: no process was started")
+        .try_this(format_args!("fencepost trial {owner} {flag}"))
+}
+
+/// What the flags of one command decide about a trial.
+struct ScenarioSettings {
     scenario: Scenario,
     work_ms: Option<u64>,
     storm: Option<StormSettings>,
     runs: u64,
 }
 
-impl Script {
+impl ScenarioSettings {
     fn of(scenario: Scenario) -> Self {
         Self {
             scenario,
@@ -166,49 +166,67 @@ impl Script {
     }
 }
 
-fn run(script: Script, arguments: &Holds, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
-    let scenario = script.scenario;
+fn run(
+    settings: ScenarioSettings,
+    arguments: &Holds,
+    interrupt: Interrupt,
+) -> Result<ExitCode, CommandError> {
+    let scenario = settings.scenario;
     let LockArgument::Lock(lock) = &arguments.lock else {
         return arguments.trial.list_locks();
     };
-    let site = site(scenario, lock, arguments)?;
-    let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&site.store));
-    lasts_long_enough(ttl_ms, &site.store)?;
+    let opened = open_store(scenario, lock, arguments)?;
+    let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&opened.store));
+    lasts_long_enough(ttl_ms, &opened.store)?;
     let resource = scenario.resource();
-    let contender = Contender::of(lock, &site.store, ttl_ms, resource, interrupt)?;
-    // A trial that kills servers starts its own. This store only showed that they can be started, and let external locks declare their claims.
-    let store = site.store.clone();
-    let _site = (!scenario.fails_servers()).then_some(site);
+    let contender = Contender::of(lock, &opened.store, ttl_ms, resource, interrupt)?;
+    // A trial that kills servers starts its own. This store only showed that they can be started, and let external locks declare their
+    // claims.
+    let store = opened.store.clone();
+    let _opened = (!scenario.fails_servers()).then_some(opened);
     let trial = Trial {
         scenario,
         strategy: contender.strategy,
         ttl_ms,
-        work_ms: script.work_ms.unwrap_or(Trial::work_ms_at(&store)),
-        storm: script.storm,
+        work_ms: settings.work_ms.unwrap_or(Trial::work_ms_at(&store)),
+        storm: settings.storm,
+        length_ms: None,
         store,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
-    try_and_tell(&script, &trial, &contender, arguments, interrupt)
+    run_and_show(&settings, &trial, &contender, arguments, interrupt)
 }
 
-/// The store of the trial: private servers that may fail, or the one that was asked for.
-fn site(scenario: Scenario, lock: &Lock, arguments: &Holds) -> Result<Site, CommandError> {
+/// Returns the store of the trial: private servers that may fail, or the one that was asked for.
+fn open_store(
+    scenario: Scenario,
+    lock: &Lock,
+    arguments: &Holds,
+) -> Result<OpenStore, CommandError> {
     let asked = arguments.trial.store_for(Some(lock))?;
-    if scenario.comes_between() {
+    if let Some(what) = scenario.lacks() {
+        return Err(
+            CommandError::new(exit::SYSTEM, format!("this trial {what}"))
+                .at(format_args!("fencepost {}", scenario.command()))
+                .effect("none: no process was started")
+                .try_this("apt-get install gcc"),
+        );
+    }
+    if scenario.needs_server() && !scenario.fails_servers() {
         return store::open(&between(scenario, asked)?);
     }
     if !scenario.fails_servers() {
         return store::open(&asked.unwrap_or_default());
     }
     if let Lock::Strategy(strategy) = lock {
-        outlives_servers(strategy)?;
+        outlives_servers(strategy, scenario)?;
     }
     servers_to_fail(scenario, asked)
 }
 
 /// Runs the trial, shows it, and writes its files.
-fn try_and_tell(
-    script: &Script,
+fn run_and_show(
+    settings: &ScenarioSettings,
     trial: &Trial,
     contender: &Contender,
     arguments: &Holds,
@@ -216,72 +234,83 @@ fn try_and_tell(
 ) -> Result<ExitCode, CommandError> {
     let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
     let files = Files::open(&arguments.files)?;
-    let file = files.history()?;
     let mut screen = arguments.trial.screen();
-    let ink = screen.ink;
     if !json {
         screen.print(&format!("{}\n", title(trial)));
     }
-    let explained = |stopped: Stopped| {
-        let flags = UsedFlags {
-            history: files.history_flag(),
-            has_concurrency: false,
-        };
-        explain(&stopped, flags)
+    let storms = Storms {
+        trial,
+        runs: settings.runs,
+        contender,
     };
-    let (judged, convicted) = if script.runs > 1 {
-        let mut said = |line: &str| {
-            if !json && !quiet {
-                screen.print(line);
-            }
-        };
-        let several = Several {
-            trial,
-            runs: script.runs,
-            contender,
-        };
-        let (worst, convicted) = several.run(&mut said, interrupt).map_err(explained)?;
-        files.record(&worst)?;
-        if !json && !quiet {
-            screen.print("\n");
-        }
-        (worst, Some(convicted))
-    } else {
-        let mut progress = LockProgress {
-            screen: &mut screen,
-            lanes: (!json && !quiet).then(|| Lanes::new(ink)),
-        };
-        let subject = || contender.command();
-        let history = holds::run(trial, &subject, file, &mut progress, interrupt);
-        let judged = Judged::of(trial, history.map_err(explained)?);
-        progress.finish(&judged);
-        (judged, None)
-    };
+    let shows_progress = !json && !quiet;
+    let (judged, convicted) =
+        try_once_or_often(&storms, &files, &mut screen, shows_progress, interrupt)?;
     let report = match convicted {
-        Some(convicted) => report_of_worst(&judged, convicted, script.runs),
+        Some(convicted) => report_of_worst(&judged, convicted, settings.runs),
         None => report(&judged),
     };
-    let beginning = files.save_beginning(&judged)?;
+    let beginning = match files.history() {
+        Some(history) => {
+            if convicted.is_some() {
+                history.write(&judged.history())?;
+            }
+            history.save_beginning(&judged)?
+        }
+        None => None,
+    };
     let ended = EndedTrial {
         report,
         verdict: &judged.verdict,
         events: judged.events.len(),
-        page: html::page_of_trial(&judged),
+        page: Page::of_trial(&judged),
     };
     let text = |ink| {
-        let runs = convicted.map(|convicted| convictions(convicted, script.runs, ink));
-        grounds::text(&judged.verdict, quiet, ink)
+        let runs = convicted.map(|convicted| convictions(convicted, settings.runs, ink));
+        verdict::text(&judged.verdict, quiet, ink)
             + &shortest(&judged, beginning.as_deref(), ink)
             + &runs.unwrap_or_default()
     };
     arguments.trial.conclude(screen, files, &ended, text)
 }
 
-/// The store for a trial that kills servers. These are always private servers of the lab.
-fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site, CommandError> {
+/// Runs the trial once, or several storms. After storms, returns the worst of them and how many convicted the lock.
+fn try_once_or_often(
+    storms: &Storms<'_>,
+    files: &Files,
+    screen: &mut Screen,
+    shows_progress: bool,
+    interrupt: Interrupt,
+) -> Result<(Judged, Option<usize>), CommandError> {
+    let explain = |stopped: Stopped| files.explain(&stopped, false);
+    if storms.runs > 1 {
+        let tried = storms.run(shows_progress.then_some(screen), interrupt);
+        let (worst, convicted) = tried.map_err(explain)?;
+        return Ok((worst, Some(convicted)));
+    }
+    let file = files.recording()?;
+    let lanes = shows_progress.then(|| Lanes::new(screen.ink));
+    let mut progress = LockProgress { screen, lanes };
+    let judged = run_and_judge(
+        storms.trial,
+        storms.contender,
+        file,
+        &mut progress,
+        interrupt,
+    )
+    .map_err(explain)?;
+    progress.finish(&judged);
+    Ok((judged, None))
+}
+
+/// Returns the store for a trial that kills servers. These are always private servers of the lab.
+fn servers_to_fail(
+    scenario: Scenario,
+    asked: Option<TrialStore>,
+) -> Result<OpenStore, CommandError> {
     let asked = asked.unwrap_or_else(|| TrialStore::private(&REDIS));
     let what = if !asked.is_private() {
-        "this trial kills servers, so it uses only private servers that the lab starts"
+        "this trial makes servers fail, so it uses only private servers that the lab starts"
     } else if let Some(ServerFault::Unavailable(why)) = scenario.server_fault(asked.facts()) {
         why
     } else if asked.keeps_stock() {
@@ -292,7 +321,7 @@ fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site
     Err(not_here(what, asked.name(), scenario))
 }
 
-/// The store for a trial that comes between the processes and the store, which must have a server.
+/// Returns the store for a trial that comes between the processes and the store, which must have a server.
 fn between(scenario: Scenario, asked: Option<TrialStore>) -> Result<TrialStore, CommandError> {
     let asked = asked.unwrap_or_else(|| scenario.store());
     match scenario.server_fault(asked.facts()) {
@@ -311,15 +340,16 @@ fn not_here(what: &str, store: &str, scenario: Scenario) -> CommandError {
         ))
 }
 
-/// Runs a lock trial and judges it. Shows nothing.
-pub(crate) fn run_without_output(
+/// Runs a lock trial and judges it.
+pub(crate) fn run_and_judge(
     trial: &Trial,
     contender: &Contender,
     file: Option<File>,
+    watch: &mut dyn LockWatch,
     interrupt: Interrupt,
 ) -> Result<Judged, Stopped> {
     let subject = || contender.command();
-    let history = holds::run(trial, &subject, file, &mut (), interrupt)?;
+    let history = holds::run(trial, &subject, file, watch, interrupt)?;
     Ok(Judged::of(trial, history))
 }
 

@@ -22,7 +22,7 @@ mod release;
 mod show;
 
 /// How long the store may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The exit code if nobody holds the lock, or if it was not released.
 const NOT_HELD: u8 = 1;
 
@@ -120,7 +120,7 @@ impl CommandContext {
         let Some(backend) = &self.backend else {
             return Ok(None);
         };
-        let record = self.answer(PATIENCE, backend.inspect(name)).await?;
+        let record = self.answer(ANSWER_TIMEOUT, backend.inspect(name)).await?;
         let record = record.map_err(|error| self.command_error(&error))?;
         Ok(if self.json {
             record
@@ -129,14 +129,14 @@ impl CommandContext {
         })
     }
 
-    /// Waits for an answer of the store, at most for [`PATIENCE`].
+    /// Waits for an answer of the store, at most for [`ANSWER_TIMEOUT`].
     async fn answer<A: Future>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         asked: A,
     ) -> Result<A::Output, CommandError> {
-        let answer = tokio::time::timeout(patience, asked).await;
-        answer.map_err(|_| NotOpened::silent(&self.store, patience).command_error())
+        let answer = tokio::time::timeout(timeout, asked).await;
+        answer.map_err(|_| NotOpened::silent(&self.store, timeout).command_error())
     }
 
     fn seen(&self) -> document::Seen {
@@ -146,18 +146,18 @@ impl CommandContext {
         }
     }
 
-    /// Whether the store knows who waits.
+    /// Returns whether the store knows who waits.
     fn has_line(&self) -> bool {
         let backend = self.backend.as_ref();
         backend.is_none_or(|backend| backend.capabilities().fifo)
     }
 
-    /// The name and the store of a lock, as arguments for another command.
+    /// Returns the name and the store of a lock, as arguments for another command.
     fn named_here(&self, name: &LockName) -> String {
         shell_word(name.as_str()) + &self.store.flag()
     }
 
-    /// The current moment on the clock that the store's records use.
+    /// Returns the current moment on the clock that the store's records use.
     fn now(&self) -> fencepost::Moment {
         match &self.backend {
             Some(backend) => backend.clock().now(),

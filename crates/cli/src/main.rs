@@ -1,8 +1,8 @@
 //! `fencepost`: distributed locks you can put on trial.
 //!
-//! Parses the arguments, runs the command and returns its exit code. The trials and their verdicts are in `fencepost-trial`.
+//! Lists the commands, parses the arguments, runs the command and returns its exit code. The trials and their verdicts are in
+//! `fencepost-trial`.
 
-mod arguments;
 mod batch;
 mod check;
 mod command_error;
@@ -13,7 +13,6 @@ mod exit;
 mod gauntlet;
 mod help;
 mod holds;
-mod ignored;
 mod locks;
 mod oversell;
 mod results;
@@ -32,14 +31,62 @@ mod wording;
 use std::io;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use fencepost_rig::Interrupt;
 use fencepost_trial::{strategy, subject};
 
-use arguments::{Arguments, Command};
+use check::Check;
 use command_error::CommandError;
+use doctor::Doctor;
+use exec::Exec;
+use gauntlet::RunGauntlet;
+use holds::{Crash, Deadlock, NamedTrial};
+use locks::Locks;
+use oversell::Oversell;
+use retry::Retry;
+use run_all::RunAll;
 use screen::Screen;
+use serve::Serve;
 use terminal::OutputStyle;
+
+/// Distributed locks you can put on trial.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fencepost",
+    version,
+    disable_help_flag = true,
+    disable_help_subcommand = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(disable_help_flag = true)]
+enum Command {
+    Oversell(Oversell),
+    Deadlock(Deadlock),
+    Crash(Crash),
+    Trial(NamedTrial),
+    Retry(Retry),
+    RunAll(RunAll),
+    Gauntlet(RunGauntlet),
+    Check(Check),
+    Exec(Exec),
+    Locks(Locks),
+    Doctor(Doctor),
+    Serve(Box<Serve>),
+    /// Like `serve --lab`.
+    #[command(hide = true)]
+    HttpServer(Box<Serve>),
+    /// Runs as a subject of the lab; for internal use.
+    #[command(hide = true)]
+    Subject {
+        #[arg(long)]
+        lock: String,
+    },
+}
 
 fn main() -> ExitCode {
     let typed: Vec<_> = std::env::args_os().collect();

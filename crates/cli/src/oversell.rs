@@ -7,24 +7,27 @@ use clap::Args;
 use fencepost_rig::Interrupt;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::Resource;
-use fencepost_trial::report::html;
+use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::sale as json;
 use fencepost_trial::report::terminal::sale::{Columns, figures, title};
-use fencepost_trial::report::terminal::{grounds, table};
+use fencepost_trial::report::terminal::{sales, verdict};
 use fencepost_trial::sale::facts::Attempt;
 use fencepost_trial::sale::{self, Judged, Sale, SaleWatch};
 use fencepost_trial::strategy;
 
 use crate::command_error::CommandError;
 use crate::contender::{Contender, LockArgument};
-use crate::results::{Drawings, FileFlags, Files, OutputFile};
+use crate::results::{Drawings, EndedTrial, FileFlags, Files, OutputFile};
 use crate::screen::{OutputFlags, Screen};
 use crate::stopped::{UsedFlags, explain};
-use crate::trial_flags::{EndedTrial, TrialFlags};
+use crate::trial_flags::TrialFlags;
 use crate::values::{concurrency, delay, random_seed, seed, stock, wait};
 
 /// The TTL that an external lock is given when it is asked for its claims. In the sale the lease is longer than the work.
 const LEASE_MS: u64 = 10_000;
+
+/// How often a trial is repeated if it was INCONCLUSIVE and another verdict is possible.
+pub(crate) const REPETITIONS: usize = 2;
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -54,8 +57,8 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
     let LockArgument::Lock(lock) = &arguments.lock else {
         return arguments.trial.list_locks();
     };
-    let site = arguments.trial.open_store(Some(lock))?;
-    let contender = Contender::of(lock, &site.store, LEASE_MS, Resource::Stock, interrupt)?;
+    let opened = arguments.trial.open_store(Some(lock))?;
+    let contender = Contender::of(lock, &opened.store, LEASE_MS, Resource::Stock, interrupt)?;
     let strategy = contender.strategy;
     let sale = Sale {
         strategy,
@@ -63,7 +66,7 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
         concurrency: arguments.concurrency,
         delay_us: arguments.delay,
         wait_ms: arguments.wait,
-        store: site.store.clone(),
+        store: opened.store.clone(),
         ..Sale::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
     if arguments.all {
@@ -81,7 +84,7 @@ fn one(
 ) -> Result<ExitCode, CommandError> {
     let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
     let files = Files::open(&arguments.files)?;
-    let file = files.history()?;
+    let file = files.recording()?;
     let mut screen = arguments.trial.screen();
     let ink = screen.ink;
     if !json {
@@ -93,24 +96,19 @@ fn one(
         columns,
         begun: false,
     };
-    let judged = run_sale(sale, contender, file, &mut watch, interrupt).map_err(|stopped| {
-        let flags = UsedFlags {
-            history: files.history_flag(),
-            has_concurrency: true,
-        };
-        explain(&stopped, flags)
-    })?;
+    let judged = run_and_judge(sale, contender, file, &mut watch, interrupt)
+        .map_err(|stopped| files.explain(&stopped, true))?;
     let ended = EndedTrial {
         report: json::report(&judged),
         verdict: &judged.verdict,
         events: judged.events.len(),
-        page: html::page_of_sales(std::slice::from_ref(&judged)),
+        page: Page::of_sales(std::slice::from_ref(&judged)),
     };
     arguments.trial.conclude(screen, files, &ended, |ink| {
         let gap = if quiet { "" } else { "\n" };
         let figures = figures(&judged, ink);
-        let grounds = grounds::text(&judged.verdict, quiet, ink);
-        format!("{gap}{figures}\n{grounds}")
+        let verdict = verdict::text(&judged.verdict, quiet, ink);
+        format!("{gap}{figures}\n{verdict}")
     })
 }
 
@@ -128,7 +126,7 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
     if !json {
         screen.print(&format!(
             "{}\n",
-            table::all_title(sale, strategy::at(&sale.store).count())
+            sales::title(sale, strategy::at(&sale.store).count())
         ));
     }
     let mut runs = Vec::new();
@@ -137,33 +135,47 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
             strategy,
             ..sale.clone()
         };
-        let mut watch = SaleProgress {
-            screen: &mut screen,
-            columns: None,
-            begun: false,
-        };
-        let judged = Contender::ours(strategy)
-            .and_then(|ours| run_sale(&sale, &ours, None, &mut watch, interrupt));
-        let flags = UsedFlags {
-            history: None,
-            has_concurrency: true,
-        };
-        runs.push(judged.map_err(|stopped| explain(&stopped, flags))?);
+        let mut judged = one_of_all(&sale, &mut screen, interrupt)?;
+        for _ in 0..REPETITIONS {
+            if judged.showed_nothing() {
+                judged = one_of_all(&sale, &mut screen, interrupt)?;
+            }
+        }
+        runs.push(judged);
     }
     if json {
         screen.print_json(&json::reports(&runs));
     } else {
-        screen.print(&table::all(&runs, quiet, screen.ink));
+        screen.print(&sales::table(&runs, quiet, screen.ink));
     }
     if let Some(output) = output {
         output.fill(&json::reports(&runs))?;
     }
-    drawings.fill(&html::page_of_sales(&runs))?;
+    drawings.fill(&Page::of_sales(&runs))?;
     Ok(screen.end(u8::from(!runs.iter().all(Judged::as_expected))))
 }
 
+fn one_of_all(
+    sale: &Sale,
+    screen: &mut Screen,
+    interrupt: Interrupt,
+) -> Result<Judged, CommandError> {
+    let mut watch = SaleProgress {
+        screen,
+        columns: None,
+        begun: false,
+    };
+    let judged = Contender::ours(sale.strategy)
+        .and_then(|ours| run_and_judge(sale, &ours, None, &mut watch, interrupt));
+    let flags = UsedFlags {
+        history: None,
+        has_concurrency: true,
+    };
+    judged.map_err(|stopped| explain(&stopped, flags))
+}
+
 /// Runs a sale and judges it.
-pub(crate) fn run_sale(
+pub(crate) fn run_and_judge(
     sale: &Sale,
     contender: &Contender,
     file: Option<File>,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fencepost_trial::history::History;
 use fencepost_trial::holds::Judged;
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::report::html::Page;
 use fencepost_trial::saved::Seal;
 use fencepost_trial::verdict::Verdict;
@@ -14,12 +15,9 @@ use serde_json::Value;
 
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
+use crate::stopped::{UsedFlags, explain};
 
-mod drawings;
-
-pub(crate) use drawings::{DrawingFlags, Drawings};
-
-/// The flags that name the output files.
+/// The flags that name the output files of one trial.
 #[derive(Debug, Args)]
 pub(crate) struct FileFlags {
     #[arg(long)]
@@ -28,6 +26,87 @@ pub(crate) struct FileFlags {
     history: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) drawings: DrawingFlags,
+}
+
+/// The flags for the HTML report and the trace.
+#[derive(Debug, Args)]
+pub(crate) struct DrawingFlags {
+    #[arg(long)]
+    report: Option<PathBuf>,
+    #[arg(long)]
+    trace: Option<PathBuf>,
+}
+
+/// The results of a trial, as its files show them.
+pub(crate) struct EndedTrial<'a> {
+    pub(crate) report: Value,
+    pub(crate) verdict: &'a Verdict,
+    /// The number of events in the history.
+    pub(crate) events: usize,
+    pub(crate) page: Page<'a>,
+}
+
+/// The files of one trial: its report, its history and its drawings.
+#[derive(Debug)]
+pub(crate) struct Files {
+    output: Option<OutputFile>,
+    history: Option<HistoryFile>,
+    drawings: Drawings,
+}
+
+impl Files {
+    /// Opens the files that the flags name.
+    pub(crate) fn open(flags: &FileFlags) -> Result<Self, CommandError> {
+        let (output, history) = (flags.output.as_deref(), flags.history.as_deref());
+        let named = [
+            ("--output", "FILE.json", output),
+            ("--history", "FILE.jsonl", history),
+        ];
+        let drawings = Drawings::open(&flags.drawings, &named)?;
+        let output = output.map(|path| OutputFile::open("--output", path));
+        let history = history.map(|path| HistoryFile::open("--history", path));
+        Ok(Self {
+            output: output.transpose()?,
+            history: history.transpose()?,
+            drawings,
+        })
+    }
+
+    /// Returns the history, if its flag was given.
+    pub(crate) fn history(&self) -> Option<&HistoryFile> {
+        self.history.as_ref()
+    }
+
+    /// Returns the error message for a trial without a verdict, which mentions the history if there is one. `has_concurrency` says whether
+    /// `--concurrency` sets the number of processes.
+    pub(crate) fn explain(&self, stopped: &Stopped, has_concurrency: bool) -> CommandError {
+        let history = self.history.as_ref();
+        let flags = UsedFlags {
+            history: history.map(|history| (history.flag, history.path.as_path())),
+            has_concurrency,
+        };
+        explain(stopped, flags)
+    }
+
+    /// Opens another handle to the history, for the run to write to.
+    pub(crate) fn recording(&self) -> Result<Option<File>, CommandError> {
+        let handle = self.history.as_ref().map(|history| {
+            let handle = history.handle();
+            handle.map_err(|error| cannot_open(history.flag, &history.path, &error))
+        });
+        handle.transpose()
+    }
+
+    /// Writes the report and the drawings, and appends the verdict to the history.
+    pub(crate) fn fill(self, ended: &EndedTrial<'_>) -> Result<(), CommandError> {
+        if let Some(mut history) = self.history {
+            history.seal(ended.verdict, ended.events)?;
+        }
+        if let Some(output) = self.output {
+            output.fill(&ended.report)?;
+        }
+        self.drawings.fill(&ended.page)
+    }
 }
 
 /// A file that is written when the run is over. A file that was created for it but never written is removed.
@@ -83,133 +162,127 @@ impl Drop for OutputFile {
     }
 }
 
-/// The files of one run: its report and its history.
+/// A history, which is written during the run and sealed with the verdict.
 #[derive(Debug)]
-pub(crate) struct Files<'a> {
-    output: Option<OutputFile>,
-    history: Option<(&'a Path, File)>,
-    drawings: Drawings,
+pub(crate) struct HistoryFile {
+    file: File,
+    path: PathBuf,
+    /// The flag that named it, or its folder.
+    flag: &'static str,
 }
 
-impl<'a> Files<'a> {
-    /// Opens the files that the flags name.
-    pub(crate) fn open(flags: &'a FileFlags) -> Result<Self, CommandError> {
-        let (output, history) = (flags.output.as_deref(), flags.history.as_deref());
-        let named = [
-            ("--output", "FILE.json", output),
-            ("--history", "FILE.jsonl", history),
-        ];
-        let drawings = Drawings::open(&flags.drawings, &named)?;
-        let output = output
-            .map(|path| OutputFile::open("--output", path))
-            .transpose()?;
-        let history = history.map(|path| Ok((path, open_history("--history", path)?)));
-        Ok(Self {
-            output,
-            history: history.transpose()?,
-            drawings,
-        })
+impl HistoryFile {
+    /// Opens the file and truncates it.
+    pub(crate) fn open(flag: &'static str, path: &Path) -> Result<Self, CommandError> {
+        let file = File::create(path).map_err(|error| cannot_open(flag, path, &error))?;
+        let path = path.to_owned();
+        Ok(Self { file, path, flag })
     }
 
-    /// The history file, which is written during the run.
-    pub(crate) fn history(&self) -> Result<Option<File>, CommandError> {
-        let shared = self.history.as_ref().map(|(path, file)| {
-            let shared = file.try_clone();
-            shared.map_err(|error| cannot_open("--history", path, &error))
-        });
-        shared.transpose()
-    }
-
-    /// The flag that named the history, and its path.
-    pub(crate) fn history_flag(&self) -> Option<(&'static str, &'a Path)> {
-        self.history.as_ref().map(|(path, _)| ("--history", *path))
+    /// Opens another handle to the file, for the run to write to.
+    pub(crate) fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
     }
 
     /// Writes the whole history of a run that was not written as it happened.
-    pub(crate) fn record(&self, judged: &Judged) -> Result<(), CommandError> {
-        let (Some(file), Some((path, _))) = (self.history()?, &self.history) else {
-            return Ok(());
-        };
-        let history = History {
-            header: judged.header.clone(),
-            events: judged.events.clone(),
-        };
-        let written = history.write(file);
-        written.map_err(|error| not_written("--history", path, &error))
+    pub(crate) fn write(&self, history: &History) -> Result<(), CommandError> {
+        let written = self.handle().and_then(|handle| history.write(handle));
+        written.map_err(|error| self.not_written(&error, "the file is not complete"))
     }
 
-    /// Writes the shortest beginning that convicts the lock beside the history. Returns its path, if there is one.
+    /// Appends the verdict.
+    pub(crate) fn seal(&mut self, verdict: &Verdict, events: usize) -> Result<(), CommandError> {
+        let sealed = Seal::of(verdict, events).write(&mut self.file);
+        let left = || format!("the file ends at #{events} and is readable");
+        sealed.map_err(|error| self.not_written(&error, &left()))
+    }
+
+    /// Writes the shortest beginning that convicts a lock beside this history: `storm.prefix.jsonl` beside `storm.jsonl`. Returns its
+    /// path; `None` if there is no such beginning.
     pub(crate) fn save_beginning(&self, judged: &Judged) -> Result<Option<PathBuf>, CommandError> {
-        match &self.history {
-            // A device or a pipe has nothing beside it.
-            Some((path, _)) if path.is_file() => save_beginning("--history", path, judged),
-            _ => Ok(None),
+        let (Some(shortest), Some(history)) = (&judged.shortest, judged.beginning()) else {
+            return Ok(None);
+        };
+        // A device or a pipe has nothing beside it.
+        if !self.path.is_file() {
+            return Ok(None);
         }
+        let path = self.path.with_extension("prefix.jsonl");
+        let mut beginning = Self::open(self.flag, &path)?;
+        beginning.write(&history)?;
+        beginning.seal(&shortest.verdict, shortest.events)?;
+        Ok(Some(path))
     }
 
-    /// Writes the report and the drawings, and appends the verdict to the history.
-    pub(crate) fn fill(
-        self,
-        report: &Value,
-        verdict: &Verdict,
-        events: usize,
-        page: &Page<'_>,
-    ) -> Result<(), CommandError> {
-        if let Some((path, mut file)) = self.history {
-            seal("--history", path, &mut file, verdict, events)?;
-        }
-        self.output.map_or(Ok(()), |output| output.fill(report))?;
-        self.drawings.fill(page)
-    }
-}
-
-/// Appends the verdict to a history.
-pub(crate) fn seal(
-    flag: &'static str,
-    path: &Path,
-    file: &mut File,
-    verdict: &Verdict,
-    events: usize,
-) -> Result<(), CommandError> {
-    let sealed = Seal::of(verdict, events).write(file);
-    sealed.map_err(|error| {
+    fn not_written(&self, error: &io::Error, left: &str) -> CommandError {
         CommandError::new(exit::WRITE_FAILED, "cannot write the history")
-            .at(place(flag, path, &system_words(&error)))
-            .effect(format_args!(
-                "the run is over; the file ends at #{events} and is readable"
-            ))
-    })
+            .at(place(self.flag, &self.path, &system_words(error)))
+            .effect(format_args!("the run is over; {left}"))
+    }
 }
 
-/// Writes the shortest beginning that convicts a lock beside the history at this path: `storm.prefix.jsonl` beside `storm.jsonl`.
-/// Returns its path; `None` if there is no such beginning.
-pub(crate) fn save_beginning(
-    flag: &'static str,
-    path: &Path,
-    judged: &Judged,
-) -> Result<Option<PathBuf>, CommandError> {
-    let (Some(shortest), Some(history)) = (&judged.shortest, judged.beginning()) else {
-        return Ok(None);
-    };
-    let path = path.with_extension("prefix.jsonl");
-    let file = open_history(flag, &path)?;
-    let shared = file.try_clone();
-    let written = shared.and_then(|shared| history.write(shared));
-    written.map_err(|error| not_written(flag, &path, &error))?;
-    let mut file = file;
-    seal(flag, &path, &mut file, &shortest.verdict, shortest.events)?;
-    Ok(Some(path))
+/// The open files for the HTML report and the trace.
+#[derive(Debug, Default)]
+pub(crate) struct Drawings {
+    report: Option<OutputFile>,
+    trace: Option<OutputFile>,
 }
 
-fn not_written(flag: &str, path: &Path, error: &io::Error) -> CommandError {
-    CommandError::new(exit::WRITE_FAILED, "cannot write the history")
-        .at(place(flag, path, &system_words(error)))
-        .effect("the run is over; the file is not complete")
+/// A flag, an example of a file name for it, and the name that was given.
+type Named<'a> = (&'static str, &'static str, Option<&'a Path>);
+
+impl Drawings {
+    /// Opens the files that the flags name. Returns an error if two flags name the same file; `others` are the files of other flags.
+    pub(crate) fn open(flags: &DrawingFlags, others: &[Named<'_>]) -> Result<Self, CommandError> {
+        let report = ("--report", "FILE.html", flags.report.as_deref());
+        let trace = ("--trace", "TRACE.json", flags.trace.as_deref());
+        one_file_each(&[others, &[report, trace]].concat())?;
+        let open = |(flag, _, path): Named<'_>| {
+            let file = path.map(|path| OutputFile::open(flag, path));
+            file.transpose()
+        };
+        Ok(Self {
+            report: open(report)?,
+            trace: open(trace)?,
+        })
+    }
+
+    /// Writes the page and the trace, if their flags were given.
+    pub(crate) fn fill(self, page: &Page<'_>) -> Result<(), CommandError> {
+        if let Some(file) = self.report {
+            file.fill_with(&page.render())?;
+        }
+        if let Some(file) = self.trace {
+            file.fill_with(&format!("{}\n", page.trace()))?;
+        }
+        Ok(())
+    }
 }
 
-/// Opens a file that is written during the run, and truncates it.
-pub(crate) fn open_history(flag: &'static str, path: &Path) -> Result<File, CommandError> {
-    File::create(path).map_err(|error| cannot_open(flag, path, &error))
+fn one_file_each(files: &[Named<'_>]) -> Result<(), CommandError> {
+    for (index, (flag, name, path)) in files.iter().enumerate() {
+        for (other, other_name, other_path) in &files[index + 1..] {
+            let (one, two) = (path.map(identity), other_path.map(identity));
+            if one.is_some() && one == two {
+                let what = format!("{flag} and {other} name the same file");
+                let advice = format!("{flag} {name} {other} {other_name}");
+                return Err(CommandError::new(exit::USAGE, what).try_this(advice));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns a canonical path, which is the same for all names of a file, even if the file does not exist yet.
+fn identity(path: &Path) -> PathBuf {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    let not_yet = folder.map(|folder| folder.join(path.file_name().unwrap_or_default()));
+    path.canonicalize()
+        .or(not_yet)
+        .unwrap_or_else(|_| path.to_owned())
 }
 
 /// Creates the folder for the results if it does not exist.

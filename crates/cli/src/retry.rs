@@ -7,9 +7,9 @@ use clap::Args;
 use fencepost_rig::Interrupt;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::{Pauses, Promise};
-use fencepost_trial::report::html;
+use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::retry as json;
-use fencepost_trial::report::terminal::{grounds, retry as terminal};
+use fencepost_trial::report::terminal::{retry as terminal, verdict};
 use fencepost_trial::retry::{self, Comparison, Judged, RetryWatch};
 use fencepost_trial::sale::Sale;
 use fencepost_trial::store::TrialStore;
@@ -19,10 +19,9 @@ use fencepost_trial::text::ink::Ink;
 use crate::command_error::CommandError;
 use crate::contender::{Contender, ExternalLock, Lock, LockArgument, fits};
 use crate::exit;
-use crate::results::{FileFlags, Files};
+use crate::results::{EndedTrial, FileFlags, Files};
 use crate::screen::Screen;
-use crate::stopped::{UsedFlags, explain};
-use crate::trial_flags::{EndedTrial, TrialFlags, lasts_long_enough};
+use crate::trial_flags::{TrialFlags, lasts_long_enough};
 use crate::values::{budget, concurrency, delay, random_seed, retries, seed, stock, ttl};
 
 #[derive(Debug, Args)]
@@ -64,9 +63,9 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
     if strategy.promise != Promise::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
-    let site = arguments.trial.open_store(Some(lock))?;
-    fits(strategy, &site.store)?;
-    let ttl_ms = lease(&arguments, strategy, &site.store)?;
+    let opened = arguments.trial.open_store(Some(lock))?;
+    fits(strategy, &opened.store)?;
+    let ttl_ms = lease(&arguments, strategy, &opened.store)?;
     let comparison = Comparison {
         stock: arguments.stock,
         concurrency: arguments.concurrency,
@@ -74,11 +73,11 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
         max_retries: arguments.max_retries,
         ttl_ms,
         budget_ms: arguments.budget,
-        store: site.store.clone(),
+        store: opened.store.clone(),
         ..Comparison::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
     let files = Files::open(&arguments.files)?;
-    let file = files.history()?;
+    let file = files.recording()?;
     let mut screen = arguments.trial.screen();
     if !arguments.trial.output_flags.json {
         screen.print(&format!("{}\n", terminal::title(&comparison)));
@@ -87,31 +86,20 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
         screen: &mut screen,
         pauses: None,
     };
-    let recorded = Contender::ours(strategy)
-        .and_then(|ours| {
-            let subject = || ours.command();
-            retry::run(&comparison, &subject, file, &mut counter, interrupt)
-        })
-        .map_err(|stopped| {
-            let flags = UsedFlags {
-                history: files.history_flag(),
-                has_concurrency: true,
-            };
-            explain(&stopped, flags)
-        })?;
-    let judged = Judged::of(&comparison, recorded);
+    let judged = run_and_judge(&comparison, file, &mut counter, interrupt)
+        .map_err(|stopped| files.explain(&stopped, true))?;
     let ended = EndedTrial {
         report: json::report(&judged),
         verdict: &judged.verdict,
         events: judged.events.len(),
-        page: html::page_of_comparison(&judged),
+        page: Page::of_comparison(&judged),
     };
     let text = |ink| text(&arguments, &judged, ink);
     arguments.trial.conclude(screen, files, &ended, text)
 }
 
-/// The lease of each holder. It must be at least twice as long as the work, unless the lock outlasts its lease: the end of a lease is
-/// not what this command is about.
+/// Returns the lease of each holder. It must be at least twice as long as the work, unless the lock outlasts its lease: the end of a lease
+/// is not what this command is about.
 fn lease(arguments: &Retry, strategy: &Strategy, store: &TrialStore) -> Result<u64, CommandError> {
     if let Some(ttl_ms) = arguments.ttl {
         lasts_long_enough(ttl_ms, store)?;
@@ -130,19 +118,20 @@ fn lease(arguments: &Retry, strategy: &Strategy, store: &TrialStore) -> Result<u
         .try_this(format_args!("--ttl {}", delay_us / 500 + 1)))
 }
 
-/// Runs a comparison with processes of this program and judges it. Shows nothing.
-pub(crate) fn run_without_output(
+/// Runs a comparison with processes of this program and judges it.
+pub(crate) fn run_and_judge(
     comparison: &Comparison,
     file: Option<File>,
+    watch: &mut dyn RetryWatch,
     interrupt: Interrupt,
 ) -> Result<Judged, Stopped> {
     let ours = Contender::ours(comparison.strategy)?;
     let subject = || ours.command();
-    let history = retry::run(comparison, &subject, file, &mut (), interrupt)?;
+    let history = retry::run(comparison, &subject, file, watch, interrupt)?;
     Ok(Judged::of(comparison, history))
 }
 
-/// What is shown when all rounds are over.
+/// Returns what is shown when all rounds are over.
 fn text(arguments: &Retry, judged: &Judged, ink: Ink) -> String {
     let quiet = arguments.trial.output_flags.quiet;
     let mut blocks = Vec::new();
@@ -153,16 +142,18 @@ fn text(arguments: &Retry, judged: &Judged, ink: Ink) -> String {
     if !quiet {
         blocks.push(terminal::bars_and_legend(judged, ink));
     }
-    blocks.push(grounds::text(&judged.verdict, quiet, ink));
+    blocks.push(verdict::text(&judged.verdict, quiet, ink));
     blocks.join("\n")
 }
 
-/// The error for an external lock: `retry` does not accept them, because the lab's own client makes the pauses.
+/// Returns the error for an external lock: `retry` does not accept them, because the lab's own client makes the pauses.
 fn not_for_external_locks(external: &ExternalLock) -> CommandError {
     let flag = external.flag();
     CommandError::new(exit::USAGE, "retry compares the lab's own ways of waiting")
         .at(&flag)
-        .try_this(format_args!("fencepost oversell --wait 20000 {flag}"))
+        .try_this(format_args!(
+            "fencepost gauntlet {flag}      or fencepost oversell --wait 20000 {flag}"
+        ))
 }
 
 fn nothing_to_wait_for(strategy: &Strategy) -> CommandError {

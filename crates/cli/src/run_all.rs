@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args;
 use fencepost_rig::Interrupt;
 use fencepost_trial::matrix::{Cell, Run, cells};
-use fencepost_trial::report::html;
+use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::matrix;
 use fencepost_trial::report::terminal::matrix::{Shown, title};
 use fencepost_trial::store::{TrialStore, private_names};
@@ -35,7 +35,7 @@ pub(crate) struct RunAll {
 
 /// Runs `fencepost run-all`.
 pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, CommandError> {
-    let site = arguments.trial.open_store(None)?;
+    let opened = arguments.trial.open_store(None)?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
     let (as_json, quiet) = (
         arguments.trial.output_flags.json,
@@ -45,14 +45,15 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, C
     let page = folder.map(open_page).transpose()?;
     let mut screen = arguments.trial.screen();
     if !as_json {
-        screen.print(&format!("{}\n", title(&site.store, seed)));
+        screen.print(&format!("{}\n", title(&opened.store, seed)));
     }
-    let cells = cells(&site.store, seed);
+    let cells = cells(&opened.store, seed);
     let stems: Vec<String> = cells.iter().map(Cell::file_stem).collect();
     let batch = Batch {
         cells: &cells,
         stems: &stems,
         contender: None,
+        tolerant: false,
         folder,
         side_by_side: SIDE_BY_SIDE,
         logs: !quiet && !as_json && !screen.is_live(),
@@ -66,13 +67,13 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, C
     if as_json {
         screen.print_json(&matrix::reports(&runs, &repeated));
     } else {
-        let elsewhere = elsewhere(&site.store);
+        let elsewhere = elsewhere(&opened.store);
         let shown = Shown {
             cells: &cells,
             runs: &runs,
             took_ns,
             elsewhere: &elsewhere,
-            store: &site.store,
+            store: &opened.store,
             seed,
         };
         let mut text = shown.text(quiet, screen.ink);
@@ -95,7 +96,7 @@ fn open_page(folder: &Path) -> Result<OutputFile, CommandError> {
 }
 
 fn fill(page: OutputFile, runs: &[Run], seed: u64) -> Result<usize, CommandError> {
-    let text = html::render(&html::page_of_everything(runs, seed));
+    let text = Page::of_matrix(runs, seed).render();
     page.fill_with(&text)?;
     Ok(text.len())
 }
@@ -117,7 +118,7 @@ fn files_line(folder: &Path, runs: &[Run], page_bytes: usize) -> String {
     format!("{folder}: {files} × JSON and history{shared}, report.html ({size})")
 }
 
-/// After a run on SQLite: how to run the matrix on other stores.
+/// Returns how to run the matrix on other stores, after a run on SQLite.
 fn elsewhere(store: &TrialStore) -> Vec<(&'static str, String)> {
     if *store != TrialStore::sqlite() {
         return Vec::new();
@@ -128,8 +129,8 @@ fn elsewhere(store: &TrialStore) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The command that runs the matrix on a private server, or what to install first. `None` for a store without a server, and for servers
-/// that keep only locks.
+/// Returns the command that runs the matrix on a private server, or what to install first. `None` for a store without a server, and for
+/// servers that keep only locks.
 fn how_to_run_on(store: &TrialStore) -> Option<String> {
     let name = store.name();
     let servers = PrivateServers::of(store.kind()).filter(|_| store.keeps_stock())?;

@@ -61,7 +61,7 @@ impl Screen {
         }
     }
 
-    /// A screen for plain text without flags, such as help.
+    /// Creates a screen for plain text without flags, such as help.
     pub(crate) fn plain(style: OutputStyle) -> Self {
         Self::new(Colour::Never, style.ascii, true)
     }
@@ -102,7 +102,7 @@ impl Screen {
         }
     }
 
-    /// Whether the terminal can show live progress.
+    /// Returns whether the terminal can show live progress.
     pub(crate) fn is_live(&self) -> bool {
         self.live
     }

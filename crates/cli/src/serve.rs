@@ -13,7 +13,7 @@ use fencepost::Backend;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost_checkout::checkout::OrderPath;
 use fencepost_checkout::http::{ExtraRoutes, HttpSettings};
-use fencepost_checkout::locking::{Manner, Patience};
+use fencepost_checkout::locking::{WaitMode, WaitPolicy};
 use fencepost_checkout::logging::{self, Log};
 use fencepost_checkout::server::ConnectionSettings;
 use fencepost_checkout::service::{Report, Service, Settings};
@@ -26,17 +26,16 @@ use crate::command_error::{CommandError, system_words};
 use crate::exit;
 use crate::store::{LockStore, NotOpened};
 use crate::terminal::Colour;
-use crate::values::duration;
-use crate::values::{at_once, port, retries};
+use crate::values::{at_once, duration, port, retries};
 
 mod database;
 mod ending;
 mod flags;
 mod lab;
-mod words;
+mod messages;
 
 use database::Database;
-use flags::{Pauses, log, manner, order_path, pauses, token};
+use flags::{Pauses, log, order_path, pauses, token, wait_mode};
 
 const LONGEST_KEPT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const LONGEST_DEADLINE: Duration = Duration::from_secs(60 * 60);
@@ -60,8 +59,8 @@ pub(crate) struct Serve {
     retries: u32,
     #[arg(long, default_value = "50ms", value_parser = pauses)]
     retry: Pauses,
-    #[arg(long, default_value = "line", value_parser = manner)]
-    wait: Manner,
+    #[arg(long, default_value = "line", value_parser = wait_mode)]
+    wait: WaitMode,
     #[arg(long, default_value = "lock", value_parser = order_path)]
     order_path: OrderPath,
     #[arg(long, allow_hyphen_values = true, default_value = "10m", value_parser = duration)]
@@ -100,7 +99,7 @@ pub(crate) fn run(arguments: Serve) -> Result<ExitCode, CommandError> {
     logging::install(arguments.log);
     let report = runtime.block_on(arguments.serve())?;
     if !arguments.quiet {
-        tell(&words::stopped(&report));
+        tell(&messages::stopped(&report));
     }
     // Do not wait for threads that wait for a store that is gone.
     runtime.shutdown_timeout(Duration::from_millis(200));
@@ -147,10 +146,10 @@ impl Serve {
     fn settings(&self) -> Settings {
         Settings {
             ttl: self.ttl,
-            patience: Patience {
+            wait_policy: WaitPolicy {
                 schedule: self.retry.schedule.clone(),
                 retries: self.retries,
-                manner: self.wait,
+                mode: self.wait,
             },
             path: self.order_path,
             reserve_for: self.reserve_for,
@@ -208,7 +207,7 @@ impl Serve {
         // The parent process may have closed standard output.
         let _ = said;
         if !self.quiet {
-            tell(&words::ready(self, counts));
+            tell(&messages::ready(self, counts));
         }
         let report = service.run(listener, stop).await;
         files.leave_whole().await;
@@ -220,7 +219,7 @@ impl Serve {
         let file = self.store.open_sqlite().await?;
         let backend: Arc<dyn Backend> = match &file {
             Some(file) => Arc::<Sqlite>::clone(file),
-            None => self.store.open_for(self.ttl).await?,
+            None => self.store.open_with_ttl(self.ttl).await?,
         };
         Ok((backend, file))
     }

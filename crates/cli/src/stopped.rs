@@ -24,7 +24,7 @@ const NOT_BEGUN: &str = "none: the trial had not begun";
 /// How to find out what is wrong with a store.
 const DOCTOR: &str = "fencepost doctor --store …";
 
-/// The error message for a trial without a verdict.
+/// Returns the error message for a trial without a verdict.
 pub(crate) fn explain(stopped: &Stopped, flags: UsedFlags<'_>) -> CommandError {
     match stopped {
         Stopped::Interrupted {
@@ -138,7 +138,7 @@ fn not_ready(who: &str, what: &str, last_words: &[String]) -> CommandError {
     said.effect(NOT_BEGUN)
 }
 
-/// The history could not be written.
+/// Returns the error for a history that could not be written.
 fn unwritten(
     error: &io::Error,
     progress: &str,

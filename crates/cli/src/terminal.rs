@@ -65,7 +65,7 @@ impl OutputStyle {
     }
 }
 
-/// The colours and glyphs for a stream.
+/// Returns the colours and glyphs for a stream.
 pub(crate) fn ink(colour: Colour, ascii: bool, is_terminal: bool) -> Ink {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let colour = match colour {
@@ -91,14 +91,14 @@ pub(crate) fn ink(colour: Colour, ascii: bool, is_terminal: bool) -> Ink {
     }
 }
 
-/// The width of the terminal, or the default width if the output is not a terminal.
+/// Returns the width of the terminal, or the default width if the output is not a terminal.
 pub(crate) fn columns() -> usize {
     let size =
         terminal_size::terminal_size().or_else(|| terminal_size::terminal_size_of(io::stderr()));
     size.map_or(PIPE_COLUMNS, |(width, _)| width.0.into())
 }
 
-/// The first variable that is set decides, as POSIX specifies.
+/// Returns whether the locale uses UTF-8. The first variable that is set decides, as POSIX specifies.
 fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

@@ -1,47 +1,41 @@
 //! The flags that all trials share, and the choice of the store from `--store` and `--lock`.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
-use fencepost_trial::report::html::Page;
 use fencepost_trial::store::TrialStore;
 use fencepost_trial::text::ink::Ink;
-use fencepost_trial::verdict::Verdict;
-use serde_json::Value;
 
 use crate::command_error::CommandError;
 use crate::contender::{Lock, strategies};
 use crate::exit;
-use crate::results::Files;
+use crate::results::{EndedTrial, Files};
 use crate::screen::{OutputFlags, Screen};
-use crate::store::{self, Site, parse_trial_store};
+use crate::store::{self, OpenStore, parse_trial_store};
+
+/// What a trial says if somebody may expect it to run on the store of production locks.
+const NOT_READ: &str = "note: trials do not read FENCEPOST_STORE: this one uses its default store; \
+                        --store or FENCEPOST_TRIAL_STORE sets another\n";
 
 /// The flags of every command that runs a trial.
 #[derive(Debug, Args)]
 pub(crate) struct TrialFlags {
-    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, value_parser = parse_trial_store)]
+    /// Trials write to a store and disturb it, so they have a variable of their own: `FENCEPOST_STORE` names the store of production locks.
+    #[arg(long, env = "FENCEPOST_TRIAL_STORE", hide_env_values = true, value_parser = parse_trial_store)]
     store: Option<TrialStore>,
     #[command(flatten)]
     pub(crate) output_flags: OutputFlags,
 }
 
-/// The results of a trial, as its files show them.
-pub(crate) struct EndedTrial<'a> {
-    pub(crate) report: Value,
-    pub(crate) verdict: &'a Verdict,
-    /// The number of events in the history.
-    pub(crate) events: usize,
-    pub(crate) page: Page<'a>,
-}
-
 impl TrialFlags {
     /// Opens the store of a trial that does not kill servers.
-    pub(crate) fn open_store(&self, lock: Option<&Lock>) -> Result<Site, CommandError> {
+    pub(crate) fn open_store(&self, lock: Option<&Lock>) -> Result<OpenStore, CommandError> {
         let store = self.store_for(lock)?;
         store::open(&store.unwrap_or_default())
     }
 
-    /// The store that `--store` names, or that the name of the lock implies.
+    /// Returns the store that `--store` names, or that the name of the lock implies.
     pub(crate) fn store_for(
         &self,
         lock: Option<&Lock>,
@@ -83,14 +77,14 @@ impl TrialFlags {
                     .try_this("--lock help"),
             );
         }
-        Ok(self.screen().finish(&strategies()))
+        Ok(self.output_flags.screen().finish(&strategies()))
     }
 
     /// Ends a trial: prints the JSON document or the text, writes the files, and returns the exit code of the verdict.
     pub(crate) fn conclude(
         &self,
         mut screen: Screen,
-        files: Files<'_>,
+        files: Files,
         ended: &EndedTrial<'_>,
         text: impl FnOnce(Ink) -> String,
     ) -> Result<ExitCode, CommandError> {
@@ -100,11 +94,18 @@ impl TrialFlags {
             let text = text(screen.ink);
             screen.print(&text);
         }
-        files.fill(&ended.report, ended.verdict, ended.events, &ended.page)?;
+        files.fill(ended)?;
         Ok(screen.end(ended.verdict.outcome.exit_code()))
     }
 
+    /// Creates the screen of a trial, and says if the trial leaves the store in `FENCEPOST_STORE` alone.
     pub(crate) fn screen(&self) -> Screen {
+        let OutputFlags { json, quiet, .. } = self.output_flags;
+        let is_set = std::env::var_os("FENCEPOST_STORE").is_some();
+        if is_set && self.store.is_none() && !json && !quiet {
+            // If standard error is closed, there is nowhere left to report to.
+            let _ = io::stderr().write_all(NOT_READ.as_bytes());
+        }
         self.output_flags.screen()
     }
 }

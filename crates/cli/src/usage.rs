@@ -8,7 +8,7 @@ use fencepost::stores::without_password;
 
 use crate::command_error::CommandError;
 use crate::exit;
-use crate::help::{COMMANDS, USE};
+use crate::help::{LOCK_COMMANDS, TRIAL_COMMANDS};
 use crate::values::{BadValue, OutOfRange, nearest};
 
 /// Explains what is wrong with the command line `words`.
@@ -57,17 +57,17 @@ impl<'a> Line<'a> {
         Self { words, argument }
     }
 
-    /// The flag that is wrong, without its value.
+    /// Returns the flag that is wrong, without its value.
     fn flag(&self) -> &str {
         self.argument.split([' ', '=']).next().unwrap_or_default()
     }
 
-    /// The command that prints the help.
+    /// Returns the command that prints the help.
     fn help(&self) -> String {
         help(self.words)
     }
 
-    /// The whole command line.
+    /// Returns the whole command line.
     fn whole(&self) -> String {
         let words = self.words.iter();
         let words: String = words
@@ -76,12 +76,12 @@ impl<'a> Line<'a> {
         format!("fencepost{words}")
     }
 
-    /// An error about the whole command line, with its help as advice.
+    /// Returns an error about the whole command line, with its help as advice.
     fn misuse(&self, what: String) -> CommandError {
         misuse(what).at(self.whole()).try_this(self.help())
     }
 
-    /// A value that its flag does not accept.
+    /// Returns the error for a value that its flag does not accept.
     fn refused(&self, error: &Error) -> CommandError {
         let (what, advice) = refused_value(error, self.flag(), self.help());
         // A positional argument is shown in the whole command line.
@@ -100,9 +100,20 @@ impl<'a> Line<'a> {
             .strip_prefix(flag)
             .filter(|value| value.starts_with('='))
             .unwrap_or_default();
-        let advice = match text(error, ContextKind::SuggestedArg) {
-            suggestion if suggestion.is_empty() => self.help(),
-            suggestion => format!("{suggestion}{value}"),
+        let command = self.words.first().map_or("", String::as_str);
+        let suggestion = text(error, ContextKind::SuggestedArg);
+        let advice = match (command, flag) {
+            ("run-all", "--lock") => {
+                format!("fencepost gauntlet {typed}      (run-all takes every lock of the lab)")
+            }
+            ("trial", "--mitigate") => {
+                "fencepost deadlock --mitigate      or fencepost trial deadlock-sorted".into()
+            }
+            ("trial", "--ttl-edge") => {
+                "fencepost crash --ttl-edge      or fencepost trial ttl-edge".into()
+            }
+            _ if suggestion.is_empty() => self.help(),
+            _ => format!("{suggestion}{value}"),
         };
         misuse(format!("there is no flag '{flag}'"))
             .at(&typed)
@@ -110,7 +121,13 @@ impl<'a> Line<'a> {
     }
 
     fn unknown_command(&self, error: &Error) -> CommandError {
-        let commands = || COMMANDS.iter().chain(&USE).map(|(name, _)| *name).collect();
+        let commands = || {
+            TRIAL_COMMANDS
+                .iter()
+                .chain(&LOCK_COMMANDS)
+                .map(|(name, _)| *name)
+                .collect()
+        };
         let (before, names) = match self.words.first().map(String::as_str) {
             Some("locks") => ("locks ", vec!["list", "show", "release"]),
             Some("help") => ("help ", commands()),
@@ -152,7 +169,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The first word that `fencepost help` was asked about, if that is the command line.
+/// Returns the first word that `fencepost help` was asked about, if that is the command line.
 fn help_topic(words: &[String]) -> Option<&str> {
     let (first, rest) = words.split_first()?;
     let mut topics = rest.iter().filter(|word| !word.starts_with('-'));
@@ -162,13 +179,16 @@ fn help_topic(words: &[String]) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// The command that prints the help of the command in question.
+/// Returns the command that prints the help of the command in question.
 fn help(words: &[String]) -> String {
     let command = match words.first().map(String::as_str) {
         // An alias that the lists do not show.
         Some("http-server") => Some("serve"),
         Some(command) => {
-            let mut names = COMMANDS.iter().chain(&USE).map(|(name, _)| *name);
+            let mut names = TRIAL_COMMANDS
+                .iter()
+                .chain(&LOCK_COMMANDS)
+                .map(|(name, _)| *name);
             names.find(|name| *name == command)
         }
         None => None,
@@ -179,7 +199,7 @@ fn help(words: &[String]) -> String {
     )
 }
 
-/// What is wrong with the value of a flag, and what to try.
+/// Returns what is wrong with the value of a flag, and what to try.
 fn refused_value(error: &Error, flag: &str, help: String) -> (String, String) {
     let source = error.source();
     if let Some(value) = source.and_then(|source| source.downcast_ref::<BadValue>()) {
@@ -199,7 +219,7 @@ fn text(error: &Error, kind: ContextKind) -> String {
     }
 }
 
-/// A flag with its value as typed, or the name of the variable if the value comes from the environment.
+/// Returns a flag with its value as typed, or the name of the variable if the value comes from the environment.
 fn typed(flag: &str, words: &[String]) -> String {
     let with_value = format!("{flag}=");
     let at = words
@@ -217,7 +237,17 @@ fn typed(flag: &str, words: &[String]) -> String {
             "{with_value}{}",
             without_password(&words[at][with_value.len()..])
         ),
-        None if flag == "--store" => "FENCEPOST_STORE".into(),
+        None if flag == "--store" => store_variable(words).into(),
         None => flag.to_owned(),
+    }
+}
+
+/// Returns the variable in which the command looks for its store.
+fn store_variable(words: &[String]) -> &'static str {
+    let is_trial = |command: &String| TRIAL_COMMANDS.iter().any(|(name, _)| name == command);
+    if words.first().is_some_and(is_trial) {
+        "FENCEPOST_TRIAL_STORE"
+    } else {
+        "FENCEPOST_STORE"
     }
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use fencepost::{Holder, Moment, Record};
+use fencepost_trial::text::harmless;
 use fencepost_trial::text::numbers::{count, decimal};
 
 /// Formats an age: `0.1 s`, `41 s`, `12 min`, `5 h`, `3 d`.
@@ -26,16 +27,7 @@ pub(crate) fn seconds(duration: Duration) -> String {
     }
 }
 
-/// Makes foreign text safe for a terminal: replaces characters that move the cursor, break the line or change the text direction.
-pub(crate) fn harmless(text: &str) -> String {
-    let is_harmful = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.replace(is_harmful, "?")
-}
-
-/// The record with [`harmless`] labels.
+/// Returns the record with [`harmless`] labels.
 pub(crate) fn harmless_record(mut record: Record) -> Record {
     for label in record
         .holder
@@ -57,7 +49,7 @@ pub(crate) fn who(label: &str) -> String {
     }
 }
 
-/// The host of a label, if the label has the form `host:process`.
+/// Returns the host of a label, if the label has the form `host:process`.
 pub(crate) fn host(label: &str) -> &str {
     match host_and_process(label) {
         Some((host, _)) => host,
@@ -81,7 +73,7 @@ pub(crate) fn held_by(holder: &Holder, now: Moment) -> String {
     }
 }
 
-/// The fence with which the lease was granted. The store does not know of hand-overs inside the holder's process.
+/// Returns the fence with which the lease was granted. The store does not know of hand-overs inside the holder's process.
 pub(crate) fn fence(epoch: u64) -> String {
     format!("{epoch}.0")
 }

@@ -35,7 +35,9 @@ const REPEATS: u64 = 4;
 fn main() {
     let has_redis = Redis::is_installed();
     let mut arguments = Arguments::from_args();
-    arguments.test_threads = arguments.test_threads.or(Some(1));
+    // Ten minutes each: the long storms run side by side.
+    let at_once = if fencepost_rig::is_soak() { 5 } else { 1 };
+    arguments.test_threads = arguments.test_threads.or(Some(at_once));
     let soaked = SOAKED.into_iter().filter(|_| fencepost_rig::is_soak());
     let right = RIGHT.into_iter().chain(soaked).map(|(store, lock)| {
         let name = lock.rsplit('/').next().unwrap();

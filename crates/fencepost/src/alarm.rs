@@ -24,7 +24,7 @@ pub(crate) struct Alarm {
     next_look: AtomicU64,
     wake: Notify,
     doubts: Mutex<Doubts>,
-    /// Whether there may be a doubt. There rarely is one, and then nobody needs the mutex.
+    /// Whether there may be a doubt. Usually there is none, and readers skip the mutex.
     has_doubts: AtomicBool,
 }
 

@@ -12,9 +12,12 @@ use std::time::Duration;
 
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
-use crate::error::Result;
+use crate::error::{Effect, ErrorKind, Result};
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
+
+/// How long a wait that polls tolerates a store that fails.
+const OUTAGE_MAX: Duration = Duration::from_secs(30);
 
 mod loss_bell;
 mod pattern;
@@ -48,7 +51,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Tries once to acquire the lock. Returns `None` if somebody else holds the lock or stands in line for it.
     ///
-    /// Leaves nothing behind when it returns `None`, and does not overtake clients that wait at the store.
+    /// Does not overtake clients that wait at the store. Leaves nothing behind when it returns `None`; but an owner that already stood in
+    /// line may keep its place there until it is released.
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>>;
 
     /// Waits until the lock is granted.
@@ -57,20 +61,44 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// temporarily. Returns an error if it makes no sense to wait longer, and then leaves nothing behind unless the [effect](crate::Effect)
     /// of the error is `Maybe`. Has no deadline: the caller drops the future.
     ///
-    /// The default implementation polls [`try_acquire`](Self::try_acquire) with random pauses of up to 50 ms. Override it if the store can
+    /// The default implementation polls [`try_acquire`](Self::try_acquire) with random pauses of up to 50 ms. Once it waits, it tolerates a
+    /// store that is unavailable or does not answer in time for up to 30 s, with pauses that grow to a second. Override it if the store can
     /// wake its clients.
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(async move {
             let clock = self.clock();
             let schedule =
                 Schedule::full_jitter(Duration::from_millis(5), Duration::from_millis(50));
+            let outage = Schedule::exponential(Duration::from_millis(50), Duration::from_secs(1));
             let random: &dyn Random = &SystemRandom;
-            let mut retry = 0;
+            let (mut retry, mut failing_since) = (0, None);
             loop {
-                if let Some(grant) = self.try_acquire(claim).await? {
-                    return Ok(grant);
+                match self.try_acquire(claim).await {
+                    Ok(Some(grant)) => return Ok(grant),
+                    Ok(None) => {
+                        wait.report_busy();
+                        if failing_since.take().is_some() {
+                            retry = 0;
+                        }
+                    }
+                    Err(error) if !wait.was_busy() => return Err(error),
+                    Err(error) => {
+                        if failing_since.is_none() {
+                            retry = 0;
+                        }
+                        let since = *failing_since.get_or_insert(clock.now());
+                        let lasted = clock.now().saturating_duration_since(since);
+                        let (unavailable, timeout) = (ErrorKind::Unavailable, ErrorKind::Timeout);
+                        if ![unavailable, timeout].contains(&error.kind()) || lasted >= OUTAGE_MAX {
+                            return Err(error.with_effect(Effect::Maybe));
+                        }
+                    }
                 }
-                wait.report_busy();
+                let schedule = if failing_since.is_some() {
+                    &outage
+                } else {
+                    &schedule
+                };
                 clock
                     .sleep_until(clock.now() + schedule.delay(retry, random))
                     .await;
@@ -105,7 +133,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns the locks that are held or wanted now, each name once, in no particular order. Changes nothing.
     ///
     /// `pattern` is a glob over the bytes of a name, as in Redis' `MATCH`: `*` stands for any bytes, `?` for one byte, `[a-z]` and `[^a-z]`
-    /// for one byte of a set, and `\\` takes the next character literally. Without a pattern, a store lists all locks of this library. With
+    /// for one byte of a set, and `\` takes the next byte literally. Without a pattern, a store lists all locks of this library. With
     /// a pattern, it may also list locks of other programs, whose [`Holder::owner`] is `None`. [`inspect`](Self::inspect) accepts the
     /// listed names, except that the name of another program need not be a valid [`LockName`]. A store without such patterns of its own can
     /// call [`name_matches`].

@@ -24,7 +24,6 @@ use std::time::Duration;
 use crate::backend::Backend;
 use crate::claim::LockName;
 use crate::error::{Error, Operation, Result};
-use crate::locker::LockerBuilder;
 
 mod guard;
 mod worker;
@@ -43,7 +42,10 @@ pub struct Locker {
     worker: Arc<Worker>,
 }
 
-impl LockerBuilder<Locker> {
+/// The settings of a [`Locker`]; [`Locker::builder`] creates it.
+pub type LockerBuilder = crate::LockerBuilder<Locker>;
+
+impl LockerBuilder {
     /// Checks the settings, and starts the background thread.
     ///
     /// # Errors
@@ -90,7 +92,7 @@ impl Locker {
     /// let locker = builder.ttl(Duration::from_secs(30)).build()?;
     /// # Ok::<(), fencepost::Error>(())
     /// ```
-    pub fn builder(backend: Arc<dyn Backend>) -> LockerBuilder<Self> {
+    pub fn builder(backend: Arc<dyn Backend>) -> LockerBuilder {
         LockerBuilder::new(backend)
     }
 
@@ -156,7 +158,7 @@ impl Locker {
         Ok(self.guard(guard))
     }
 
-    /// Waits for the lock for at most `timeout`. Returns `None` if the lock did not become free in time.
+    /// Waits for the lock for at most `timeout`. Returns `None` if the lock did not become free in time. A timeout of zero tries once.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;

@@ -9,6 +9,8 @@ use std::future::Future;
 use std::ops::Add;
 use std::pin::Pin;
 use std::time::Duration;
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+use std::time::SystemTime;
 
 /// A boxed future, as the dyn-safe traits of this crate return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -54,7 +56,8 @@ impl Add<Duration> for Moment {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+/// Returns the nanoseconds of a duration, or the largest number if there are more.
+pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -102,6 +105,14 @@ impl Clock for BootClock {
             }
         })
     }
+}
+
+/// Returns the milliseconds since 1970 by the wall clock of this machine. Stores write it beside a lock, so that people see since when it
+/// is held, and Redlock's stamps begin at it and always grow. The wall clock can be set, so nothing else may depend on it.
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+pub(crate) fn unix_millis() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Returns the output of the future, or `None` if `until` comes first.

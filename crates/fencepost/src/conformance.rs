@@ -19,6 +19,7 @@
 
 mod cancellation;
 mod exclusion;
+mod guard;
 mod leases;
 mod listing;
 mod locker;
@@ -103,6 +104,7 @@ pub fn trials() -> impl Iterator<Item = &'static Trial> {
         waiting::TRIALS,
         cancellation::TRIALS,
         locker::TRIALS,
+        guard::TRIALS,
     ]
     .into_iter()
     .flatten()

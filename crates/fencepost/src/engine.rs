@@ -14,13 +14,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
 use crate::alarm::Alarm;
-use crate::backend::{Backend, Release};
+use crate::backend::Backend;
 use crate::claim::{Claim, LockName, OwnerId};
-use crate::clock::{Clock, Moment, within};
+use crate::clock::{Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::lease::{Lease, LostReason};
-use crate::line::{Done, Drive, HandOver, Joined, Line, Manner, Ticket};
+use crate::line::{Drive, HandOver, Joined, Line, Manner, Ticket};
 use crate::mutex::lock;
 use crate::random::Random;
 use crate::reaper::Reaper;
@@ -29,7 +29,6 @@ use crate::telemetry::Telemetry;
 mod duty;
 mod hold;
 
-use duty::Unfinished;
 pub(crate) use duty::{Duty, Queued};
 pub(crate) use hold::Hold;
 pub use hold::ReleaseOutcome;
@@ -62,7 +61,7 @@ pub(crate) type TurnSender = oneshot::Sender<Turn>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LineKey {
     name: LockName,
-    /// The owner of the claim, without hand-over.
+    /// The owner of the claim. Set only if hand-over is off.
     owner: Option<OwnerId>,
 }
 
@@ -86,6 +85,7 @@ struct Lines {
     closed: bool,
 }
 
+/// What all clones and guards of one locker share: the store, the settings, the lines, and the tasks in the background.
 pub(crate) struct Engine {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -110,17 +110,6 @@ pub(crate) enum Entry<'a> {
     Busy,
     /// The locker was shut down.
     Closed,
-}
-
-/// What happens to a lease whose holder is done.
-pub(crate) enum Ending {
-    HandedOver,
-    /// The caller must end it at the store, and then let this task ask again.
-    Release {
-        next: Option<(TurnSender, Drive)>,
-    },
-    /// It had been lost before.
-    NotHeld,
 }
 
 impl Engine {
@@ -188,24 +177,6 @@ impl Engine {
         }
     }
 
-    /// Records that a holder of `lease` is done with it at `now`.
-    pub(crate) fn hold_done(self: &Arc<Self>, lease: &Arc<Lease>, now: Moment) -> Ending {
-        let limits = &self.settings.hand_over;
-        let name = &lease.claim.name;
-        let done = self.with_line(&lease.claim, |line| {
-            line.done(lease.claim.owner, now, limits, || self.new_claim(name))
-        });
-        match done {
-            Some(Done::HandOver { to, seq }) => {
-                self.telemetry.handed_over();
-                self.deliver(to, Turn::Granted(self.hold(lease.clone(), seq, now)));
-                Ending::HandedOver
-            }
-            Some(Done::Release { next }) => Ending::Release { next },
-            Some(Done::NotHeld) | None => Ending::NotHeld,
-        }
-    }
-
     /// Marks a lease as lost: its holders are told, and the line continues without it.
     pub(crate) fn lose(self: &Arc<Self>, lease: &Lease, reason: LostReason) {
         let reason = lease.lose(reason);
@@ -223,23 +194,6 @@ impl Engine {
             tracing::warn!(%name, epoch = lease.epoch, ?reason, "lock lost");
         }
         self.deliver_drive(next.flatten());
-    }
-
-    /// Ends a lease at the store while the caller waits. If this is dropped or fails, the reaper takes over.
-    pub(crate) async fn release_now(self: &Arc<Self>, claim: &Claim) -> ReleaseOutcome {
-        let unfinished = Unfinished::new(self, claim);
-        let until = self.clock.now() + self.settings.store_timeout;
-        match within(&*self.clock, until, self.backend.release(claim)).await {
-            Some(Ok(answer)) => {
-                unfinished.finish();
-                match answer {
-                    Release::Freed => ReleaseOutcome::Released,
-                    Release::NotHeld => ReleaseOutcome::AlreadyLost,
-                }
-            }
-            Some(Err(error)) => ReleaseOutcome::Unknown(error),
-            None => ReleaseOutcome::Unknown(self.unanswered(Operation::Release)),
-        }
     }
 
     /// Returns whether a lease is held, and neither released nor lost.
@@ -319,6 +273,14 @@ impl Engine {
         .with_effect(Effect::Maybe)
     }
 
+    /// Returns the Tokio runtime of a caller that wants a lock, or an error if there is none or the locker was shut down.
+    pub(crate) fn runtime_if_open(&self) -> Result<Handle> {
+        if self.is_closed() {
+            return Err(self.closed_error());
+        }
+        self.runtime(Operation::Acquire)
+    }
+
     /// Returns the Tokio runtime of the caller, or an error if there is none.
     pub(crate) fn runtime(&self, operation: Operation) -> Result<Handle> {
         Handle::try_current().map_err(|_| {
@@ -339,6 +301,7 @@ impl Engine {
         Error::new(kind, self.backend.store_name(), operation, message)
     }
 
+    /// Creates a hold of this lease, whose fence has the sequence number `seq`.
     pub(crate) fn hold(self: &Arc<Self>, lease: Arc<Lease>, seq: u16, now: Moment) -> Arc<Hold> {
         // The epoch was checked when the lease was created.
         let fence =

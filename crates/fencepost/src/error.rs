@@ -106,6 +106,26 @@ impl Error {
         )
     }
 
+    /// Creates the error for an address or settings with which a store can never be opened.
+    pub(crate) fn invalid_settings(
+        store: &'static str,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::new(ErrorKind::InvalidInput, store, Operation::Open, message)
+    }
+
+    /// Creates the error for an answer that the store never gives to such a request.
+    #[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
+    pub(crate) fn unexpected_answer(
+        store: &'static str,
+        operation: Operation,
+        what: impl fmt::Display,
+    ) -> Self {
+        let message =
+            format!("an answer that makes no sense: {what}; is there a proxy in between?");
+        Self::new(ErrorKind::Unusable, store, operation, message).with_effect(Effect::Maybe)
+    }
+
     /// Sets the effect of this error.
     #[must_use]
     pub fn with_effect(self, effect: Effect) -> Self {

@@ -1,10 +1,12 @@
-//! The fencing token: a number that grows with every grant of a name.
+//! The fencing token: a number that grows with every hold of a name.
 //!
 //! A lock can end without its holder noticing, for example because the process paused or the network broke. Then the *resource* must
 //! protect the data: it remembers the largest fence it has seen and refuses a lower one. See [`resource`](crate::resource).
 
 use std::fmt;
 use std::str::FromStr;
+#[cfg(feature = "sqlite")]
+use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, Result};
 
@@ -100,6 +102,21 @@ impl FromStr for Fence {
     }
 }
 
+/// Returns the epoch at which a new counter starts: the wall time since 2024 in units of 7.8125 µs, but at most 2⁴⁶ (the year 2041), so
+/// that a wrong clock does not exhaust the fence.
+#[cfg(feature = "sqlite")]
+pub(crate) fn epoch_of_time(time: SystemTime) -> u64 {
+    const START_OF_2024_S: u64 = 1_704_067_200;
+    /// The length of two units, which is a whole number.
+    const TWO_UNITS_NS: u128 = 15_625;
+    let since_1970 = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let since_2024 = since_1970.saturating_sub(Duration::from_secs(START_OF_2024_S));
+    let units = since_2024.as_nanos() * 2 / TWO_UNITS_NS;
+    u64::try_from(units).unwrap_or(u64::MAX).min(1 << 46)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +130,16 @@ mod tests {
             prop_assert_eq!(Fence::from_i64(a.as_i64()).unwrap(), a);
             prop_assert_eq!(a.to_string().parse::<Fence>().unwrap(), a);
         }
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[test]
+    fn a_first_epoch_is_the_time_since_2024() {
+        let at = |s| SystemTime::UNIX_EPOCH + Duration::from_secs(s);
+        assert_eq!(epoch_of_time(at(0)), 0);
+        assert_eq!(epoch_of_time(at(1_704_067_200)), 0);
+        assert_eq!(epoch_of_time(at(1_704_067_201)), 128_000);
+        assert_eq!(epoch_of_time(at(17_000_000_000)), 1 << 46);
     }
 
     #[test]

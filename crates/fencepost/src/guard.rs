@@ -127,7 +127,7 @@ impl Guard {
 
     /// Returns how much longer nobody else can hold the lock, even if every renewal fails from now on. Returns zero if the lock is lost.
     ///
-    /// The time counts from before the request was sent to the store, minus a margin for clock drift (1 % of the TTL plus 2 ms), on a
+    /// The time counts from before the request was sent to the store, minus a margin for clock drift (1 % of the lease plus 2 ms), on a
     /// clock that also runs while the machine sleeps (on [Linux and Android](crate#platforms)).
     ///
     /// ```

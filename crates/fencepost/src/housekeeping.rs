@@ -5,25 +5,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::runtime::Handle;
+
 use crate::engine::Engine;
-use crate::error::{Operation, Result};
 use crate::keeper;
 use crate::mutex::lock;
 use crate::reaper;
 
-/// Returns an error if the locker is closed or there is no runtime; otherwise makes sure that the background task runs.
-pub(crate) fn ready(engine: &Arc<Engine>) -> Result<()> {
-    if engine.is_closed() {
-        return Err(engine.closed_error());
-    }
-    ensure_running(engine)
-}
-
-/// Starts the background task if it is not running.
-pub(crate) fn ensure_running(engine: &Arc<Engine>) -> Result<()> {
-    let runtime = engine.runtime(Operation::Acquire)?;
+/// Starts the background task in `runtime` if it is not running anywhere.
+pub(crate) fn ensure_running(engine: &Arc<Engine>, runtime: &Handle) {
     if engine.is_running.load(Ordering::Acquire) {
-        return Ok(());
+        return;
     }
     // Other callers wait here until the reaper can be reached.
     let _starting = lock(&engine.starting);
@@ -40,7 +32,6 @@ pub(crate) fn ensure_running(engine: &Arc<Engine>) -> Result<()> {
             tokio::join!(keeping, reaping);
         });
     }
-    Ok(())
 }
 
 /// Clears the flag when the background task ends, including when its runtime shuts down.

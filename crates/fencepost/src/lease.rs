@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::claim::{Claim, Grant};
-use crate::clock::{Clock, Moment};
+use crate::clock::{Clock, Moment, nanos};
 use crate::error::Error;
 use crate::mutex::lock;
 
-/// The margin for clocks of different speed and for rounding in the store: a hundredth of the lease plus 2 ms.
+/// Returns the margin for clocks of different speed and for rounding in the store: a hundredth of the lease plus 2 ms.
 pub(crate) fn margin(lease: Duration) -> Duration {
     lease / 100 + Duration::from_millis(2)
 }
@@ -304,10 +304,6 @@ impl Drop for Renewing {
     fn drop(&mut self) {
         self.lease.being_renewed.store(false, Ordering::Release);
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Returns when belief ends: it starts before the request and lasts for the lease minus the margin.

@@ -27,7 +27,8 @@
 //!   matter: a store that does not answer, a process that was stopped, or a forced release.
 //! - *A fence.* [`Guard::fence`] grows with every hold of a name. A [`resource`] that checks the fence refuses a holder that has lost the
 //!   lock and does not know it yet. Nothing else closes the gap between "I checked, the lock was valid" and the write.
-//! - *Nothing left behind.* You may drop every future at every await and every guard anywhere, with or without a runtime.
+//! - *Nothing left for longer than a lease.* You may drop every future at every await and every guard anywhere. What that leaves at the
+//!   store is released in the background, or ends with its lease if no runtime is left.
 //!
 //! # What it cannot promise
 //! A lock with a lease does not stop a process that was paused in the middle of a write. If two concurrent writers would do damage, let

@@ -178,25 +178,26 @@ impl<W> Default for Line<W> {
 }
 
 impl<W> Line<W> {
-    /// Lets a task join. `seat` is called only if the task has to wait.
+    /// Lets a task join. `waiter` is called only if the task has to wait.
     pub(crate) fn join(
         &mut self,
         manner: Manner,
         ticket: Ticket,
         new_claim: impl FnOnce() -> Claim,
-        seat: impl FnOnce() -> W,
+        waiter: impl FnOnce() -> W,
     ) -> Joined {
         match (&self.stage, manner) {
             (Stage::Idle, _) => Joined::Drive(self.ask(new_claim(), manner)),
             (Stage::Held(_), Manner::Try) => Joined::Busy,
-            // Another attempt is in progress, not a waiter, and its answer decides for this task too.
+            // Somebody waits already.
             (Stage::Asking(asking), Manner::Try)
                 if asking.manner == Manner::Wait || self.somebody_waits() =>
             {
                 Joined::Busy
             }
+            // Another attempt is in progress; its answer decides for a task that only tries, too.
             _ => {
-                self.waiting.push(ticket, (manner, seat()));
+                self.waiting.push(ticket, (manner, waiter()));
                 Joined::Queued
             }
         }
@@ -289,7 +290,7 @@ impl<W> Line<W> {
     /// Removes and returns all tasks in line.
     pub(crate) fn take_all(&mut self) -> Vec<W> {
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_items().map(|(_, seat)| seat).collect()
+        waiting.into_items().map(|(_, waiter)| waiter).collect()
     }
 
     /// Abandons a request at the store; the caller withdraws the claim.
@@ -348,8 +349,13 @@ impl<W> Line<W> {
     }
 
     fn front_asks(&mut self, new_claim: impl FnOnce() -> Claim) -> Option<(W, Drive)> {
-        let (manner, seat) = self.waiting.pop_first()?;
-        Some((seat, self.ask(new_claim(), manner)))
+        if self.waiting.is_empty() {
+            return None;
+        }
+        // If the source of random numbers panics, nobody has left the line: the next task that asks lets the line continue.
+        let claim = new_claim();
+        let (manner, waiter) = self.waiting.pop_first()?;
+        Some((waiter, self.ask(claim, manner)))
     }
 
     /// Lets the task at the front of the line take over the request of `owner`. Without such a task, the request ends.
@@ -360,7 +366,7 @@ impl<W> Line<W> {
         if asking.claim.owner != owner {
             return None;
         }
-        let Some((manner, seat)) = self.waiting.pop_first() else {
+        let Some((manner, waiter)) = self.waiting.pop_first() else {
             self.stage = Stage::Idle;
             return None;
         };
@@ -369,14 +375,14 @@ impl<W> Line<W> {
             claim: asking.claim.clone(),
             wait: asking.wait.clone(),
         };
-        Some((seat, drive))
+        Some((waiter, drive))
     }
 
     /// Removes the tasks that only try. They can join only while nobody waits, so all of them are at the front.
     fn refuse_tries(&mut self) -> Vec<W> {
         let mut refused = Vec::new();
         while let Some((Manner::Try, _)) = self.waiting.first() {
-            refused.extend(self.waiting.pop_first().map(|(_, seat)| seat));
+            refused.extend(self.waiting.pop_first().map(|(_, waiter)| waiter));
         }
         refused
     }

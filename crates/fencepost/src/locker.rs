@@ -1,8 +1,8 @@
 //! The [`Locker`]: how a call becomes a guard.
 //!
 //! A task that wants a lock joins the line of its name. It then either waits for its turn, or asks the store on behalf of the whole line;
-//! `asking.rs` does both. The [line](crate::line) decides the order of tasks and the hand-over between them; the [keeper](crate::keeper) renews
-//! leases.
+//! `asking.rs` does both. The [line](crate::line) decides the order of tasks and the hand-over between them; the [keeper](crate::keeper)
+//! renews leases.
 
 mod asking;
 mod builder;
@@ -12,8 +12,6 @@ pub use builder::{DEFAULT_STORE_TIMEOUT, LockerBuilder};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-use tracing::Instrument;
 
 use crate::backend::Backend;
 use crate::claim::LockName;
@@ -136,7 +134,7 @@ impl Locker {
         Error: From<N::Error>,
     {
         let name = name.try_into()?;
-        self.enter(name, Manner::Try, Moment::FAR).await
+        self.ask_for(name, Manner::Try, Moment::FAR).await
     }
 
     /// Waits for the lock without a time limit, in line with the other tasks of this locker and, if the store keeps a line, with
@@ -163,7 +161,7 @@ impl Locker {
         Error: From<N::Error>,
     {
         let name = name.try_into()?;
-        let guard = self.enter(name, Manner::Wait, Moment::FAR).await?;
+        let guard = self.ask_for(name, Manner::Wait, Moment::FAR).await?;
         guard.ok_or_else(|| self.unanswered())
     }
 
@@ -194,10 +192,10 @@ impl Locker {
     {
         let name = name.try_into()?;
         if timeout.is_zero() {
-            return self.enter(name, Manner::Try, Moment::FAR).await;
+            return self.ask_for(name, Manner::Try, Moment::FAR).await;
         }
         let until = self.engine.clock.now() + timeout;
-        self.enter(name, Manner::Wait, until).await
+        self.ask_for(name, Manner::Wait, until).await
     }
 
     /// Shuts down this locker and its clones, and releases everything they hold.
@@ -221,43 +219,22 @@ impl Locker {
     /// If the future is dropped, the locker is closed nevertheless, and the releases continue in the background. Call it again to wait for
     /// them.
     pub async fn shutdown(&self) {
-        let running = housekeeping::ensure_running(&self.engine);
+        let runtime = self.engine.runtime(Operation::Release);
+        if let Ok(runtime) = &runtime {
+            housekeeping::ensure_running(&self.engine, runtime);
+        }
         self.engine.close();
         let clock = &*self.engine.clock;
         let until = clock.now() + self.engine.settings.store_timeout * 2;
         let errands = self.engine.reaper.errands();
-        let all_released = match running {
-            Ok(()) => within(clock, until, errands.done()).await.is_some(),
+        let all_released = match runtime {
+            Ok(_) => within(clock, until, errands.done()).await.is_some(),
             Err(_no_runtime) => !self.engine.reaper.is_busy(),
         };
         if !all_released {
             tracing::warn!("shut down before the store had confirmed every release");
         }
         self.engine.stop_keeper();
-    }
-
-    pub(crate) fn unanswered(&self) -> Error {
-        self.engine.unanswered(Operation::Acquire)
-    }
-
-    pub(crate) async fn enter(
-        &self,
-        name: LockName,
-        manner: Manner,
-        until: Moment,
-    ) -> Result<Option<Guard>> {
-        let span = tracing::debug_span!("acquire", store = self.engine.backend.store_name(), %name);
-        let telemetry = &self.engine.telemetry;
-        let asked_at = telemetry.has_recorder.then(|| self.engine.clock.now());
-        let result = self.take(name, manner, until).instrument(span).await;
-        match &result {
-            Ok(Some(guard)) => {
-                telemetry.granted(asked_at.map(|at| guard.since().saturating_duration_since(at)))
-            }
-            Ok(None) => telemetry.busy(),
-            Err(_) => telemetry.failed(),
-        }
-        result
     }
 }
 

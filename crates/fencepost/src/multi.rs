@@ -58,7 +58,7 @@ impl Locker {
         I::Item: TryInto<LockName>,
         Error: From<<I::Item as TryInto<LockName>>::Error>,
     {
-        self.enter_all(in_order(names)?, Manner::Try, Moment::FAR)
+        self.ask_for_all(in_order(names)?, Manner::Try, Moment::FAR)
             .await
     }
 
@@ -84,7 +84,7 @@ impl Locker {
         I::Item: TryInto<LockName>,
         Error: From<<I::Item as TryInto<LockName>>::Error>,
     {
-        let all = self.enter_all(in_order(names)?, Manner::Wait, Moment::FAR);
+        let all = self.ask_for_all(in_order(names)?, Manner::Wait, Moment::FAR);
         let all = all.await?;
         all.ok_or_else(|| self.unanswered())
     }
@@ -123,13 +123,13 @@ impl Locker {
     {
         let names = in_order(names)?;
         if timeout.is_zero() {
-            return self.enter_all(names, Manner::Try, Moment::FAR).await;
+            return self.ask_for_all(names, Manner::Try, Moment::FAR).await;
         }
         let until = self.backend().clock().now() + timeout;
-        self.enter_all(names, Manner::Wait, until).await
+        self.ask_for_all(names, Manner::Wait, until).await
     }
 
-    async fn enter_all(
+    async fn ask_for_all(
         &self,
         names: Vec<LockName>,
         manner: Manner,
@@ -137,7 +137,7 @@ impl Locker {
     ) -> Result<Option<MultiGuard>> {
         let mut held = MultiGuard { guards: Vec::new() };
         for name in names {
-            match self.enter_next(&held, name, manner, until).await {
+            match self.ask_for_next(&held, name, manner, until).await {
                 Ok(Some(guard)) => held.guards.push(guard),
                 Ok(None) => {
                     // Wait for the release, so that a caller that tries again at once finds these names free.
@@ -154,7 +154,7 @@ impl Locker {
     }
 
     /// Acquires one more name while the earlier ones are held.
-    async fn enter_next(
+    async fn ask_for_next(
         &self,
         held: &MultiGuard,
         name: LockName,
@@ -162,13 +162,13 @@ impl Locker {
         until: Moment,
     ) -> Result<Option<Guard>> {
         if held.guards.is_empty() {
-            return self.enter(name, manner, until).await;
+            return self.ask_for(name, manner, until).await;
         }
         let is_late = || self.backend().clock().now() >= until;
         if is_late() {
             return Ok(None);
         }
-        match held.run(self.enter(name, manner, until)).await {
+        match held.run(self.ask_for(name, manner, until)).await {
             // The store has answered before, so the caller's timeout ended here, not the store's.
             Ok(Err(error)) if error.kind() == ErrorKind::Timeout && is_late() => Ok(None),
             Ok(answer) => answer,

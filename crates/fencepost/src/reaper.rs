@@ -123,7 +123,7 @@ impl Drop for Reaper {
 }
 
 /// The errands that are not done yet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Errands(Arc<OpenErrands>);
 
 impl Errands {

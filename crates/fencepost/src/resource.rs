@@ -32,6 +32,8 @@ mod sqlite;
 pub use sqlite::{SqliteGate, SqliteRegister};
 
 /// A resource refused a credential, because somebody else has held the lock since.
+///
+/// The fields are complete on purpose, so that resources outside this crate can create it: a new field would be a breaking change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
     /// The fence of the refused credential.

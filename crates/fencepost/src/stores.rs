@@ -1,12 +1,11 @@
 //! The stores that can keep locks, one module per store. Each module starts with a description of its algorithm: what it writes, where
 //! its fences come from, and what happens when something fails.
 //!
-//! Every store implements [`Backend`](crate::Backend) and has its own feature.
+//! Every store implements [`Backend`](crate::Backend). The table of [`open`] names the feature that each needs.
 
 mod address;
 #[cfg(feature = "etcd")]
 pub mod etcd;
-mod kind;
 #[cfg(not(feature = "unstable-hooks"))]
 #[allow(unreachable_pub, reason = "our own programs name each kind")]
 mod kinds;
@@ -35,8 +34,7 @@ pub mod zookeeper;
 pub use address::StoreAddress;
 #[cfg(feature = "unstable-hooks")]
 pub use address::without_password;
-pub use kind::{Scheme, StoreKind};
-pub use kinds::KINDS;
+pub use kinds::{KINDS, Scheme, StoreKind};
 pub use open::{open, open_read_only};
 #[cfg(feature = "unstable-hooks")]
 pub use redlock_address::RedlockAddress;

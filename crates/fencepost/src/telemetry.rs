@@ -26,6 +26,7 @@
 //! | "too many attempts to withdraw; the oldest are left to their TTL" | warn | `limit` | calls were dropped faster than the store answered |
 //! | "shut down before the store had confirmed every release" | warn | | [`Locker::shutdown`](crate::Locker::shutdown) ended after twice the store timeout |
 //! | "ended before the store had confirmed every release" | warn | | the last clone of a `blocking::Locker` was dropped, and the store timeout was over |
+//! | "no thread could be started; what is not released ends with its TTL" | warn | `error` | the last clone of a `blocking::Locker` was dropped inside an async runtime |
 //! | "cannot look after waiting claims; trying again" | warn | `error` | SQLite: the file cannot be used while clients wait |
 //! | "the file of locks was deleted or replaced, and its locks with it; opening the new one" | warn | `path` | SQLite: somebody replaced the file |
 //!

@@ -139,6 +139,8 @@ impl Clock for FakeClock {
 }
 
 /// How a request to a [`FlakyStore`] fails.
+///
+/// The variants are complete on purpose, so that a test can try each of them: a new variant would be a breaking change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The request never reaches the store, and the caller gets an error that says so.

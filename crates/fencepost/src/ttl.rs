@@ -6,8 +6,9 @@ use crate::error::{Error, Result};
 
 /// The default TTL of a lease: ten seconds.
 ///
-/// A crashed holder blocks others for at most this long. Renewal starts after a third of it. That leaves more than six seconds for
-/// failed attempts, a failover or a stopped process before a healthy holder loses the lock.
+/// A crashed holder blocks others for about this long; the page of each store gives the bound, which on ZooKeeper is the session timeout.
+/// Renewal starts after a third of the TTL. That leaves more than six seconds for failed attempts, a failover or a stopped process before a
+/// healthy holder loses the lock.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(10);
 
 /// The shortest TTL. With a shorter one, a renewal after a third of it would race with ordinary scheduling delays.

@@ -120,6 +120,28 @@ async fn inside_a_runtime_there_is_an_error_not_a_panic() {
     drop(locker);
 }
 
+#[tokio::test]
+async fn the_last_guard_that_ends_inside_a_runtime_releases_its_lock() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("locks.db");
+    let rival = fencepost::Locker::new(Arc::new(Sqlite::open(&path).await.expect("a new file")));
+    for is_released in [true, false] {
+        let store = Sqlite::open(&path).await.expect("the same file");
+        let locker = locker(Arc::new(store), Duration::from_secs(600));
+        let thread = std::thread::spawn(move || locker.acquire("a").expect("free"));
+        let guard = thread.join().expect("no panic");
+        if is_released {
+            let outcome = guard.release();
+            assert!(matches!(outcome, ReleaseOutcome::Unknown(_)), "{outcome:?}");
+        } else {
+            drop(guard);
+        }
+        let timeout = Duration::from_secs(60);
+        let next = rival.acquire_within("a", timeout).await.expect("an answer");
+        drop(next.expect("the lock is free long before its lease is over"));
+    }
+}
+
 #[test]
 fn several_names_are_taken_together_or_not_at_all() {
     let store: Arc<dyn Backend> = Arc::new(Memory::new());

@@ -53,8 +53,8 @@ impl Drop for TempDir {
 
 /// Creates an empty folder in the system's temporary directory. It is removed with its contents on drop.
 ///
-/// It is also removed if the program panics and, in a program that uses [`Interrupt`](crate::Interrupt), on Ctrl-C. If the program is killed
-/// with SIGKILL, the next process of the same user that calls this function removes the folder.
+/// It is also removed if the program panics and, in a program that uses [`Interrupt`](crate::Interrupt), on Ctrl-C. If the program is
+/// killed with SIGKILL, the next process of the same user that calls this function removes the folder.
 ///
 /// # Errors
 /// Returns the system's error if the folder cannot be created.

@@ -3,20 +3,18 @@
 //!
 //! The rig ends everything that it starts. A [`Child`] is a process with its own session and process group. When it is dropped, the whole
 //! group is killed and reaped, and when the program that started it dies, the kernel kills it. A program that we do not trust gets a
-//! supervisor, which ends everything that it starts. [`Redis`], [`Postgres`], [`Etcd`] and
-//! [`Zookeeper`] are such children that answer on a free port. A [`Proxy`] between a client and a server loses, delays or cuts what
-//! passes. [`Interrupt`] turns Ctrl-C into a flag that the program checks at safe points, so that every `Drop` runs.
+//! supervisor, which ends everything that it starts. [`Redis`], [`Postgres`], [`Etcd`] and [`Zookeeper`] are such children that answer on a
+//! free port. A [`Proxy`] between a client and a server loses, delays or cuts what passes. A [`ClockShim`] sets the clocks of one program.
+//! [`Interrupt`] turns Ctrl-C into a flag that the program checks at safe points, so that every `Drop` runs.
 
 #[cfg(feature = "authority")]
 mod authority;
 mod child;
-mod dispositions;
+mod clock;
 mod etcd;
 mod feed;
 mod folder;
 mod frames;
-mod halt;
-mod interrupt;
 mod limits;
 mod pooler;
 mod postgres;
@@ -24,20 +22,20 @@ mod proxy;
 mod redis;
 pub mod resp;
 mod server;
+mod signals;
 mod soak;
 #[cfg(target_os = "linux")]
 mod supervisor;
+mod wire;
 mod zookeeper;
 
 #[cfg(feature = "authority")]
 pub use authority::{Authority, Signed};
 pub use child::Child;
-pub use dispositions::with_default_signals;
+pub use clock::{ClockShim, ProgramClock, ShimError, WallClock};
 pub use etcd::{Etcd, EtcdBuilder, EtcdCluster};
 pub use feed::{Feed, FeedItem, FeedSender, Output, Silence, bounded_feed, feed};
 pub use folder::{TempDir, folder};
-pub use halt::stop_self;
-pub use interrupt::Interrupt;
 pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;
 pub use pooler::Pooler;
@@ -45,5 +43,7 @@ pub use postgres::{Postgres, PostgresTemplate};
 pub use proxy::{Amount, Counts, Direction, Fate, Proxy, ReplyFate, Traffic};
 pub use redis::{Redis, RedisBuilder};
 pub use server::{ServerError, free_port};
+pub use signals::{Interrupt, is_ignored, stop_self, with_default_signals};
 pub use soak::is_soak;
+pub use wire::Wire;
 pub use zookeeper::{Zookeeper, ZookeeperEnsemble};

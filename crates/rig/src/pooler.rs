@@ -27,8 +27,8 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts a pooler with this many sessions for each user and database, and waits until it listens. `mode` is `session`, `transaction` or
-    /// `statement`.
+    /// Starts a pooler with this many sessions for each user and database, and waits until it listens. `mode` is `session`, `transaction`
+    /// or `statement`.
     ///
     /// # Errors
     /// Returns a [`ServerError`] that says why the server could not be started; nothing is left behind then.

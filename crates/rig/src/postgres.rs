@@ -181,7 +181,13 @@ impl Postgres {
         }
     }
 
-    /// Starts the server again on the same port with the same data, and waits until it accepts connections. Kills it first if it still runs.
+    /// Returns whether the main process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.status().is_some()
+    }
+
+    /// Starts the server again on the same port with the same data, and waits until it accepts connections. Kills it first if it still
+    /// runs.
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).
@@ -419,10 +425,10 @@ fn user() -> Result<Option<User>, ServerError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn ask(server: &Postgres, sql: &str) -> String {
+    pub(crate) fn ask(server: &Postgres, sql: &str) -> String {
         let output = server.psql().args(["-c", sql]).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()

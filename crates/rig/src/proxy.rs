@@ -5,13 +5,15 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
+
+use crate::wire::{Conversation, Wire};
 
 mod pump;
 
@@ -52,10 +54,11 @@ pub enum Fate {
 
 type Judge = Arc<dyn Fn(&[u8]) -> Fate + Send + Sync>;
 
-/// What happens to one reply of the server, whatever its protocol.
+/// What happens to one reply of the server.
 ///
-/// A reply is everything that the server sends on a connection after it was asked something, until it is asked again. What it sends
-/// unasked belongs to the reply before.
+/// If the proxy [knows the protocol](Proxy::speaks), a reply is what answers a step: a request that a lock makes of its store. Greetings,
+/// pings and messages that come unasked pass. Otherwise a reply is everything that the server sends on a connection after it was asked
+/// something, until it is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyFate {
     /// It is forwarded.
@@ -77,8 +80,10 @@ pub struct Counts {
     pub to_server: Traffic,
     /// From the server to clients.
     pub to_client: Traffic,
-    /// How many [replies](ReplyFate) have arrived from the server.
+    /// How often the server has sent something after it was asked something.
     pub replies: u64,
+    /// How many replies to [steps](ReplyFate) have begun, if the proxy knows the protocol.
+    pub steps: u64,
 }
 
 /// How much has passed in one direction.
@@ -217,6 +222,22 @@ impl Proxy {
         *self.shared.judge(direction) = Some(Arc::new(judge));
     }
 
+    /// Tells the proxy which protocol passes. This applies to connections that are made from now on.
+    pub fn speaks(&self, wire: Wire) {
+        *lock(&self.shared.wire) = Some(wire);
+    }
+
+    /// Starts anew: [`first_delivery`](Self::first_delivery) is `None` until something is forwarded to a client again.
+    pub fn forget_first_delivery(&self) {
+        *lock(&self.shared.first_delivery) = None;
+    }
+
+    /// Returns when something was first forwarded to a client since [`forget_first_delivery`](Self::forget_first_delivery). The time was
+    /// taken before that.
+    pub fn first_delivery(&self) -> Option<Instant> {
+        *lock(&self.shared.first_delivery)
+    }
+
     /// Lets `judge` decide about every [reply](ReplyFate) that arrives from now on.
     ///
     /// The judge is called on the proxy's thread, and must not block.
@@ -248,6 +269,7 @@ impl Proxy {
             to_server: traffic(Direction::ToServer),
             to_client: traffic(Direction::ToClient),
             replies: self.shared.replies.load(Ordering::Relaxed),
+            steps: self.shared.steps.load(Ordering::Relaxed),
         }
     }
 }
@@ -278,8 +300,11 @@ struct Shared {
     allowances: [Mutex<Option<Amount>>; 2],
     judges: [Mutex<Option<Judge>>; 2],
     reply_judge: Mutex<Option<ReplyJudge>>,
+    wire: Mutex<Option<Wire>>,
+    first_delivery: Mutex<Option<Instant>>,
     connections: AtomicU64,
     replies: AtomicU64,
+    steps: AtomicU64,
     tallies: [Tally; 2],
 }
 
@@ -291,8 +316,11 @@ impl Shared {
             allowances: Default::default(),
             judges: Default::default(),
             reply_judge: Mutex::default(),
+            wire: Mutex::default(),
+            first_delivery: Mutex::default(),
             connections: AtomicU64::new(0),
             replies: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
             tallies: Default::default(),
         }
     }
@@ -308,27 +336,25 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    fn server(&self) -> std::sync::MutexGuard<'_, SocketAddr> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    fn server(&self) -> MutexGuard<'_, SocketAddr> {
+        lock(&self.server)
     }
 
-    fn judge(&self, direction: Direction) -> std::sync::MutexGuard<'_, Option<Judge>> {
-        self.judges[direction as usize]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn judge(&self, direction: Direction) -> MutexGuard<'_, Option<Judge>> {
+        lock(&self.judges[direction as usize])
     }
 
-    fn reply_judge(&self) -> std::sync::MutexGuard<'_, Option<ReplyJudge>> {
-        self.reply_judge
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn reply_judge(&self) -> MutexGuard<'_, Option<ReplyJudge>> {
+        lock(&self.reply_judge)
     }
 
-    fn allowance(&self, direction: Direction) -> std::sync::MutexGuard<'_, Option<Amount>> {
-        self.allowances[direction as usize]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn allowance(&self, direction: Direction) -> MutexGuard<'_, Option<Amount>> {
+        lock(&self.allowances[direction as usize])
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug, Default)]
@@ -376,11 +402,13 @@ async fn connect(client: TcpStream, shared: Arc<Shared>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let is_asked = AtomicBool::new(false);
+    let conversation = lock(&shared.wire).map(|wire| Mutex::new(Conversation::of(wire)));
     let way = |direction| Way {
         shared: &shared,
         direction,
         cuts,
         is_asked: &is_asked,
+        conversation: conversation.as_ref(),
     };
     let requests = pump(way(Direction::ToServer), from_client, to_server);
     let answers = pump(way(Direction::ToClient), from_server, to_client);

@@ -1,5 +1,6 @@
 //! A private Redis server for tests and trials.
 
+use std::ffi::OsString;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,10 +13,11 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpgid};
 
 use crate::child::Child;
+use crate::clock::ProgramClock;
 use crate::feed::{Feed, Output, feed};
 use crate::folder::{TempDir, folder};
 use crate::resp::{Connection, Value};
-use crate::server::{START_TIMEOUT, ServerError, free_port};
+use crate::server::{START_TIMEOUT, ServerError, free_port, installed};
 
 /// The server programs that can be used; the first one found is.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
@@ -52,7 +54,7 @@ pub struct Redis {
 #[derive(Debug, Clone, Default)]
 pub struct RedisBuilder {
     arguments: Vec<String>,
-    environment: Vec<(String, String)>,
+    environment: Vec<(String, OsString)>,
 }
 
 impl RedisBuilder {
@@ -67,7 +69,17 @@ impl RedisBuilder {
     /// Sets a variable in the server's environment.
     #[must_use]
     pub fn variable(mut self, name: &str, value: &str) -> Self {
-        self.environment.push((name.to_owned(), value.to_owned()));
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Makes the server ask this clock for the time. The clock must live as long as the server.
+    #[must_use]
+    pub fn clock(mut self, clock: &ProgramClock) -> Self {
+        let variables = clock
+            .variables()
+            .map(|(name, value)| (name.to_owned(), value));
+        self.environment.extend(variables);
         self
     }
 
@@ -76,7 +88,7 @@ impl RedisBuilder {
     /// # Errors
     /// Returns the same errors as [`Redis::start`].
     pub fn start(&self) -> Result<Redis, ServerError> {
-        Redis::start_with(&find().ok_or(NOT_INSTALLED)?, self)
+        Redis::start_with(&installed(&PROGRAMS).ok_or(NOT_INSTALLED)?, self)
     }
 
     fn spawn(&self, program: &Path, port: u16, folder: &Path) -> io::Result<(Child, Feed)> {
@@ -116,12 +128,12 @@ impl Redis {
     /// # Errors
     /// Returns a [`ServerError`] that says why the server could not be started; nothing is left behind then.
     pub fn start() -> Result<Self, ServerError> {
-        Self::start_program(&find().ok_or(NOT_INSTALLED)?)
+        Self::start_program(&installed(&PROGRAMS).ok_or(NOT_INSTALLED)?)
     }
 
     /// Returns whether the server is installed.
     pub fn is_installed() -> bool {
-        find().is_some()
+        installed(&PROGRAMS).is_some()
     }
 
     /// Does the same as [`start`](Self::start) with this program.
@@ -360,16 +372,6 @@ enum Identity {
     OtherProcess(String),
 }
 
-/// Returns the first of these programs in PATH.
-fn find() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    PROGRAMS
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-        .find(|file| is_executable(file))
-}
-
 /// Returns the output so far. The output of a program that ended is closed soon after it.
 fn heard(said: &Feed) -> Vec<String> {
     let mut lines = Vec::new();
@@ -380,12 +382,6 @@ fn heard(said: &Feed) -> Vec<String> {
         }
     }
     lines
-}
-
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata()
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

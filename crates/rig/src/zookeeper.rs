@@ -78,8 +78,8 @@ impl Zookeeper {
         Self::start_with(&[])
     }
 
-    /// Like [`start`](Self::start), with settings that override the defaults: `name=value` for the configuration file, or `-Dname=value` for
-    /// Java properties.
+    /// Like [`start`](Self::start), with settings that override the defaults: `name=value` for the configuration file, or `-Dname=value`
+    /// for Java properties.
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).

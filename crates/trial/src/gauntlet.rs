@@ -6,14 +6,21 @@ use crate::holds::Scenario;
 use crate::matrix::{Cell, Column, Run, column, short_ttl_ms};
 use crate::protocol::Claims;
 use crate::store::{ServerFault, StoreFacts, TrialStore};
+use crate::story::scenarios::judged_by;
 use crate::strategy::{self, Stores, Strategy};
-use crate::text::numbers::{count, plural};
+use crate::text::numbers::plural;
 use crate::verdict::{Outcome, Verdict};
 
+pub mod envelope;
+pub mod kind;
+pub mod label;
 pub mod ladder;
 
+pub use kind::Kind;
+pub use label::{Label, LabelName, Limit, labelled};
+
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 15] = [
+pub const SCENARIOS: [Column; 25] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -23,12 +30,22 @@ pub const SCENARIOS: [Column; 15] = [
     column(Some(Scenario::StaleRelease)),
     column(Some(Scenario::ShortStock)),
     column(Some(Scenario::LostWakeup)),
+    column(Some(Scenario::Names)),
+    column(Some(Scenario::Turns)),
+    column(Some(Scenario::Waiters)),
+    column(Some(Scenario::Deadline)),
     column(Some(Scenario::Cut)),
     column(Some(Scenario::SlowReplies)),
     column(Some(Scenario::LostReply)),
+    column(Some(Scenario::PauseAtStep)),
     column(Some(Scenario::Storm)),
     column(Some(Scenario::Failover)),
     column(Some(Scenario::RestartEmpty)),
+    column(Some(Scenario::ServerClock)),
+    column(Some(Scenario::ServerClockBack)),
+    column(Some(Scenario::Eviction)),
+    column(Some(Scenario::ClientClock)),
+    column(Some(Scenario::Suspend)),
 ];
 
 /// How long the storm of a gauntlet lasts at least.
@@ -39,9 +56,13 @@ const STORM_MS: u64 = 6_000;
 pub struct Gauntlet {
     /// The lock on trial.
     pub strategy: &'static Strategy,
+    /// How the lock is built.
+    pub kind: Kind,
+    /// The limits that its own documentation states.
+    pub limits: Vec<Limit>,
     /// The store that keeps the locks.
     pub store: TrialStore,
-    /// The TTL of lock trials, if it is not the default. Scenarios in which servers fail need a long one and keep theirs.
+    /// The TTL of lock trials, if it is not the default. Scenarios in which servers fail, and `deadline`, need a long one and keep theirs.
     pub ttl_ms: Option<u64>,
     /// The seed of the first run of each scenario.
     pub seed: u64,
@@ -102,15 +123,17 @@ impl Gauntlet {
         let buys = matches!(scenario.scenario, None | Some(Scenario::ShortStock));
         match &self.cannot_buy {
             Some(why) if buys => Some(format!("the lock says: {why}")),
-            _ => without_servers(scenario, self.strategy, &self.store).map(str::to_owned),
+            _ => without_servers(scenario, self.strategy, &self.store)
+                .or(scenario.scenario.and_then(Scenario::lacks))
+                .map(str::to_owned),
         }
     }
 
     fn cell(&self, scenario: Column, run: u64) -> Cell {
         let mut cell = scenario.cell(self.strategy, &self.store, self.seed + run);
         if let Cell::Hold(trial) = &mut cell {
-            if trial.scenario.fails_servers() {
-                // Everything must happen within the lease.
+            if trial.scenario.keeps_its_ttl() {
+                // If servers fail, everything must happen within the lease.
                 trial.ttl_ms = trial.scenario.ttl_ms_at(&self.store);
             } else if let Some(ttl_ms) = self.ttl_ms {
                 // So long that a lock which renews its lease only once or twice is convicted too.
@@ -144,6 +167,7 @@ impl Gauntlet {
             Outcome::Inconclusive => format!("Nothing broke, and {times} of {of} showed nothing."),
         };
         Verdict {
+            found: label::summary(rows),
             limits: self
                 .not_tried(untried)
                 .map(|names| format!("not tried: {names}")),
@@ -204,7 +228,7 @@ fn without_servers(
         return None;
     }
     if !store.is_private() {
-        return Some("the lab kills only servers that it has started itself");
+        return Some("the lab makes only servers fail that it has started itself");
     }
     match strategy.stores {
         Stores::Only(kind) if !StoreFacts::of(kind).can_fail() => {
@@ -214,55 +238,8 @@ fn without_servers(
     }
 }
 
-/// Returns what a lock with these claims is judged by in a scenario, in a few words.
-pub fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
-    let late = match scenario {
-        _ if claims.fencing => "it claims fences: the resource refuses a late write",
-        _ if claims.untimed => "it claims to have no lease: the other waits",
-        Some(Scenario::TtlEdge) if claims.keep_alive => {
-            "it claims to renew its lease: the other waits"
-        }
-        _ => "no update is lost, which it does not claim beyond its lease",
-    };
-    match scenario {
-        None => "nothing is sold twice",
-        Some(Scenario::Deadlock) => "one holder at a time, and somebody gets on",
-        Some(Scenario::Sorted) => "both finish, one after the other",
-        Some(Scenario::Crash) => return recovery(claims),
-        Some(Scenario::TtlEdge | Scenario::Pause | Scenario::Cut | Scenario::SlowReplies) => late,
-        Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
-        Some(Scenario::StaleRelease) => "a release frees only its own lock",
-        Some(Scenario::ShortStock) => "a failed purchase frees its lock",
-        Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
-        Some(Scenario::Storm) => return storm(claims),
-        Some(Scenario::Failover | Scenario::RestartEmpty) if claims.fencing => late,
-        Some(Scenario::Failover | Scenario::RestartEmpty) => "no update is lost",
-    }
-    .into()
-}
-
-fn storm(claims: Claims) -> String {
-    let mut words = vec!["one holder within a lease, and a lock that can be taken afterwards"];
-    if claims.fencing {
-        words.push("it claims fences: they grow, and no update is lost");
-    } else if claims.keep_alive {
-        words.push("it claims to renew its lease");
-    }
-    words.join("; ")
-}
-
-fn recovery(claims: Claims) -> String {
-    match claims.recovery_ms {
-        Some(ms) => format!(
-            "it claims to be free within {} ms of a kill",
-            count(i64::try_from(ms).unwrap_or(i64::MAX))
-        ),
-        None => "it is free again when its lease is over".into(),
-    }
-}
-
 /// Returns what a lock claims, in a few words.
-pub fn in_words(claims: Claims) -> String {
+pub fn claims_in_words(claims: Claims) -> String {
     let mut words = Vec::new();
     if claims.fencing {
         words.push("fences");
@@ -280,7 +257,7 @@ pub fn in_words(claims: Claims) -> String {
     words.join(", ")
 }
 
-/// "failover, restart-empty (a file has no server that could fail)"
+/// Returns words such as "failover, restart-empty (a file has no server that could fail)".
 pub(crate) fn left_out(untried: &[Untried]) -> String {
     let groups = untried.chunk_by(|one, other| one.why == other.why);
     let said = groups.map(|group| {
@@ -288,6 +265,15 @@ pub(crate) fn left_out(untried: &[Untried]) -> String {
         format!("{} ({})", names.join(", "), group[0].why)
     });
     said.collect::<Vec<_>>().join("; ")
+}
+
+/// What somebody thinks of a scenario before it is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prediction {
+    /// The scenario.
+    pub scenario: &'static str,
+    /// The predicted verdict.
+    pub outcome: Outcome,
 }
 
 /// The runs of one scenario, judged by the worst of them.
@@ -299,6 +285,10 @@ pub struct Row<'a> {
     pub times: usize,
     /// How many runs there were.
     pub of: usize,
+    /// All of them.
+    pub runs: &'a [Run],
+    /// Why the lock was convicted, if it was and that is known.
+    pub label: Option<&'a Label>,
 }
 
 impl Row<'_> {
@@ -326,6 +316,12 @@ impl Row<'_> {
     pub fn outcome(&self) -> Outcome {
         self.worst.verdict().outcome
     }
+
+    /// Returns the runs that convicted the lock, whether it broke or got stuck.
+    fn convictions(&self) -> impl Iterator<Item = &Run> {
+        let runs = self.runs.iter();
+        runs.filter(|run| run.verdict().outcome.is_conviction())
+    }
 }
 
 /// Returns one row per scenario, for runs in the order of a plan.
@@ -343,6 +339,8 @@ fn row(runs: &[Run]) -> Option<Row<'_>> {
         worst,
         times: same.count(),
         of: runs.len(),
+        runs,
+        label: None,
     })
 }
 

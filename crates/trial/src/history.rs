@@ -289,7 +289,13 @@ pub enum What {
         /// How long at most, up to this event.
         for_ms: f64,
     },
-    /// The lab stopped waiting for something: a storm ends early because too many requests fail. Earlier versions recorded other reasons.
+    /// The process was granted this hold, and nothing had come from the store through the proxies that the process should use.
+    Unseen {
+        /// The hold.
+        hold: u64,
+    },
+    /// The lab stopped waiting for something: a process that does not get ready, or a storm, which ends early because too many requests
+    /// fail. Earlier versions recorded other reasons.
     GaveUp {
         /// What it was waiting for, and why it stopped.
         why: String,
@@ -297,7 +303,7 @@ pub enum What {
 }
 
 /// The faults that the lab injects into a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// SIGKILL to the process group. Timestamped before the signal is sent, recorded once the death was observed.
@@ -313,9 +319,28 @@ pub enum Fault {
     Reconnected,
     /// Every reply of the store arrives late. Timestamped once that was so.
     Slowed,
+    /// Its time of day is an hour ahead from here on. Timestamped once that was so, like the next two.
+    ClockAhead,
+    /// Its time of day is an hour behind from here on.
+    ClockBehind,
+    /// Its time of day runs a thousand times as fast from here on.
+    ClockFast,
+    /// Its time of day is right again. Timestamped before that.
+    ClockRight,
+    /// It has asked for the time since its clocks were changed, and the lab's library has answered.
+    ClockRead,
+    /// While it was stopped, its `CLOCK_MONOTONIC` stood still, as on a suspended machine. Timestamped once that was so.
+    Suspended,
     /// A reply of the store was dropped, and its connection closed at both ends. The store has done what it was asked. Timestamped once
     /// that was so.
     ReplyLost,
+    /// The first of the late replies to a request is handed on. Timestamped before that.
+    ReplyArrives,
+    /// A reply of the store is held back, with everything that follows it. The store has done what it was asked. Timestamped once that was
+    /// so.
+    ReplyHeld,
+    /// What was held back is handed on. Timestamped before that.
+    ReplyDelivered,
 }
 
 /// A recorded run, ready to be judged.

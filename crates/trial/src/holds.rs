@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use crate::history::{self, Header, HoldSettings, StormSettings};
 use crate::protocol::Claims;
-use crate::store::TrialStore;
+use crate::store::{ServerFault, TrialStore};
 use crate::strategy::{self, Strategy};
 
+#[cfg(test)]
+mod brute_force;
 #[cfg(test)]
 pub(crate) mod by_hand;
 pub mod check;
@@ -18,17 +20,18 @@ pub mod expectation;
 pub mod facts;
 mod judged;
 mod lookup;
+pub mod names;
 pub(crate) mod register;
 mod run;
 mod scenario;
 mod shortest;
-#[cfg(test)]
-mod slow;
 pub mod storm;
+pub(crate) mod turns;
 pub mod verdict;
 
-pub use crate::store::{FIRST, SECOND};
+pub use crate::store::{FIRST_LOCK, SECOND_LOCK};
 pub use judged::{Judged, Shortest, is_refused_overlap};
+pub(crate) use run::{HOLDER, OTHER, THIRD};
 pub use run::{LockWatch, NAMES, run};
 pub use scenario::Scenario;
 
@@ -43,6 +46,9 @@ pub struct Trial {
     pub ttl_ms: u64,
     /// How long the holder works, in scenarios that depend on it.
     pub work_ms: u64,
+    /// How long the fault lasts, if it has a length that is searched for: a pause, a cut, the time until a grant is learned. `None`: beyond
+    /// the lease.
+    pub length_ms: Option<u64>,
     /// The settings of a storm; `None` in other scenarios.
     pub storm: Option<StormSettings>,
     /// The store that keeps the locks.
@@ -63,6 +69,11 @@ impl Trial {
         Self::WORK_MS.max(store.shortest_ttl_ms() * 3 / 2)
     }
 
+    /// Returns roughly how long a run takes, as far as that is known in advance.
+    pub(crate) fn likely_ms(&self) -> u64 {
+        self.scenario.likely_ms(self)
+    }
+
     /// Creates a trial with the default settings.
     pub fn new(scenario: Scenario, strategy: &'static Strategy, seed: u64) -> Self {
         Self::on(scenario, strategy, scenario.store(), seed)
@@ -80,6 +91,7 @@ impl Trial {
             strategy,
             ttl_ms: scenario.ttl_ms_at(&store),
             work_ms: Self::work_ms_at(&store),
+            length_ms: None,
             storm: (scenario == Scenario::Storm).then_some(storm::DEFAULT),
             store,
             seed,
@@ -94,6 +106,7 @@ impl Trial {
             strategy: strategy::find(&header.strategy)?,
             ttl_ms: header.ttl_ms,
             work_ms: header.holds?.work_ms,
+            length_ms: None,
             storm: header.holds?.storm,
             store: TrialStore::named(&header.store)?,
             seed: header.seed,
@@ -130,15 +143,36 @@ impl Trial {
         }
     }
 
-    /// Returns whether the lock is a program of the user, of whose records the lab knows nothing.
-    fn is_external(&self) -> bool {
-        strategy::find(self.strategy.name).is_none()
+    /// Returns whether each process reaches the store through proxies of its own: because the lab makes its network fail, or to see that a
+    /// program of the user reaches the store at all. The lab does not come between such a program and servers of the user without need:
+    /// their certificates may name other addresses.
+    fn has_roads(&self) -> bool {
+        let can_come_between = self.store.facts().connection == ServerFault::Available;
+        let must_see = self.strategy.is_external()
+            && self.store.is_private()
+            && !self.scenario.fails_servers();
+        self.scenario.comes_between() || (must_see && can_come_between)
     }
 
     /// Returns the number of processes that take part.
     pub fn processes(&self) -> usize {
         let storm = self.storm.map(|storm| storm.processes);
         storm.unwrap_or_else(|| self.scenario.processes())
+    }
+
+    /// Returns the same trial with a fault of this length.
+    #[must_use]
+    pub fn with_length(mut self, length_ms: u64) -> Self {
+        if self.scenario == Scenario::TtlEdge {
+            self.work_ms = length_ms;
+        } else {
+            self.length_ms = Some(length_ms);
+        }
+        self
+    }
+
+    fn length(&self) -> Option<Duration> {
+        self.length_ms.map(Duration::from_millis)
     }
 
     fn ttl(&self) -> Duration {
@@ -209,7 +243,7 @@ mod tests {
         let cells =
             anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));
         let cells: Vec<Trial> = cells.collect();
-        assert_eq!(cells.len(), 9 * 7);
+        assert_eq!(cells.len(), 14 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();
         stems.dedup();

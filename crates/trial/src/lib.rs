@@ -5,15 +5,15 @@
 //! ```
 //!
 //! There are two kinds of trial, of one shape. A *sale* ([`sale`]) lets many processes buy from one stock at once. A *lock
-//! trial* ([`holds`]) lets two or three processes take locks while the lab kills and pauses them, or makes the store fail.
-//! A comparison ([`retry`]) is a sale in rounds, each with another way of waiting for the lock.
+//! trial* ([`holds`]) lets a few processes, two to eight, take locks while the lab kills and pauses them, or makes the store
+//! fail. A comparison ([`retry`]) is a sale in rounds, each with another way of waiting for the lock. A *gauntlet*
+//! ([`gauntlet`]) puts one lock through the sale and all lock trials that apply to it.
 //!
 //! Each process is a [`subject`] that speaks the [`protocol`]: one JSON message per line. The lab owns the clock and stamps
 //! every event of the [`history`]. Facts, checks and verdicts are pure functions of that history: they rest on acknowledged
 //! orders and on what the lab reads itself, never on what a subject says about itself. The [`strategy`] list names what can
 //! be tried; the deliberately broken ones are in [`strategy::exhibit`].
 
-pub mod check;
 pub mod gauntlet;
 pub mod history;
 pub mod holds;

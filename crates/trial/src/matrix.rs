@@ -1,15 +1,18 @@
 //! The matrix of `run-all`: every strategy that fits in seven scenarios, and the comparison of ways of waiting.
 //!
-//! The scenarios that kill servers or come between them and the processes, `pause` and `lost-wakeup` are not in it; `fencepost trial`
-//! runs them.
+//! The scenarios that kill servers or come between them and the processes are not in it, nor are `pause`, `lost-wakeup`, `names`, `turns`,
+//! `waiters` and `deadline`; `fencepost trial` runs them.
 
-use crate::history::Event;
-use crate::holds::{self, Scenario, Trial};
+use crate::holds::{Scenario, Trial};
 use crate::retry::{self, Comparison};
 use crate::sale::{self, Sale};
 use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
-use crate::verdict::{Outcome, Verdict};
+
+mod run;
+mod unready;
+
+pub use run::{Run, Summary};
 
 /// The rows that run with the default settings, except work beyond the lease. The other rows use settings that take less time and
 /// tolerate a busy machine.
@@ -149,7 +152,7 @@ fn cell(
     Some(cell)
 }
 
-/// With the default times, work that is long enough would take seven seconds.
+/// Returns whether a trial of this lock keeps the default times. Work beyond the lease never does: it would take seven seconds.
 fn has_default_times(scenario: Scenario, strategy: &Strategy) -> bool {
     DEFAULT_TIMES.contains(&strategy.name) && scenario != Scenario::TtlEdge
 }
@@ -191,22 +194,7 @@ impl Cell {
         match self {
             Self::Sale(_) => 400,
             Self::Retry(_) => 4_000,
-            Self::Hold(trial) => match trial.scenario {
-                Scenario::Deadlock | Scenario::Crash => 300 + 3 * trial.ttl_ms,
-                Scenario::Sorted => 400,
-                Scenario::TtlEdge => 300 + trial.work_ms,
-                Scenario::StaleRelease
-                | Scenario::ShortStock
-                | Scenario::Pause
-                | Scenario::Cut
-                | Scenario::SlowReplies => 300 + 2 * trial.ttl_ms,
-                Scenario::Failover | Scenario::RestartEmpty => 800 + trial.ttl_ms / 10,
-                Scenario::LostWakeup => 200,
-                Scenario::LostReply => 500 + 2 * trial.ttl_ms,
-                Scenario::Storm => {
-                    trial.storm.map_or(0, |storm| storm.for_ms) + 300 + 3 * trial.ttl_ms
-                }
-            },
+            Self::Hold(trial) => trial.likely_ms(),
         }
     }
 
@@ -223,130 +211,6 @@ impl Cell {
     /// Returns whether it belongs in this row and this column of [`COLUMNS`].
     pub fn is_at(&self, strategy: &Strategy, column: usize) -> bool {
         self.column() == Some(column) && self.strategy().name == strategy.name
-    }
-}
-
-/// The result of a cell.
-#[derive(Debug)]
-pub enum Run {
-    /// A sale.
-    Sale(sale::Judged),
-    /// A lock trial.
-    Hold(holds::Judged),
-    /// The comparison.
-    Retry(retry::Judged),
-}
-
-/// A verdict with what lists and totals need.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// The scenario and, for the comparison, the way of waiting.
-    pub scenario: String,
-    /// The strategy.
-    pub strategy: &'static str,
-    /// The verdict.
-    pub outcome: Outcome,
-    /// The verdict that the committed table expects.
-    pub expected: Option<Outcome>,
-    /// How long it took, if that was measured separately.
-    pub took_ns: Option<u64>,
-    /// The command that runs it again.
-    pub reproduce: String,
-}
-
-impl Summary {
-    /// Returns whether the verdict is the expected one.
-    pub fn as_expected(&self) -> bool {
-        self.expected == Some(self.outcome)
-    }
-
-    /// Returns whether the table expects another verdict. Of an external lock it expects nothing.
-    pub fn is_surprise(&self) -> bool {
-        self.expected
-            .is_some_and(|expected| expected != self.outcome)
-    }
-}
-
-impl Run {
-    /// Returns the verdict on the whole run.
-    pub fn verdict(&self) -> &Verdict {
-        match self {
-            Self::Sale(judged) => &judged.verdict,
-            Self::Hold(judged) => &judged.verdict,
-            Self::Retry(judged) => &judged.verdict,
-        }
-    }
-
-    /// Returns the name of its scenario in histories.
-    pub fn scenario(&self) -> &str {
-        match self {
-            Self::Sale(judged) => &judged.header.scenario,
-            Self::Hold(judged) => &judged.header.scenario,
-            Self::Retry(judged) => &judged.header.scenario,
-        }
-    }
-
-    /// Returns the events of the run.
-    pub fn events(&self) -> &[Event] {
-        match self {
-            Self::Sale(judged) => &judged.events,
-            Self::Hold(judged) => &judged.events,
-            Self::Retry(judged) => &judged.events,
-        }
-    }
-
-    /// Returns each verdict of the run.
-    pub fn summaries(&self) -> Vec<Summary> {
-        match self {
-            Self::Sale(judged) => vec![Summary {
-                scenario: judged.header.scenario.clone(),
-                strategy: judged.sale.strategy.name,
-                outcome: judged.verdict.outcome,
-                expected: judged.expected(),
-                took_ns: None,
-                reproduce: judged.reproduce(),
-            }],
-            Self::Hold(judged) => vec![Summary {
-                scenario: judged.header.scenario.clone(),
-                strategy: judged.trial.strategy.name,
-                outcome: judged.verdict.outcome,
-                expected: judged.expected(),
-                took_ns: None,
-                reproduce: judged.trial.reproduce(),
-            }],
-            Self::Retry(judged) => judged.rounds.iter().map(|r| way(judged, r)).collect(),
-        }
-    }
-
-    /// Returns whether every verdict is the expected one.
-    pub fn as_expected(&self) -> bool {
-        self.summaries().iter().all(Summary::as_expected)
-    }
-
-    /// Returns whether the run as a whole is INCONCLUSIVE, although the expectation is another verdict. Another run may test it. A
-    /// comparison with a round that is BROKEN has shown enough, whatever its other rounds were.
-    pub fn showed_nothing(&self) -> bool {
-        self.verdict().outcome == Outcome::Inconclusive && !self.as_expected()
-    }
-
-    /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
-    /// refused one of them.
-    pub fn is_refused_overlap(&self) -> bool {
-        let Self::Hold(judged) = self else {
-            return false;
-        };
-        judged.is_refused_overlap()
-    }
-}
-
-fn way(judged: &retry::Judged, round: &retry::Round) -> Summary {
-    Summary {
-        scenario: format!("{} {}", judged.header.scenario, round.retry.pauses.short()),
-        strategy: judged.comparison.strategy.name,
-        outcome: round.verdict.outcome,
-        expected: judged.expected(),
-        took_ns: Some(round.figures.duration_ns),
-        reproduce: judged.comparison.reproduce(),
     }
 }
 

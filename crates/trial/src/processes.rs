@@ -23,7 +23,7 @@ pub(crate) const LOOK_UP: Duration = Duration::from_millis(50);
 /// so a shorter absence cannot make anybody late.
 const STALL: Duration = Duration::from_millis(200);
 /// How long the processes may be silent while they start, or beyond the time they were asked to work and wait.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The number of pipes of each process: input, output, errors, and the line to its supervisor.
 const PIPES: u64 = 4;
 /// The number of open files besides the pipes of the processes.
@@ -55,16 +55,17 @@ pub(crate) fn shuffled(random: &SeededRandom, count: usize) -> Vec<usize> {
 ///
 /// # Errors
 ///
-/// Returns the reason if the process cannot be started, does not get ready within `patience`, or the lab is interrupted.
+/// Returns the reason if the process cannot be started, does not get ready within `start_timeout`, or the lab is interrupted.
 pub fn claims_of(
     subject: &dyn Fn() -> Command,
     init: &dyn Fn(&str) -> Request,
-    patience: Duration,
+    start_timeout: Duration,
     interrupt: Interrupt,
 ) -> Result<Option<Claims>, Stopped> {
     let name = vec!["the subject".to_owned()];
     let starting = &mut |_, _| {};
-    let mut process = Processes::gather(name, subject, init, patience, interrupt, starting)?;
+    let subject = &|_| subject();
+    let mut process = Processes::gather(name, subject, init, start_timeout, interrupt, starting)?;
     process.send(0, &Request::Shutdown);
     process.wait_for_exits(|_| true);
     Ok(process.claims())
@@ -118,9 +119,9 @@ impl Processes {
     /// Starts one process per name and waits until all have answered `init`.
     pub(crate) fn gather(
         names: Vec<String>,
-        subject: &dyn Fn() -> Command,
+        subject: &dyn Fn(usize) -> Command,
         init: &dyn Fn(&str) -> Request,
-        patience: Duration,
+        start_timeout: Duration,
         interrupt: Interrupt,
         starting: &mut dyn FnMut(usize, usize),
     ) -> Result<Self, Stopped> {
@@ -128,7 +129,7 @@ impl Processes {
         let mut processes = Self::unstarted(names)?;
         for index in 0..total {
             processes.check_interrupt(interrupt)?;
-            processes.start(index, subject(), init)?;
+            processes.start(index, subject(index), init)?;
         }
         let mut heard_at = Instant::now();
         for ready in 0..total {
@@ -137,7 +138,7 @@ impl Processes {
                 processes.check_interrupt(interrupt)?;
                 match processes.next(LOOK_UP) {
                     Ok(heard) => processes.expect_ready(heard)?,
-                    Err(_) if heard_at.elapsed() > patience => return Err(processes.mute()),
+                    Err(_) if heard_at.elapsed() > start_timeout => return Err(processes.mute()),
                     Err(_) => starting(ready, total),
                 }
             }

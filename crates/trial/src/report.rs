@@ -6,4 +6,4 @@ pub mod fault;
 pub mod html;
 pub mod json;
 pub mod terminal;
-pub mod trace;
+mod trace;

@@ -1,7 +1,7 @@
 //! A comparison of ways of waiting for a lock: the same sale in several rounds, one per way.
 //!
 //! Every round has its own processes, store and stock. A round is judged like any other sale. In addition, figures ([`facts`])
-//! compare the ways of waiting, and the conclusions from them ([`check`]) apply to this run only.
+//! compare the ways of waiting, and the verdict draws conclusions from them, which apply to this run only.
 
 use crate::history::{Header, History, What};
 use crate::protocol::{Pauses, Retry};
@@ -11,7 +11,7 @@ use crate::strategy::{self, Strategy};
 use crate::text::numbers::count;
 use crate::verdict::Outcome;
 
-pub mod check;
+mod conclusions;
 pub mod facts;
 mod judged;
 mod run;

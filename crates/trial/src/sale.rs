@@ -9,7 +9,7 @@ use fencepost::random::SeededRandom;
 use crate::history::{self, Header};
 use crate::processes::shuffled;
 use crate::protocol::Retry;
-use crate::store::TrialStore;
+use crate::store::{FIRST_LOCK, TrialStore};
 use crate::strategy::{self, Strategy};
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ pub use run::{SaleWatch, run};
 /// The name of the scenario in histories.
 pub const SCENARIO: &str = "oversell";
 /// The product, which is also the name of the lock that protects it.
-pub const PRODUCT: &str = "product_A";
+pub const PRODUCT: &str = FIRST_LOCK;
 
 /// The settings of a sale.
 #[derive(Debug, Clone)]
@@ -104,8 +104,8 @@ impl Sale {
 
     /// Returns how long an attempt takes at most, according to the settings.
     fn longest_attempt(&self) -> Duration {
-        let patience_ms = self.retry.map_or(self.wait_ms, |retry| retry.budget_ms);
-        Duration::from_millis(patience_ms) + Duration::from_micros(self.delay_us)
+        let waits_ms = self.retry.map_or(self.wait_ms, |retry| retry.budget_ms);
+        Duration::from_millis(waits_ms) + Duration::from_micros(self.delay_us)
     }
 
     /// Returns the header for a history of this sale.
@@ -125,9 +125,7 @@ impl Sale {
             wait_ms: self.wait_ms,
             ttl_ms: self.ttl_ms(),
             holds: None,
-            claims: strategy::find(self.strategy.name)
-                .is_none()
-                .then_some(self.strategy.claims),
+            claims: self.strategy.is_external().then_some(self.strategy.claims),
         }
     }
 

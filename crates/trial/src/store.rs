@@ -4,25 +4,16 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use kinds::{ServerFault, StoreFacts};
-pub use locks::wait_until_voting;
-pub use temporary_ground::TemporaryGround;
-#[cfg(test)]
-pub(crate) use trial_store::one_of_each;
-pub use trial_store::{TrialStore, lock_only_kinds, private_name, private_names};
-
 use fencepost::stores::StoreAddress;
-
-use kinds::Data;
-use locks::LockServers;
+use fencepost_rig::TempDir;
 
 use crate::protocol::Failure;
-use latch::Latches;
-use stock::Stock;
 
+mod advisory;
 mod kinds;
 pub(crate) mod latch;
 pub(crate) mod locks;
+mod not_reached;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(not(feature = "postgres"))]
@@ -30,14 +21,26 @@ pub(crate) mod postgres;
 pub(crate) mod postgres;
 pub mod reach;
 pub(crate) mod redis;
+mod server_list;
 pub(crate) mod stock;
-mod temporary_ground;
 mod trial_store;
 
+pub use kinds::{ServerFault, StoreFacts};
+pub use locks::wait_until_voting;
+pub(crate) use server_list::ServerList;
+#[cfg(test)]
+pub(crate) use trial_store::one_of_each;
+pub use trial_store::{TrialStore, lock_only_kinds, private_name, private_names};
+
+use kinds::Data;
+use latch::Latches;
+use locks::LockServers;
+use stock::Stock;
+
 /// The lock of a trial with one lock, and the first lock of a trial with two.
-pub const FIRST: &str = "product_A";
+pub const FIRST_LOCK: &str = "product_A";
 /// The second of two locks.
-pub const SECOND: &str = "product_B";
+pub const SECOND_LOCK: &str = "product_B";
 
 /// Where a trial keeps its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +95,21 @@ impl Ground {
                 Self::Sqlite(servers.stock_file.clone()).to_string(),
             ],
             ground => vec![ground.to_string()],
+        }
+    }
+
+    /// Returns the endpoints that a program of the user receives: one for each server, such as `etcd://HOST:PORT#SPACE`. Servers that keep
+    /// only locks are followed by the file with the stock.
+    pub fn endpoints_of_each_server(&self) -> Vec<String> {
+        match self {
+            Self::Locks(servers) => {
+                let stock = Self::Sqlite(servers.stock_file.clone());
+                let mut endpoints = servers.each();
+                endpoints.push(stock.to_string());
+                endpoints
+            }
+            Self::Postgres(endpoint) => vec![advisory::without_choice(endpoint)],
+            ground => ground.endpoints(),
         }
     }
 
@@ -194,6 +212,39 @@ impl fmt::Display for Ground {
     }
 }
 
+/// A ground that is prepared for one trial and cleared when it is dropped, even after a failure.
+#[derive(Debug)]
+pub struct TemporaryGround {
+    /// The prepared ground.
+    pub ground: Ground,
+    /// A temporary folder of the trial.
+    pub(crate) folder: TempDir,
+}
+
+impl TemporaryGround {
+    /// Prepares a ground in this store.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no temporary folder, or if the store cannot be reached or prepared.
+    pub fn prepare(store: &TrialStore) -> Result<Self, Failure> {
+        let folder = fencepost_rig::folder();
+        let folder =
+            folder.map_err(|error| Failure::definite(format!("no temporary folder: {error}")))?;
+        let ground = store.ground(folder.path());
+        let temporary = Self { ground, folder };
+        temporary.ground.prepare()?;
+        Ok(temporary)
+    }
+}
+
+impl Drop for TemporaryGround {
+    fn drop(&mut self) {
+        // A server that is gone cannot be cleared.
+        let _ = self.ground.clear();
+    }
+}
+
 /// The state of a lock in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockState {
@@ -217,167 +268,4 @@ impl LockState {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use fencepost::stores::kinds::{POSTGRES, REDIS};
-    use fencepost_rig::{Redis, ServerError};
-
-    /// Starts a private server. If none is installed, says so and returns `None`.
-    pub(crate) fn redis() -> Option<Redis> {
-        match Redis::start() {
-            Ok(server) => Some(server),
-            Err(ServerError::NotInstalled { .. }) => {
-                println!("skipped: no redis-server ({})", Redis::INSTALL);
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// A Postgres server for a test: the one that all tests share, or a private one that lives as long as its keeper.
-    pub(crate) struct SomePostgres {
-        url: String,
-        _keeper: Option<fencepost_rig::Postgres>,
-    }
-
-    impl SomePostgres {
-        pub(crate) fn store(&self) -> TrialStore {
-            TrialStore::private(&POSTGRES).at(self.url.clone())
-        }
-    }
-
-    /// Returns `None` if none is installed, and says so, or if this build does not support Postgres.
-    pub(crate) fn postgres() -> Option<SomePostgres> {
-        use fencepost_rig::{Postgres, ServerError};
-        if !cfg!(feature = "postgres") {
-            return None;
-        }
-        if let Ok(url) = std::env::var("FENCEPOST_SHARED_POSTGRES") {
-            return Some(SomePostgres { url, _keeper: None });
-        }
-        match Postgres::start() {
-            Ok(server) => Some(SomePostgres {
-                url: server.url(),
-                _keeper: Some(server),
-            }),
-            Err(error @ ServerError::NotInstalled { .. }) => {
-                println!("skipped: {error}");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// Clears its grounds when dropped: schemas on a server that others also use.
-    struct Cleared(Vec<Ground>);
-
-    impl Drop for Cleared {
-        fn drop(&mut self) {
-            for ground in &self.0 {
-                let _ = ground.clear();
-            }
-        }
-    }
-
-    /// The servers that are available on this machine.
-    pub(crate) struct Servers {
-        redis: Option<Redis>,
-        postgres: Option<SomePostgres>,
-    }
-
-    pub(crate) fn servers() -> Servers {
-        Servers {
-            redis: redis(),
-            postgres: postgres(),
-        }
-    }
-
-    impl Servers {
-        /// Returns every store that is available on this machine.
-        pub(crate) fn stores(&self) -> Vec<TrialStore> {
-            let redis = self.redis.as_ref();
-            let redis = redis.map(|server| TrialStore::private(&REDIS).at(server.url()));
-            let postgres = self.postgres.as_ref().map(SomePostgres::store);
-            let all = [Some(TrialStore::sqlite()), redis, postgres];
-            all.into_iter().flatten().collect()
-        }
-
-        /// Returns fresh grounds, which exist as long as their keeper.
-        pub(crate) fn grounds(&self, stores: &[TrialStore]) -> (impl Sized + use<>, Vec<Ground>) {
-            let folder = tempfile::tempdir().unwrap();
-            let grounds = stores.iter().map(|store| store.ground(folder.path()));
-            let grounds: Vec<Ground> = grounds.collect();
-            for ground in &grounds {
-                ground.prepare().unwrap();
-            }
-            ((Cleared(grounds.clone()), folder), grounds)
-        }
-    }
-
-    /// Returns every ground that is available on this machine, each freshly prepared, together with their keeper.
-    pub(crate) fn grounds() -> (impl Sized, Vec<Ground>) {
-        let servers = servers();
-        let (keeper, grounds) = servers.grounds(&servers.stores());
-        ((keeper, servers), grounds)
-    }
-
-    #[test]
-    fn an_endpoint_names_its_ground() {
-        for endpoint in [
-            "sqlite:/tmp/run.db",
-            "redis://127.0.0.1:6379#a",
-            "postgres://127.0.0.1/shop#a",
-        ] {
-            assert_eq!(Ground::parse(endpoint).unwrap().to_string(), endpoint);
-        }
-        assert_eq!(Ground::parse("mysql://x"), None);
-    }
-
-    #[test]
-    fn servers_for_locks_come_with_a_file() {
-        let store = TrialStore::named("etcd://127.0.0.1:2379,127.0.0.1:2479").unwrap();
-        let ground = store.ground(Path::new("/tmp"));
-        let endpoints = ground.endpoints();
-        assert_eq!(endpoints[1], "sqlite:/tmp/run.db");
-        assert_eq!(Ground::among(&endpoints), Ok(ground));
-        assert!(Ground::among(&endpoints[..1]).is_err());
-    }
-
-    #[test]
-    fn each_trial_has_a_ground_of_its_own_and_leaves_nothing() {
-        if let Some(server) = redis() {
-            apart_and_nothing_left(&TrialStore::private(&REDIS).at(server.url()));
-        }
-        if let Some(database) = postgres() {
-            apart_and_nothing_left(&database.store());
-        }
-    }
-
-    fn apart_and_nothing_left(store: &TrialStore) {
-        let [one, two] = [(); 2].map(|()| store.ground(Path::new("")));
-        one.prepare().unwrap();
-        two.prepare().unwrap();
-        one.stock().unwrap().write("product_A", 1).unwrap();
-        two.stock().unwrap().write("product_A", 2).unwrap();
-        assert_eq!(one.stock().unwrap().read("product_A").unwrap(), 1);
-        one.clear().unwrap();
-        assert!(one.stock().unwrap().read("product_A").is_err());
-        assert_eq!(two.stock().unwrap().read("product_A").unwrap(), 2);
-        two.clear().unwrap();
-    }
-
-    #[test]
-    fn a_server_that_is_not_there_is_a_certain_failure() {
-        let mut nowhere = vec![Ground::Redis("redis://127.0.0.1:1".into())];
-        if cfg!(feature = "postgres") {
-            nowhere.push(Ground::Postgres("postgres://u@127.0.0.1:1/d#x".into()));
-        }
-        for ground in nowhere {
-            let failure = ground.prepare().unwrap_err();
-            assert!(failure.definite, "{failure}");
-            assert!(failure.message.contains("no connection"), "{failure}");
-        }
-    }
-}
+pub(crate) mod tests;

@@ -30,6 +30,7 @@ mod safe;
 mod watchdog;
 
 pub use crate::protocol::Failure;
+pub(crate) use list::is_external;
 pub use list::{ALL, at, claims_of, find};
 
 /// A way of buying.
@@ -68,6 +69,20 @@ impl Strategy {
     /// Returns the value of `--lock` that chooses this strategy.
     pub fn argument(&self) -> &'static str {
         self.argument.unwrap_or(self.name)
+    }
+
+    /// Returns whether the lock is a program of the user, of whose records the lab knows nothing.
+    pub(crate) fn is_external(&self) -> bool {
+        is_external(self.name)
+    }
+
+    /// Returns the endpoints of this ground for processes that use this lock.
+    pub(crate) fn endpoints(&self, ground: &Ground) -> Vec<String> {
+        if self.is_external() {
+            ground.endpoints_of_each_server()
+        } else {
+            ground.endpoints()
+        }
     }
 }
 
@@ -220,8 +235,10 @@ pub trait Locking: Send {
         Vec::new()
     }
 
-    /// Returns whether the holder knows that this hold is lost. Strategies that never find out return `false`.
-    fn knows_lost(&mut self, hold: u64) -> bool;
+    /// Returns whether the holder knows that this hold is lost. By default it never finds out.
+    fn knows_lost(&mut self, _hold: u64) -> bool {
+        false
+    }
 
     /// Called when the protected work is done, for strategies that set the expiry only then. Does nothing by default.
     ///
@@ -258,6 +275,18 @@ pub struct Granted {
     pub contended: bool,
 }
 
+impl Granted {
+    /// Creates a hold without a fence, whose holder does not know how long it lasts.
+    pub(crate) fn plain(hold: u64, contended: bool) -> Self {
+        Self {
+            hold,
+            fence: None,
+            valid_ms: None,
+            contended,
+        }
+    }
+}
+
 /// The points between two steps of acquiring or releasing at which the lab can stop a strategy.
 pub trait Halt: Send {
     /// Called when step `step` of `of` is done; `what` describes it. If the lab wants the process to stop here, this returns
@@ -285,17 +314,17 @@ impl Order {
     }
 }
 
-/// Too little was left, and the buyer met no other.
+/// Answers that too little was left, and the buyer met no other.
 pub(crate) fn no_stock(before: i64) -> Purchase {
     answer(PurchaseOutcome::NoStock, Some(before), None)
 }
 
-/// The unit was sold, and the buyer met no other.
+/// Answers that the unit was sold, and the buyer met no other.
 pub(crate) fn sold(before: i64, after: i64) -> Purchase {
     answer(PurchaseOutcome::Sold, Some(before), Some(after))
 }
 
-/// The lock was taken.
+/// Answers that the lock was taken.
 pub(crate) fn busy() -> Purchase {
     Purchase {
         contended: true,

@@ -1,4 +1,5 @@
-//! The verdict on a run, with the evidence for it.
+//! The types of a verdict on a run: its outcome, the evidence for it, and what each check found. The checks and the judges are in
+//! [`sale`](crate::sale), [`holds`](crate::holds) and [`retry`](crate::retry).
 //!
 //! A verdict applies to this run only. `BROKEN` needs events that prove it; `HELD` needs a witness that the danger really
 //! arose. Without a witness the run shows nothing, and the verdict is `INCONCLUSIVE`.
@@ -6,8 +7,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-use crate::check::{Checked, Finding};
 
 /// The possible verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +18,7 @@ pub enum Outcome {
     Broken,
     /// For three TTLs nobody could take the lock.
     Stuck,
-    /// Nothing broke, and nothing was tested.
+    /// The run proves nothing: the danger did not arise, or what broke may be caused by the machine.
     Inconclusive,
 }
 
@@ -234,4 +233,59 @@ pub enum Cited {
     Op(u64),
     /// As the first of several operations: `op 1–4`.
     Ops(u64, u64),
+}
+
+/// A property, the finding about it, and the grounds for that finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The name for programs.
+    pub name: &'static str,
+    /// The name for people.
+    pub title: &'static str,
+    /// What the check found.
+    pub finding: Finding,
+    /// The reason, in a few words.
+    pub detail: String,
+    /// The numbers of the events that show it.
+    pub events: Vec<u64>,
+}
+
+impl Checked {
+    /// Creates a finding without a reason or events.
+    pub(crate) fn of(name: &'static str, title: &'static str, finding: Finding) -> Self {
+        Self {
+            name,
+            title,
+            finding,
+            detail: String::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Adds the reason, in a few words.
+    pub(crate) fn because(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// Adds the events that show the finding.
+    pub(crate) fn at(mut self, events: impl IntoIterator<Item = u64>) -> Self {
+        self.events = events.into_iter().collect();
+        self
+    }
+}
+
+/// The possible results of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finding {
+    /// Nothing in this run contradicts the property.
+    Held,
+    /// This run contradicts the property.
+    Violated,
+    /// The result depends on something that is not known, such as a lost answer.
+    Undecided,
+    /// The property does not apply to this kind of trial.
+    #[serde(rename = "n/a")]
+    NotApplicable,
 }

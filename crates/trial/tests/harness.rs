@@ -165,7 +165,7 @@ fn events_are_in_the_order_of_their_stamps_and_the_seed_repeats_who_is_asked_fir
 fn chatter_does_not_keep_the_lab_waiting_for_somebody_else() {
     struct Impatient;
     impl SaleWatch for Impatient {
-        fn patience(&self) -> Duration {
+        fn answer_timeout(&self) -> Duration {
             Duration::from_millis(500)
         }
     }
@@ -190,7 +190,7 @@ fn chatter_does_not_keep_the_lab_waiting_for_somebody_else() {
 fn whoever_takes_its_turn_late_is_waited_for_as_long_as_answers_come() {
     struct Patient;
     impl SaleWatch for Patient {
-        fn patience(&self) -> Duration {
+        fn answer_timeout(&self) -> Duration {
             Duration::from_millis(2_500)
         }
     }

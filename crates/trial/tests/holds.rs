@@ -106,9 +106,9 @@ fn a_promised_fence_that_never_grows_does_not_let_the_second_one_in() {
     );
     let refused = |event: &Event| matches!(event.what, What::Register { refused: true, .. });
     assert_eq!(count(&tried, refused), 2, "B's reading and writing");
-    let fences = |check: &&fencepost_trial::check::Checked| check.name == "fence_issued";
+    let fences = |check: &&fencepost_trial::verdict::Checked| check.name == "fence_issued";
     let check = tried.verdict.checks.iter().find(fences).unwrap();
-    assert_eq!(check.finding, fencepost_trial::check::Finding::Violated);
+    assert_eq!(check.finding, fencepost_trial::verdict::Finding::Violated);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn vanishing_at(step: &str) -> String {
 fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
     struct Impatient;
     impl LockWatch for Impatient {
-        fn patience(&self) -> Duration {
+        fn answer_timeout(&self) -> Duration {
             Duration::from_secs(1)
         }
     }

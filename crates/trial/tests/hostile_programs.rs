@@ -26,17 +26,17 @@ const OP: &str = r#"op=${order#*'"op":'}; op=${op%%[,\}]*};"#;
 
 struct Brief;
 
-const PATIENCE: Duration = Duration::from_millis(700);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(700);
 
 impl SaleWatch for Brief {
-    fn patience(&self) -> Duration {
-        PATIENCE
+    fn answer_timeout(&self) -> Duration {
+        ANSWER_TIMEOUT
     }
 }
 
 impl LockWatch for Brief {
-    fn patience(&self) -> Duration {
-        PATIENCE
+    fn answer_timeout(&self) -> Duration {
+        ANSWER_TIMEOUT
     }
 }
 
@@ -48,7 +48,7 @@ fn shell(script: &str) -> impl Fn() -> Command {
     }
 }
 
-/// Runs a sale with one buyer. With the default patience, waiting for a lost answer alone would take longer than [`SOON`].
+/// Runs a sale with one buyer. With the default timeout, waiting for a lost answer alone would take longer than [`SOON`].
 fn sale(script: &str) -> Result<History, Stopped> {
     in_bounds(|| {
         let sale = Sale {

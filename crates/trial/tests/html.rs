@@ -12,7 +12,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fencepost_trial::history::Event;
-use fencepost_trial::report::html::{Page, render};
+use fencepost_trial::report::html::Page;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -44,7 +44,7 @@ fn every_fixture_is_on_the_page_with_its_verdict_and_its_events() {
     let fixtures = fixtures::all();
     let mut page = fixtures::page(&fixtures);
     page.retry = Some(fixtures::retry());
-    let text = render(&page);
+    let text = page.render();
     keep("fixtures.html", &text);
     let data = data(&text);
     for (fixture, run) in fixtures.iter().zip(data["runs"].as_array().unwrap()) {
@@ -97,7 +97,7 @@ fn unpacked(data: &Value, run: &Value) -> Vec<Event> {
 fn a_story_is_short_and_tells_every_proof() {
     for name in FIXTURES {
         let fixture = fixtures::load(name);
-        let data = data(&render(&single(&fixture)));
+        let data = data(&single(&fixture).render());
         let story = data["runs"][0]["story"].as_array().unwrap().clone();
         assert!((5..=9).contains(&story.len()), "{name}: {story:#?}");
         for evidence in &fixture.verdict.evidence {
@@ -114,7 +114,7 @@ fn a_story_is_short_and_tells_every_proof() {
 #[test]
 fn the_story_of_a_crash_reads_in_order() {
     let fixture = fixtures::load("naive.crash");
-    let data = data(&render(&single(&fixture)));
+    let data = data(&single(&fixture).render());
     let beats = data["runs"][0]["story"].as_array().unwrap();
     let texts: Vec<&str> = beats
         .iter()
@@ -141,7 +141,7 @@ fn nothing_from_outside_becomes_markup() {
     let mut page = single(&fixture);
     page.title = HOSTILE.into();
     page.command = HOSTILE.into();
-    let text = render(&page);
+    let text = page.render();
     keep("hostile.html", &text);
     assert!(!text.contains("<img"), "{:?}", text.find("<img"));
     assert_eq!(text.matches("</script>").count(), 2);
@@ -155,7 +155,7 @@ fn nothing_from_outside_becomes_markup() {
 #[test]
 fn the_policy_allows_this_script_and_these_styles_and_nothing_else() {
     let fixture = fixtures::load("safe.crash");
-    let text = render(&single(&fixture));
+    let text = single(&fixture).render();
     let policy = between(&text, r#"Content-Security-Policy" content=""#, "\"");
     let hash = |part: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(part)));
     assert_eq!(
@@ -176,7 +176,7 @@ fn the_policy_allows_this_script_and_these_styles_and_nothing_else() {
 #[test]
 fn the_script_is_one_without_modules_and_without_a_name_twice() {
     let fixture = fixtures::load("safe.crash");
-    let text = render(&single(&fixture));
+    let text = single(&fixture).render();
     let script = between(&text, r#"<script type="module">"#, "</script>");
     let mut names = HashSet::new();
     for line in script.lines() {
@@ -198,7 +198,7 @@ fn the_script_is_one_without_modules_and_without_a_name_twice() {
 #[test]
 fn a_run_of_twenty_thousand_events_is_whole_and_a_longer_one_says_what_it_left_out() {
     let whole = long(20_000);
-    let text = render(&single(&whole));
+    let text = single(&whole).render();
     keep("twenty-thousand.html", &text);
     assert_eq!(data(&text)["runs"][0]["events"]["whole"], 20_000);
     assert!(text.len() < 1_200_000, "{}", text.len());
@@ -208,7 +208,7 @@ fn a_run_of_twenty_thousand_events_is_whole_and_a_longer_one_says_what_it_left_o
     for (evidence, n) in longer.verdict.evidence.iter_mut().zip([10, 25_003, 29_998]) {
         evidence.event = n;
     }
-    let text = render(&single(&longer));
+    let text = single(&longer).render();
     keep("longer.html", &text);
     let data = data(&text);
     let events = &data["runs"][0]["events"];
@@ -230,7 +230,7 @@ fn a_run_of_twenty_thousand_events_is_whole_and_a_longer_one_says_what_it_left_o
 #[test]
 fn a_page_of_many_long_runs_keeps_what_their_verdicts_rest_on() {
     let runs: Vec<Fixture> = (0..5).map(|_| long(20_000)).collect();
-    let data = data(&render(&fixtures::page(&runs)));
+    let data = data(&fixtures::page(&runs).render());
     let whole: Vec<&Value> = data["runs"]
         .as_array()
         .unwrap()
@@ -252,7 +252,7 @@ fn a_page_of_sixty_two_runs_is_smaller_than_two_megabytes() {
         run.header.strategy = format!("strategy-{}", at / 7);
         run.header.scenario = format!("scenario-{}", at % 7);
     }
-    let text = render(&fixtures::page(&runs));
+    let text = fixtures::page(&runs).render();
     keep("sixty-two.html", &text);
     assert!(text.len() < 1_000_000, "{}", text.len());
 }
@@ -261,7 +261,7 @@ fn a_page_of_sixty_two_runs_is_smaller_than_two_megabytes() {
 fn an_empty_run_is_a_page_too() {
     let mut fixture = fixtures::load("safe.crash");
     fixture.events.clear();
-    let text = render(&single(&fixture));
+    let text = single(&fixture).render();
     keep("empty.html", &text);
     assert_eq!(data(&text)["runs"][0]["events"]["total"], 0);
 }

@@ -9,7 +9,7 @@ use fencepost_trial::history::{Event, History, What};
 use fencepost_trial::holds::check::OVERLAPS_MAX;
 use fencepost_trial::holds::{Judged, NAMES, Scenario, Trial};
 use fencepost_trial::protocol::{Action, ReleaseResult};
-use fencepost_trial::report::html::{page_of_trial, render};
+use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json;
 use fencepost_trial::report::terminal::holds::Lanes;
 use fencepost_trial::strategy;
@@ -155,7 +155,7 @@ fn stages(events: usize, same_hold: bool) -> [u64; 4] {
         judged.verdict.because
     );
     let (_, reporting) = timed(|| json::holds::report(&judged).to_string());
-    let (page, drawing) = timed(|| render(&page_of_trial(&judged)));
+    let (page, drawing) = timed(|| Page::of_trial(&judged).render());
     let mut lanes = Lanes::new(Ink::PLAIN);
     let (_, telling) = timed(|| lanes.finish(&judged.header, &judged.events));
     println!(
@@ -189,7 +189,7 @@ fn ten_times_the_events_take_nowhere_near_a_hundred_times_as_long() {
 fn the_page_of_a_long_history_is_bounded_and_says_what_it_left_out() {
     let trial = trial();
     let judged = Judged::of(&trial, Turns::history(&trial, 100_000, false));
-    let page = render(&page_of_trial(&judged));
+    let page = Page::of_trial(&judged).render();
     assert!(page.len() < 2_000_000, "{}", page.len());
     let start = r#"<script type="application/json" id="data">"#;
     let (_, data) = page.split_once(start).unwrap();

@@ -22,7 +22,7 @@ const TTL_MS: u64 = 1_500;
 /// Names the folder of the lab's files, and says that this program is to be the lab.
 const FOLDER: &str = "FENCEPOST_TEST_STOPPED_LAB";
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often the test is repeated if the lab was stopped too late.
 const ATTEMPTS: usize = 5;
@@ -104,7 +104,7 @@ impl Lab {
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         sleep(Duration::from_millis(5));

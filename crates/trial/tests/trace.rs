@@ -5,12 +5,13 @@
 #[path = "fixtures/mod.rs"]
 mod fixtures;
 
-use fencepost_trial::report::trace::trace;
 use serde_json::Value;
 
 fn traced(name: &str) -> Vec<Value> {
     let fixture = fixtures::load(name);
-    let text = trace(&fixtures::page(std::slice::from_ref(&fixture))).to_string();
+    let text = fixtures::page(std::slice::from_ref(&fixture))
+        .trace()
+        .to_string();
     let trace: Value = serde_json::from_str(&text).unwrap();
     trace["traceEvents"].as_array().unwrap().clone()
 }

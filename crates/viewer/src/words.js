@@ -13,7 +13,15 @@ export const WORDS = {
     "stopped": "The lab stops {who} (SIGSTOP)",
     "cut_off": "The lab cuts {who} off from its store: nothing passes, and nothing is closed",
     "slowed": "The lab delays every reply of the store to {who}",
-    "reply_lost": "A reply of the store to {who} is lost, and its connection cut"
+    "clock_ahead": "The lab sets the time of day of {who} an hour forward",
+    "clock_behind": "The lab sets the time of day of {who} an hour back",
+    "clock_fast": "The lab lets the time of day of {who} run a thousand times as fast",
+    "clock_right": "The time of day of {who} is right again",
+    "clock_read": "{who} asks for the time",
+    "suspended": "The lab shows {who} a machine that was suspended: CLOCK_MONOTONIC stood still",
+    "reply_lost": "A reply of the store to {who} is lost, and its connection cut",
+    "reply_arrives": "The first of the late replies to {who} arrives",
+    "reply_held": "The lab holds a reply of the store to {who} back"
   },
   "gave_up": "The lab stops waiting",
   "reached": "{who} has done step {step} of {of}",
@@ -27,6 +35,9 @@ export const WORDS = {
     "killed": "the {server} is killed (SIGKILL)",
     "promoted": "the {server} takes over at the same address",
     "restarted_empty": "the {server} runs again, empty",
+    "clock_ahead": "the {server} is an hour ahead: its clock has jumped forward",
+    "clock_behind": "the {server} is an hour behind: its clock has jumped back",
+    "evicted": "the {server} is short of memory: it has evicted every key it had",
     "elected": "the {server} is elected by the majority"
   },
   "stalled": "The lab stood still for {for_ms} ms",

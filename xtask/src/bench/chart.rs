@@ -53,7 +53,7 @@ pub(super) fn draw(figures: &Figures, title: &str) -> String {
     )
 }
 
-/// Rows of the same workload with the same baseline. A second comparison of a workload appears only in the table.
+/// Returns the rows of the same workload with the same baseline. A second comparison of a workload appears only in the table.
 fn panels(rows: &[Row]) -> Vec<Vec<&Row>> {
     let mut panels: Vec<Vec<&Row>> = Vec::new();
     for row in rows.iter().filter(|row| row.ratio.is_some()) {
@@ -91,7 +91,7 @@ fn draw_panel(rows: &[&Row], top: f64) -> String {
     body + &line("one", one, bars_top - 4.0, one, end)
 }
 
-/// The end of a panel's scale. Spreads that reach beyond it are cut off.
+/// Returns the end of a panel's scale. Spreads that reach beyond it are cut off.
 fn greatest(rows: &[&Row]) -> f64 {
     let medians = rows
         .iter()

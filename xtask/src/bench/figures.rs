@@ -90,7 +90,7 @@ impl Figures {
         self.skipped.extend(other.skipped);
     }
 
-    /// The Markdown table, ready to be pasted into the documentation.
+    /// Returns the Markdown table, ready to be pasted into the documentation.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::from(
             "| | contender | ratio | least … most | goal | on this machine: contender / baseline |\n|---|---|---|---|---|---|\n",
@@ -110,7 +110,7 @@ impl Figures {
         text
     }
 
-    /// How many goals there were, and which were missed.
+    /// Returns how many goals there were, and which were missed.
     pub(super) fn summary(&self) -> String {
         let with_goal: Vec<_> = self.rows.iter().filter(|row| row.met.is_some()).collect();
         let missed = with_goal.iter().filter(|row| row.met == Some(false));

@@ -65,7 +65,7 @@ pub(super) fn run(options: &RedisOptions) -> Result<bool> {
     Ok(true)
 }
 
-/// The command that runs a benchmark of the library.
+/// Returns the command that runs a benchmark of the library.
 pub(super) fn benchmark(name: &str, real_time: bool) -> Result<Command> {
     let mut arguments = Vec::new();
     let runner = format!("target.'cfg(unix)'.runner={REAL_TIME:?}");

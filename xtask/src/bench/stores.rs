@@ -26,8 +26,8 @@ pub(crate) struct StoresOptions {
 /// Redis against Postgres, which is measured like a store.
 const VERSUS: &str = "versus";
 
-/// The names of everything that is measured, in the order of the tables. Each runs in its own process, so that a failure does not affect the
-/// others. What is measured at each is in the benchmark itself: `crates/fencepost/benches/stores/stage.rs`.
+/// Returns the names of everything that is measured, in the order of the tables. Each runs in its own process, so that a failure does not
+/// affect the others. What is measured at each is in the benchmark itself: `crates/fencepost/benches/stores/stage.rs`.
 fn names() -> Vec<String> {
     let stores = KINDS.iter().map(|kind| kind.name.replace('_', "-"));
     stores.chain([VERSUS.to_owned()]).collect()

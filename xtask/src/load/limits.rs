@@ -16,8 +16,8 @@ pub(super) struct Limit {
     text: String,
     measured: Option<f64>,
     pub(super) is_held: bool,
-    /// The figures of a threshold that always holds, which exists because k6 reports the figures of a tag only if there is a threshold. `None`
-    /// for a real limit.
+    /// The figures of a threshold that always holds, which exists because k6 reports the figures of a tag only if there is a threshold.
+    /// `None` for a real limit.
     figures: Option<[f64; 3]>,
 }
 
@@ -55,14 +55,14 @@ fn limits(summary: &Value) -> Option<Vec<Limit>> {
     Some(all)
 }
 
-/// `p(95)` of `p(95)<500`.
+/// Returns what a limit watches: `p(95)` of `p(95)<500`.
 fn watched(limit: &str) -> &str {
     let end = limit.find(['<', '>', '=', '!']).unwrap_or(limit.len());
     limit[..end].trim()
 }
 
 impl Limit {
-    /// A row with the figures; `None` for a real limit.
+    /// Returns a row with the figures; `None` for a real limit.
     pub(super) fn figures(&self, script: &str) -> Option<Vec<String>> {
         let figures = self.figures?.map(number);
         let names = [script.to_owned(), self.metric.clone()];

@@ -13,7 +13,7 @@ use crate::terminal::say;
 
 const INSTANCES: usize = 2;
 /// How long an instance may take to start.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Stage {
     // Dropped in this order: first the instances, then what they use.
@@ -80,7 +80,7 @@ impl Stage {
         })
     }
 
-    /// The addresses of the instances.
+    /// Returns the addresses of the instances.
     pub(super) fn addresses(&self) -> &[String] {
         debug_assert_eq!(self.instances.len(), self.addresses.len());
         &self.addresses
@@ -102,7 +102,7 @@ impl Instance {
         let (said, sender) = feed();
         let mut process = Child::spawn(command, 0, &sender)
             .with_context(|| format!("cannot start {}", program.display()))?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline && !interrupt::happened() {
             match said
                 .next(Duration::from_millis(100))

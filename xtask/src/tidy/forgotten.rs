@@ -54,7 +54,8 @@ fn left_out_by(manifest: &SourceFile) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// The folder of the target that a test file belongs to, with a slash at its end. For a target that is a single file, the folder of all tests.
+/// Returns the folder of the target that a test file belongs to, with a slash at its end. For a target that is a single file, the folder of
+/// all tests.
 fn target_of(file: &SourceFile) -> Option<&str> {
     let is_test = file.is_rust() && file.path.split('/').any(|folder| folder == "tests");
     let (tests, _) = file.path.rsplit_once("/tests/").filter(|_| is_test)?;
@@ -67,7 +68,7 @@ fn target_of(file: &SourceFile) -> Option<&str> {
     Some(&file.path[..file.path.len() - below.len() + target])
 }
 
-/// The root file of a target.
+/// Returns whether the file is the root of a target.
 fn is_root(file: &SourceFile, target: &str) -> bool {
     target.ends_with("/tests/") || &file.path[target.len()..] == "main.rs"
 }
@@ -100,7 +101,7 @@ fn is_switched_off(attribute: &str) -> bool {
     is_level && is_named && !reason
 }
 
-/// Whether the file is a target of its own or a declared module of its target.
+/// Returns whether the file is a target of its own or a declared module of its target.
 fn is_declared(file: &SourceFile, target: &str, files: &[SourceFile]) -> bool {
     if is_root(file, target) {
         return true;

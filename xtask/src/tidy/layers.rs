@@ -1,4 +1,5 @@
-//! Checks that the top modules of every crate form layers: a module imports only from layers below its own.
+//! Checks that the top modules of every crate, and those of the folders in [`FOLDERS`], form layers: a module imports only from layers
+//! below its own.
 
 mod graph;
 mod imports;
@@ -13,11 +14,14 @@ use self::imports::{Import, Source};
 use super::Finding;
 use crate::tree::SourceFile;
 
+/// Folders whose modules form layers of their own: the source folder of a crate, and a module of that crate.
+const FOLDERS: &[(&str, &str)] = &[("crates/fencepost/src/", "stores")];
+
 /// Checks that no module is part of a cycle. Reports one finding for each pair of modules in a cycle, at the first import.
 pub(super) fn modules_form_layers(files: &[SourceFile]) -> Vec<Finding> {
-    crates(files)
+    parents(files)
         .iter()
-        .flat_map(|root| match Source::read(root, files) {
+        .flat_map(|(root, parent)| match Source::read(root, parent, files) {
             Ok(source) => in_cycles(&source),
             Err((file, error)) => vec![Finding::new(
                 file,
@@ -28,24 +32,32 @@ pub(super) fn modules_form_layers(files: &[SourceFile]) -> Vec<Finding> {
         .collect()
 }
 
-/// The layers of every crate, as ARCHITECTURE.md shows them, except for crates with a cycle.
+/// Returns the layers of every crate and folder, as ARCHITECTURE.md shows them, except for those with a cycle.
 pub(crate) fn picture(files: &[SourceFile]) -> String {
     let mut picture = String::new();
-    for root in crates(files) {
-        let Ok(source) = Source::read(&root, files) else {
+    for (root, parent) in parents(files) {
+        let Ok(source) = Source::read(&root, parent, files) else {
             continue;
         };
         let graph = graph_of(&source, &source.imports());
         if graph.is_empty() || !cycles(&graph).is_empty() {
             continue;
         }
-        let name = root.trim_end_matches("/src/");
-        picture += &format!("{name}\n");
+        picture += &format!("{}\n", name_of(&root, parent));
         for layer in layers(&graph).iter().rev() {
             picture += &format!("  {}\n", layer.join("  "));
         }
     }
     picture
+}
+
+/// Returns the name of a layer picture: `crates/fencepost` for a crate, and `crates/fencepost/src/stores` for a folder.
+fn name_of(root: &str, parent: &str) -> String {
+    if parent.is_empty() {
+        root.trim_end_matches("/src/").to_owned()
+    } else {
+        format!("{root}{}", parent.replace("::", "/"))
+    }
 }
 
 fn in_cycles(source: &Source<'_>) -> Vec<Finding> {
@@ -88,14 +100,21 @@ fn graph_of(source: &Source<'_>, imports: &[Import]) -> Graph {
     graph
 }
 
-/// The source folders of all crates.
-fn crates(files: &[SourceFile]) -> BTreeSet<String> {
+/// Returns the modules whose children have to form layers: the root of every crate, and after it the folders of that crate.
+fn parents(files: &[SourceFile]) -> BTreeSet<(String, &'static str)> {
     let root = |file: &SourceFile| {
         let (folder, name) = file.path.rsplit_once('/')?;
         let is_root = folder.ends_with("src") && (name == "lib.rs" || name == "main.rs");
         is_root.then(|| format!("{folder}/"))
     };
-    files.iter().filter_map(root).collect()
+    let roots: BTreeSet<String> = files.iter().filter_map(root).collect();
+    let folders = FOLDERS
+        .iter()
+        .filter(|(root, _)| roots.contains(*root))
+        .map(|(root, folder)| ((*root).to_owned(), *folder));
+    let folders: Vec<_> = folders.collect();
+    let crates = roots.into_iter().map(|root| (root, ""));
+    crates.chain(folders).collect()
 }
 
 #[cfg(test)]
@@ -155,6 +174,63 @@ mod tests {
         }
     }
 
+    const STORES: [(&str, &str); 2] = [
+        ("crates/fencepost/src/lib.rs", "mod error; mod stores;"),
+        (
+            "crates/fencepost/src/stores.rs",
+            "mod kit; mod one; mod two; pub use one::Thing;",
+        ),
+    ];
+
+    #[test]
+    fn two_modules_of_a_folder_that_import_each_other_are_found() {
+        for back in [
+            "use crate::stores::one::session;",
+            "use crate::stores::Thing;",
+            "use crate::{error::Error, stores::{kit, one::Thing}};",
+            "use super::super::one;",
+        ] {
+            let findings = found(
+                modules_form_layers,
+                &[
+                    STORES[0],
+                    STORES[1],
+                    ("crates/fencepost/src/stores/one.rs", "\nuse super::two;"),
+                    ("crates/fencepost/src/stores/two/hub.rs", back),
+                ],
+            );
+            assert_eq!(findings.len(), 2, "{back}: {findings:?}");
+            assert_eq!(
+                findings[0],
+                "crates/fencepost/src/stores/one.rs:2: one imports two, in a cycle of 2 modules"
+            );
+        }
+    }
+
+    #[test]
+    fn modules_of_a_folder_may_import_downwards_and_from_elsewhere() {
+        let findings = found(
+            modules_form_layers,
+            &[
+                STORES[0],
+                STORES[1],
+                (
+                    "crates/fencepost/src/stores/one.rs",
+                    "use super::two; use crate::stores::kit;",
+                ),
+                (
+                    "crates/fencepost/src/stores/two.rs",
+                    "use crate::error; use super::kit; mod one; use one::Own;",
+                ),
+                (
+                    "crates/fencepost/src/stores/two/one.rs",
+                    "use super::Own; use super::one;",
+                ),
+            ],
+        );
+        assert!(findings.is_empty(), "{findings:?}");
+    }
+
     #[test]
     fn the_layers_are_shown_from_the_top() {
         let file = |path: &str, text: &str| SourceFile {
@@ -167,5 +243,14 @@ mod tests {
             file("crates/x/src/b.rs", ""),
         ];
         assert_eq!(picture(&files), "crates/x\n  a\n  b\n");
+        let files = [
+            file(STORES[0].0, STORES[0].1),
+            file(STORES[1].0, STORES[1].1),
+            file("crates/fencepost/src/stores/one.rs", "use super::kit;"),
+        ];
+        assert_eq!(
+            picture(&files),
+            "crates/fencepost\n  error  stores\ncrates/fencepost/src/stores\n  one\n  kit  two\n"
+        );
     }
 }

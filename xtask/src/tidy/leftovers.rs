@@ -46,7 +46,7 @@ pub(super) fn nothing_is_unfinished(files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-/// Whether the line contains the marker as a whole word, and not as part of, say, the placeholder in the name of a temporary file.
+/// Returns whether the line contains the marker as a whole word, and not as part of, say, the placeholder in the name of a temporary file.
 fn contains_word(line: &str, word: &str) -> bool {
     let belongs_to_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {

@@ -29,7 +29,7 @@ fn links_lead_to(files: &[SourceFile], exists: impl Fn(&str) -> bool) -> Vec<Fin
     findings
 }
 
-/// The lines outside code blocks, without code spans.
+/// Returns the lines outside code blocks, without code spans.
 fn prose(file: &SourceFile) -> impl Iterator<Item = (usize, String)> {
     let mut in_code = false;
     file.lines().filter_map(move |(number, line)| {
@@ -42,7 +42,7 @@ fn prose(file: &SourceFile) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// The targets of `[text](target)`, `![picture](target "title")` and `[label]: target`.
+/// Returns the targets of `[text](target)`, `![picture](target "title")` and `[label]: target`.
 fn link_targets(line: &str) -> Vec<String> {
     let inline = line.match_indices("](").filter_map(|(at, mark)| {
         let rest = &line[at + mark.len()..];
@@ -70,7 +70,7 @@ fn is_relative(target: &str) -> bool {
     !has_scheme && !target.starts_with('#')
 }
 
-/// The path from the root that `target` means on the page `from`. `None` if it leads outside the project.
+/// Returns the path from the root that `target` means on the page `from`. `None` if it leads outside the project.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let target = target.split(['#', '?']).next().unwrap_or_default();
     let mut parts: Vec<&str> = from.split('/').collect();

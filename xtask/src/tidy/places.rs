@@ -13,7 +13,7 @@ pub(super) fn no_path_of_one_machine(files: &[SourceFile]) -> Vec<Finding> {
     })
 }
 
-/// Whether the line contains this folder at the root of a path, not as a later part of a path or an address.
+/// Returns whether the line contains this folder at the root of a path, not as a later part of a path or an address.
 fn contains_path(line: &str, folder: &str) -> bool {
     let continues = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let text = format!("/{folder}/");

@@ -1,7 +1,8 @@
 //! Orders per second of each order path against a bare `UPDATE … WHERE stock >= 1`, in one run: `cargo xtask bench --filter orders`.
 //!
-//! Sixteen buyers order one unit each, as fast as they can: all of one product, or of fifty. The limit does nothing but the conditional update, in a
-//! transaction of its own, as durable as an order's. Players take turns in short rounds; what counts is the median of the ratios of each round.
+//! Sixteen buyers order one unit each, as fast as they can: all of one product, or of fifty. The limit does nothing but the conditional
+//! update, in a transaction of its own, as durable as an order's. Players take turns in short rounds; what counts is the median of the
+//! ratios of each round.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use fencepost_checkout::breaker::BreakerSettings;
 use fencepost_checkout::checkout::{Checkout, OrderPath, Refusal};
 use fencepost_checkout::events::Events;
 use fencepost_checkout::id::Id;
-use fencepost_checkout::locking::{Locks, Patience};
+use fencepost_checkout::locking::{Locks, WaitPolicy};
 use fencepost_checkout::order::Basket;
 use fencepost_checkout::storage::Storage;
 use serde_json::json;
@@ -87,7 +88,7 @@ async fn compare(stage: &Stage, products: u64) {
         let refused = median(rounds.iter().map(|(_, scores)| scores[at].refused)).1;
         println!(
             "  {:<11} {middle:.2} ({least:.2} … {most:.2})   {made:>6.0}/s   turned away {refused:.0}/s",
-            path.word()
+            path.as_str()
         );
     }
     println!();
@@ -120,7 +121,7 @@ fn checkout(stage: &Stage, path: OrderPath) -> Checkout {
     let locks = Locks::new(
         locker.build().unwrap(),
         BreakerSettings::default(),
-        Patience::default(),
+        WaitPolicy::default(),
         events.clone(),
     );
     let reserve_for = Duration::from_secs(600);

@@ -16,7 +16,7 @@ use super::problem::{DATABASE_GONE, Problem};
 use crate::storage::{SWEEP, StorageError};
 
 /// How long a store may take to answer a health check.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The answer of a healthy service.
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,12 +37,12 @@ pub(super) async fn alive() -> Json<Well> {
 #[utoipa::path(get, path = "/readyz", tag = "service",
     responses((status = 200, description = "They can", body = Well)))]
 pub(super) async fn ready(State(app): State<App>) -> Result<Json<Well>, Problem> {
-    let down = |what| Err(Problem::unavailable("not-ready", what).retry_after(PATIENCE));
+    let down = |what| Err(Problem::unavailable("not-ready", what).retry_after(ANSWER_TIMEOUT));
     if app.0.closing.is_cancelled() {
         return down("the service is being stopped");
     }
     let storage = app.0.checkout.storage().ping();
-    match tokio::time::timeout(PATIENCE, storage).await {
+    match tokio::time::timeout(ANSWER_TIMEOUT, storage).await {
         Ok(Ok(())) => {}
         Ok(Err(StorageError::Displaced)) => return down(DATABASE_GONE),
         Ok(Err(_)) | Err(_) => return down("the database does not answer"),
@@ -59,14 +59,14 @@ async fn lock_store_answers(app: &App) -> bool {
         return false;
     };
     let backend = app.0.checkout.locks().locker().backend();
-    let asked = tokio::time::timeout(PATIENCE, backend.inspect(&name)).await;
+    let asked = tokio::time::timeout(ANSWER_TIMEOUT, backend.inspect(&name)).await;
     matches!(asked, Ok(Ok(_)))
 }
 
-/// Whether the breaker is open with reason. If it is half open, asks the store itself: only an order closes the breaker, and there may be
-/// none.
+/// Returns whether the breaker is open with reason. If it is half open, asks the store itself: only an order closes the breaker, and there
+/// may be none.
 async fn breaker_is_open(app: &App) -> bool {
-    match app.0.checkout.locks().breaker() {
+    match app.0.checkout.locks().breaker_state_name() {
         "closed" => false,
         "open" => true,
         _ => !lock_store_answers(app).await,
@@ -82,7 +82,7 @@ pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
     gauge!("checkout_locks_active").set(sums.active as f64);
     gauge!("checkout_locks_waiting").set(sums.waiting as f64);
     // An unavailable store or database must not hide the other figures, so both together take less than Prometheus waits.
-    let counts = tokio::time::timeout(PATIENCE, app.0.checkout.storage().counts());
+    let counts = tokio::time::timeout(ANSWER_TIMEOUT, app.0.checkout.storage().counts());
     let (is_open, counts) = tokio::join!(breaker_is_open(&app), counts);
     gauge!("checkout_breaker_open").set(f64::from(u8::from(is_open)));
     if let Ok(Ok((products, open))) = counts {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::problem::Problem;
 use crate::id::Id;
-use crate::object::Object;
+use crate::json::Object;
 use crate::storage::Key;
 
 /// The longest idempotency key.
@@ -79,7 +79,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameter
     }
 }
 
-/// The idempotency key of a request, if one was given.
+/// Returns the idempotency key of a request, if one was given.
 pub(super) fn key(headers: &HeaderMap, body: &impl Serialize) -> Result<Option<Key>, Problem> {
     let mut values = headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else {

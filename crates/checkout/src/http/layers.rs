@@ -35,12 +35,12 @@ struct Counts {
 struct One(InFlight);
 
 impl InFlight {
-    /// How many requests are under way.
+    /// Returns how many requests are under way.
     pub fn count(&self) -> u64 {
         self.0.now.load(Ordering::Relaxed)
     }
 
-    /// How many requests missed their deadline while the service was being stopped.
+    /// Returns how many requests missed their deadline while the service was being stopped.
     pub fn late_while_closing(&self) -> u64 {
         self.0.late_while_closing.load(Ordering::Relaxed)
     }
@@ -112,7 +112,7 @@ fn random_id() -> String {
     format!("{:016x}", getrandom::u64().unwrap_or(0))
 }
 
-/// The method as a metric label. Clients can invent methods, so unknown ones share a label.
+/// Returns the method as a metric label. Clients can invent methods, so unknown ones share a label.
 fn method_word(method: &axum::http::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
@@ -145,7 +145,7 @@ pub(super) struct RequestPermit(
     #[expect(dead_code, reason = "held for its drop")] Arc<OwnedSemaphorePermit>,
 );
 
-/// Whether a path is exempt from shedding: health checks and metrics.
+/// Returns whether a path is exempt from shedding: health checks and metrics.
 fn is_about_us(path: &str) -> bool {
     ["/healthz", "/readyz", "/metrics"].contains(&path)
 }

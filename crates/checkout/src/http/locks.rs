@@ -105,6 +105,6 @@ pub(super) async fn figures(State(app): State<App>) -> Json<LockFigures> {
         attempts: sums.attempts,
         failures: sums.failures,
         failure_rate: share(sums.failures as f64, sums.attempts),
-        breaker: locks.breaker(),
+        breaker: locks.breaker_state_name(),
     })
 }

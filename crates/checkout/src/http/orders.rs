@@ -114,7 +114,7 @@ async fn settle(
         Settled::Before(order) => Err(Problem::conflict(
             "order-ended",
             "Order has ended",
-            format!("the order is {}", order.order_status.word()),
+            format!("the order is {}", order.order_status.as_str()),
         )),
         Settled::Unknown | Settled::Unread | Settled::LateFence => Err(no_such_order()),
     }

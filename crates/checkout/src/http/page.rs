@@ -66,7 +66,7 @@ static SCRIPT: LazyLock<Asset> =
 static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("text/css; charset=utf-8", page::style()));
 
-/// The routes of the page.
+/// Returns the routes of the page.
 pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route(
@@ -144,7 +144,7 @@ async fn live(State(app): State<App>) -> Result<Response, Problem> {
     Ok((headers, stream).into_response())
 }
 
-/// The first event, which names the version of the script that these frames belong to.
+/// Returns the first event, which names the version of the script that these frames belong to.
 fn hello() -> Message {
     let tag = SCRIPT.tag.to_str().unwrap_or_default();
     let data = format!("{{\"page\":{tag}}}");

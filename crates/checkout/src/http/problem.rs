@@ -49,7 +49,7 @@ fn as_urn<S: Serializer>(kind: &&'static str, serializer: S) -> Result<S::Ok, S:
 }
 
 impl Problem {
-    /// A problem of this kind.
+    /// Creates a problem of this kind.
     pub fn new(
         status: StatusCode,
         kind: &'static str,
@@ -88,13 +88,13 @@ impl Problem {
         self
     }
 
-    /// The body is invalid: 422.
+    /// Creates the problem of an invalid body: 422.
     pub fn invalid(detail: impl Into<String>) -> Self {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         Self::new(status, "invalid-request", "Invalid request", detail)
     }
 
-    /// The path, the query or a header is invalid: 400.
+    /// Creates the problem of an invalid path, query or header: 400.
     pub fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -104,23 +104,23 @@ impl Problem {
         )
     }
 
-    /// The requested thing does not exist: 404.
+    /// Creates the problem of something that does not exist: 404.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
     }
 
-    /// The request conflicts with the current state: 409.
+    /// Creates the problem of a request that conflicts with the current state: 409.
     pub fn conflict(kind: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, kind, title, detail)
     }
 
-    /// The service cannot answer now: 503.
+    /// Creates the problem of a service that cannot answer now: 503.
     pub fn unavailable(kind: &'static str, detail: impl Into<String>) -> Self {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Self::new(status, kind, "Service unavailable", detail)
     }
 
-    /// The database file was removed or replaced while the service has it open.
+    /// Creates the problem of a database file that was removed or replaced while the service has it open.
     pub(super) fn database_gone() -> Self {
         Self::unavailable(
             "database-gone",
@@ -128,7 +128,7 @@ impl Problem {
         )
     }
 
-    /// The request was not answered in time, and its effect is unknown: 504.
+    /// Creates the problem of a request that was not answered in time, and whose effect is unknown: 504.
     pub fn too_late() -> Self {
         Self::new(
             StatusCode::GATEWAY_TIMEOUT,
@@ -139,7 +139,7 @@ impl Problem {
         .retry_after(Duration::from_secs(1))
     }
 
-    /// An internal error: 500.
+    /// Creates the problem of an internal error: 500.
     pub fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -152,7 +152,7 @@ impl Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let reason = refusal.word();
+        let reason = refusal.as_str();
         let products = refusal.products().to_vec();
         match refusal {
             Refusal::KeyReused => Self::new(

@@ -55,7 +55,7 @@ impl Audit {
         }
     }
 
-    /// `None` if the product was not counted yet.
+    /// Returns whether the counts of a product add up, or `None` if the product was not counted yet.
     pub(super) fn adds_up(&self, product: &Id) -> Option<bool> {
         self.adds_up.get(product).copied()
     }

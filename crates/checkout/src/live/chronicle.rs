@@ -78,7 +78,7 @@ impl Minute {
         &mut self.seconds[place(self.last)]
     }
 
-    /// For each second, oldest first, the percentage of orders that found a lock taken; −1 for seconds without orders.
+    /// Returns, for each second, oldest first, the percentage of orders that found a lock taken; −1 for seconds without orders.
     pub(super) fn shares(&self, now: i64) -> Vec<i32> {
         let mut minute = self.clone();
         minute.turn_to(now);

@@ -23,7 +23,7 @@ pub trait Lab: Send + Sync {
     /// Describes a trial in a sentence or two.
     fn about(&self) -> String;
 
-    /// The locks on offer.
+    /// Returns the locks on offer.
     fn offers(&self) -> Vec<Offer>;
 
     /// Runs a trial on this thread, which must outlive it, and returns its page: data for the viewer, as one line of JSON. The trial ends

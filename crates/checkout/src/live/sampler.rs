@@ -183,7 +183,7 @@ impl Sampler<'_> {
         BoardFrame {
             at_ms,
             waiting: sums.waiting,
-            breaker: locks.breaker(),
+            breaker: locks.breaker_state_name(),
             minute: self.chronicle.all.sum(at_ms / 1_000),
             products,
             all_products,
@@ -204,8 +204,8 @@ impl Sampler<'_> {
         Ok((self.products(now).await?, orders, counts))
     }
 
-    /// The products that were ordered most in the last minute, filled up with the first of the others. Sorted by id, so that rows stay in
-    /// place.
+    /// Returns the products that were ordered most in the last minute, filled up with the first of the others. Sorted by id, so that rows
+    /// stay in place.
     async fn products(&self, now: i64) -> Result<Vec<Row>, StorageError> {
         let storage = self.checkout.storage();
         let mut busy: Vec<(u64, &Id)> = self

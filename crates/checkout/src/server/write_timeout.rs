@@ -8,19 +8,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream that fails when a write has made no progress for `patience`.
+/// A stream that fails when a write has made no progress for `timeout`.
 pub(super) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
+    timeout: Duration,
     /// Fires when writes have made no progress for too long.
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> WriteTimeout<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
+    pub(super) fn new(stream: S, timeout: Duration) -> Self {
         Self {
             stream,
-            patience,
+            timeout,
             stuck: None,
         }
     }
@@ -34,8 +34,8 @@ impl<S> WriteTimeout<S> {
             self.stuck = None;
             return written;
         }
-        let patience = self.patience;
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let timeout = self.timeout;
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(timeout)));
         stuck
             .as_mut()
             .poll(context)

@@ -300,7 +300,7 @@ async fn place(connection: &mut Connection, placement: Placement) -> Result<Done
     Ok(Done::Keep(Placed::Created(order)))
 }
 
-/// Whether everything could be reserved.
+/// Reserves the units. Returns whether everything could be reserved.
 async fn reserve(
     connection: &mut Connection,
     basket: &Basket,
@@ -325,7 +325,7 @@ async fn reserve(
     Ok(changed.iter().all(|rows| *rows == 1))
 }
 
-/// The product whose lock is stale, if any.
+/// Shows the fences to the gates. Returns the product whose lock is stale, if any.
 async fn admit_all(
     connection: &mut Connection,
     basket: &Basket,
@@ -377,7 +377,7 @@ async fn settle(
     {
         return Ok(Done::Undo(Settled::LateFence));
     }
-    let status = ending.status().word();
+    let status = ending.status().as_str();
     let changed = match ending {
         Ending::Confirm | Ending::Cancel => {
             connection

@@ -317,7 +317,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
     Ok(Done::Keep(Placed::Created(order)))
 }
 
-/// The product whose lock is stale, if any.
+/// Shows the fences to the gates. Returns the product whose lock is stale, if any.
 fn admit_all(
     transaction: &Transaction<'_>,
     basket: &Basket,
@@ -349,7 +349,7 @@ fn settle(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<Done
     {
         return Ok(Done::Undo(Settled::LateFence));
     }
-    let status = ending.status().word();
+    let status = ending.status().as_str();
     let changed = match ending {
         Ending::Confirm | Ending::Cancel => transaction
             .prepare_cached(sql::SETTLE)?

@@ -53,12 +53,12 @@ impl<'a> Progress<'a> {
         self.surprises -= usize::from(is_surprise);
     }
 
-    /// How many verdicts there are so far.
+    /// Returns how many verdicts there are so far.
     pub(super) fn done(&self) -> usize {
         self.done
     }
 
-    /// How many verdicts there will be.
+    /// Returns how many verdicts there will be.
     pub(super) fn total(&self) -> usize {
         self.cells.iter().map(Cell::verdicts).sum()
     }
@@ -95,7 +95,7 @@ impl<'a> Progress<'a> {
         (sales + (others / self.workers as u64).max(longest)).div_ceil(1000)
     }
 
-    /// The running trials, longest first.
+    /// Returns the running trials, longest first.
     fn now(&self) -> String {
         let named = self.under_way.iter().take(NAMED).map(|(at, since)| {
             let cell = &self.cells[*at];

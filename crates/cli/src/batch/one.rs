@@ -10,64 +10,86 @@ use fencepost_trial::report::json::matrix;
 use super::Batch;
 use crate::command_error::CommandError;
 use crate::contender::Contender;
-use crate::oversell::run_sale;
-use crate::results::{OutputFile, open_history, save_beginning, seal};
-use crate::{holds, retry};
+use crate::results::{HistoryFile, OutputFile};
+use crate::{holds, oversell, retry};
 
 /// Why a trial was not finished.
-pub(super) enum Trouble {
+pub(super) enum TrialFailure {
     Run(Stopped),
     Files(CommandError),
 }
 
 /// Runs a trial and writes its files as soon as it is over. Removes the history of a trial that was not finished.
-pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, Trouble> {
+pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, TrialFailure> {
     let Some(folder) = batch.folder else {
-        return carry_out(batch, at, None);
+        return carry_out(batch, at, None).or_else(|failure| unready(batch, at, failure));
     };
     let named = |ending: &str| folder.join(format!("{}.{ending}", batch.stems[at]));
-    let report = OutputFile::open("--output", &named("json")).map_err(Trouble::Files)?;
+    let report = OutputFile::open("--output", &named("json")).map_err(TrialFailure::Files)?;
     let path = named("jsonl");
-    let mut history = open_history("--output", &path).map_err(Trouble::Files)?;
+    let mut history = HistoryFile::open("--output", &path).map_err(TrialFailure::Files)?;
     let unfinished = Unfinished(Some(path.clone()));
-    let shared = history.try_clone().map_err(|error| {
-        Trouble::Run(Stopped::History {
+    let recording = history.handle().map_err(|error| {
+        TrialFailure::Run(Stopped::History {
             error,
             progress: "no process was asked anything yet".into(),
             events: 0,
         })
     })?;
-    let run = carry_out(batch, at, Some(shared))?;
-    let events = run.events().len();
-    seal("--output", &path, &mut history, run.verdict(), events).map_err(Trouble::Files)?;
+    let run = match carry_out(batch, at, Some(recording)) {
+        Ok(run) => run,
+        Err(failure) => {
+            let run = unready(batch, at, failure)?;
+            history = HistoryFile::open("--output", &path).map_err(TrialFailure::Files)?;
+            history.write(&run.history()).map_err(TrialFailure::Files)?;
+            run
+        }
+    };
+    let sealed = history.seal(run.verdict(), run.events().len());
+    sealed.map_err(TrialFailure::Files)?;
     unfinished.keep();
     if let Run::Hold(judged) = &run {
-        save_beginning("--output", &path, judged).map_err(Trouble::Files)?;
+        history
+            .save_beginning(judged)
+            .map_err(TrialFailure::Files)?;
     }
-    report.fill(&matrix::report(&run)).map_err(Trouble::Files)?;
+    report
+        .fill(&matrix::report(&run))
+        .map_err(TrialFailure::Files)?;
     Ok(run)
 }
 
-fn carry_out(batch: &Batch<'_>, at: usize, file: Option<File>) -> Result<Run, Trouble> {
+/// Returns the result of a trial whose program did not get ready, if that concerns only this trial.
+fn unready(batch: &Batch<'_>, at: usize, failure: TrialFailure) -> Result<Run, TrialFailure> {
+    let run = match &failure {
+        TrialFailure::Run(stopped) if batch.tolerant => batch.cells[at].unready(stopped),
+        _ => None,
+    };
+    run.ok_or(failure)
+}
+
+fn carry_out(batch: &Batch<'_>, at: usize, file: Option<File>) -> Result<Run, TrialFailure> {
     let (cell, interrupt) = (&batch.cells[at], batch.interrupt);
     let ours;
     let contender = match batch.contender {
         Some(contender) => contender,
         None => {
-            ours = Contender::ours(cell.strategy()).map_err(Trouble::Run)?;
+            ours = Contender::ours(cell.strategy()).map_err(TrialFailure::Run)?;
             &ours
         }
     };
     match cell {
-        Cell::Sale(sale) => run_sale(sale, contender, file, &mut (), interrupt).map(Run::Sale),
+        Cell::Sale(sale) => {
+            oversell::run_and_judge(sale, contender, file, &mut (), interrupt).map(Run::Sale)
+        }
         Cell::Hold(trial) => {
-            holds::run_without_output(trial, contender, file, interrupt).map(Run::Hold)
+            holds::run_and_judge(trial, contender, file, &mut (), interrupt).map(Run::Hold)
         }
         Cell::Retry(comparison) => {
-            retry::run_without_output(comparison, file, interrupt).map(Run::Retry)
+            retry::run_and_judge(comparison, file, &mut (), interrupt).map(Run::Retry)
         }
     }
-    .map_err(Trouble::Run)
+    .map_err(TrialFailure::Run)
 }
 
 /// A file that is removed on drop unless it is kept.

@@ -9,7 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use fencepost_rig::Interrupt;
-use fencepost_trial::holds::{FIRST, SECOND};
+use fencepost_trial::gauntlet::{Kind, Limit};
+use fencepost_trial::holds::{FIRST_LOCK, SECOND_LOCK};
 use fencepost_trial::processes::{Stopped, claims_of};
 use fencepost_trial::protocol::{Claims, Promise, Request, Resource};
 use fencepost_trial::store::{TemporaryGround, TrialStore};
@@ -23,7 +24,7 @@ use crate::stopped::{UsedFlags, explain};
 use crate::values::BadValue;
 
 /// How long the program may take to get ready; some languages start slowly.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A program of the user, and how to start it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl ExternalLock {
         Some(start.map(|start| Self { start, typed }))
     }
 
-    /// Starts one process.
+    /// Returns the command that starts one process.
     pub(super) fn command(&self) -> Command {
         match &self.start {
             Start::Command { program, arguments } => {
@@ -75,12 +76,24 @@ impl ExternalLock {
         }
     }
 
-    /// The `--lock` flag that names this program.
+    /// Returns the `--lock` flag that names this program.
     pub(crate) fn flag(&self) -> String {
         format!("--lock={}", self.typed)
     }
 
-    /// The store for a trial without `--store`, if the lock does not work on the usual one.
+    /// Returns how the lock is built: as its manifest says, otherwise as its claims suggest.
+    pub(crate) fn kind(&self, claims: Claims) -> Kind {
+        self.manifest()
+            .map_or_else(|| Kind::of_claims(claims), Manifest::kind)
+    }
+
+    /// Returns the limits that its documentation states, as far as its manifest quotes them.
+    pub(crate) fn limits(&self) -> Vec<Limit> {
+        self.manifest()
+            .map_or_else(Vec::new, |manifest| manifest.limits().to_vec())
+    }
+
+    /// Returns the store for a trial without `--store`, if the lock does not work on the usual one.
     pub(crate) fn default_store(&self) -> Option<TrialStore> {
         self.manifest()?.default_store()
     }
@@ -136,13 +149,18 @@ impl ExternalLock {
         let init = |_: &str| Request::Init {
             id: "rehearsal".into(),
             incarnation: 1,
-            keys: vec![FIRST.into(), SECOND.into()],
+            keys: vec![FIRST_LOCK.into(), SECOND_LOCK.into()],
             ttl_ms,
-            endpoints: temporary.ground.endpoints(),
+            endpoints: temporary.ground.endpoints_of_each_server(),
             resource,
             start: None,
         };
-        Ok(claims_of(&|| self.command(), &init, PATIENCE, interrupt))
+        Ok(claims_of(
+            &|| self.command(),
+            &init,
+            START_TIMEOUT,
+            interrupt,
+        ))
     }
 
     fn not_ready(&self, stopped: &Stopped) -> CommandError {
@@ -161,7 +179,7 @@ impl ExternalLock {
         }
     }
 
-    /// The strategy for this program. Strategies are `'static`, so it is leaked.
+    /// Creates the strategy for this program. Strategies are `'static`, so it is leaked.
     pub(super) fn strategy(&self, claims: Claims) -> &'static Strategy {
         let title = self.manifest().map(Manifest::title);
         let title = title.unwrap_or_else(|| self.typed.clone());
@@ -169,7 +187,7 @@ impl ExternalLock {
             name: Box::leak(title.into_boxed_str()),
             argument: Some(Box::leak(self.typed.clone().into_boxed_str())),
             group: Group::Locks,
-            stores: Stores::KeepingStock,
+            stores: Stores::All,
             summary: "somebody else's",
             gloss: "",
             flaw: None,
@@ -198,7 +216,7 @@ impl ExternalLock {
 }
 
 impl Start {
-    /// `None` if `text` is a single word without a `/`.
+    /// Parses a command. Returns `None` if `text` is a single word without a `/`.
     fn of_command(text: &str) -> Option<Self> {
         let mut words = words(text).into_iter();
         let program = words.next()?;
@@ -208,7 +226,7 @@ impl Start {
     }
 }
 
-/// The buyer of an external lock. Never used, since external locks buy in their own processes.
+/// Stands for the buyer of an external lock. Never called, since external locks buy in their own processes.
 fn not_here(_: Setup) -> Opening<dyn Buyer> {
     let failure = Failure::definite("this lock lives in another program");
     Box::pin(async { Err(failure) })

@@ -1,6 +1,7 @@
 //! The values of `--lock`: the lab's strategies, the library's lock on certain servers, or the command of an external lock.
 
 use fencepost::stores::StoreKind;
+use fencepost_trial::gauntlet::{Kind, Limit};
 use fencepost_trial::protocol::Claims;
 use fencepost_trial::store::{lock_only_kinds, private_name};
 use fencepost_trial::strategy;
@@ -63,11 +64,27 @@ impl Lock {
         }
     }
 
-    /// The strategy. That of an external lock claims nothing, because its program is not asked.
+    /// Returns the strategy. That of an external lock claims nothing, because its program is not asked.
     pub(crate) fn unasked(&self) -> &'static strategy::Strategy {
         match self {
             Self::Strategy(strategy) | Self::LibraryOn(_, strategy) => strategy,
             Self::External(external) => external.strategy(Claims::PLAIN),
+        }
+    }
+
+    /// Returns how the lock is built, given its claims.
+    pub(crate) fn kind(&self, claims: Claims) -> Kind {
+        match self {
+            Self::Strategy(_) | Self::LibraryOn(..) => Kind::of_ours(claims),
+            Self::External(external) => external.kind(claims),
+        }
+    }
+
+    /// Returns the limits that its own documentation states.
+    pub(crate) fn limits(&self) -> Vec<Limit> {
+        match self {
+            Self::Strategy(_) | Self::LibraryOn(..) => Vec::new(),
+            Self::External(external) => external.limits(),
         }
     }
 
@@ -98,7 +115,7 @@ fn unknown(text: &str) -> BadValue {
     }
 }
 
-/// The strategies with a lock that a process can hold.
+/// Returns the strategies with a lock that a process can hold.
 fn holding_locks() -> Vec<&'static str> {
     let all = strategy::ALL.iter();
     all.filter(|strategy| strategy.lock.is_some())
@@ -115,7 +132,7 @@ const YOURS: &str = "\
   FOLDER           the same with a manifest, subject.toml, as in --lock=./my-lock
 ";
 
-/// The text of `--lock help`: every strategy, one line each.
+/// Returns the text of `--lock help`: every strategy, one line each.
 pub(crate) fn strategies() -> String {
     let mut text = String::new();
     let mut group = None;

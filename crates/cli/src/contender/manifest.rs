@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fencepost_trial::gauntlet::{Kind, Limit};
 use fencepost_trial::protocol::Claims;
 use fencepost_trial::store::{TrialStore, private_name};
 
@@ -17,6 +18,7 @@ mod claims;
 mod fields;
 mod invalid;
 mod kind;
+mod limits;
 
 use fields::Fields;
 
@@ -62,12 +64,22 @@ impl Manifest {
         Ok(Self { folder, fields })
     }
 
-    /// The name and version, as titles and reports show them.
+    /// Returns the name and version, as titles and reports show them.
     pub(super) fn title(&self) -> String {
         format!("{} {}", self.fields.name, self.fields.version)
     }
 
-    /// What starts the program, as the manifest spells it.
+    /// Returns how the lock is built.
+    pub(super) fn kind(&self) -> Kind {
+        self.fields.kind
+    }
+
+    /// Returns the limits that its documentation states.
+    pub(super) fn limits(&self) -> &[Limit] {
+        self.fields.limits.all()
+    }
+
+    /// Returns what starts the program, as the manifest spells it.
     pub(super) fn program(&self) -> &str {
         self.fields.start.program()
     }
@@ -87,7 +99,7 @@ impl Manifest {
         command
     }
 
-    /// The store for a trial without `--store`, if the lock does not work on the usual one.
+    /// Returns the store for a trial without `--store`, if the lock does not work on the usual one.
     pub(super) fn default_store(&self) -> Option<TrialStore> {
         if self.supports(&TrialStore::default()) {
             return None;
@@ -118,7 +130,7 @@ impl Manifest {
             .try_this(advice.join("      or ")))
     }
 
-    /// The claims by which the lock is judged. Refuses a program that makes other claims than its manifest.
+    /// Returns the claims by which the lock is judged. Refuses a program that makes other claims than its manifest.
     pub(super) fn claims(&self, flag: &str, said: Option<Claims>) -> Result<Claims, CommandError> {
         let claims = self.fields.claims.claims();
         let differences = said.map_or_else(Vec::new, |said| self.fields.claims.differences(said));
@@ -137,7 +149,7 @@ impl Manifest {
             )))
     }
 
-    /// What the manifest advises if the program does not run here. The lab only prints it.
+    /// Returns what the manifest advises if the program does not run here. The lab only prints it.
     pub(super) fn advice(&self) -> String {
         let language = &self.fields.language;
         match &self.fields.install {

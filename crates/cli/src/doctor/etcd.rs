@@ -28,13 +28,13 @@ pub(super) async fn examine(
         findings.extend(apply(ROUND_TRIP_CHECKS, &served.round_trip));
     }
     Ok(Examination {
-        place: store.place(),
-        patient: patient(&readings),
+        address: store.place(),
+        server: describe(&readings),
         findings,
     })
 }
 
-fn patient(read: &Readings) -> String {
+fn describe(read: &Readings) -> String {
     let versions: BTreeSet<&str> = read.versions().collect();
     let versions: Vec<&str> = versions.into_iter().collect();
     let user = match &read.user {

@@ -17,7 +17,7 @@ pub(super) enum Severity {
 impl Severity {
     pub(super) const ALL: [Self; 4] = [Self::Danger, Self::Caution, Self::Fine, Self::Unknown];
 
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Danger => "danger",
             Self::Caution => "caution",
@@ -64,7 +64,7 @@ pub(super) struct Finding {
 
 #[cfg(feature = "redlock")]
 impl Finding {
-    /// Whether this is a danger or a caution.
+    /// Returns whether this is a danger or a caution.
     pub(super) fn is_trouble(&self) -> bool {
         self.harm.is_some()
     }
@@ -135,7 +135,7 @@ pub(super) fn count(findings: &[Finding], severity: Severity) -> usize {
     alike.count()
 }
 
-/// 0 if all is fine, 1 for cautions, 2 for dangers. Unknown findings do not count.
+/// Returns 0 if all is fine, 1 for cautions, 2 for dangers. Unknown findings do not count.
 pub(super) fn exit_code(findings: &[Finding]) -> u8 {
     match findings.iter().map(|finding| finding.severity).min() {
         Some(Severity::Danger) => 2,

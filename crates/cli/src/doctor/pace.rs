@@ -65,7 +65,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// `times` must not be empty.
+    /// Summarises round trips. `times` must not be empty.
     pub(super) fn of(mut times: Vec<Duration>, slow: Duration) -> Self {
         times.sort();
         let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
@@ -122,7 +122,7 @@ pub(super) const CLOCK_CHECKS: &[Check<Clock>] = &[Check {
 }];
 
 impl Clock {
-    /// `keeper` is what ends leases by that clock, if anything does.
+    /// Compares the clocks in these samples. `keeper` is what ends leases by that clock, if anything does.
     pub(super) fn of(samples: &[Sample], keeper: Option<&'static str>) -> Self {
         // The fastest answer leaves the least room for error.
         let best = samples.iter().min_by_key(|sample| sample.round_trip);
@@ -139,7 +139,7 @@ impl Clock {
     }
 }
 
-/// The round trips of these samples.
+/// Returns the round trips of these samples.
 pub(super) fn times(samples: &[Sample], slow: Duration) -> Times {
     let times = samples.iter().map(|sample| sample.round_trip);
     Times::of(times.collect(), slow)
@@ -186,7 +186,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The largest jump of the server's clock between two samples, in ms, less the uncertainty that slow answers cause.
+/// Returns the largest jump of the server's clock between two samples, in ms, less the uncertainty that slow answers cause.
 fn step(samples: &[Sample]) -> f64 {
     let pairs = samples.iter().zip(samples.iter().skip(1));
     let steps = pairs.map(|(one, next)| {

@@ -6,9 +6,9 @@ use fencepost::Error;
 use fencepost::stores::postgres::Postgres;
 
 use super::pace::{self, CLOCK_CHECKS, Clock, ROUND_TRIP_CHECKS};
-use super::reach::{refused, within_patience};
+use super::reach::{refused, until_it_answers};
 use super::rules::apply;
-use super::{Examination, PATIENCE};
+use super::{ANSWER_TIMEOUT, Examination};
 use crate::command_error::CommandError;
 use crate::store::LockStore;
 
@@ -27,7 +27,7 @@ pub(super) async fn examine(
     slow: Duration,
 ) -> Result<Examination, CommandError> {
     let failed = |error: Error| refused(store, &error);
-    let connection = within_patience(|| Postgres::visit(address, PATIENCE)).await;
+    let connection = until_it_answers(|| Postgres::visit(address, ANSWER_TIMEOUT)).await;
     let connection = connection.map_err(failed)?;
     let readings = Readings::of(&connection, address).await.map_err(failed)?;
     let mut findings = apply(CHECKS, &readings);
@@ -38,13 +38,13 @@ pub(super) async fn examine(
     let clock = Clock::of(&readings.samples, keeper);
     findings.extend(apply(CLOCK_CHECKS, &clock));
     Ok(Examination {
-        place: store.place(),
-        patient: patient(&readings.facts),
+        address: store.place(),
+        server: describe(&readings.facts),
         findings,
     })
 }
 
-fn patient(facts: &Facts) -> String {
+fn describe(facts: &Facts) -> String {
     let role = if facts.is_standby() {
         "a standby"
     } else {

@@ -22,8 +22,8 @@ pub(super) fn in_runtime<T>(
 }
 
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "zookeeper"))]
-/// Calls `open` until it succeeds or fails for a reason other than a silent server, at most for [`super::PATIENCE`].
-pub(super) async fn within_patience<T, F>(open: impl Fn() -> F) -> Result<T, Error>
+/// Calls `open` until it succeeds or fails for a reason other than a silent server, at most for [`super::ANSWER_TIMEOUT`].
+pub(super) async fn until_it_answers<T, F>(open: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
@@ -32,7 +32,7 @@ where
         match open().await {
             Err(error)
                 if error.kind() == ErrorKind::Unavailable
-                    && started.elapsed() < super::PATIENCE =>
+                    && started.elapsed() < super::ANSWER_TIMEOUT =>
             {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
@@ -41,7 +41,7 @@ where
     }
 }
 
-/// The error for a store that cannot be examined.
+/// Returns the error for a store that cannot be examined.
 pub(super) fn refused(store: &LockStore, error: &Error) -> CommandError {
     let (form, name) = match store {
         LockStore::Address(address) => (address.kind().address_form, address.kind().server),

@@ -9,13 +9,11 @@ use fencepost::stores::without_password;
 use super::finding::Finding;
 use super::pace::{self, CLOCK_CHECKS, Clock, ROUND_TRIP_CHECKS};
 use super::rules::apply;
-use super::{Examination, PATIENCE};
+use super::{ANSWER_TIMEOUT, Examination};
 use crate::command_error::CommandError;
 use crate::exit;
 
-mod info;
 mod memory;
-mod patient;
 mod readings;
 mod rules;
 mod server;
@@ -39,8 +37,8 @@ pub(super) fn examine(address: &str, slow: Duration) -> Result<Examination, Comm
     let form = "redis://USER:PASSWORD@HOST";
     let node = node(address, slow).map_err(|gone| gone.command_error(&place, form))?;
     Ok(Examination {
-        place,
-        patient: node.patient,
+        address: place,
+        server: node.server,
         findings: node.findings,
     })
 }
@@ -48,7 +46,7 @@ pub(super) fn examine(address: &str, slow: Duration) -> Result<Examination, Comm
 /// A server that was examined, with its findings.
 pub(super) struct Node {
     /// A description of the server: name, version, role.
-    pub(super) patient: String,
+    pub(super) server: String,
     /// An id that no other server has; `None` if the user may not ask for it.
     #[cfg_attr(
         not(feature = "redlock"),
@@ -60,7 +58,7 @@ pub(super) struct Node {
 
 /// Examines one server.
 pub(super) fn node(address: &str, slow: Duration) -> Result<Node, Gone> {
-    server::reach(address, PATIENCE)?;
+    server::reach(address, ANSWER_TIMEOUT)?;
     let readings = Readings::of(address)?;
     let mut findings = apply(CHECKS, &readings);
     if let Some(samples) = &readings.samples {
@@ -68,14 +66,33 @@ pub(super) fn node(address: &str, slow: Duration) -> Result<Node, Gone> {
         findings.extend(apply(CLOCK_CHECKS, &Clock::of(samples, Some("Redis"))));
     }
     Ok(Node {
-        patient: patient::patient(&readings),
+        server: describe(&readings),
         identity: readings.identity(),
         findings,
     })
 }
 
+/// Describes the server for the title of the report.
+fn describe(read: &Readings) -> String {
+    let mut words = match (read.name(), read.version()) {
+        (name, Some(version)) => format!("{name} {version}"),
+        (name, None) => name.to_owned(),
+    };
+    let role = match read.get("role") {
+        _ if read.is_cluster() => ", a node of a cluster",
+        Some("master") => ", one primary",
+        Some("slave") => ", a replica",
+        _ => "",
+    };
+    words.push_str(role);
+    if let Some(seconds) = read.number("uptime_in_seconds") {
+        words.push_str(&format!(", up {}", super::uptime(seconds)));
+    }
+    words + ", as user " + &read.user
+}
+
 impl Gone {
-    /// The reason in a few words.
+    /// Returns the reason in a few words.
     #[cfg(feature = "redlock")]
     pub(super) fn words(&self) -> &str {
         match self {

@@ -58,8 +58,8 @@ pub(super) fn examine(
     findings.extend(apply(CLOCK_CHECKS, &readings));
     findings.extend(each::findings(&readings));
     Ok(Examination {
-        place: store.place(),
-        patient: patient(&readings.nodes, readings.all),
+        address: store.place(),
+        server: describe(&readings.nodes, readings.all),
         findings,
     })
 }
@@ -89,18 +89,18 @@ fn at_once(addresses: &[String], slow: Duration) -> Vec<Result<Node, Gone>> {
     })
 }
 
-/// Host and port of an address, without user, password and database.
+/// Returns host and port of an address, without user, password and database.
 fn host(address: &str) -> String {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     rest.split('/').next().unwrap_or_default().to_owned()
 }
 
-fn patient(nodes: &[(String, Node)], all: usize) -> String {
+fn describe(nodes: &[(String, Node)], all: usize) -> String {
     // The first part of `Redis 7.0.15, one primary, …`.
     let kinds = nodes
         .iter()
-        .filter_map(|(_, node)| node.patient.split(',').next());
+        .filter_map(|(_, node)| node.server.split(',').next());
     let mut kinds: Vec<&str> = kinds.collect();
     kinds.sort_unstable();
     kinds.dedup();
@@ -119,7 +119,7 @@ fn figure(node: &Node, topic: &str, name: &str) -> Option<f64> {
     finding.figures.get(name).and_then(Value::as_f64)
 }
 
-/// The round trip of the slowest server. Locks may be faster than that, since a majority of faster servers is enough.
+/// Returns the round trip of the slowest server. Locks may be faster than that, since a majority of faster servers is enough.
 fn slowest(nodes: &[(String, Node)]) -> Option<Finding> {
     let by_p99 =
         |(_, node): &&(String, Node)| figure(node, ROUND_TRIP, "p99_ms").unwrap_or_default();

@@ -60,22 +60,22 @@ impl<R> Words<R> {
 }
 
 impl<R> Rule<R> {
-    /// Locks fail, or a lock can have two holders, in ordinary operation.
+    /// Creates a rule for a danger: locks fail, or a lock can have two holders, in ordinary operation.
     pub(super) const fn danger(harm: Harm, page: &'static str) -> Self {
         Self::new(Severity::Danger, Some(harm), page)
     }
 
-    /// A fault or an accident can cost a lock.
+    /// Creates a rule for a caution: a fault or an accident can cost a lock.
     pub(super) const fn caution(harm: Harm, page: &'static str) -> Self {
         Self::new(Severity::Caution, Some(harm), page)
     }
 
-    /// The doctor could not find it out.
+    /// Creates a rule for what the doctor could not find out.
     pub(super) const fn unknown() -> Self {
         Self::new(Severity::Unknown, None, "")
     }
 
-    /// Nothing is wrong. Applies unless [`Rule::when`] says otherwise, so it is the last rule of most checks.
+    /// Creates a rule for what is fine. Applies unless [`Rule::when`] says otherwise, so it is the last rule of most checks.
     pub(super) const fn fine() -> Self {
         Self::new(Severity::Fine, None, "")
     }
@@ -115,7 +115,7 @@ impl<R> Rule<R> {
         Self { what, ..self }
     }
 
-    /// The sentence that describes the state, or `None` if the rule does not apply.
+    /// Returns the sentence that describes the state, or `None` if the rule does not apply.
     fn found(&self, readings: &R) -> Option<String> {
         if !(self.when)(readings) {
             return None;
@@ -132,7 +132,7 @@ impl<R> Rule<R> {
         Self { means, ..self }
     }
 
-    /// Like [`Rule::means`], with figures from the readings.
+    /// Sets what the finding means, like [`Rule::means`], but with figures from the readings.
     pub(super) const fn means_with(self, means: fn(&R) -> String) -> Self {
         let means = Words::With(means);
         Self { means, ..self }
@@ -144,7 +144,7 @@ impl<R> Rule<R> {
         Self { advice, ..self }
     }
 
-    /// Like [`Rule::advise`], with names and figures from the readings.
+    /// Sets the advice, like [`Rule::advise`], but with names and figures from the readings.
     pub(super) const fn advise_with(self, advice: fn(&R) -> String) -> Self {
         let advice = Words::With(advice);
         Self { advice, ..self }
@@ -162,7 +162,7 @@ pub(super) fn apply<R>(checks: &[Check<R>], readings: &R) -> Vec<Finding> {
 }
 
 impl<R> Check<R> {
-    /// The finding of the first rule that applies, or `None` if no rule applies.
+    /// Returns the finding of the first rule that applies, or `None` if no rule applies.
     pub(super) fn apply(&self, readings: &R) -> Option<Finding> {
         let mut rules = self.rules.iter();
         let found = |rule: &'static Rule<R>| Some((rule, rule.found(readings)?));

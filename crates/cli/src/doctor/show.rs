@@ -18,7 +18,7 @@ const MEASURED: [&str; 2] = [ROUND_TRIP, "clock"];
 pub(super) fn text(examination: &Examination, quiet: bool, ink: Ink) -> String {
     let mut text = format!(
         "doctor   {}   {}\n\n",
-        examination.place, examination.patient
+        examination.address, examination.server
     );
     for severity in Severity::ALL {
         let alike = examination.findings.iter();
@@ -61,7 +61,7 @@ fn all_fine(findings: &[&Finding], ink: Ink) -> String {
     text
 }
 
-/// Lines of text beside the word for their severity.
+/// Formats lines of text beside the word for their severity.
 fn beside(severity: Severity, topic: &str, lines: &[String], ink: Ink) -> String {
     let (glyph, role) = match severity {
         Severity::Danger => ('✗', Role::Bad),
@@ -69,7 +69,7 @@ fn beside(severity: Severity, topic: &str, lines: &[String], ink: Ink) -> String
         Severity::Fine => ('✓', Role::Good),
         Severity::Unknown => ('?', Role::Unsure),
     };
-    let word = ink.paint(role, format_args!("{glyph} {:<10}", severity.word()));
+    let word = ink.paint(role, format_args!("{glyph} {:<10}", severity.as_str()));
     let margin = TOPIC + topic.len();
     let mut text = format!("  {word}{topic}{}\n", lines.first().map_or("", |line| line));
     for line in lines.iter().skip(1) {
@@ -78,7 +78,7 @@ fn beside(severity: Severity, topic: &str, lines: &[String], ink: Ink) -> String
     text
 }
 
-/// The last line: how many findings of each severity, and the conclusion.
+/// Formats the last line: how many findings of each severity, and the conclusion.
 fn summary(findings: &[Finding]) -> String {
     let of = |severity, one, many| match count(findings, severity) {
         0 => None,
@@ -96,12 +96,12 @@ fn summary(findings: &[Finding]) -> String {
     }
 }
 
-/// The JSON document, as described by `docs/schema/doctor.json`.
+/// Returns the JSON document, as described by `docs/schema/doctor.json`.
 pub(super) fn document(examination: &Examination) -> Value {
     let findings = &examination.findings;
     let finding = |found: &Finding| {
         json!({
-            "severity": found.severity.word(),
+            "severity": found.severity.as_str(),
             "topic": found.topic,
             "what": found.what,
             "means": found.means,
@@ -112,8 +112,8 @@ pub(super) fn document(examination: &Examination) -> Value {
     json!({
         "schema": "fencepost/doctor/1",
         "version": env!("CARGO_PKG_VERSION"),
-        "store": examination.place,
-        "patient": examination.patient,
+        "store": examination.address,
+        "patient": examination.server,
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
         "danger": count(findings, Severity::Danger),
         "caution": count(findings, Severity::Caution),

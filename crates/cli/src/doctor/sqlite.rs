@@ -25,7 +25,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// The offset of the file format version in the header; 2 means a write-ahead log.
 const JOURNAL: usize = 18;
 
-/// `is_own` means that the first use creates the folder, too.
+/// Examines the file. `is_own` means that the first use creates the folder, too.
 pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, CommandError> {
     let place = format!("sqlite:{}", path.display());
     let unreachable = |words: String| {
@@ -46,7 +46,7 @@ pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, CommandE
         )));
     }
     let header = header(path).map_err(|error| unreachable(system_words(&error)))?;
-    let patient = match &header {
+    let server = match &header {
         None => "no file yet: the first use creates it",
         Some((_, bytes)) if bytes.is_empty() => "an empty file: the first use initializes it",
         Some((_, bytes)) if bytes.starts_with(MAGIC) => "an SQLite file",
@@ -58,8 +58,8 @@ pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, CommandE
     let readings = Readings::of(path, folder, header.as_ref());
     Ok(Examination {
         findings: apply(CHECKS, &readings),
-        patient: patient.to_owned(),
-        place,
+        server: server.to_owned(),
+        address: place,
     })
 }
 
@@ -94,13 +94,13 @@ impl Readings {
     }
 }
 
-/// The folder, or its nearest ancestor that exists.
+/// Returns the folder, or its nearest ancestor that exists.
 fn existing(folder: &Path) -> &Path {
     let there = folder.ancestors().find(|folder| folder.is_dir());
     there.unwrap_or(folder)
 }
 
-/// The metadata and the first bytes of the file; `None` if there is no file.
+/// Returns the metadata and the first bytes of the file; `None` if there is no file.
 fn header(path: &Path) -> io::Result<Option<(Metadata, Vec<u8>)>> {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -10,18 +10,18 @@ use fencepost::stores::zookeeper::client::Error as Cause;
 use super::pace::ROUND_TRIP_CHECKS;
 use super::reach::refused;
 use super::rules::apply;
-use super::{Examination, PATIENCE};
+use super::{ANSWER_TIMEOUT, Examination};
 use crate::command_error::CommandError;
 use crate::store::LockStore;
 
+mod four_letter_commands;
 mod readings;
 mod rights;
 mod rules;
-mod words;
 
+use four_letter_commands::Server;
 use readings::Readings;
 pub(super) use rules::{ENSEMBLE_CHECKS, SERVER_CHECKS};
-use words::Server;
 
 pub(super) async fn examine(
     store: &LockStore,
@@ -36,13 +36,13 @@ pub(super) async fn examine(
     }
     findings.extend(apply(SERVER_CHECKS, &readings));
     Ok(Examination {
-        place: store.place(),
-        patient: patient(&readings.servers, address),
+        address: store.place(),
+        server: describe(&readings.servers, address),
         findings,
     })
 }
 
-fn patient(servers: &[Server], address: &str) -> String {
+fn describe(servers: &[Server], address: &str) -> String {
     let version = servers.iter().find_map(|server| server.version());
     let there = servers.iter().filter(|server| server.is_there()).count();
     let has_user = address.contains('@');
@@ -59,7 +59,7 @@ fn patient(servers: &[Server], address: &str) -> String {
 }
 
 async fn within<T>(asking: impl Future<Output = Result<T, Cause>>) -> Result<T, Cause> {
-    let answer = tokio::time::timeout(PATIENCE, asking).await;
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, asking).await;
     answer.unwrap_or(Err(Cause::Timeout))
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::super::finding::Severity;
     use super::*;
 
-    /// The severity of a topic for a single server with these answers.
+    /// Returns the severity of a topic for a single server with these answers.
     fn severity(topic: &str, srvr: &str, mntr: &str) -> Severity {
         let readings = Readings {
             servers: vec![Server::of("h:2181", srvr, mntr)],

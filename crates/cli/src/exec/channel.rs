@@ -94,7 +94,7 @@ impl Message for Report {
     }
 }
 
-/// The lower half of the number: an `i32` that was widened for sending.
+/// Returns the lower half of the number: an `i32` that was widened for sending.
 fn as_i32(number: u64) -> i32 {
     number as u32 as i32
 }

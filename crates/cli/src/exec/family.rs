@@ -21,7 +21,7 @@ impl Family {
         }
     }
 
-    /// A family without a known leader.
+    /// Creates a family without a known leader.
     pub(super) fn without_leader() -> Self {
         Self { leader: None }
     }
@@ -54,7 +54,7 @@ impl Family {
         }
     }
 
-    /// Whether no process of the family is running.
+    /// Returns whether no process of the family is running.
     pub(super) fn is_gone(&self) -> bool {
         !has_children()
             && descendants().is_empty()
@@ -73,7 +73,7 @@ pub(super) fn adopt_orphans() {
     }
 }
 
-/// A quick check whether this process has a child that is not dead. `false` proves nothing: not every kernel has the file, and it may miss
+/// Checks quickly whether this process has a child that is not dead. `false` proves nothing: not every kernel has the file, and it may miss
 /// processes that start or end at the same time.
 fn has_children() -> bool {
     let own = getpid();
@@ -85,7 +85,7 @@ fn has_children() -> bool {
     numbers.any(|number| living_parent(number).is_some())
 }
 
-/// The descendants of this process that are not dead yet, children first.
+/// Returns the descendants of this process that are not dead yet, children first.
 fn descendants() -> Vec<Pid> {
     let running: Vec<(Pid, Pid)> = std::fs::read_dir("/proc")
         .into_iter()
@@ -105,7 +105,7 @@ fn descendants() -> Vec<Pid> {
     found.split_off(1)
 }
 
-/// The parent of a process that is not dead. In the file, the program's name is in parentheses and may itself contain parentheses.
+/// Returns the parent of a process that is not dead. In the file, the program's name is in parentheses and may itself contain parentheses.
 fn living_parent(process: i32) -> Option<Pid> {
     const BETWEEN_PARENT_AND_THREADS: usize = 15;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;

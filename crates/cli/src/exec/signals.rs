@@ -4,10 +4,9 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
+use fencepost_rig::is_ignored;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
-
-use crate::ignored::is_ignored;
 
 /// Signals that `exec` passes on to the command.
 pub(super) const PASSED_ON: [Signal; 7] = [

@@ -5,14 +5,14 @@ use std::io::{self, IsTerminal};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, killpg, raise, sigprocmask};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
-/// Whether the command may have the terminal: this program is in the foreground and does not share it with others through a pipe.
+/// Returns whether the command may have the terminal: this program is in the foreground and does not share it with others through a pipe.
 pub(super) fn is_ours_alone() -> bool {
     let all_there =
         io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
     all_there && is_ours()
 }
 
-/// Whether this program's group is the foreground group of the terminal.
+/// Returns whether this program's group is the foreground group of the terminal.
 pub(super) fn is_ours() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }

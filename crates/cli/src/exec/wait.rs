@@ -5,8 +5,8 @@ use std::time::Duration;
 use fencepost::{Backend, Guard, LockName, Locker, Record};
 use nix::sys::signal::Signal;
 
+use super::messages::{self, Spoken};
 use super::signals::Signals;
-use super::words::{self, Spoken};
 use super::{Plan, terminal};
 use crate::exit;
 use crate::store::NotOpened;
@@ -30,11 +30,11 @@ pub(super) async fn for_the_lock(
     locker: &Locker,
     signals: &mut Signals,
 ) -> Result<Guard, NotStarted> {
-    let patience = plan.wait.unwrap_or(Duration::ZERO);
+    let timeout = plan.wait.unwrap_or(Duration::ZERO);
     let asking = async {
         tokio::select! {
             biased;
-            asked = for_the_full_time(plan, locker, patience) => asked,
+            asked = for_the_full_time(plan, locker, timeout) => asked,
             () = suspense(plan, locker) => unreachable!("it never ends"),
         }
     };
@@ -50,7 +50,7 @@ pub(super) async fn for_the_lock(
     }
     match asked {
         Ok(Some(guard)) => Ok(guard),
-        Ok(None) if patience.is_zero() => Err(NotStarted {
+        Ok(None) if timeout.is_zero() => Err(NotStarted {
             code: exit::BUSY,
             lines: vec![
                 busy(plan, &**locker.backend()).await,
@@ -67,7 +67,7 @@ pub(super) async fn for_the_lock(
                 "{} was not started: {} was not free within {}",
                 plan.program(),
                 plan.name,
-                seconds(patience)
+                seconds(timeout)
             )],
         }),
         Err(error) => Err(NotStarted::store(
@@ -82,9 +82,9 @@ pub(super) async fn for_the_lock(
 async fn for_the_full_time(
     plan: &Plan,
     locker: &Locker,
-    patience: Duration,
+    timeout: Duration,
 ) -> fencepost::Result<Option<Guard>> {
-    let guard = locker.acquire_within(&plan.name, patience).await?;
+    let guard = locker.acquire_within(&plan.name, timeout).await?;
     if let Some(guard) = guard
         .as_ref()
         .filter(|guard| guard.valid_for() < plan.ttl / 2)
@@ -152,11 +152,11 @@ async fn suspense(plan: &Plan, locker: &Locker) {
     {
         let now = locker.backend().clock().now();
         let has_line = locker.backend().capabilities().fifo;
-        words::say(words::waiting(
+        messages::say(messages::waiting(
             &plan.name,
             &record,
             (now, has_line),
-            &plan.label,
+            locker.label(),
         ));
     }
     std::future::pending().await
@@ -164,10 +164,10 @@ async fn suspense(plan: &Plan, locker: &Locker) {
 
 async fn busy(plan: &Plan, backend: &dyn Backend) -> Spoken {
     let record = look(backend, &plan.name).await;
-    words::busy(&plan.name, record.as_ref(), backend.clock().now())
+    messages::busy(&plan.name, record.as_ref(), backend.clock().now())
 }
 
-/// The store's record of the lock. Errors are ignored, since the record only serves to explain.
+/// Returns the store's record of the lock. Errors are ignored, since the record only serves to explain.
 async fn look(backend: &dyn Backend, name: &LockName) -> Option<Record> {
     let record = tokio::time::timeout(SUSPENSE, backend.inspect(name)).await;
     record.ok()?.ok().flatten().map(harmless_record)

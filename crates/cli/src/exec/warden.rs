@@ -78,7 +78,7 @@ pub(super) fn fork_off(task: Task) -> io::Result<Warden> {
     }
 }
 
-/// The signals that ask a process to end or pause. `exec` passes them on; the warden itself ignores them.
+/// Returns the signals that ask a process to end or pause. `exec` passes them on; the warden itself ignores them.
 fn requests() -> SigSet {
     super::signals::PASSED_ON
         .into_iter()
@@ -143,7 +143,7 @@ impl Post {
         }
     }
 
-    /// The next moment at which there is something to do, even if nothing happens before.
+    /// Returns the next moment at which there is something to do, even if nothing happens before.
     fn next_step(&self) -> Moment {
         match self.stage {
             Stage::Idle | Stage::Over => Moment::FAR,

@@ -9,8 +9,8 @@ use nix::unistd::Pid;
 
 use super::channel::{Instruction, Report, WardenChannel};
 use super::family::Family;
+use super::messages::{self, Cause, Ending};
 use super::signals::Signals;
-use super::words::{self, Cause, Ending};
 use super::{Plan, terminal};
 
 /// How the command ended.
@@ -168,7 +168,7 @@ impl Watch<'_> {
                 terminal::pause_job();
             }
             Report::Paused(signal) if signal != Signal::SIGTSTP as i32 => {
-                words::say(words::shares_the_terminal(&self.plan.program()));
+                messages::say(messages::shares_the_terminal(&self.plan.program()));
             }
             Report::Paused(_) => {}
             Report::Stopping(at) => {
@@ -180,7 +180,7 @@ impl Watch<'_> {
             Report::Gone(at) => {
                 let mut ending = *self.begin_ending().await;
                 ending.gone_at = at;
-                words::say(words::stopped(&self.plan.program(), &ending));
+                messages::say(messages::stopped(&self.plan.program(), &ending));
                 return Some(Outcome::Lost);
             }
         }
@@ -198,7 +198,7 @@ impl Watch<'_> {
                 now.saturating_duration_since(renewed_at),
                 self.renewed_at > renewed_at,
             );
-            words::say(words::lost(&self.plan.name, SystemTime::now(), &cause));
+            messages::say(messages::lost(&self.plan.name, SystemTime::now(), &cause));
         }
         let is_told = self.is_told_gone();
         self.ending.get_or_insert(Ending {

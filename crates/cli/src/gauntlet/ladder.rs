@@ -7,15 +7,14 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::gauntlet::ladder::{Rung, rungs};
 use fencepost_trial::gauntlet::{Gauntlet, Plan};
 use fencepost_trial::matrix::{Cell, Run};
-use fencepost_trial::report::html;
-use fencepost_trial::report::json::ladder::report;
+use fencepost_trial::report::html::Page;
+use fencepost_trial::report::json::gauntlet::report_of_ladder;
 use fencepost_trial::report::terminal::ladder::{text, title};
 
-use super::{RunGauntlet, stems};
+use super::{RunGauntlet, afterwards, open_outputs, stems};
 use crate::batch::{Batch, nanoseconds};
 use crate::command_error::CommandError;
 use crate::contender::Contender;
-use crate::results::{OutputFile, open_folder};
 use crate::screen::Screen;
 
 /// The name of the lock on trial in the names of files: its own may contain anything.
@@ -28,12 +27,7 @@ pub(super) fn run(
     on_trial: &Gauntlet,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
-    let output = arguments.output.as_deref();
-    output.map_or(Ok(()), |folder| open_folder("--output", folder))?;
-    let page = arguments.report.as_deref();
-    let page = page
-        .map(|path| OutputFile::open("--report", path))
-        .transpose()?;
+    let page = open_outputs(arguments)?;
     let mut screen = arguments.trial.screen();
     let flags = &arguments.trial.output_flags;
     if !flags.json {
@@ -42,13 +36,14 @@ pub(super) fn run(
     let gauntlets = rungs(on_trial);
     let plans: Vec<Plan> = gauntlets.iter().map(Gauntlet::plan).collect();
     let started = Instant::now();
-    let runs = Climb {
+    let mut climb = Climb {
         arguments,
         contender,
         interrupt,
         started,
-    }
-    .all(&gauntlets, &plans, &mut screen)?;
+        repeated: Vec::new(),
+    };
+    let runs = climb.all(&gauntlets, &plans, &mut screen)?;
     let results = gauntlets.iter().zip(&plans).zip(&runs);
     let rungs: Vec<Rung<'_>> = results
         .map(|((gauntlet, plan), runs)| Rung::new(gauntlet, plan, runs))
@@ -59,14 +54,16 @@ pub(super) fn run(
         None => on_trial.verdict(&[], &[]),
     };
     if let Some(page) = page {
-        let drawn = html::page_of_ladder(&rungs, on_trial, &verdict);
-        page.fill_with(&html::render(&drawn))?;
+        let drawn = Page::of_ladder(&rungs, on_trial, &verdict);
+        page.fill_with(&drawn.render())?;
     }
     if flags.json {
-        screen.print_json(&report(&rungs));
+        screen.print_json(&report_of_ladder(&rungs));
     } else {
         let took_ns = nanoseconds(started.elapsed());
-        screen.print(&text(&rungs, took_ns, flags.quiet, screen.ink));
+        let trials = runs.iter().map(Vec::len).sum();
+        let more = afterwards(arguments, trials, &climb.repeated, screen.ink);
+        screen.print(&(text(&rungs, took_ns, flags.quiet, screen.ink) + &more));
     }
     Ok(screen.end(verdict.outcome.exit_code()))
 }
@@ -77,12 +74,14 @@ struct Climb<'a> {
     contender: &'a Contender,
     interrupt: Interrupt,
     started: Instant,
+    /// The trials that were run more than once.
+    repeated: Vec<String>,
 }
 
 impl Climb<'_> {
     /// Returns the runs of each lock. Ours run first, all together, and then the lock on trial.
     fn all(
-        &self,
+        &mut self,
         gauntlets: &[Gauntlet],
         plans: &[Plan],
         screen: &mut Screen,
@@ -90,7 +89,8 @@ impl Climb<'_> {
         let last = plans.len() - 1;
         let cells = |plan: &Plan| plan.cells.clone();
         let ours: Vec<Cell> = plans[..last].iter().flat_map(cells).collect();
-        let named = |at: usize| stems(&plans[at].cells, self.arguments.runs).into_iter();
+        let each = self.arguments.runs;
+        let named = |at: usize| stems(&plans[at].cells, each).into_iter();
         let our_stems = (0..last).flat_map(|at| {
             let name = gauntlets[at].strategy.name;
             named(at).map(move |stem| format!("{name}-{stem}"))
@@ -110,7 +110,7 @@ impl Climb<'_> {
     }
 
     fn batch(
-        &self,
+        &mut self,
         cells: &[Cell],
         stems: &[String],
         contender: Option<&Contender>,
@@ -121,11 +121,14 @@ impl Climb<'_> {
             cells,
             stems,
             contender,
+            tolerant: true,
             folder: self.arguments.output.as_deref(),
             side_by_side: self.arguments.jobs,
             logs: !flags.quiet && !flags.json && !screen.is_live(),
             interrupt: self.interrupt,
         };
-        Ok(batch.run(screen, self.started)?.runs)
+        let finished = batch.run(screen, self.started)?;
+        self.repeated.extend(finished.repeated);
+        Ok(finished.runs)
     }
 }

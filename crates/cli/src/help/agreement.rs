@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 
 use clap::{Arg, Command, CommandFactory, Parser};
-use fencepost_trial::holds::{self, Trial};
+use fencepost_trial::holds::{self, Scenario, Trial};
 use fencepost_trial::matrix::{Cell, cells};
 use fencepost_trial::store::TrialStore;
 
-use super::{COMMANDS, USE, requested};
-use crate::arguments::Arguments;
-use crate::holds::TRIALS;
+use super::{LOCK_COMMANDS, TRIAL_COMMANDS, requested};
+use crate::Arguments;
 
 /// Flags that a help text names although its command does not have them.
 const OF_OTHERS: [(&str, &str); 2] = [
@@ -39,9 +38,12 @@ fn text(command: &str) -> String {
     requested(&[command.to_owned(), "-h".to_owned()]).unwrap()
 }
 
-/// The names of all commands that the overview lists.
+/// Returns the names of all commands that the overview lists.
 fn listed() -> impl Iterator<Item = &'static str> {
-    COMMANDS.iter().chain(&USE).map(|(name, _)| *name)
+    TRIAL_COMMANDS
+        .iter()
+        .chain(&LOCK_COMMANDS)
+        .map(|(name, _)| *name)
 }
 
 fn parser(name: &str) -> Command {
@@ -49,14 +51,14 @@ fn parser(name: &str) -> Command {
     all.find_subcommand(name).unwrap().clone()
 }
 
-/// The arguments of a command and of its subcommands.
+/// Returns the arguments of a command and of its subcommands.
 fn arguments(command: &Command) -> Vec<Arg> {
     let nested = command.get_subcommands().flat_map(arguments);
     let own = command.get_arguments().cloned();
     own.chain(nested).filter(|arg| !arg.is_hide_set()).collect()
 }
 
-/// The flags that a text names, short and long.
+/// Returns the flags that a text names, short and long.
 fn flags(text: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     let words = text.split(|c| !is_part(c));
@@ -69,7 +71,7 @@ fn flags(text: &str) -> BTreeSet<&str> {
     words.filter(is_flag).collect()
 }
 
-/// Each flag that begins a line, with its description up to the next flag.
+/// Returns each flag that begins a line, with its description up to the next flag.
 fn described(text: &str) -> Vec<(&str, String)> {
     let mut all: Vec<(&str, String)> = Vec::new();
     for line in text.lines() {
@@ -166,12 +168,25 @@ fn defaults_in_the_help_are_those_of_the_parser() {
 }
 
 #[test]
-fn the_help_of_crash_knows_how_long_the_work_takes() {
-    let text = text("crash");
-    let described = described(&text);
-    let (_, work) = described.iter().find(|(flag, _)| *flag == "work").unwrap();
+fn the_help_of_crash_and_trial_knows_how_long_the_work_takes() {
     let chosen = Trial::work_ms_at(&TrialStore::default()).to_string();
-    assert_eq!(default_in(work), Some(&*chosen));
+    for text in ["crash", "trial"].map(text) {
+        let described = described(&text);
+        let (_, work) = described.iter().find(|(flag, _)| *flag == "work").unwrap();
+        assert_eq!(default_in(work), Some(&*chosen));
+    }
+}
+
+#[test]
+fn the_help_of_each_trial_with_times_says_that_they_may_have_a_unit() {
+    let is_time = |arg: &Arg| {
+        let long = arg.get_long().unwrap_or_default();
+        ["ttl", "wait", "work", "budget", "delay"].contains(&long)
+    };
+    for (name, _) in TRIAL_COMMANDS {
+        let has_times = arguments(&parser(name)).iter().any(is_time);
+        assert_eq!(text(name).contains(": 500ms, 2s"), has_times, "{name}");
+    }
 }
 
 #[test]
@@ -224,7 +239,8 @@ fn the_help_of_trial_lists_every_trial_and_no_other() {
     let entries: Vec<&str> = entries
         .filter_map(|entry| entry.split(' ').next())
         .collect();
-    assert_eq!(entries, TRIALS.map(|scenario| scenario.name()));
+    let names: Vec<&str> = Scenario::ALL.into_iter().map(Scenario::name).collect();
+    assert_eq!(entries, names);
 }
 
 #[test]
@@ -246,7 +262,7 @@ fn flags_of_all_trials_are_flags_of_each_trial() {
     }
 }
 
-/// The commands in the examples of a text, up to a pipe, a semicolon or a comment.
+/// Returns the commands in the examples of a text, up to a pipe, a semicolon or a comment.
 #[cfg(feature = "full")]
 fn examples(text: &str) -> Vec<Vec<String>> {
     let (_, examples) = text.split_once("Examples\n").unwrap();
@@ -291,7 +307,7 @@ fn the_help_of_run_all_names_what_it_leaves_out() {
     assert_eq!(run.len(), 7, "{run:?}");
     let text = text("run-all");
     assert!(text.starts_with("Seven scenarios "), "{text}");
-    for scenario in TRIALS.map(|scenario| scenario.name()) {
+    for scenario in Scenario::ALL.map(Scenario::name) {
         assert_ne!(
             text.contains(scenario),
             run.contains(scenario),

@@ -24,7 +24,7 @@ pub(super) fn with_servers(text: &str) -> String {
     text.replace(BLANK, &indented)
 }
 
-/// The form of its addresses, and its other schemes as far as the line is wide enough.
+/// Returns the form of its addresses, and its other schemes as far as the line is wide enough.
 fn line(kind: &StoreKind) -> String {
     let mut line = kind.address_form.to_owned();
     for scheme in kind.schemes.iter().skip(1) {
@@ -36,7 +36,7 @@ fn line(kind: &StoreKind) -> String {
     line
 }
 
-/// The stores that keep only locks: the names of private servers, then the addresses of your own.
+/// Returns the stores that keep only locks: the names of private servers, then the addresses of your own.
 pub(super) fn lock_servers() -> String {
     let names: Vec<&str> = lock_only_kinds().map(private_name).collect();
     let addresses = lock_only_kinds().filter_map(|kind| kind.schemes.first());
@@ -44,13 +44,13 @@ pub(super) fn lock_servers() -> String {
     names.join(", ") + &addresses.collect::<String>()
 }
 
-/// The names by which `--lock` chooses the library's lock on certain servers.
+/// Returns the names by which `--lock` chooses the library's lock on certain servers.
 pub(super) fn lock_server_names() -> String {
     let names: Vec<&str> = lock_only_kinds().map(|kind| kind.name).collect();
     names.join(", ")
 }
 
-/// The options that all trials share.
+/// Returns the options that all trials share.
 pub(super) fn every_trial() -> String {
     let stores = format!(
         "--store {}, or an address: redis://HOST",

@@ -9,10 +9,10 @@ use fencepost_trial::holds::{Judged, Scenario, Trial, storm};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::verdict::Outcome;
 
-use super::run_without_output;
+use super::{misplaced, run_and_judge};
 use crate::command_error::CommandError;
 use crate::contender::Contender;
-use crate::exit;
+use crate::screen::Screen;
 use crate::values::{BadValue, duration, runs, storm_names, storm_processes};
 
 /// How long a storm may last.
@@ -32,7 +32,7 @@ pub(crate) struct StormFlags {
 }
 
 impl StormFlags {
-    /// The settings of a storm; `None` for another scenario, which has none of these flags.
+    /// Returns the settings of a storm; `None` for another scenario, which has none of these flags.
     pub(super) fn settings(
         &self,
         scenario: Scenario,
@@ -47,7 +47,7 @@ impl StormFlags {
             let odd = given.into_iter().find(|(_, is_given)| *is_given);
             return match odd {
                 None => Ok(None),
-                Some((flag, _)) => Err(only_in_storms(flag, scenario)),
+                Some((flag, _)) => Err(misplaced(flag, Scenario::Storm, scenario)),
             };
         }
         let for_ms = self.lasting.map(|time| time.as_millis() as u64);
@@ -74,38 +74,37 @@ fn storm_length(text: &str) -> Result<Duration, BadValue> {
     })
 }
 
-fn only_in_storms(flag: &str, scenario: Scenario) -> CommandError {
-    let what = format!("{flag} belongs to trial storm");
-    CommandError::new(exit::USAGE, what)
-        .at(format_args!("fencepost {} {flag}", scenario.command()))
-        .effect("none: no process was started")
-        .try_this(format_args!("fencepost trial storm {flag}"))
-}
-
 /// Several storms, each with the next seed.
-pub(super) struct Several<'a> {
+pub(super) struct Storms<'a> {
     pub(super) trial: &'a Trial,
     pub(super) runs: u64,
     pub(super) contender: &'a Contender,
 }
 
-impl Several<'_> {
-    /// Runs them one after the other, with a line about each. Returns the first of the worst, and how many convicted the lock.
+impl Storms<'_> {
+    /// Runs them one after the other, with a line about each on the screen, if there is one. Returns the first of the worst, and how many
+    /// convicted the lock.
     pub(super) fn run(
         &self,
-        say: &mut dyn FnMut(&str),
+        mut screen: Option<&mut Screen>,
         interrupt: Interrupt,
     ) -> Result<(Judged, usize), Stopped> {
-        let mut worst = self.once(0, say, interrupt)?;
+        let mut say = |line: &str| {
+            if let Some(screen) = &mut screen {
+                screen.print(line);
+            }
+        };
+        let mut worst = self.once(0, &mut say, interrupt)?;
         let mut convicted = usize::from(worst.verdict.outcome.is_conviction());
         for run in 1..self.runs {
-            let judged = self.once(run, say, interrupt)?;
+            let judged = self.once(run, &mut say, interrupt)?;
             convicted += usize::from(judged.verdict.outcome.is_conviction());
             let outcomes = [worst.verdict.outcome, judged.verdict.outcome];
             if Outcome::worst(outcomes) != Some(worst.verdict.outcome) {
                 worst = judged;
             }
         }
+        say("\n");
         Ok((worst, convicted))
     }
 
@@ -119,7 +118,7 @@ impl Several<'_> {
             seed: self.trial.seed.wrapping_add(run),
             ..self.trial.clone()
         };
-        let judged = run_without_output(&trial, self.contender, None, interrupt)?;
+        let judged = run_and_judge(&trial, self.contender, None, &mut (), interrupt)?;
         let (outcome, because) = (judged.verdict.outcome, &judged.verdict.because);
         let (number, of) = (run + 1, self.runs);
         say(&format!(

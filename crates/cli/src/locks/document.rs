@@ -12,7 +12,7 @@ pub(super) struct Seen {
     pub(super) has_line: bool,
 }
 
-/// The kind of a lock: `line` if this library took it, with a queue of waiters; `plain` if another program did.
+/// Returns the kind of a lock: `line` if this library took it, with a queue of waiters; `plain` if another program did.
 pub(super) fn kind(record: &Record) -> &'static str {
     match &record.holder {
         Some(holder) if holder.owner.is_none() => "plain",
@@ -34,7 +34,7 @@ pub(super) fn list(store: &str, pattern: Option<&str>, locks: &[Listed], seen: S
     })
 }
 
-/// The document of one lock; `lock` is `null` if nobody holds it or waits for it.
+/// Returns the document of one lock; `lock` is `null` if nobody holds it or waits for it.
 pub(super) fn show(store: &str, name: &str, record: Option<&Record>, seen: Seen) -> Value {
     json!({
         "schema": "fencepost/lock/1",
@@ -45,7 +45,7 @@ pub(super) fn show(store: &str, name: &str, record: Option<&Record>, seen: Seen)
     })
 }
 
-/// One lock; `waiting` is `null` if the store does not know the waiters.
+/// Returns the document's entry for one lock; `waiting` is `null` if the store does not know the waiters.
 pub(super) fn lock(name: &str, record: &Record, seen: Seen) -> Value {
     let waiting: Vec<Value> = record
         .waiting
@@ -73,7 +73,7 @@ fn person(holder: &Holder, now: Moment) -> Value {
     })
 }
 
-/// A duration in milliseconds, with one decimal place.
+/// Returns a duration in milliseconds, with one decimal place.
 fn ms(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 10_000.0).round() / 10.0
 }

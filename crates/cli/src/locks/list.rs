@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use fencepost::stores::kinds::REDIS;
 use fencepost::{Listed, Moment};
+use fencepost_trial::text::harmless;
 use fencepost_trial::text::ink::Role;
 use fencepost_trial::text::numbers::{count, plural};
 
 use super::{CommandContext, document};
 use crate::command_error::CommandError;
 use crate::store::LockStore;
-use crate::wording::{age, fence, harmless, seconds};
+use crate::wording::{age, fence, seconds};
 
 /// How long the store may take to scan all its keys.
-const PATIENCE_FOR_ALL: Duration = Duration::from_secs(120);
+const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 /// On a screen narrower than this, the columns in [`MINOR`] are left out.
 const NARROW: usize = 80;
 const COLUMNS: [(&str, bool); 7] = [
@@ -35,7 +36,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, CommandError> {
     let mut locks = match &context.backend {
         Some(backend) => context
-            .answer(PATIENCE_FOR_ALL, backend.list(pattern))
+            .answer(LIST_TIMEOUT, backend.list(pattern))
             .await?
             .map_err(|error| context.command_error(&error))?,
         None => Vec::new(),

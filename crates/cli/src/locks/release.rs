@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fencepost::{Claim, Effect, Error, Holder, LockName, MIN_TTL, Record, Release};
 use serde_json::json;
 
-use super::{CommandContext, NOT_HELD, PATIENCE, document};
+use super::{ANSWER_TIMEOUT, CommandContext, NOT_HELD, document};
 use crate::command_error::CommandError;
 use crate::exit;
 use crate::store::NotOpened;
@@ -45,11 +45,11 @@ pub(super) async fn run(
     }
     let claim = Claim::new(name.clone(), owner, holder.ttl.unwrap_or(MIN_TTL))
         .with_label(Arc::clone(&holder.label));
-    let answer = tokio::time::timeout(PATIENCE, backend.release(&claim)).await;
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, backend.release(&claim)).await;
     let released = match answer {
         Ok(answer) => answer.map_err(|error| failed(&context, name, &error)),
         Err(_) => {
-            let silent = NotOpened::silent(&context.store, PATIENCE);
+            let silent = NotOpened::silent(&context.store, ANSWER_TIMEOUT);
             Err(unsure(&context, silent, name))
         }
     };
@@ -66,7 +66,7 @@ pub(super) async fn run(
     Ok(finish(context, name, Some(record), done, &text))
 }
 
-/// The error for a lock of another program.
+/// Returns the error for a lock of another program.
 fn anothers(context: &CommandContext, name: &LockName, holder: &Holder) -> CommandError {
     CommandError::new(
         NOT_HELD,
@@ -79,7 +79,7 @@ fn anothers(context: &CommandContext, name: &LockName, holder: &Holder) -> Comma
     .effect("none")
 }
 
-/// The error for a release that the store did not carry out, or may not have.
+/// Returns the error for a release that the store did not carry out, or may not have.
 fn failed(context: &CommandContext, name: &LockName, error: &Error) -> CommandError {
     if error.effect() == Effect::None {
         return context.command_error(error);
@@ -87,7 +87,7 @@ fn failed(context: &CommandContext, name: &LockName, error: &Error) -> CommandEr
     unsure(context, NotOpened::new(&context.store, error), name)
 }
 
-/// The error for a request that was sent but not answered.
+/// Returns the error for a request that was sent but not answered.
 fn unsure(context: &CommandContext, reason: NotOpened, name: &LockName) -> CommandError {
     reason.command_error_with(
         "maybe: the lock may have been released",

@@ -51,7 +51,7 @@ impl Database {
         })
     }
 
-    /// The address or path, without a password.
+    /// Returns the address or path, without a password.
     pub(super) fn place(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),

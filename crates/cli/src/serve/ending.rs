@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use fencepost::stores::sqlite::Sqlite;
 use fencepost_checkout::storage::Storage;
+use fencepost_rig::is_ignored;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::tell;
-use crate::ignored::is_ignored;
 
 /// How long the checkpoint of a file may take. It takes longer only if its thread hangs; the file is then as after a kill, complete
 /// together with its `-wal`.

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use fencepost::retry::Schedule;
 use fencepost_checkout::checkout::OrderPath;
-use fencepost_checkout::locking::Manner;
+use fencepost_checkout::locking::WaitMode;
 use fencepost_checkout::logging::Log;
 
-use crate::values::BadValue;
-use crate::values::duration;
+use crate::values::{BadValue, duration};
 
 /// A schedule, and the text that it was parsed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +42,10 @@ pub(super) fn pauses(text: &str) -> Result<Pauses, BadValue> {
     })
 }
 
-pub(super) fn manner(text: &str) -> Result<Manner, BadValue> {
+pub(super) fn wait_mode(text: &str) -> Result<WaitMode, BadValue> {
     match text {
-        "line" => Ok(Manner::Line),
-        "poll" => Ok(Manner::Poll),
+        "line" => Ok(WaitMode::Line),
+        "poll" => Ok(WaitMode::Poll),
         _ => Err(BadValue {
             what: format!("'{text}' is not a valid value for --wait"),
             advice: "--wait line or poll".into(),
@@ -56,7 +55,7 @@ pub(super) fn manner(text: &str) -> Result<Manner, BadValue> {
 
 pub(super) fn order_path(text: &str) -> Result<OrderPath, BadValue> {
     let all = [OrderPath::Lock, OrderPath::Optimistic, OrderPath::Row];
-    let found = all.into_iter().find(|path| path.word() == text);
+    let found = all.into_iter().find(|path| path.as_str() == text);
     found.ok_or_else(|| BadValue {
         what: format!("there is no order path '{text}'"),
         advice: "--order-path lock, optimistic or row".into(),

@@ -18,7 +18,7 @@ mod scratch_shop;
 
 use scratch_shop::ScratchShop;
 
-/// The routes of a lab that is off.
+/// Returns the routes of a lab that is off.
 pub(super) fn off() -> ExtraRoutes {
     routes::off()
 }

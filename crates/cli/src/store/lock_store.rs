@@ -69,7 +69,7 @@ impl LockStore {
         }
     }
 
-    /// The address or path, without a password.
+    /// Returns the address or path, without a password.
     pub(crate) fn place(&self) -> String {
         match self {
             Self::Sqlite(_) => match self.file() {
@@ -80,7 +80,7 @@ impl LockStore {
         }
     }
 
-    /// The path, if the store is a file.
+    /// Returns the path, if the store is a file.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Sqlite(path) => path.clone().or_else(own_file),
@@ -88,7 +88,8 @@ impl LockStore {
         }
     }
 
-    /// The `--store` flag that makes another command use this store, with a leading space; empty if the command would use it anyway.
+    /// Returns the `--store` flag that makes another command use this store, with a leading space; empty if the command would use it
+    /// anyway.
     pub(crate) fn flag(&self) -> String {
         let usual = std::env::var("FENCEPOST_STORE").ok();
         let usual = usual.and_then(|text| Self::parse(&text).ok());
@@ -104,14 +105,14 @@ impl LockStore {
     }
 
     /// Opens the store for locks of this TTL. Creates the file if it does not exist.
-    pub(crate) async fn open_for(&self, ttl: Duration) -> Result<Arc<dyn Backend>, NotOpened> {
+    pub(crate) async fn open_with_ttl(&self, ttl: Duration) -> Result<Arc<dyn Backend>, NotOpened> {
         match self {
             Self::Sqlite(path) => {
                 let file: Arc<dyn Backend> = self.open_or_make(path.as_deref()).await?;
                 Ok(file)
             }
             Self::Address(address) => {
-                let opened = address.open_for(ttl.max(fencepost::DEFAULT_TTL)).await;
+                let opened = address.open_with_ttl(ttl.max(fencepost::DEFAULT_TTL)).await;
                 opened.map_err(|error| NotOpened::new(self, &error))
             }
         }
@@ -157,7 +158,7 @@ impl LockStore {
     pub(crate) async fn open_to_release(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
         match self {
             Self::Sqlite(path) if !self.exists(&self.path(path.as_deref())?)? => Ok(None),
-            Self::Sqlite(_) => self.open_for(fencepost::DEFAULT_TTL).await.map(Some),
+            Self::Sqlite(_) => self.open_with_ttl(fencepost::DEFAULT_TTL).await.map(Some),
             Self::Address(_) => self.open_read_only().await,
         }
     }
@@ -172,7 +173,7 @@ impl LockStore {
         Ok(Arc::new(sqlite))
     }
 
-    /// The given path, or this user's default file.
+    /// Returns the given path, or this user's default file.
     pub(crate) fn path(&self, given: Option<&Path>) -> Result<PathBuf, NotOpened> {
         let path = given.map(Path::to_owned).or_else(own_file);
         path.ok_or_else(|| NotOpened {
@@ -194,7 +195,7 @@ impl LockStore {
 }
 
 impl NotOpened {
-    /// The reason for a request that failed after the store was opened.
+    /// Creates the reason for a request that failed after the store was opened.
     pub(crate) fn new(store: &LockStore, error: &Error) -> Self {
         Self {
             place: store.place(),
@@ -213,11 +214,11 @@ impl NotOpened {
         }
     }
 
-    /// The reason for a store that did not answer for this long after it was opened.
-    pub(crate) fn silent(store: &LockStore, patience: Duration) -> Self {
+    /// Creates the reason for a store that did not answer for this long after it was opened.
+    pub(crate) fn silent(store: &LockStore, timeout: Duration) -> Self {
         Self {
             place: store.place(),
-            words: format!("it did not answer for {}", seconds(patience)),
+            words: format!("it did not answer for {}", seconds(timeout)),
             code: exit::STORE,
             advice: advice(store, ErrorKind::Unavailable),
         }
@@ -227,7 +228,7 @@ impl NotOpened {
         self.command_error_with("none", &self.advice)
     }
 
-    /// The error message if the command had already begun: `effect` says what it may have changed.
+    /// Returns the error message if the command had already begun: `effect` says what it may have changed.
     pub(crate) fn command_error_with(&self, effect: &str, advice: &str) -> CommandError {
         CommandError::new(self.code, "cannot use the store")
             .at(format_args!("{}: {}", self.place, self.words))
@@ -274,7 +275,7 @@ fn is_built_in(address: &StoreAddress) -> Result<(), BadValue> {
     })
 }
 
-/// The prefixes of the server addresses that this program supports.
+/// Returns the prefixes of the server addresses that this program supports.
 fn known_addresses() -> String {
     let servers = KINDS.iter().filter(|kind| ***kind != SQLITE);
     let schemes = servers.filter_map(|kind| kind.schemes.first());
@@ -286,7 +287,7 @@ fn known_addresses() -> String {
     forms.join(" · ")
 }
 
-/// The default file of this user. It is not in a temporary folder, because its fence counter must survive a reboot.
+/// Returns the default file of this user. It is not in a temporary folder, because its fence counter must survive a reboot.
 fn own_file() -> Option<PathBuf> {
     let folder = |name, rest: &str| {
         let value = std::env::var_os(name).map(PathBuf::from);

@@ -78,10 +78,11 @@ static ALL: [PrivateServers; 5] = [
         missing: "no Postgres in /usr/lib/postgresql",
         install: "apt-get install postgresql",
         is_installed: Postgres::is_installed,
-        start: |_| {
+        start: |store| {
             // A trial's data need not survive a power failure, and waiting for the disk would slow the trials down.
             let server = Postgres::start_with(&["fsync=off"])?;
-            Ok(Started::at(server.url(), server))
+            let address = format!("{}{}", server.url(), store.parameters());
+            Ok(Started::at(address, server))
         },
     },
     PrivateServers {
@@ -109,7 +110,7 @@ static ALL: [PrivateServers; 5] = [
 ];
 
 impl PrivateServers {
-    /// `None` if there are no private servers of this kind.
+    /// Returns the private servers of this kind, or `None` if there are none.
     pub(crate) fn of(kind: &StoreKind) -> Option<&'static Self> {
         ALL.iter().find(|servers| servers.kind == kind)
     }

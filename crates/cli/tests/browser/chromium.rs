@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A browser is never silent for longer than this, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const MAX_SILENCE: Duration = Duration::from_secs(120);
 
 #[rustfmt::skip]
 const FLAGS: &[&str] = &[
@@ -131,7 +131,7 @@ impl Chromium {
         text.push(0);
         self.requests.write_all(&text).unwrap();
         loop {
-            let message = self.messages.recv_timeout(PATIENCE);
+            let message = self.messages.recv_timeout(MAX_SILENCE);
             let message = message.unwrap_or_else(|_| panic!("no answer to {method}"));
             if message["id"] == id {
                 return match &message["error"] {
@@ -224,7 +224,7 @@ impl Chromium {
     }
 
     pub(crate) fn wait_for(&mut self, condition: &str) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + MAX_SILENCE;
         let params = json!({ "expression": condition, "returnByValue": true });
         // A page that is being replaced cannot answer.
         let is_so = |browser: &mut Self| {

@@ -104,6 +104,10 @@ fn main() {
             "descriptions_in_the_matrix_are_never_cut",
             matrix::descriptions_in_the_matrix_are_never_cut,
         ),
+        (
+            "verdicts_of_a_gauntlet_are_never_cut",
+            matrix::verdicts_of_a_gauntlet_are_never_cut,
+        ),
     ];
     // Where everything can be installed, a test that cannot run fails by itself.
     let is_ignored =

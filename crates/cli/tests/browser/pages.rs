@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use fencepost_trial::report::html::{Page, render};
+use fencepost_trial::report::html::Page;
 use tempfile::TempDir;
 
 use crate::chromium::Chromium;
@@ -17,7 +17,7 @@ struct Opened {
 fn write(page: &Page<'_>) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report.html");
-    std::fs::write(&file, render(page)).unwrap();
+    std::fs::write(&file, page.render()).unwrap();
     (folder, file)
 }
 
@@ -41,7 +41,7 @@ fn report(arguments: &str, file: &Path) {
         .arg("--report")
         .arg(file);
     command
-        .env_remove("FENCEPOST_STORE")
+        .env_remove("FENCEPOST_TRIAL_STORE")
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     assert!(

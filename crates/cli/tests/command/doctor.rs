@@ -21,7 +21,7 @@ mod rights;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A private server and a separate connection to it. If none is installed, the test says so and is skipped.
 struct Patient {
@@ -43,7 +43,7 @@ impl Patient {
             }
             Err(error) => panic!("{error}"),
         };
-        let connection = Connection::open(server.address(), PATIENCE).unwrap();
+        let connection = Connection::open(server.address(), ANSWER_TIMEOUT).unwrap();
         Some(Self { server, connection })
     }
 

@@ -72,7 +72,18 @@ fn a_number_out_of_range_gets_the_range() {
             "oversell --stock 1000001",
             "a stock of 1,000,001 is too large",
         ),
-        ("oversell --delay ages", "'ages' is not a whole number"),
+        ("oversell --delay ages", "'ages' is not a duration"),
+        (
+            "oversell --delay 500ns",
+            "500ns is not a whole number of microseconds",
+        ),
+        (
+            "crash --ttl 1500us",
+            "1500us is not a whole number of milliseconds",
+        ),
+        ("crash --ttl 99ms", "a TTL of 99 ms is too short"),
+        ("retry --budget 0s", "a budget of 0 ms is too short"),
+        ("oversell --wait 24h", "a wait of 86,400,000 ms is too long"),
         (
             "oversell --wait 86400000",
             "a wait of 86,400,000 ms is too long",
@@ -189,13 +200,13 @@ fn a_store_that_is_not_there_is_named_without_its_password() {
     );
     let ran = finish(
         fencepost("run-all")
-            .env("FENCEPOST_STORE", "mysql://:hunter2@cache")
+            .env("FENCEPOST_TRIAL_STORE", "mysql://:hunter2@cache")
             .output()
             .unwrap(),
     );
     assert_eq!(ran.code, 64);
     assert!(
-        ran.stderr.contains("FENCEPOST_STORE") && !ran.stderr.contains("hunter2"),
+        ran.stderr.contains("FENCEPOST_TRIAL_STORE") && !ran.stderr.contains("hunter2"),
         "{}",
         ran.stderr
     );
@@ -385,6 +396,9 @@ fn whoever_is_not_redis_is_told_apart_from_nobody() {
 #[test]
 fn judging_again_asks_for_no_store() {
     let mut command = fencepost("check nowhere.jsonl");
-    let ran = finish(command.env("FENCEPOST_STORE", "mongo").output().unwrap());
+    command
+        .env("FENCEPOST_STORE", "mongo")
+        .env("FENCEPOST_TRIAL_STORE", "mongo");
+    let ran = finish(command.output().unwrap());
     assert_eq!(ran.code, 65, "{}", ran.stderr);
 }

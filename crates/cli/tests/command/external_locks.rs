@@ -55,10 +55,19 @@ fn the_lock_in_python_fares_like_safe() {
             "HELD   The purchase that found nothing",
         ),
     ] {
-        let ran = tried(arguments, &lock);
+        let ran = shown(arguments, &lock);
         assert!(verdict(&ran).starts_with(because), "{}", ran.stdout);
         assert_eq!(ran.code, code, "{}", ran.stdout);
     }
+}
+
+/// Does the same as [`tried`]. A trial that shows nothing, because the machine is busy, is repeated twice at most, as in `gauntlet`.
+fn shown(arguments: &str, lock: &str) -> Ran {
+    let ran = tried(arguments, lock);
+    (0..2).fold(ran, |ran, _| match ran.code {
+        2 => tried(arguments, lock),
+        _ => ran,
+    })
 }
 
 #[test]
@@ -171,6 +180,16 @@ fn ways_of_waiting_are_compared_with_locks_of_our_own() {
         "{}",
         ran.stderr
     );
+    let advice = "try       fencepost gauntlet --lock=./theirs ";
+    assert!(ran.stderr.contains(advice), "{}", ran.stderr);
+}
+
+#[test]
+fn the_matrix_has_the_locks_of_the_lab_and_says_where_others_are_tried() {
+    let ran = tried("run-all", "./theirs");
+    assert_eq!(ran.code, 64);
+    let advice = "try       fencepost gauntlet --lock=./theirs ";
+    assert!(ran.stderr.contains(advice), "{}", ran.stderr);
 }
 
 #[test]

@@ -14,17 +14,22 @@ use crate::{Ran, fencepost, finish, run};
 const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease");
 
 /// What a plain lease withstands on one machine, and what it does not.
-const OF_A_LEASE: [(&str, &str); 10] = [
+const OF_A_LEASE: [(&str, &str); 15] = [
+    ("client-clock", "HELD"),
     ("crash", "HELD"),
+    ("deadline", "HELD"),
     ("deadlock", "BROKEN"),
     ("deadlock-sorted", "HELD"),
     ("lost-wakeup", "HELD"),
+    ("names", "HELD"),
     ("oversell", "HELD"),
     ("pause", "BROKEN"),
     ("short-stock", "HELD"),
     ("stale-release", "HELD"),
     ("storm", "HELD"),
     ("ttl-edge", "BROKEN"),
+    ("turns", "HELD"),
+    ("waiters", "HELD"),
 ];
 
 fn verdicts(document: &Value) -> BTreeMap<&str, &str> {
@@ -67,15 +72,26 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         "cut",
         "slow-replies",
         "lost-reply",
+        "pause-at-step",
         "failover",
         "restart-empty",
+        "server-clock",
+        "clock-back",
+        "eviction",
+        "suspend",
     ];
     assert_eq!(left_out, expected);
     for (scenario, _) in OF_A_LEASE {
         judged_alike_again(&results.join(scenario));
     }
     let page = std::fs::read_to_string(&page).unwrap();
-    assert!(page.contains("safe broke in 3 of 10 scenarios."));
+    assert!(page.contains("safe broke in 3 of 15 scenarios."));
+    assert!(page.contains("limit of its kind: it is the reference exhibit of its kind"));
+    for entry in document["scenarios"].as_array().unwrap() {
+        let label = &entry["label"]["name"];
+        let is_bad = entry["outcome"] == "BROKEN";
+        assert_eq!(label == "limit_of_its_kind", is_bad, "{entry:#}");
+    }
     for (scenario, _) in OF_A_LEASE {
         assert!(page.contains(&format!("safe.{scenario}\"")), "{scenario}");
     }
@@ -119,6 +135,65 @@ fn an_external_lock_is_tried_like_ours() {
 }
 
 #[test]
+fn a_conviction_is_explained_by_a_lock_of_the_same_kind_whose_history_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let mut command = fencepost("gauntlet --json --seed 7041 --scenario pause --output");
+    command.arg(&results).arg(format!("--lock={LEASE}"));
+    let ran = finish(command.output().unwrap());
+    let document = as_json(&ran);
+    assert_valid(&schema("report.json"), "gauntlet", &document);
+    assert_eq!(document["kind"]["hold"], "lease");
+    let label = &document["scenarios"][0]["label"];
+    assert_eq!(label["name"], "limit_of_its_kind", "{label:#}");
+    assert_eq!(label["reference"]["lock"], "safe", "{label:#}");
+    assert_eq!(label["reference"]["convicted"], 1, "{label:#}");
+    judged_alike_again(&results.join("reference-pause"));
+}
+
+#[test]
+fn the_files_of_the_reference_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = fencepost("gauntlet --seed 7041 --scenario pause --output");
+    command.arg(folder.path()).arg(format!("--lock={LEASE}"));
+    let ran = finish(command.output().unwrap());
+    let histories = std::fs::read_dir(folder.path()).unwrap();
+    let histories = histories.filter(|file| {
+        let name = file.as_ref().unwrap().file_name();
+        name.to_string_lossy().ends_with(".jsonl")
+    });
+    assert_eq!(histories.count(), 2);
+    let told = ": 2 × JSON and history";
+    assert!(ran.stdout.contains(told), "{}", ran.stdout);
+}
+
+#[test]
+fn what_a_manifest_admits_is_a_documented_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["lease.py", "subject.toml"] {
+        std::fs::copy(Path::new(LEASE).join(file), folder.path().join(file)).unwrap();
+    }
+    let manifest = folder.path().join("subject.toml");
+    let plain = std::fs::read_to_string(&manifest).unwrap();
+    let limits = |scenario: &str| {
+        let said = "{ quote = \"Do not pause.\", place = \"README\" }";
+        let text = format!("{plain}\n[limits.{scenario}]\nwhere = {said}\n");
+        std::fs::write(&manifest, text).unwrap();
+        let mut command = fencepost("gauntlet --seed 7 --scenario pause");
+        let lock = format!("--lock={}", folder.path().display());
+        finish(command.arg(lock).output().unwrap())
+    };
+    let ran = limits("pause");
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let label = "  label     documented limit: \"Do not pause.\" (README)\n";
+    assert!(ran.stdout.contains(label), "{}", ran.stdout);
+    let wrong = limits("puase");
+    assert_eq!(wrong.code, 64, "{}", wrong.stdout);
+    let told = "unknown scenario `puase`";
+    assert!(wrong.stderr.contains(told), "{}", wrong.stderr);
+}
+
+#[test]
 fn a_lock_that_cannot_buy_is_tried_in_everything_else() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease-shell");
     let mut command = fencepost("gauntlet --json --scenario oversell --scenario crash");
@@ -130,6 +205,54 @@ fn a_lock_that_cannot_buy_is_tried_in_everything_else() {
     assert_eq!(untried["scenario"], "oversell");
     let why = untried["why"].as_str().unwrap();
     assert!(why.starts_with("the lock says: "), "{why}");
+}
+
+/// A lock whose third process dies at its start. Only some scenarios have a third process.
+fn moody(folder: &Path) -> String {
+    let script = folder.join("lock.sh");
+    let lease = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../subjects/lease-shell/lease.sh"
+    );
+    let plain = std::fs::read_to_string(lease).unwrap();
+    let dying = "init)\n case $ask in *'\"id\":\"C\"'*) echo 'no database' >&2; exit 4;; esac\n";
+    let text = plain.replacen("init)\n", dying, 1);
+    assert_ne!(text, plain);
+    std::fs::write(&script, text).unwrap();
+    format!("sh {}", script.display())
+}
+
+#[test]
+fn a_program_that_does_not_get_ready_ends_its_trial_and_not_the_gauntlet() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let mut command = fencepost(
+        "gauntlet --json --seed 7 --scenario crash --scenario deadlock-sorted --scenario stale-release --output",
+    );
+    command.arg(&results);
+    let lock = format!("--lock={}", moody(folder.path()));
+    let ran = finish(command.arg(lock).output().unwrap());
+    assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
+    let document = as_json(&ran);
+    let outcomes = verdicts(&document);
+    let expected = [
+        ("crash", "HELD"),
+        ("deadlock-sorted", "HELD"),
+        ("stale-release", "INCONCLUSIVE"),
+    ];
+    assert_eq!(outcomes, BTreeMap::from(expected));
+    let scenarios = document["scenarios"].as_array().unwrap();
+    let entry = scenarios
+        .iter()
+        .find(|entry| entry["scenario"] == "stale-release")
+        .unwrap();
+    let because = entry["worst"]["verdict"]["because"].as_str().unwrap();
+    let told = "Nothing was tried: the lab waited in vain for C to get ready: it ended with 4 before it was ready (no database).";
+    assert_eq!(because, told);
+    assert_valid(&schema("report.json"), "gauntlet", &document);
+    for scenario in outcomes.keys() {
+        judged_alike_again(&results.join(scenario));
+    }
 }
 
 #[test]
@@ -156,9 +279,9 @@ fn the_table_names_the_verdict_the_promise_the_ground_and_the_command() {
 fn the_list_says_what_is_not_tried_and_starts_nothing() {
     let ran = run("gauntlet --list");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert_eq!(ran.stdout.lines().count(), 15);
-    let last = "  restart-empty    not tried: a file has no server that could fail\n";
-    assert!(ran.stdout.ends_with(last), "{}", ran.stdout);
+    assert_eq!(ran.stdout.lines().count(), 25);
+    let line = "  eviction         not tried: a file has no server that could fail\n";
+    assert!(ran.stdout.contains(line), "{}", ran.stdout);
     let yours = run("gauntlet --list --store redis://192.0.2.1");
     assert_eq!(yours.code, 0, "no server is asked: {}", yours.stderr);
 }
@@ -227,6 +350,8 @@ fn a_ladder_shows_which_lock_is_the_first_to_withstand_a_fault() {
     assert_eq!(over[1..], ["BROKEN", "HELD", "HELD", "BROKEN"]);
     let helps = "crash: safe; ttl-edge:";
     assert!(ran.stdout.contains(helps), "{}", ran.stdout);
+    let files = ": 10 × JSON and history; ";
+    assert!(ran.stdout.contains(files), "{}", ran.stdout);
     judged_alike_again(&results.join("safe-ttl-edge"));
     judged_alike_again(&results.join("on-trial-ttl-edge"));
     let page = std::fs::read_to_string(&page).unwrap();

@@ -288,6 +288,65 @@ fn lines_come_while_the_trial_runs() {
 }
 
 #[test]
+fn a_scenario_with_a_command_of_its_own_also_runs_by_name() {
+    for (by_name, command) in [
+        ("trial crash", "crash"),
+        ("trial deadlock", "deadlock"),
+        ("trial deadlock-sorted", "deadlock --mitigate"),
+        ("trial ttl-edge --work 450", "crash --ttl-edge --work 450"),
+    ] {
+        let more = "--lock=watchdog --ttl 300 --seed 7 --quiet";
+        let (named, own) = (
+            run(&format!("{by_name} {more}")),
+            run(&format!("{command} {more}")),
+        );
+        assert_eq!((named.code, named.stderr.as_str()), (own.code, ""));
+        assert_eq!(shape(&named.stdout), shape(&own.stdout), "{by_name}");
+    }
+}
+
+#[test]
+fn a_flag_of_another_scenario_is_refused_with_the_command_that_has_it() {
+    for (arguments, what, advice) in [
+        (
+            "trial pause --work 450",
+            "--work belongs to trial ttl-edge",
+            "fencepost trial ttl-edge --work",
+        ),
+        (
+            "trial crash --runs 2",
+            "--runs belongs to trial storm",
+            "fencepost trial storm --runs",
+        ),
+        (
+            "trial deadlock --mitigate",
+            "there is no flag '--mitigate'",
+            "fencepost deadlock --mitigate      or fencepost trial deadlock-sorted",
+        ),
+        (
+            "trial crash --ttl-edge",
+            "there is no flag '--ttl-edge'",
+            "fencepost crash --ttl-edge      or fencepost trial ttl-edge",
+        ),
+        (
+            "trial oversell",
+            "there is no trial 'oversell'",
+            "fencepost oversell",
+        ),
+    ] {
+        let ran = run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{arguments}");
+        let first = format!("error: {what}\n  where     ");
+        let last = format!("\n  try       {advice}\n");
+        assert!(
+            ran.stderr.starts_with(&first) && ran.stderr.ends_with(&last),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_said_before_anything_runs() {
     for (arguments, what) in [
         (
@@ -295,7 +354,7 @@ fn what_makes_no_sense_is_said_before_anything_runs() {
             "none has no lock that a process could hold",
         ),
         ("crash --ttl 5", "a TTL of 5 ms is too short"),
-        ("crash --work forever", "'forever' is not a whole number"),
+        ("crash --work forever", "'forever' is not a duration"),
         ("trial", "a name is missing"),
         ("trial stale", "there is no trial 'stale'"),
         ("deadlock --ttl-edge", "there is no flag '--ttl-edge'"),

@@ -210,6 +210,7 @@ fn whoever_is_started_with_nohup_outlives_the_terminal() {
     command.arg(&history).env("TMPDIR", &temporary);
     command
         .env_remove("FENCEPOST_STORE")
+        .env_remove("FENCEPOST_TRIAL_STORE")
         .env("LC_ALL", "C.UTF-8");
     command.stdin(Stdio::null());
     let child = command

@@ -48,6 +48,30 @@ fn everything_there_is_as_expected() {
     }
 }
 
+/// ZooKeeper ends the session of a holder that is stopped for longer than its timeout, and deletes its node.
+#[test]
+fn a_session_that_expires_while_its_holder_is_paused_protects_nobody() {
+    for lock in ["safe", "late-watch"] {
+        tells(
+            &format!("trial pause --store zk --lock={lock}"),
+            1,
+            "… damage N additions acknowledged, the number is N",
+        );
+    }
+    for (lock, held) in [
+        (
+            "watchdog",
+            "… HELD A stopped itself: it wrote nothing after its lock was lost.",
+        ),
+        (
+            "fenced",
+            "… HELD No damage: the resource refused A's late write (fence N; it had seen N).",
+        ),
+    ] {
+        tells(&format!("trial pause --store zk --lock={lock}"), 0, held);
+    }
+}
+
 #[test]
 fn a_lock_can_be_named_after_its_servers() {
     for (lock, store) in [
@@ -161,11 +185,6 @@ fn what_these_servers_cannot_do_says_what_can_be_done() {
             "retry --store redlock?restart_delay=soon",
             64,
             "--store 'redlock?restart_delay=30s'",
-        ),
-        (
-            "crash --store redlock --lock=./mine",
-            64,
-            "use --store redis or sqlite",
         ),
         ("crash --store redlock://a,b", 69, "2 servers are too few"),
     ] {

@@ -113,7 +113,7 @@ fn only_servers_of_the_labs_own_are_killed() {
         ("sqlite", "a file has no server that could fail"),
         (
             url.as_str(),
-            "this trial kills servers, so it uses only private servers that the lab starts",
+            "this trial makes servers fail, so it uses only private servers that the lab starts",
         ),
     ] {
         let ran = run(&format!("trial failover --store {store}"));
@@ -156,6 +156,62 @@ fn ctrl_c_takes_all_servers_along() {
         assert_eq!(processes(&temporary), [] as [i32; 0], "{name}");
         assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{name}");
     }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_standby_that_takes_over_lets_a_second_one_in_unless_the_holder_knows() {
+    tells(
+        "trial failover --store postgres --seed 7041",
+        1,
+        "\
+trial failover the primary dies before its standby has A's lock; the standby takes over
+lock safe TTL N ms store postgres (a primary, a standby) seed N
+
+at ms A B
+N ── the standby is cut off: it gets no more writes ──
+… N tries once: refused
+N ── the primary is killed (SIGKILL) ──
+N ── the standby takes over at the same address, without the lock ──
+… BROKEN Two holders at once: the standby took over without A's lock. One update is lost.
+… why A primary answers before its replica has the write; what was not copied died with it.",
+    );
+    // The end of its session, or of its connection, tells the holder.
+    for lock in ["row", "table", "advisory", "watchdog"] {
+        tells(
+            &format!("trial failover --store postgres --lock={lock}"),
+            0,
+            "… HELD A stopped itself: it wrote nothing after its lock was lost.",
+        );
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn fences_of_postgres_grow_although_the_standby_lacks_the_last_ones() {
+    for store in ["postgres", "postgres?locks=advisory"] {
+        tells(
+            &format!("trial failover --store {store} --lock=fenced"),
+            0,
+            "\
+… N ── the standby takes over at the same address, without the lock ──
+… HELD No damage: the resource refused A's late write (fence …N; it had seen …N).",
+        );
+    }
+}
+
+/// The address chooses the fences of an earlier version of the library: numbers of transactions, which the standby hands out again.
+#[cfg(feature = "postgres")]
+#[test]
+fn fences_that_repeat_after_a_failover_convict_the_lock() {
+    tells(
+        "trial failover --store postgres?locks=advisory&fence=transaction-id --lock=fenced",
+        1,
+        "\
+… N ── the standby takes over at the same address, without the lock ──
+… BROKEN Fences do not grow: B was granted product_A with fence N, after A with fence N.
+… why The resource knows the latest holder by the highest fence; these do not say who that is.",
+    );
 }
 
 #[cfg(feature = "etcd")]

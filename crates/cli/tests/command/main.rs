@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod check;
+mod clocks;
 mod doctor;
 mod documentation;
 mod drawings;
+mod envelope;
 mod errors;
 mod external_locks;
+mod external_servers;
 mod gauntlet;
 mod holds;
 mod interrupt;
@@ -15,9 +18,11 @@ mod json;
 mod lock_servers;
 mod lost_store;
 mod manifests;
+mod misbehaving_servers;
 mod network;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod predict;
 mod races;
 mod retry;
 mod run_all;
@@ -34,7 +39,13 @@ fn fencepost(arguments: &str) -> Command {
         .args(arguments.split_whitespace())
         .env("LC_ALL", "C.UTF-8")
         .stdin(Stdio::null());
-    for name in ["NO_COLOR", "CLICOLOR_FORCE", "FENCEPOST_STORE", "TERM"] {
+    for name in [
+        "NO_COLOR",
+        "CLICOLOR_FORCE",
+        "FENCEPOST_STORE",
+        "FENCEPOST_TRIAL_STORE",
+        "TERM",
+    ] {
         command.env_remove(name);
     }
     command

@@ -220,6 +220,9 @@ fn prose(text: &str) -> String {
     words.join(" ")
 }
 
+/// Pages that manifests quote and that are not here to be compared: those of etcd and of kazoo.
+const PAGES_OF_OTHER_PROJECTS: [&str; 2] = ["etcdctl/README.md", "docs/basic_usage.rst"];
+
 #[test]
 fn what_our_manifests_quote_is_written_there() {
     let mut quoted = 0;
@@ -230,6 +233,9 @@ fn what_our_manifests_quote_is_written_there() {
         for (name, claim) in manifest["claims"].as_table().unwrap() {
             let text = |field: &str| claim["where"][field].as_str().unwrap();
             let (file, _) = text("place").split_once(',').unwrap();
+            if PAGES_OF_OTHER_PROJECTS.contains(&file) {
+                continue;
+            }
             let source = prose(&std::fs::read_to_string(folder.join(file)).unwrap());
             assert!(source.contains(text("quote")), "{name}: {source}");
             quoted += 1;

@@ -157,6 +157,59 @@ fn our_locks_survive_lost_replies_and_a_lock_in_two_steps_does_not() {
 }
 
 #[test]
+fn a_late_reply_is_neither_a_grant_nor_a_reason_to_free_the_lock_of_another() {
+    if !has_python() {
+        return;
+    }
+    let (held, report) = outcome("trial pause-at-step --store redis", "");
+    assert_eq!(held, "HELD", "{report:#}");
+    for (flaws, said) in [
+        (
+            "from-reply",
+            "A was granted the lock after a pause, although B held it.",
+        ),
+        (
+            "late-grant never-stops",
+            "A was granted the lock after a pause, although B held it.",
+        ),
+        (
+            "get-then-delete",
+            "A's late release gave B's lock away: C was let in as well.",
+        ),
+    ] {
+        let (broken, report) = outcome("trial pause-at-step --store redis", flaws);
+        assert_eq!(broken, "BROKEN", "{flaws}: {report:#}");
+        let because = report["verdict"]["because"].as_str().unwrap();
+        assert!(because.starts_with(said), "{flaws}: {because}");
+        assert_valid(&schema("report.json"), "trial", &report);
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let flaws = format!("never-stops elsewhere={}", elsewhere.path().display());
+    let (unclear, report) = outcome("trial pause-at-step --store redis", &flaws);
+    assert_eq!(unclear, "INCONCLUSIVE", "{report:#}");
+}
+
+#[test]
+fn who_looks_at_the_clock_or_is_refused_withstands_a_pause_at_every_reply() {
+    for lock in ["watchdog", "fenced"] {
+        tells(
+            &format!("trial pause-at-step --lock={lock}"),
+            0,
+            "\
+… N reply held back
+… HELD A's late replies did no harm: never two holders, no update lost, and B kept its lock.",
+        );
+    }
+    for lock in ["safe", "naive"] {
+        tells(
+            &format!("trial pause-at-step --lock={lock}"),
+            1,
+            "… BROKEN A was granted the lock after a pause, although B held it. One update is lost.",
+        );
+    }
+}
+
+#[test]
 fn a_recorded_cut_is_judged_alike_again_and_its_page_shows_it() {
     let folder = tempfile::tempdir().unwrap();
     let (history, page) = (

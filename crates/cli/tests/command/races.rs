@@ -211,8 +211,8 @@ fn a_server_of_the_users_is_left_as_it_was_found() {
         }
         Err(error) => panic!("{error}"),
     };
-    let patience = std::time::Duration::from_secs(10);
-    let mut connection = resp::Connection::open(server.address(), patience).unwrap();
+    let timeout = std::time::Duration::from_secs(10);
+    let mut connection = resp::Connection::open(server.address(), timeout).unwrap();
     connection.ask(&["SET", "product_A", "mine"]).unwrap();
     for lock in ["queue", "late-expiry"] {
         let arguments = format!(

@@ -240,8 +240,8 @@ fn on_redis_the_store_counts_as_many_lock_operations_as_the_table_says() {
         }
         Err(error) => panic!("{error}"),
     };
-    let patience = std::time::Duration::from_secs(20);
-    let mut connection = fencepost_rig::resp::Connection::open(server.address(), patience).unwrap();
+    let timeout = std::time::Duration::from_secs(20);
+    let mut connection = fencepost_rig::resp::Connection::open(server.address(), timeout).unwrap();
     connection.ask(&["CONFIG", "RESETSTAT"]).unwrap();
     let ran = run(&format!(
         "retry --lock=watchdog --stock=3 --concurrency=6 --json --store {}",

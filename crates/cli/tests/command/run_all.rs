@@ -54,7 +54,9 @@ fn one_matrix_and_every_history_of_it_is_judged_alike_again() {
         assert!(sold == 10 || said, "a time without all its sales: {stdout}");
     }
     assert!(stdout.lines().all(|line| line.chars().count() <= 100));
-    assert_eq!(stderr.lines().count(), 62);
+    // On a busy machine a trial may show nothing at first, and is repeated.
+    let verdicts = stderr.lines().filter(|line| !line.contains("INCONCLUSIVE"));
+    assert_eq!(verdicts.count(), 62, "{stderr}");
     assert!(
         shape(&stderr).contains("[N/N] crash naive STUCK as expected N s\n"),
         "{stderr}"

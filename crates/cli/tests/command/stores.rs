@@ -108,8 +108,8 @@ fn a_private_server_dies_with_the_lab_even_when_it_is_killed() {
 #[test]
 fn the_users_server_is_used_and_left_as_it_was() {
     let server = fencepost_rig::Redis::start().unwrap();
-    let patience = std::time::Duration::from_secs(20);
-    let mut connection = fencepost_rig::resp::Connection::open(server.address(), patience).unwrap();
+    let timeout = std::time::Duration::from_secs(20);
+    let mut connection = fencepost_rig::resp::Connection::open(server.address(), timeout).unwrap();
     connection.ask(&["SET", "product_A", "mine"]).unwrap();
     let ran = run(&format!(
         "retry --store {} --concurrency=4 --stock=2 --delay=30000",
@@ -152,7 +152,7 @@ fn a_missing_server_is_reported_with_the_install_command() {
     let mut command = fencepost("oversell");
     command
         .env("PATH", "/nowhere")
-        .env("FENCEPOST_STORE", "redis");
+        .env("FENCEPOST_TRIAL_STORE", "redis");
     let ran = finish(command.output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (69, ""));
     assert_eq!(
@@ -162,6 +162,48 @@ fn a_missing_server_is_reported_with_the_install_command() {
          effect    none: no process was started\n  \
          try       apt-get install redis-server · brew install redis · --store redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] for your own\n"
     );
+}
+
+/// What a trial says if the variable for production locks is set.
+const NOTE: &str = "note: trials do not read FENCEPOST_STORE: this one uses its default store; \
+                    --store or FENCEPOST_TRIAL_STORE sets another\n";
+
+#[test]
+fn a_trial_never_runs_on_the_store_of_production_locks() {
+    let sale = "oversell --lock=safe --concurrency=2 --stock=1";
+    for (more, said) in [
+        ("", NOTE),
+        (" --quiet", ""),
+        (" --json", ""),
+        (" --store sqlite", ""),
+    ] {
+        let mut command = fencepost(&format!("{sale}{more}"));
+        command.env("FENCEPOST_STORE", "redis://127.0.0.1:1");
+        let ran = finish(command.output().unwrap());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, said), "{more}");
+    }
+    let mut command = fencepost("gauntlet --list");
+    command.env("FENCEPOST_STORE", "redis://127.0.0.1:1");
+    let ran = finish(command.output().unwrap());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, NOTE));
+}
+
+#[test]
+fn trials_have_a_variable_of_their_own() {
+    let mut command = fencepost("oversell --lock=safe --concurrency=2 --stock=1");
+    command
+        .env("FENCEPOST_STORE", "redis://127.0.0.1:1")
+        .env("FENCEPOST_TRIAL_STORE", "sqlite");
+    let ran = finish(command.output().unwrap());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    let mut command = fencepost("locks list");
+    command
+        .env("FENCEPOST_STORE", "mongo")
+        .env("FENCEPOST_TRIAL_STORE", "sqlite");
+    let ran = finish(command.output().unwrap());
+    assert_eq!(ran.code, 64, "{}", ran.stderr);
+    let place = "\n  where     FENCEPOST_STORE\n";
+    assert!(ran.stderr.contains(place), "{}", ran.stderr);
 }
 
 #[test]

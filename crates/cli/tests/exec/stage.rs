@@ -196,7 +196,8 @@ impl Play {
         until("it stands still", || state(self.pid()) == Some('T'));
     }
 
-    /// Waits until the program has written a line to standard error, and returns it with its line break. [`Self::end`] returns only what follows.
+    /// Waits until the program has written a line to standard error, and returns it with its line break. [`Self::end`] returns only what
+    /// follows.
     pub(crate) fn next_line(&mut self) -> String {
         let stderr = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
         let mut line = Vec::new();

@@ -10,9 +10,9 @@ use crate::stage::{Stage, order, until};
 
 #[test]
 fn nobody_waits_for_a_lock_beyond_the_deadline() {
-    for manner in ["line", "poll"] {
+    for wait_mode in ["line", "poll"] {
         let stage = Stage::new();
-        let flags = format!("--wait {manner} --retries 1000 --deadline 400ms");
+        let flags = format!("--wait {wait_mode} --retries 1000 --deadline 400ms");
         let service = stage.serve(&flags);
         service.put_in("lamp", 5);
         let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
@@ -22,8 +22,8 @@ fn nobody_waits_for_a_lock_beyond_the_deadline() {
         let asked = Instant::now();
         let refused = service.order(&[("lamp", 1)]);
         // The pauses alone would take fifty seconds.
-        assert!(asked.elapsed() < Duration::from_secs(20), "{manner}");
-        assert_eq!(refused.status, 409, "{manner}: {refused:?}");
+        assert!(asked.elapsed() < Duration::from_secs(20), "{wait_mode}");
+        assert_eq!(refused.status, 409, "{wait_mode}: {refused:?}");
         let problem = refused.problem();
         assert_eq!(
             (&problem["title"], &problem["reason"]),
@@ -35,7 +35,7 @@ fn nobody_waits_for_a_lock_beyond_the_deadline() {
         until("it can be bought again", || {
             service.order(&[("lamp", 1)]).status == 201
         });
-        assert_eq!(service.product("lamp")["reserved"], 1, "{manner}");
+        assert_eq!(service.product("lamp")["reserved"], 1, "{wait_mode}");
     }
 }
 

@@ -18,6 +18,8 @@ mod crash;
 mod many;
 #[path = "../measure/mod.rs"]
 mod measure;
+#[path = "../measure/mutex.rs"]
+mod mutex;
 mod peers;
 #[path = "../measure/player.rs"]
 mod player;

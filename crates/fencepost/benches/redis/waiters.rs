@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use fencepost::{Fence, Locker};
 
 use crate::measure::{Contender, rounds_of};
+use crate::mutex::time_per_turn;
 use crate::player::nanoseconds;
 use crate::report::{Against, Contest, Goal, Row, Shown};
 use crate::{Bench, OURS};
@@ -153,23 +154,5 @@ fn queue(bench: &Bench, locker: &Locker, waiters: usize) -> Served {
 }
 
 fn mutex(bench: &Bench, waiters: usize) -> Duration {
-    bench.runtime.block_on(async {
-        let mutex = Arc::new(tokio::sync::Mutex::new(()));
-        let first = mutex.lock().await;
-        let mut tasks = Vec::new();
-        for _ in 0..waiters {
-            let mutex = mutex.clone();
-            tasks.push(tokio::spawn(async move {
-                let _guard = mutex.lock().await;
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }));
-            tokio::task::yield_now().await;
-        }
-        let started = Instant::now();
-        drop(first);
-        for task in tasks {
-            task.await.expect("no panic");
-        }
-        started.elapsed() / waiters as u32
-    })
+    bench.runtime.block_on(time_per_turn(waiters))
 }

@@ -1,12 +1,12 @@
 //! The workloads W1 to W4, each run with all parties at one store.
 
 use std::cell::RefCell;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::Bench;
 use crate::lock::Play;
 use crate::measure::{Contender, Samples, rounds_of};
+use crate::mutex::time_per_turn;
 use crate::player::{Player, try_take_turns};
 use crate::raw::Limit;
 use crate::report::{Against, Contest, OURS, Row, Shown};
@@ -270,25 +270,7 @@ impl<'a> Contests<'a> {
     }
 
     fn mutex(&self, waiters: usize) -> Duration {
-        self.bench.runtime.block_on(async {
-            let mutex = Arc::new(tokio::sync::Mutex::new(()));
-            let first = mutex.lock().await;
-            let mut tasks = Vec::new();
-            for _ in 0..waiters {
-                let mutex = mutex.clone();
-                tasks.push(tokio::spawn(async move {
-                    let _guard = mutex.lock().await;
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }));
-                tokio::task::yield_now().await;
-            }
-            let started = Instant::now();
-            drop(first);
-            for task in tasks {
-                task.await.expect("no panic");
-            }
-            started.elapsed() / waiters as u32
-        })
+        self.bench.runtime.block_on(time_per_turn(waiters))
     }
 }
 

@@ -19,6 +19,8 @@ mod foreign;
 mod lock;
 #[path = "../measure/mod.rs"]
 mod measure;
+#[path = "../measure/mutex.rs"]
+mod mutex;
 mod native;
 mod ours;
 #[path = "../measure/player.rs"]

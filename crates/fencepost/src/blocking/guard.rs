@@ -47,8 +47,8 @@ impl MultiGuard {
         self.inner.credential(name)
     }
 
-    /// Returns another guard of one of the locks (explicit re-entry), or `None` if the guard does not contain the name. Its lock is released
-    /// when both are released or dropped.
+    /// Returns another guard of one of the locks (explicit re-entry), or `None` if the guard does not contain the name. Its lock is
+    /// released when both are released or dropped.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;

@@ -1,12 +1,14 @@
 //! The background thread of a blocking locker, and the runtime in it.
 
 use std::future::Future;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::clock::{Clock, within};
 use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::mutex::lock;
 use crate::reaper::Errands;
 
 /// The background thread. It ends after the last locker and guard are dropped and everything they held is released.
@@ -77,15 +79,35 @@ impl Drop for Worker {
         let Some(runtime) = self.runtime.take() else {
             return;
         };
-        // Waiting would stall the async runtime that we are in; the leases then end after their TTL.
+        let (errands, timeout) = (self.errands.clone(), self.shutdown_timeout);
         if Handle::try_current().is_err() {
-            runtime.block_on(async {
-                let done = tokio::time::timeout(self.shutdown_timeout, self.errands.done());
-                if done.await.is_err() {
-                    tracing::warn!("ended before the store had confirmed every release");
-                }
-            });
+            return finish(runtime, &errands, timeout);
         }
-        runtime.shutdown_background();
+        // Waiting here would stall the async runtime that we are in, and a runtime must not be dropped in it.
+        let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let handed_over = runtime.clone();
+        let thread = std::thread::Builder::new().name("fencepost-end".into());
+        let started = thread.spawn(move || {
+            if let Some(runtime) = lock(&handed_over).take() {
+                finish(runtime, &errands, timeout);
+            }
+        });
+        if let Err(error) = started
+            && let Some(runtime) = lock(&runtime).take()
+        {
+            tracing::warn!(%error, "no thread could be started; what is not released ends with its TTL");
+            runtime.shutdown_background();
+        }
     }
+}
+
+/// Waits until everything is released, for at most `timeout`, and ends the runtime.
+fn finish(runtime: Runtime, errands: &Errands, timeout: Duration) {
+    runtime.block_on(async {
+        let done = tokio::time::timeout(timeout, errands.done());
+        if done.await.is_err() {
+            tracing::warn!("ended before the store had confirmed every release");
+        }
+    });
+    runtime.shutdown_background();
 }

@@ -1,14 +1,13 @@
-//! Trials of a `Locker` on the store: exclusion under load, order, keep-alive, loss.
+//! Trials of a `Locker` on the store: exclusion under load, order, timeouts, shutdown.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, eventually, fresh_name, soon, table};
+use super::{ALWAYS, FIFO, LONG, Subject, eventually, fresh_name, soon, table};
 use crate::backend::Backend;
-use crate::claim::{Claim, LockName};
-use crate::engine::ReleaseOutcome;
+use crate::claim::LockName;
 use crate::error::ErrorKind;
 use crate::guard::Guard;
 use crate::lease::LostReason;
@@ -22,27 +21,20 @@ table! {
     other_processes_get_their_turn: FIFO,
     tasks_hand_on_what_they_waited_for: FIFO,
     without_hand_over_the_order_holds_across_lockers: FIFO,
-    a_guard_is_kept_alive_beyond_its_ttl: LEASES,
-    without_keep_alive_a_hold_ends_with_its_ttl: LEASES,
-    a_forced_release_is_noticed: LEASES,
-    work_stops_when_the_lock_is_lost: LEASES,
-    a_guard_can_be_extended: LEASES,
-    an_unused_guard_gives_the_lock_back_when_dropped: ALWAYS,
-    re_entry_holds_until_the_last_one_is_out: ALWAYS,
     a_timeout_is_not_an_error: ALWAYS,
     a_shutdown_gives_everything_back: ALWAYS,
     names_in_crossed_orders_all_get_through: ALWAYS,
 }
 
-fn build(settings: LockerBuilder) -> Locker {
+pub(super) fn build(settings: LockerBuilder) -> Locker {
     settings.build().expect("valid settings")
 }
 
-fn locker(backend: &Arc<dyn Backend>, ttl: Duration) -> Locker {
+pub(super) fn locker(backend: &Arc<dyn Backend>, ttl: Duration) -> Locker {
     build(Locker::builder(backend.clone()).ttl(ttl))
 }
 
-async fn take(locker: &Locker, name: &LockName) -> Guard {
+pub(super) async fn take(locker: &Locker, name: &LockName) -> Guard {
     let guard = soon("a grant", locker.acquire(name)).await;
     guard.expect("an answer")
 }
@@ -241,151 +233,6 @@ async fn without_hand_over_the_order_holds_across_lockers(subject: Subject) {
     }
     let order = order.lock().expect("not poisoned");
     assert_eq!(*order, [0, 1, 2, 3, 4, 5]);
-}
-
-async fn a_guard_is_kept_alive_beyond_its_ttl(subject: Subject) {
-    // Long enough for a slow machine to renew in time.
-    const TTL: Duration = Duration::from_secs(1);
-    let (mine, rival) = (locker(&subject.one, TTL), locker(&subject.other, TTL));
-    for _ in 0..10 {
-        let name = fresh_name("kept");
-        let guard = take(&mine, &name).await;
-        let got = rival
-            .acquire_within(&name, TTL * 3)
-            .await
-            .expect("an answer");
-        if !guard.is_lost() {
-            assert!(got.is_none(), "granted to another while kept alive");
-            drop(guard);
-            drop(take(&rival, &name).await);
-            return;
-        }
-        // If the machine stood still for a second, the guard reports it, and the attempt proves nothing.
-        assert_eq!(guard.lost().await.reason(), LostReason::Expired);
-    }
-    panic!("lost its lease ten times in a row");
-}
-
-async fn without_keep_alive_a_hold_ends_with_its_ttl(subject: Subject) {
-    let name = fresh_name("not-kept");
-    let mine = build(
-        Locker::builder(subject.one.clone())
-            .ttl(SHORT)
-            .keep_alive(false),
-    );
-    let rival = locker(&subject.other, LONG);
-    let guard = take(&mine, &name).await;
-    assert!(guard.valid_for() <= SHORT);
-    let next = take(&rival, &name).await;
-    assert!(
-        guard.is_lost(),
-        "belief ends before the store gives the lock to another"
-    );
-    assert_eq!(guard.valid_for(), Duration::ZERO);
-    assert_eq!(guard.lost().await.reason(), LostReason::Expired);
-    assert!(next.fence() > guard.fence());
-    assert!(matches!(guard.release().await, ReleaseOutcome::AlreadyLost));
-    assert!(!next.is_lost());
-    assert!(next.release().await.is_released());
-}
-
-async fn a_forced_release_is_noticed(subject: Subject) {
-    let mine = locker(&subject.one, Duration::from_secs(1));
-    for _ in 0..10 {
-        let name = fresh_name("forced");
-        let guard = take(&mine, &name).await;
-        let claim = Claim {
-            name,
-            owner: guard.owner(),
-            ttl: LONG,
-            label: "operator".into(),
-        };
-        subject.other.release(&claim).await.expect("an answer");
-        let reason = soon("the loss is told", guard.lost()).await.reason();
-        assert!(guard.is_lost());
-        assert!(matches!(guard.release().await, ReleaseOutcome::AlreadyLost));
-        if reason == LostReason::Gone {
-            return;
-        }
-        // If the machine stood still for the whole TTL, the store had no chance to report the release.
-        assert_eq!(reason, LostReason::Expired);
-    }
-    panic!(
-        "the store did not report a forced release before the end of the lease, ten times in a row"
-    );
-}
-
-async fn work_stops_when_the_lock_is_lost(subject: Subject) {
-    let name = fresh_name("stops");
-    let mine = build(
-        Locker::builder(subject.one.clone())
-            .ttl(SHORT)
-            .keep_alive(false),
-    );
-    let guard = take(&mine, &name).await;
-    let steps = AtomicU64::new(0);
-    let work = async {
-        loop {
-            steps.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let stopped: Result<(), _> = soon("the work is stopped", guard.run(work)).await;
-    assert_eq!(stopped.expect_err("lost").reason(), LostReason::Expired);
-    let steps_done = steps.load(Ordering::Relaxed);
-    assert!(steps_done > 0);
-    let next = take(&locker(&subject.other, LONG), &name).await;
-    assert_eq!(steps.load(Ordering::Relaxed), steps_done);
-    drop(next);
-}
-
-async fn a_guard_can_be_extended(subject: Subject) {
-    let name = fresh_name("extended");
-    let mine = build(
-        Locker::builder(subject.one.clone())
-            .ttl(Duration::from_secs(2))
-            .keep_alive(false),
-    );
-    let guard = take(&mine, &name).await;
-    guard.extend(LONG).await.expect("an answer");
-    assert!(guard.valid_for() > LONG / 2);
-    guard
-        .extend(Duration::from_secs(1))
-        .await
-        .expect("an answer");
-    assert!(guard.valid_for() > LONG / 2, "never shortened");
-    assert_eq!(
-        guard
-            .extend(Duration::ZERO)
-            .await
-            .expect_err("too short")
-            .kind(),
-        ErrorKind::InvalidInput
-    );
-    assert!(guard.release().await.is_released());
-}
-
-async fn an_unused_guard_gives_the_lock_back_when_dropped(subject: Subject) {
-    let name = fresh_name("dropped");
-    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
-    drop(take(&mine, &name).await);
-    assert!(take(&rival, &name).await.release().await.is_released());
-}
-
-async fn re_entry_holds_until_the_last_one_is_out(subject: Subject) {
-    let name = fresh_name("re-entry");
-    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
-    let outer = take(&mine, &name).await;
-    assert!(
-        mine.try_acquire(&name).await.expect("an answer").is_none(),
-        "re-entry is explicit"
-    );
-    let inner = outer.reenter();
-    assert_eq!(inner.fence(), outer.fence());
-    assert!(matches!(outer.release().await, ReleaseOutcome::StillHeld));
-    assert!(rival.try_acquire(&name).await.expect("an answer").is_none());
-    assert!(inner.release().await.is_released());
-    assert!(rival.try_acquire(&name).await.expect("an answer").is_some());
 }
 
 async fn a_timeout_is_not_an_error(subject: Subject) {

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::hold::Hold;
 use super::{Engine, LineKey, Turn};
-use crate::claim::{Claim, Grant};
+use crate::claim::Grant;
 use crate::clock::Moment;
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
@@ -168,33 +168,6 @@ impl Drop for Duty {
                 self.engine.deliver_drive(Some(next));
             }
             None => self.engine.reaper.withdraw(drive.claim),
-        }
-    }
-}
-
-/// A release that is not confirmed yet. If it is dropped, the reaper takes over.
-pub(crate) struct Unfinished<'a> {
-    engine: &'a Engine,
-    claim: Option<&'a Claim>,
-}
-
-impl<'a> Unfinished<'a> {
-    pub(crate) fn new(engine: &'a Engine, claim: &'a Claim) -> Self {
-        Self {
-            engine,
-            claim: Some(claim),
-        }
-    }
-
-    pub(crate) fn finish(mut self) {
-        self.claim = None;
-    }
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        if let Some(claim) = self.claim {
-            self.engine.reaper.give_back(claim.clone());
         }
     }
 }

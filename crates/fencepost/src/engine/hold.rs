@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use super::{Ending, Engine, TurnSender};
-use crate::clock::Moment;
+use super::{Engine, Turn, TurnSender};
+use crate::backend::Release;
+use crate::claim::Claim;
+use crate::clock::{Moment, within};
 use crate::error::{Error, Operation};
 use crate::fence::Fence;
 use crate::lease::{Lease, Lost, LostReason};
-use crate::line::Drive;
+use crate::line::{Done, Drive};
 
 /// The outcome of releasing a lock.
+///
+/// The variants are complete on purpose, so that a `match` needs no wildcard: a new variant would be a breaking change.
 #[derive(Debug, Clone)]
 #[must_use]
 pub enum ReleaseOutcome {
@@ -29,6 +33,17 @@ impl ReleaseOutcome {
     pub fn is_released(&self) -> bool {
         matches!(self, Self::Released)
     }
+}
+
+/// What happens to the lock when a hold ends.
+enum Ending {
+    HandedOver,
+    /// The caller must end the lease at the store, and let this task ask again.
+    Release {
+        next: Option<(TurnSender, Drive)>,
+    },
+    /// The lock had been lost before.
+    NotHeld,
 }
 
 /// One hold. Dropping it releases the lock, or hands it on.
@@ -74,9 +89,7 @@ impl Hold {
                     return ReleaseOutcome::Unknown(error);
                 }
                 self.engine.deliver_drive(next);
-                self.engine
-                    .release_now(&self.lease.claim_to_release())
-                    .await
+                self.release_now().await
             }
             Ending::NotHeld => ReleaseOutcome::AlreadyLost,
         }
@@ -97,7 +110,48 @@ impl Hold {
             }
             return Ending::NotHeld;
         }
-        self.engine.hold_done(&self.lease, now)
+        self.hand_over(now)
+    }
+
+    /// Hands the lock to the next task in line, if the limits allow it.
+    fn hand_over(&self, now: Moment) -> Ending {
+        let (engine, lease) = (&self.engine, &self.lease);
+        let limits = &engine.settings.hand_over;
+        let new_claim = || engine.new_claim(&lease.claim.name);
+        let done = engine.with_line(&lease.claim, |line| {
+            line.done(lease.claim.owner, now, limits, new_claim)
+        });
+        match done {
+            Some(Done::HandOver { to, seq }) => {
+                engine.telemetry.handed_over();
+                engine.deliver(to, Turn::Granted(engine.hold(lease.clone(), seq, now)));
+                Ending::HandedOver
+            }
+            Some(Done::Release { next }) => Ending::Release { next },
+            Some(Done::NotHeld) | None => Ending::NotHeld,
+        }
+    }
+
+    /// Ends the lease at the store while the caller waits. If this is dropped or fails, the reaper takes over.
+    async fn release_now(&self) -> ReleaseOutcome {
+        let engine = &*self.engine;
+        let claim = &self.lease.claim_to_release();
+        let unconfirmed = UnconfirmedRelease {
+            engine,
+            claim: Some(claim),
+        };
+        let until = engine.clock.now() + engine.settings.store_timeout;
+        match within(&*engine.clock, until, engine.backend.release(claim)).await {
+            Some(Ok(answer)) => {
+                unconfirmed.confirm();
+                match answer {
+                    Release::Freed => ReleaseOutcome::Released,
+                    Release::NotHeld => ReleaseOutcome::AlreadyLost,
+                }
+            }
+            Some(Err(error)) => ReleaseOutcome::Unknown(error),
+            None => ReleaseOutcome::Unknown(engine.unanswered(Operation::Release)),
+        }
     }
 
     fn release_in_background(&self, next: Option<(TurnSender, Drive)>) {
@@ -113,6 +167,26 @@ impl Drop for Hold {
             && let Ending::Release { next } = self.end()
         {
             self.release_in_background(next);
+        }
+    }
+}
+
+/// A release that the store has not confirmed yet. If it is dropped, the reaper takes over.
+struct UnconfirmedRelease<'a> {
+    engine: &'a Engine,
+    claim: Option<&'a Claim>,
+}
+
+impl UnconfirmedRelease<'_> {
+    fn confirm(mut self) {
+        self.claim = None;
+    }
+}
+
+impl Drop for UnconfirmedRelease<'_> {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim {
+            self.engine.reaper.give_back(claim.clone());
         }
     }
 }

@@ -153,7 +153,7 @@ impl World {
         self.check();
     }
 
-    /// One of the tasks that are in such a state.
+    /// Returns one of the tasks that are in such a state.
     fn pick(&self, which: usize, is: impl Fn(&State) -> bool) -> Option<usize> {
         let here = |task: &Task| !matches!(task.state, State::Gone) && is(&task.state);
         let tasks = self.tasks.iter().enumerate().filter(|(_, task)| here(task));
@@ -355,7 +355,7 @@ impl World {
         }
     }
 
-    /// What the keeper does: the line goes on without a lease that ended.
+    /// Does what the keeper does: the line goes on without a lease that ended.
     fn notice_losses(&mut self) {
         for process in 0..PROCESSES {
             let Some(lease) = self.lines[process].lease().cloned() else {
@@ -395,7 +395,7 @@ impl World {
         }
     }
 
-    /// Everybody who wants the lock gets it, when holders finish and the store answers.
+    /// Checks that everybody who wants the lock gets it, when holders finish and the store answers.
     fn serve_all(&mut self) {
         for _ in 0..self.tasks.len() * 4 + 4 {
             self.happen(Event::StoreWorks);

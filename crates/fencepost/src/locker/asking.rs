@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use tracing::Instrument;
+
 use super::Locker;
 use crate::claim::{Grant, LockName};
 use crate::clock::{BoxFuture, Moment, within};
@@ -16,14 +18,37 @@ use crate::line::Manner;
 const MAX_UNUSABLE_GRANTS: u32 = 3;
 
 impl Locker {
-    /// Joins the line of the name, and returns a guard when the lock is granted. Returns `None` if the lock is busy.
-    pub(super) async fn take(
+    /// Asks for the lock, and reports the outcome to telemetry. Returns `None` if the lock is busy.
+    pub(crate) async fn ask_for(
         &self,
         name: LockName,
         manner: Manner,
         until: Moment,
     ) -> Result<Option<Guard>> {
-        housekeeping::ready(&self.engine)?;
+        let engine = &self.engine;
+        let span = tracing::debug_span!("acquire", store = engine.backend.store_name(), %name);
+        let telemetry = &engine.telemetry;
+        let asked_at = telemetry.has_recorder.then(|| engine.clock.now());
+        let result = self.join_line(name, manner, until).instrument(span).await;
+        match &result {
+            Ok(Some(guard)) => {
+                telemetry.granted(asked_at.map(|at| guard.since().saturating_duration_since(at)))
+            }
+            Ok(None) => telemetry.busy(),
+            Err(_) => telemetry.failed(),
+        }
+        result
+    }
+
+    /// Joins the line of the name, and returns a guard when the lock is granted.
+    async fn join_line(
+        &self,
+        name: LockName,
+        manner: Manner,
+        until: Moment,
+    ) -> Result<Option<Guard>> {
+        let runtime = self.engine.runtime_if_open()?;
+        housekeeping::ensure_running(&self.engine, &runtime);
         match self.engine.join(name, manner) {
             Entry::Closed => Err(self.engine.closed_error()),
             Entry::Busy => {
@@ -63,7 +88,7 @@ impl Locker {
             // A line drops a sender without a message only when the whole locker is dropped.
             Some(None) => Err(self.engine.closed_error()),
             None if queued.store_has_answered() => Ok(None),
-            None => Err(self.engine.unanswered(Operation::Acquire)),
+            None => Err(self.unanswered()),
         }
     }
 
@@ -113,10 +138,14 @@ impl Locker {
                 }
                 // When the duty is dropped, the next task in line continues with the same request.
                 Ok(Answer::NotInTime) => return Ok(None),
-                Ok(Answer::Unanswered) => return Err(engine.unanswered(Operation::Acquire)),
+                Ok(Answer::Unanswered) => return Err(self.unanswered()),
                 Err(error) => return Err(duty.failed(error)),
             }
         }
+    }
+
+    pub(crate) fn unanswered(&self) -> Error {
+        self.engine.unanswered(Operation::Acquire)
     }
 
     /// Returns why this grant cannot be used, or `None` if it can.
@@ -156,7 +185,7 @@ impl Locker {
         if manner == Manner::Try {
             let attempt = engine.backend.try_acquire(&drive.claim);
             let answer = within(clock, silent_until, attempt).await;
-            return match answer.unwrap_or_else(|| Err(engine.unanswered(Operation::Acquire)))? {
+            return match answer.unwrap_or_else(|| Err(self.unanswered()))? {
                 Some(grant) => Ok(Answer::Granted(grant)),
                 None => Ok(Answer::Busy),
             };
@@ -173,7 +202,7 @@ impl Locker {
             Some(grant) => Ok(Answer::Granted(grant?)),
             None if drive.wait.was_busy() => Ok(Answer::NotInTime),
             None if until < silent_until => Ok(Answer::Unanswered),
-            None => Err(engine.unanswered(Operation::Acquire)),
+            None => Err(self.unanswered()),
         }
     }
 }

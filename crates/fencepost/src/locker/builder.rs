@@ -44,7 +44,7 @@ impl<L> LockerBuilder<L> {
         }
     }
 
-    /// Sets how long a lease lasts without renewal, and therefore how long a crashed holder blocks others. Must be between
+    /// Sets how long a lease lasts without renewal, and therefore about how long a crashed holder blocks others. Must be between
     /// [`MIN_TTL`](crate::MIN_TTL) and [`MAX_TTL`](crate::MAX_TTL); the default is [`DEFAULT_TTL`].
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = ttl;

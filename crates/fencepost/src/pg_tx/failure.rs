@@ -74,7 +74,7 @@ pub(super) fn is_missing_right(cause: &tokio_postgres::Error) -> bool {
     matches!(code, Some("42501" | "3F000"))
 }
 
-/// The error for a table or sequences that could not be created because the user lacks a permission.
+/// Returns the error for a table or sequences that could not be created because the user lacks a permission.
 pub(super) fn not_made(cause: tokio_postgres::Error, user: Option<String>) -> Error {
     let said = cause.as_db_error().map(|said| said.message().to_owned());
     let said = said.unwrap_or_default();

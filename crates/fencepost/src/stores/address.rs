@@ -5,10 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::kind::{Opener, Scheme, StoreKind};
-use super::kinds::KINDS;
+use super::kinds::{KINDS, Opener, Scheme, StoreKind};
 use crate::backend::Backend;
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Result};
 
 /// The address of a store, such as `redis://cache:6379`, `postgres://shop@db/shop?table=shedlock` or `sqlite:/var/lib/shop/locks.db`.
 ///
@@ -54,7 +53,8 @@ impl StoreAddress {
     /// Opens the store with the default settings.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if this build does not contain the store, and otherwise the errors of the store's own `open`.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if this build does not contain the store, and otherwise the
+    /// errors of the store's own `open`.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connections that it has opened are closed.
@@ -68,13 +68,13 @@ impl StoreAddress {
     /// longest TTL that the store then grants, and the time for which a killed process blocks others.
     ///
     /// # Errors
-    /// Returns the same errors as [`open`](Self::open). For ZooKeeper, it also returns [`ErrorKind::InvalidInput`] if a session cannot last
-    /// that long.
+    /// Returns the same errors as [`open`](Self::open). For ZooKeeper, it also returns
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a session cannot last that long.
     ///
     /// # Cancel safety
     /// The same as for [`open`](Self::open).
-    pub async fn open_for(&self, ttl: Duration) -> Result<Arc<dyn Backend>> {
-        (self.opener()?.open_for)(&self.text, ttl).await
+    pub async fn open_with_ttl(&self, ttl: Duration) -> Result<Arc<dyn Backend>> {
+        (self.opener()?.open_with_ttl)(&self.text, ttl).await
     }
 
     /// Opens the store only to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
@@ -88,7 +88,7 @@ impl StoreAddress {
     /// # Cancel safety
     /// The same as for [`open`](Self::open).
     pub async fn open_read_only(&self) -> Result<Arc<dyn Backend>> {
-        (self.opener()?.look)(&self.text).await
+        (self.opener()?.open_read_only)(&self.text).await
     }
 
     fn opener(&self) -> Result<Opener> {
@@ -117,7 +117,8 @@ impl FromStr for StoreAddress {
     /// Finds the kind of store. Does not check the rest of the address; the store does that when it is opened.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if no store has such addresses. The error does not quote the address.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if no store has such addresses. The error does not quote the
+    /// address.
     fn from_str(text: &str) -> Result<Self> {
         for kind in KINDS {
             let scheme = kind.schemes.iter().find(|all| text.starts_with(all.prefix));
@@ -153,11 +154,11 @@ impl fmt::Debug for StoreAddress {
 }
 
 fn invalid(message: String) -> Error {
-    Error::new(ErrorKind::InvalidInput, "input", Operation::Open, message)
+    Error::invalid_settings("input", message)
 }
 
 /// Returns whether an address has this parameter after its question mark.
-pub(super) fn has_parameter(address: &str, name: &str) -> bool {
+fn has_parameter(address: &str, name: &str) -> bool {
     let query = address.split_once('?').map_or("", |(_, query)| query);
     let mut names = query
         .split('&')
@@ -204,18 +205,30 @@ fn has_user_or_is_host(server: &str) -> bool {
 
 /// Hides the password of the user in front of a server, and the one in the parameters behind it.
 fn without_user_password(server: &str, has_user_alone: bool) -> String {
-    let Some((person, place)) = server.rsplit_once('@') else {
+    // A question mark may also be part of a password.
+    let is_query = |query: &str| query.split('&').all(|parameter| parameter.contains('='));
+    let (place, query) = match server.find('?') {
+        Some(at) if has_user_or_is_host(&server[..at]) && is_query(&server[at + 1..]) => {
+            server.split_at(at)
+        }
+        _ => (server, ""),
+    };
+    let Some((person, host)) = place.rsplit_once('@') else {
         return without_password_parameter(server);
     };
     let person = match person.split_once(':') {
         Some((user, _)) => format!("{user}:***"),
+        // The sign is part of a parameter.
+        None if person.contains('?') => return without_password_parameter(server),
         None if has_user_alone => person.to_owned(),
-        None => format!("{person}:***"),
+        // It may be a password.
+        None => "***".into(),
     };
-    format!("{person}@{}", without_password_parameter(place))
+    let host = without_password_parameter(&format!("{host}{query}"));
+    format!("{person}@{host}")
 }
 
-/// Hides the password in the parameters of a socket's address: `unix:/PATH?pass=…`.
+/// Hides the password in the parameters of an address, and whatever may be a part of it.
 fn without_password_parameter(place: &str) -> String {
     let Some((path, parameters)) = place.split_once('?') else {
         return place.to_owned();
@@ -224,6 +237,8 @@ fn without_password_parameter(place: &str) -> String {
         .split('&')
         .map(|parameter| match parameter.split_once('=') {
             Some((name, _)) if name.starts_with("pass") => format!("{name}=***"),
+            // The rest of a password with an unescaped `&`.
+            None if parameter.contains('@') => "***".into(),
             _ => parameter.to_owned(),
         });
     format!("{path}?{}", shown.collect::<Vec<_>>().join("&"))
@@ -232,6 +247,7 @@ fn without_password_parameter(place: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     fn kind_of(text: &str) -> &'static str {
         text.parse::<StoreAddress>().expect(text).kind().name
@@ -298,6 +314,34 @@ mod tests {
             let address: StoreAddress = address.parse().expect(address);
             assert_eq!(address.to_string(), shown);
             assert_eq!(format!("{address:?}"), format!("StoreAddress({shown})"));
+        }
+        for (address, shown) in [
+            (
+                "postgres://db/shop?password=hunter@2",
+                "postgres://db/shop?password=***",
+            ),
+            ("redis://cache?pass=hunter@2", "redis://cache?pass=***"),
+            (
+                "postgres://shop@db:5432/shop?password=p@hunter2",
+                "postgres://shop@db:5432/shop?password=***",
+            ),
+            (
+                "postgres://shop:x@db/s?sslmode=require&password=p@hunter2",
+                "postgres://shop:***@db/s?sslmode=require&password=***",
+            ),
+            (
+                "postgres://db:5432/shop?password=p@hunter2",
+                "postgres://db:5432/shop?password=***",
+            ),
+            (
+                "postgres://db/shop?password=p&w@hunter2",
+                "postgres://db/shop?password=***&***",
+            ),
+            ("redis://u:p?hunter@2@cache", "redis://u:***@cache"),
+            ("redis://hunter2@cache", "redis://***@cache"),
+            ("postgres://shop@db/shop", "postgres://shop@db/shop"),
+        ] {
+            assert_eq!(without_password(address), shown);
         }
         let comma = without_password("redlock://a,u:hunter,2@b,c");
         assert!(!comma.contains("hunter"), "{comma}");

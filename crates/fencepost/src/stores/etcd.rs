@@ -69,6 +69,7 @@ use crate::error::{Operation, Result};
 
 mod address;
 mod builder;
+mod claim_request;
 mod failure;
 mod held;
 #[cfg(feature = "unstable-hooks")]
@@ -92,7 +93,7 @@ pub use etcd_client as client;
 pub use hooks::{Borrower, Visit};
 
 use builder::Servers;
-use hub::{Failed, Hub, SILENCE};
+use hub::{ANSWER_TIMEOUT, Failed, Hub};
 
 /// The name of this store in errors, spans and metrics.
 pub(crate) const STORE: &str = "etcd";
@@ -182,7 +183,7 @@ impl Etcd {
         let root = &keys::line_of(&self.hub.prefix, "");
         let asked = self
             .hub
-            .ask(Operation::Open, SILENCE, |mut client| async move {
+            .ask(Operation::Open, ANSWER_TIMEOUT, |mut client| async move {
                 let options = GetOptions::new().with_count_only();
                 client.get(root.clone(), Some(options)).await
             });

@@ -1,12 +1,83 @@
-//! The table of stores, with one entry per store, including those that this build does not contain.
+//! [`StoreKind`]: what the crate knows about each store, whether or not this build contains it; and [`KINDS`], the table of all stores.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-#[allow(unused_imports, reason = "a build without stores opens none")]
-use super::kind::Opener;
-use super::kind::{Scheme, StoreKind};
 use crate::backend::Backend;
+use crate::clock::BoxFuture;
 use crate::error::Result;
+
+/// A kind of store, as addresses name it.
+///
+/// [`KINDS`] lists all kinds of this crate, including those that this build does not contain, so that an error can name the missing
+/// feature. The texts for people may change in any release.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StoreKind {
+    /// The short name, such as `redis`, which is also the name of the module.
+    pub name: &'static str,
+    /// The name for people, such as `Redis`.
+    pub title: &'static str,
+    /// The name of the server that a user has to run, such as `Redis` for Redlock. For SQLite, the library itself.
+    pub server: &'static str,
+    /// The form of its addresses, for people, such as `sqlite:PATH`.
+    pub address_form: &'static str,
+    /// The schemes of its addresses.
+    pub schemes: &'static [Scheme],
+    /// The parameter that distinguishes it from another kind with the same schemes.
+    pub(super) parameter: Option<&'static str>,
+    /// Whether each server in the address may have a user and a password of its own.
+    pub(super) has_user_per_server: bool,
+    /// Whether a user may stand in the address without a password. Elsewhere, what stands alone before the `@` may be a password.
+    pub(super) has_user_alone: bool,
+    /// How to open the store, or `None` if this build does not contain it.
+    pub(super) opener: Option<Opener>,
+}
+
+impl StoreKind {
+    /// Returns whether this build contains the store.
+    pub fn is_built_in(&self) -> bool {
+        self.opener.is_some()
+    }
+
+    /// Returns the kind with this [name](Self::name).
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KINDS.iter().copied().find(|kind| kind.name == name)
+    }
+}
+
+/// Compares names, because no two kinds have the same name.
+impl PartialEq for StoreKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for StoreKind {}
+
+/// The beginning of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Scheme {
+    /// The text, such as `redis://`.
+    pub prefix: &'static str,
+    /// The feature of this crate that enables it.
+    pub feature: &'static str,
+    /// Whether this build has that feature.
+    pub is_built_in: bool,
+}
+
+/// The functions that open a store by its address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opener {
+    pub(super) open: fn(&str) -> OpenFuture<'_>,
+    /// Opens the store for locks with this TTL.
+    pub(super) open_with_ttl: fn(&str, Duration) -> OpenFuture<'_>,
+    /// Opens the store only to look at its locks.
+    pub(super) open_read_only: fn(&str) -> OpenFuture<'_>,
+}
+
+type OpenFuture<'a> = BoxFuture<'a, Result<Arc<dyn Backend>>>;
 
 macro_rules! scheme {
     ($prefix:literal, $feature:literal) => {
@@ -21,17 +92,17 @@ macro_rules! scheme {
 /// The opener of a store, or `None` if its feature is off.
 macro_rules! opener {
     ($feature:literal, $open:expr) => {
-        opener!($feature, $open, look $open)
+        opener!($feature, $open, read_only $open)
     };
-    ($feature:literal, $open:expr, look $look:expr) => {
-        opener!($feature, $open, for |address, _ttl| $open(address), look $look)
+    ($feature:literal, $open:expr, read_only $open_read_only:expr) => {
+        opener!($feature, $open, for |address, _ttl| $open(address), read_only $open_read_only)
     };
-    ($feature:literal, $open:expr, for $open_for:expr, look $look:expr) => {{
+    ($feature:literal, $open:expr, for $open_with_ttl:expr, read_only $open_read_only:expr) => {{
         #[cfg(feature = $feature)]
         let opener = Some(Opener {
             open: |address| Box::pin(async move { shared($open(address).await) }),
-            open_for: |address, ttl| Box::pin(async move { shared($open_for(address, ttl).await) }),
-            look: |address| Box::pin(async move { shared($look(address).await) }),
+            open_with_ttl: |address, ttl| Box::pin(async move { shared($open_with_ttl(address, ttl).await) }),
+            open_read_only: |address| Box::pin(async move { shared($open_read_only(address).await) }),
         });
         #[cfg(not(feature = $feature))]
         let opener = None;
@@ -66,7 +137,7 @@ pub static SQLITE: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: false,
     has_user_alone: false,
-    opener: opener!("sqlite", super::sqlite::open_address, look super::sqlite::look_at_address),
+    opener: opener!("sqlite", super::sqlite::open_address, read_only super::sqlite::open_address_read_only),
 };
 
 /// Locks on one Redis server.
@@ -122,7 +193,11 @@ pub static POSTGRES: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: false,
     has_user_alone: true,
-    opener: opener!("postgres", super::postgres::open_address, look super::postgres::look_at_address),
+    opener: opener!(
+        "postgres",
+        super::postgres::Postgres::open,
+        read_only | address | super::postgres::Postgres::builder(address).open_read_only()
+    ),
 };
 
 /// Locks in etcd.
@@ -151,8 +226,8 @@ pub static ZOOKEEPER: StoreKind = StoreKind {
     opener: opener!(
         "zookeeper",
         super::zookeeper::Zookeeper::open,
-        for super::zookeeper::open_for,
-        look super::zookeeper::Zookeeper::open
+        for super::zookeeper::open_with_ttl,
+        read_only super::zookeeper::Zookeeper::open
     ),
 };
 

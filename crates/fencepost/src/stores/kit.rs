@@ -1,5 +1,5 @@
-//! Code that several stores share: opening from blocking code, certificates, connecting, outages, the claim window, the wall clock, and parts of
-//! addresses.
+//! Code that several stores share: opening from blocking code, certificates, the shared connection, outages, renewals of many claims, the
+//! claim window, and parts of addresses.
 
 #[cfg(all(
     feature = "blocking",
@@ -16,7 +16,7 @@ pub(crate) mod certificates;
 #[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
 pub(crate) mod claim_window;
 #[cfg(any(feature = "redis", feature = "postgres"))]
-pub(crate) mod connecting;
+pub(crate) mod current_session;
 #[cfg(any(
     feature = "redis",
     feature = "postgres",
@@ -31,7 +31,12 @@ pub(crate) mod outage;
     feature = "zookeeper"
 ))]
 pub(crate) mod percent;
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "sqlite",
+    feature = "zookeeper"
+))]
+pub(crate) mod renewals;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "unstable-hooks"))]
 pub(crate) mod times;
-#[cfg(any(feature = "redis", feature = "zookeeper", feature = "sqlite"))]
-pub(crate) mod wall_clock;

@@ -8,17 +8,17 @@ use crate::error::Result;
 
 /// Opens the store that an address names, with the default settings:
 ///
-/// | address | store |
-/// |---|---|
-/// | `sqlite:PATH` | the file, which is created if it does not exist |
-/// | `redis://…`, `rediss://…`, `unix:/PATH` | a Redis server |
-/// | `postgres://…`, `postgresql://…` | advisory locks of Postgres |
-/// | `postgres://…?table=NAME` | leases in a Postgres table with ShedLock's layout; `&create=true` creates it if it does not exist |
-/// | `etcd://HOST,HOST,HOST[/PREFIX]`, `etcds://…` | an etcd cluster |
-/// | `zk://HOST,HOST,HOST[/BASE]` | a ZooKeeper ensemble; locks with a TTL of up to 10 s, see [`StoreAddress::open_for`] |
-/// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
-///
-/// Each store needs the feature of its name.
+/// | address | store | feature |
+/// |---|---|---|
+/// | `sqlite:PATH` | the file, which is created if it does not exist | `sqlite` |
+/// | `redis://…`, `unix:/PATH` | a Redis server | `redis` |
+/// | `rediss://…` | a Redis server, over TLS | `redis-tls` |
+/// | `postgres://…`, `postgresql://…` | advisory locks of Postgres | `postgres` |
+/// | `postgres://…?table=NAME` | leases in a Postgres table with ShedLock's layout; `&create=true` creates it if it does not exist | `postgres` |
+/// | `etcd://HOST,HOST,HOST[/PREFIX]` | an etcd cluster | `etcd` |
+/// | `etcds://…` | an etcd cluster, over TLS | `etcd-tls` |
+/// | `zk://HOST,HOST,HOST[/BASE]` | a ZooKeeper ensemble; locks with a TTL of up to 10 s, see [`StoreAddress::open_with_ttl`] | `zookeeper` |
+/// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers | `redlock` |
 ///
 /// # Errors
 /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address does not name a store that this build contains, and

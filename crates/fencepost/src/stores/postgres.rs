@@ -18,10 +18,10 @@
 //! the same advisory lock by other means, for example in `psql`, and our locks exclude each other. No table is needed, only the two
 //! sequences from which fences are drawn (see *The fence*).
 //!
-//! **Sessions.** Each name that is held or waited for has its own connection, outside any pool, up to [8](PostgresBuilder::max_connections).
-//! Further names share sessions. Their locks are then polled instead of waited for, because a statement that waits would block the other
-//! owners of the session or deadlock with them. Tasks of one process that want the same name need only two connections, however many tasks
-//! there are, because the [`Locker`](crate::Locker) lets only one of them ask.
+//! **Sessions.** Each name that is held or waited for has its own connection, outside any pool, up to
+//! [8](PostgresBuilder::max_connections). Further names share sessions. Their locks are then polled instead of waited for, because a
+//! statement that waits would block the other owners of the session or deadlock with them. Tasks of one process that want the same name
+//! need only two connections, however many tasks there are, because the [`Locker`](crate::Locker) lets only one of them ask.
 //!
 //! **Waiting** uses the server's own line: nobody polls, and waiters are served in order. A client that has waited for [10
 //! s](PostgresBuilder::requeue_after) goes to the end of the line, because a waiting statement has a snapshot, which holds up `VACUUM` and
@@ -80,7 +80,6 @@
 
 use std::fmt;
 
-use super::address::has_parameter;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -187,19 +186,6 @@ impl Postgres {
         PostgresBuilder::new(Server::Config(Box::new(config)))
     }
 
-    fn check_may_lock(&self) -> Result<()> {
-        if !self.hub.settings.looks_only {
-            return Ok(());
-        }
-        let message = "this store was opened to look at locks, not to take them";
-        Err(Error::new(
-            ErrorKind::Unusable,
-            STORE,
-            Operation::Acquire,
-            message,
-        ))
-    }
-
     /// Returns the address of the server, without user and password.
     pub fn address(&self) -> &str {
         self.hub.address.shown()
@@ -212,6 +198,20 @@ impl Postgres {
     pub fn key_of(name: &LockName) -> Result<i64> {
         keys::key_of(name)
     }
+
+    /// Returns an error if the store was opened only to look at locks.
+    fn check_may_lock(&self) -> Result<()> {
+        if !self.hub.settings.read_only {
+            return Ok(());
+        }
+        let message = "this store was opened to look at locks, not to take them";
+        Err(Error::new(
+            ErrorKind::Unusable,
+            STORE,
+            Operation::Acquire,
+            message,
+        ))
+    }
 }
 
 impl fmt::Debug for Postgres {
@@ -220,32 +220,6 @@ impl fmt::Debug for Postgres {
             .field("address", &self.address())
             .finish_non_exhaustive()
     }
-}
-
-/// Opens the database that an address names.
-pub(super) async fn open_address(address: &str) -> Result<Postgres> {
-    without_table(address)?;
-    Postgres::open(address).await
-}
-
-/// Opens the database that an address names, only to look at its locks.
-pub(super) async fn look_at_address(address: &str) -> Result<Postgres> {
-    without_table(address)?;
-    Postgres::builder(address).open_read_only().await
-}
-
-fn without_table(address: &str) -> Result<()> {
-    if !has_parameter(address, "create") {
-        return Ok(());
-    }
-    let message =
-        "create is about the table, and the address names none: ?table=shedlock&create=true";
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        STORE,
-        Operation::Open,
-        message,
-    ))
 }
 
 impl Backend for Postgres {

@@ -86,8 +86,6 @@ mod waiting;
 
 pub use builder::PostgresTableBuilder;
 
-#[cfg(feature = "unstable-hooks")]
-pub(crate) use builder::PARAMETERS;
 use hub::Hub;
 
 /// The name of this store in errors, spans and metrics.
@@ -137,7 +135,8 @@ impl PostgresTable {
     }
 
     /// Returns the settings for connecting with your own configuration; see
-    /// [`Postgres::builder_from`](super::postgres::Postgres::builder_from). The configuration is of the crate `tokio-postgres`, version 0.7.
+    /// [`Postgres::builder_from`](super::postgres::Postgres::builder_from). The configuration is of the crate `tokio-postgres`, version
+    /// 0.7.
     ///
     /// ```no_run
     /// # async fn example() -> fencepost::Result<()> {

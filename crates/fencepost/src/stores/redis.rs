@@ -83,7 +83,7 @@ use crate::clock::BoxFuture;
 use crate::error::Result;
 
 mod address;
-mod builder;
+pub(crate) mod builder;
 pub(crate) mod failure;
 #[cfg(feature = "redlock")]
 pub(crate) mod for_redlock;
@@ -93,7 +93,6 @@ mod hooks;
 pub(crate) mod hub;
 pub(crate) mod keys;
 pub(crate) mod names;
-mod plain_commands;
 pub(crate) mod requests;
 pub(crate) mod scripts;
 pub(crate) mod session;

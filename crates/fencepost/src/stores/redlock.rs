@@ -97,6 +97,7 @@ mod granted;
 mod hooks;
 mod hub;
 mod requests;
+mod scripts;
 mod seen;
 mod server;
 mod view;

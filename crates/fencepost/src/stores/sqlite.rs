@@ -67,6 +67,7 @@ use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wa
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
+use crate::stores::kit::renewals::all_failed;
 
 mod boot;
 mod builder;
@@ -170,7 +171,7 @@ impl Sqlite {
     }
 }
 
-/// The error for a thread that has ended. Only a bug in this crate ends it while its [`Sqlite`] is alive.
+/// Returns the error for a thread that has ended. Only a bug in this crate ends it while its [`Sqlite`] is alive.
 fn thread_gone(operation: Operation) -> Error {
     Error::new(
         ErrorKind::Internal,
@@ -194,7 +195,7 @@ pub(super) async fn open_address(address: &str) -> Result<Sqlite> {
 }
 
 /// Opens the file that an address names, only to look at its locks.
-pub(super) async fn look_at_address(address: &str) -> Result<Sqlite> {
+pub(super) async fn open_address_read_only(address: &str) -> Result<Sqlite> {
     Sqlite::builder(path_of(address)).open_read_only().await
 }
 
@@ -244,7 +245,7 @@ impl Backend for Sqlite {
             match batch.await {
                 Ok(renewals) => renewals.into_iter().map(Ok).collect(),
                 // All claims were in one transaction, so they fail together.
-                Err(error) => claims.iter().map(|_| Err(error.clone())).collect(),
+                Err(error) => all_failed(claims, &error),
             }
         })
     }

@@ -166,7 +166,7 @@ impl Zookeeper {
 }
 
 /// Connects for locks with this TTL. They end with the session, so it has to last as long.
-pub(super) async fn open_for(address: &str, ttl: Duration) -> Result<Zookeeper> {
+pub(super) async fn open_with_ttl(address: &str, ttl: Duration) -> Result<Zookeeper> {
     let builder = Zookeeper::builder(address).session_timeout(ttl);
     builder.open().await
 }

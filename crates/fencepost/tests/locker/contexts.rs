@@ -12,10 +12,7 @@ fn outside_a_runtime_there_is_an_error_not_a_panic() {
 
 #[test]
 fn a_guard_outside_a_runtime_returns_errors_and_is_released_in_the_background() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .expect("a runtime");
+    let runtime = runtime();
     // With the real clock, waiting for the store outside a runtime would panic.
     let store = FlakyStore::new(Arc::new(Memory::new()));
     let locker = Locker::new(store.clone());
@@ -45,12 +42,6 @@ fn a_guard_outside_a_runtime_returns_errors_and_is_released_in_the_background() 
 
 #[test]
 fn a_new_runtime_takes_over_from_one_that_ended() {
-    let runtime = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build();
-        runtime.expect("a runtime")
-    };
     let stage = Stage::new();
     let first = runtime();
     let kept = first.block_on(stage.take("kept"));
@@ -82,12 +73,6 @@ fn a_new_runtime_takes_over_from_one_that_ended() {
 
 #[test]
 fn a_runtime_that_is_shutting_down_is_not_taken_for_a_housekeeper() {
-    let runtime = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build();
-        runtime.expect("a runtime")
-    };
     let stage = Stage::new();
     let ending = runtime();
     let handle = ending.handle().clone();

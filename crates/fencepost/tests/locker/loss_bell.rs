@@ -7,10 +7,11 @@ use std::time::Duration;
 use fencepost::stores::memory::Memory;
 use fencepost::testing::{FakeClock, Fault, FlakyStore};
 use fencepost::{
-    Backend, BoxFuture, Capabilities, Claim, Grant, Listed, LockName, Locker, LossBell, LostReason,
-    Operation, OwnerId, Record, Release, Renewal, Result, Wait,
+    Backend, BoxFuture, Claim, LockName, Locker, LossBell, LostReason, Operation, OwnerId, Release,
+    Renewal, Result,
 };
 
+use super::forward::forward;
 use super::{TIMEOUT, TTL, settle};
 
 /// A memory store with a bell.
@@ -23,20 +24,13 @@ struct Ringing {
 }
 
 impl Backend for Ringing {
+    forward!(capabilities, try_acquire, acquire, release, inspect, list);
+
     fn store_name(&self) -> &'static str {
         "ringing"
     }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
     fn clock(&self) -> Arc<dyn fencepost::Clock> {
         self.inner.clock()
-    }
-    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
-        self.inner.try_acquire(claim)
-    }
-    fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
-        self.inner.acquire(claim, wait)
     }
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
         Box::pin(async move {
@@ -46,15 +40,6 @@ impl Backend for Ringing {
             clock.sleep_until(clock.now() + late).await;
             answers
         })
-    }
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
-        self.inner.release(claim)
-    }
-    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
-        self.inner.inspect(name)
-    }
-    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
-        self.inner.list(pattern)
     }
     fn loss_bell(&self) -> Option<&LossBell> {
         Some(&self.bell)

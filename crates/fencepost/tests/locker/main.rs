@@ -7,72 +7,21 @@ use std::time::Duration;
 use fencepost::stores::memory::Memory;
 use fencepost::testing::{FakeClock, Fault, FlakyStore};
 use fencepost::{
-    Backend, Effect, ErrorKind, Fence, Guard, HandOver, LockName, Locker, Lost, LostReason,
-    MAX_TTL, Operation, ReleaseOutcome,
+    Backend, Effect, ErrorKind, Fence, HandOver, LockName, Locker, Lost, LostReason, MAX_TTL,
+    Operation, ReleaseOutcome,
 };
 
 mod contexts;
+mod forward;
 mod loss_bell;
 mod multi;
 mod odd_stores;
 mod races;
 mod renewals;
+mod stage;
+
 use odd_stores::{LateOnce, Worn};
-
-const TTL: Duration = Duration::from_secs(10);
-const TIMEOUT: Duration = Duration::from_secs(5);
-
-struct Stage {
-    clock: Arc<FakeClock>,
-    memory: Arc<Memory>,
-    /// The memory, with faults.
-    store: Arc<FlakyStore>,
-    locker: Locker,
-}
-
-impl Stage {
-    fn new() -> Self {
-        let clock = FakeClock::new();
-        let memory = Arc::new(Memory::with_clock(clock.clone()));
-        let store = FlakyStore::new(memory.clone());
-        let locker = Locker::builder(store.clone())
-            .ttl(TTL)
-            .store_timeout(TIMEOUT);
-        Self {
-            locker: locker.build().expect("valid settings"),
-            clock,
-            memory,
-            store,
-        }
-    }
-
-    async fn take(&self, name: &str) -> Guard {
-        self.locker.acquire(name).await.expect("a free lock")
-    }
-
-    /// Advances the clock in small steps, and lets all tasks act after each.
-    async fn pass(&self, time: Duration) {
-        let step = Duration::from_millis(50);
-        for _ in 0..time.as_millis() / step.as_millis() {
-            self.clock.advance(step);
-            settle().await;
-        }
-    }
-
-    /// Returns whether another locker can acquire the lock directly from the store, bypassing all faults.
-    async fn is_free(&self, name: &str) -> bool {
-        let rival = Locker::new(self.memory.clone());
-        let guard = rival.try_acquire(name).await.expect("an answer");
-        guard.is_some()
-    }
-}
-
-/// Lets every task run until it is idle. There is one thread, and nothing here waits for real time.
-async fn settle() {
-    for _ in 0..50 {
-        tokio::task::yield_now().await;
-    }
-}
+use stage::{Stage, TIMEOUT, TTL, runtime, settle};
 
 #[tokio::test]
 async fn a_kept_guard_stays_valid_for_many_ttls() {

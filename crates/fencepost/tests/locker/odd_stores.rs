@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use fencepost::stores::memory::Memory;
 use fencepost::testing::FakeClock;
 use fencepost::{
-    Backend, BoxFuture, Capabilities, Claim, Effect, ErrorKind, Grant, Listed, LockName, Locker,
-    Record, Release, Renewal, Result, Wait,
+    Backend, BoxFuture, Claim, Effect, Error, ErrorKind, Grant, LockName, Locker, Operation,
+    Result, Wait,
 };
 
+use crate::forward::forward;
 use crate::{TIMEOUT, TTL};
 
 /// A store that lets the lease expire before it answers.
@@ -21,11 +23,10 @@ pub(crate) struct LateOnce {
 }
 
 impl Backend for LateOnce {
+    forward!(capabilities, renew, release, inspect, list);
+
     fn store_name(&self) -> &'static str {
         "late"
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
     }
     fn clock(&self) -> Arc<dyn fencepost::Clock> {
         self.clock.clone()
@@ -41,18 +42,6 @@ impl Backend for LateOnce {
             answer
         })
     }
-    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
-        self.inner.renew(claims)
-    }
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
-        self.inner.release(claim)
-    }
-    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
-        self.inner.inspect(name)
-    }
-    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
-        self.inner.list(pattern)
-    }
 }
 
 /// A store that grants with a given epoch.
@@ -63,11 +52,10 @@ pub(crate) struct Worn {
 }
 
 impl Backend for Worn {
+    forward!(capabilities, renew, release, inspect, list);
+
     fn store_name(&self) -> &'static str {
         "worn"
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
     }
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
         Box::pin(async move {
@@ -79,18 +67,97 @@ impl Backend for Worn {
     fn acquire<'a>(&'a self, claim: &'a Claim, _: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(async move { Ok(self.try_acquire(claim).await?.expect("free")) })
     }
-    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
-        self.inner.renew(claims)
+}
+
+/// A store whose second answer to a waiter is an error.
+#[derive(Debug)]
+struct FailsOnce {
+    inner: Memory,
+    asked: AtomicU32,
+}
+
+impl Backend for FailsOnce {
+    forward!(capabilities, renew, release, inspect, list);
+
+    fn store_name(&self) -> &'static str {
+        "fails-once"
     }
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
-        self.inner.release(claim)
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        Box::pin(async move {
+            match self.asked.fetch_add(1, Ordering::Relaxed) {
+                0 => Ok(None),
+                1 => {
+                    let kind = ErrorKind::Unavailable;
+                    Err(Error::new(
+                        kind,
+                        self.store_name(),
+                        Operation::Acquire,
+                        "gone",
+                    ))
+                }
+                _ => self.inner.try_acquire(claim).await,
+            }
+        })
     }
-    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
-        self.inner.inspect(name)
+}
+
+#[tokio::test]
+async fn a_waiter_that_polls_outlasts_a_request_that_fails() {
+    let store = Arc::new(FailsOnce {
+        inner: Memory::new(),
+        asked: AtomicU32::new(0),
+    });
+    let guard = Locker::new(store.clone()).acquire("a").await;
+    assert!(
+        guard
+            .expect("granted in the end")
+            .release()
+            .await
+            .is_released()
+    );
+    // Whoever does not wait yet is told at once.
+    store.asked.store(1, Ordering::Relaxed);
+    let error = Locker::new(store)
+        .acquire("a")
+        .await
+        .expect_err("not waiting yet");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+/// A store that is busy once, and then down.
+#[derive(Debug)]
+struct GoesDown {
+    inner: Memory,
+    asked: AtomicU32,
+}
+
+impl Backend for GoesDown {
+    forward!(capabilities, renew, release, inspect, list);
+
+    fn store_name(&self) -> &'static str {
+        "goes-down"
     }
-    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
-        self.inner.list(pattern)
+    fn try_acquire<'a>(&'a self, _: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        let is_first = self.asked.fetch_add(1, Ordering::Relaxed) == 0;
+        let kind = ErrorKind::Unavailable;
+        let down = Error::new(kind, self.store_name(), Operation::Acquire, "gone");
+        let answer = if is_first { Ok(None) } else { Err(down) };
+        Box::pin(async move { answer })
     }
+}
+
+#[tokio::test]
+async fn a_waiter_that_polls_asks_a_store_that_is_down_ever_less_often() {
+    let store = Arc::new(GoesDown {
+        inner: Memory::new(),
+        asked: AtomicU32::new(0),
+    });
+    let locker = Locker::new(store.clone());
+    let waited = locker.acquire_within("a", Duration::from_secs(1)).await;
+    assert!(waited.is_err() || waited.is_ok_and(|guard| guard.is_none()));
+    // After pauses of 50, 100, 200 and 400 ms. A slow machine asks less often.
+    let asked = store.asked.load(Ordering::Relaxed);
+    assert!((2..=8).contains(&asked), "asked {asked} times in a second");
 }
 
 /// A store that grants half of the TTL, at once and every time.
@@ -112,11 +179,10 @@ impl Stingy {
 }
 
 impl Backend for Stingy {
+    forward!(capabilities, renew, release, inspect, list);
+
     fn store_name(&self) -> &'static str {
         "stingy"
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
     }
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
         Box::pin(async move {
@@ -126,18 +192,6 @@ impl Backend for Stingy {
     }
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(async move { Ok(self.cut(self.inner.acquire(claim, wait).await?)) })
-    }
-    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
-        self.inner.renew(claims)
-    }
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
-        self.inner.release(claim)
-    }
-    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
-        self.inner.inspect(name)
-    }
-    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
-        self.inner.list(pattern)
     }
 }
 

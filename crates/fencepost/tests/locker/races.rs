@@ -7,7 +7,7 @@ use fencepost::stores::memory::Memory;
 use fencepost::testing::{FakeClock, Fault, FlakyStore};
 use fencepost::{Backend, ErrorKind, HandOver, LockName, Locker, Operation};
 
-use crate::{Stage, TTL, settle};
+use crate::{Stage, TTL, runtime, settle};
 
 #[tokio::test]
 async fn failed_renewals_are_repeated_with_a_pause_whatever_the_ttl() {
@@ -82,12 +82,6 @@ async fn a_guard_dropped_after_its_end_does_not_cost_the_margin() {
 
 #[test]
 fn a_shutdown_in_a_new_runtime_gives_back_what_the_old_one_left() {
-    let runtime = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build();
-        runtime.expect("a runtime")
-    };
     let stage = Stage::new();
     let first = runtime();
     let guard = first.block_on(stage.take("a"));

@@ -7,10 +7,11 @@ use std::time::Duration;
 use fencepost::stores::memory::Memory;
 use fencepost::testing::FakeClock;
 use fencepost::{
-    Backend, BoxFuture, Capabilities, Claim, Clock, ErrorKind, Grant, Guard, Listed, LockName,
-    Locker, LostReason, Record, Release, Renewal, Result, Wait,
+    Backend, BoxFuture, Claim, Clock, ErrorKind, Grant, Guard, Locker, LostReason, Renewal, Result,
+    Wait,
 };
 
+use super::forward::forward;
 use super::{TTL, settle};
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -39,17 +40,13 @@ impl Distant {
 }
 
 impl Backend for Distant {
+    forward!(capabilities, try_acquire, release, inspect, list);
+
     fn store_name(&self) -> &'static str {
         "distant"
     }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
     fn clock(&self) -> Arc<dyn Clock> {
         self.clock.clone()
-    }
-    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
-        self.inner.try_acquire(claim)
     }
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(async move {
@@ -76,15 +73,6 @@ impl Backend for Distant {
     }
     fn renew_batch_size(&self) -> usize {
         self.renew_batch_size
-    }
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
-        self.inner.release(claim)
-    }
-    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
-        self.inner.inspect(name)
-    }
-    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
-        self.inner.list(pattern)
     }
 }
 

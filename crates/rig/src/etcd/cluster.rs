@@ -41,7 +41,8 @@ impl EtcdCluster {
         self.leader_other_than(usize::MAX)
     }
 
-    /// Like [`leader`](Self::leader), but ignores `old`: a server that is stopped or cut off takes a while to notice that it no longer leads.
+    /// Like [`leader`](Self::leader), but ignores `old`: a server that is stopped or cut off takes a while to notice that it no longer
+    /// leads.
     pub fn leader_other_than(&self, old: usize) -> Option<usize> {
         let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline {

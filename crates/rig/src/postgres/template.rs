@@ -1,4 +1,5 @@
-//! A template of the data folder that is created once and copied for every Postgres server. `initdb` takes a second, a copy a fifth of that.
+//! A template of the data folder that is created once and copied for every Postgres server. `initdb` takes a second, a copy a fifth of
+//! that.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -64,12 +65,7 @@ impl Environment<'_> {
 mod tests {
     use super::*;
     use crate::postgres::Postgres;
-
-    fn ask(server: &Postgres, sql: &str) -> String {
-        let output = server.psql().args(["-c", sql]).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
+    use crate::postgres::tests::ask;
 
     #[test]
     fn servers_of_one_template_have_data_of_their_own() {

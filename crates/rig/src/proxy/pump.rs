@@ -1,6 +1,7 @@
 //! Forwards one direction of one proxied connection, with the faults that are set.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Amount, Direction, Fate, Faults, ReplyFate, Shared};
+use super::{Amount, Direction, Fate, Faults, ReplyFate, Shared, lock};
 use crate::frames::Frames;
+use crate::wire::Conversation;
 
 const READ_BYTES: usize = 64 * 1024;
 /// How many bytes are buffered before reading stops; then the sender's socket fills up, as on a slow network.
@@ -28,6 +30,8 @@ pub(super) struct Way<'a> {
     pub(super) cuts: u64,
     /// Whether the server was asked something on this connection since it last sent something.
     pub(super) is_asked: &'a AtomicBool,
+    /// What passes in both directions, if the protocol is known.
+    pub(super) conversation: Option<&'a Mutex<Conversation>>,
 }
 
 /// Forwards what comes from `source` until it ends.
@@ -41,12 +45,14 @@ pub(super) async fn pump(
         direction,
         cuts,
         is_asked,
+        conversation,
     } = way;
     let mut faults = shared.faults.subscribe();
     let mut road = Road {
         shared,
         direction,
         is_asked,
+        conversation,
         sink: Some(sink),
         frames: Frames::default(),
         read: Frames::default(),
@@ -76,7 +82,10 @@ pub(super) async fn pump(
                     return Err(Cut);
                 }
                 untold = !reading && now.swallow[direction as usize];
-                road.take(&buffer[..length], &now)?;
+                if let Err(cut) = road.take(&buffer[..length], &now) {
+                    road.hand_on_what_is_due().await?;
+                    return Err(cut);
+                }
             }
             // The end of a stream must not overtake data that was sent before it.
             () = std::future::ready(()), if road.ended && road.late.is_empty() => road.tell_end(),
@@ -103,6 +112,7 @@ struct Road<'a> {
     shared: &'a Shared,
     direction: Direction,
     is_asked: &'a AtomicBool,
+    conversation: Option<&'a Mutex<Conversation>>,
     /// `None` if the receiver is gone; then everything is read and discarded.
     sink: Option<OwnedWriteHalf>,
     frames: Frames,
@@ -166,15 +176,41 @@ impl Road<'_> {
         self.hand_on(&bytes).await
     }
 
-    /// Handles what was read, message by message if there is a judge.
+    /// Handles what was read, reply by reply if the protocol is known.
     fn take(&mut self, bytes: &[u8], faults: &Faults) -> Result<(), Cut> {
         if bytes.is_empty() && !self.late.is_empty() {
             self.ended = true;
             return Ok(());
         }
-        if self.direction == Direction::ToClient && !bytes.is_empty() {
-            self.judge_reply()?;
+        if self.direction == Direction::ToServer || bytes.is_empty() {
+            return self.take_messages(bytes, faults);
         }
+        if self.is_asked.swap(false, Ordering::AcqRel) {
+            self.shared.replies.fetch_add(1, Ordering::Relaxed);
+            if self.conversation.is_none() {
+                self.judge_reply()?;
+            }
+        }
+        let mut rest = bytes;
+        while let Some(conversation) = self.conversation {
+            let answered = lock(conversation).answered(rest);
+            let Some(length) = answered else {
+                break;
+            };
+            let (before, reply) = rest.split_at(length);
+            self.take_messages(before, faults)?;
+            self.shared.steps.fetch_add(1, Ordering::Relaxed);
+            self.judge_reply()?;
+            rest = reply;
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        self.take_messages(rest, faults)
+    }
+
+    /// Handles a part of what was read, message by message if there is a judge.
+    fn take_messages(&mut self, bytes: &[u8], faults: &Faults) -> Result<(), Cut> {
         let judge = self.shared.judge(self.direction).clone();
         let Some(judge) = judge.filter(|_| !bytes.is_empty()) else {
             let mut begun = std::mem::take(&mut self.message);
@@ -203,12 +239,8 @@ impl Road<'_> {
         Ok(())
     }
 
-    /// Counts a reply that begins here, and holds it back or closes the connection if the judge says so.
+    /// Holds back the reply that begins here, or closes the connection, if the judge says so.
     fn judge_reply(&mut self) -> Result<(), Cut> {
-        if !self.is_asked.swap(false, Ordering::AcqRel) {
-            return Ok(());
-        }
-        self.shared.replies.fetch_add(1, Ordering::Relaxed);
         let judge = self.shared.reply_judge().clone();
         match judge.map_or(ReplyFate::Pass, |judge| judge()) {
             ReplyFate::Pass => {}
@@ -275,6 +307,15 @@ impl Road<'_> {
         self.hand_on(&bytes).await
     }
 
+    /// Forwards what came before a message that closes the connection, except what is delayed or held back. Otherwise it would depend on the
+    /// sender's timing, which messages come in one piece, whether they are lost too.
+    async fn hand_on_what_is_due(&mut self) -> Result<(), Cut> {
+        while self.due().is_some_and(|due| due <= Instant::now()) {
+            self.hand_on_next().await?;
+        }
+        Ok(())
+    }
+
     async fn hand_on(&mut self, bytes: &[u8]) -> Result<(), Cut> {
         let Some(sink) = &mut self.sink else {
             return Ok(());
@@ -287,6 +328,12 @@ impl Road<'_> {
         if self.direction == Direction::ToServer {
             // Before writing, because the answer may come at once.
             self.is_asked.store(true, Ordering::Release);
+            if let Some(conversation) = self.conversation {
+                lock(conversation).asked(&bytes[..passing]);
+            }
+        } else if passing > 0 {
+            let mut first = lock(&self.shared.first_delivery);
+            first.get_or_insert_with(std::time::Instant::now);
         }
         let tally = &self.shared.tallies[self.direction as usize];
         // Count before writing, so that a receiver finds what it received in the counts.

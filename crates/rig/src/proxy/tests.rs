@@ -102,6 +102,7 @@ fn without_a_fault_everything_passes_and_is_counted() {
         to_server: traffic,
         to_client: traffic,
         replies: 3,
+        steps: 0,
     };
     assert_eq!(proxy.counts(), expected);
 }
@@ -414,4 +415,53 @@ fn a_reply_can_end_its_connection_after_the_server_has_done_the_work() {
     say(&served, "done");
     assert_eq!(hear_all(&client), "");
     assert_eq!(hear_all(&served), "");
+}
+
+#[test]
+fn replies_before_the_one_that_ends_a_connection_arrive() {
+    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let proxy = Proxy::start(listener.local_addr().unwrap()).unwrap();
+    proxy.speaks(Wire::Resp);
+    let client = connect_to(&proxy);
+    let (served, _) = listener.accept().unwrap();
+    let seen = AtomicU64::new(0);
+    proxy.judge_replies(move || match seen.fetch_add(1, Ordering::SeqCst) {
+        2 => ReplyFate::Cut,
+        _ => ReplyFate::Pass,
+    });
+    let asked = "GET a\r\nGET b\r\nGET c\r\n";
+    say(&client, asked);
+    served.set_read_timeout(Some(LONG)).unwrap();
+    hear(&served, asked.len());
+    say(&served, ":1\r\n:2\r\n:3\r\n");
+    // One byte of the third reply passes, and is of no use.
+    assert_eq!(hear_all(&client), ":1\r\n:2\r\n:");
+}
+
+#[test]
+fn a_reply_to_a_step_is_held_back_and_what_came_before_it_is_not() {
+    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let proxy = Proxy::start(listener.local_addr().unwrap()).unwrap();
+    proxy.speaks(Wire::Resp);
+    let client = connect_to(&proxy);
+    let (served, _) = listener.accept().unwrap();
+    let seen = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&seen);
+    proxy.judge_replies(move || match count.fetch_add(1, Ordering::SeqCst) {
+        1 => ReplyFate::Hold,
+        _ => ReplyFate::Pass,
+    });
+    say(&client, "PING\r\nGET a\r\nGET b\r\nGET c\r\n");
+    let asked = "PING\r\nGET a\r\nGET b\r\nGET c\r\n".len();
+    served.set_read_timeout(Some(LONG)).unwrap();
+    hear(&served, asked);
+    say(&served, "+PONG\r\n:1\r\n:2\r\n:3\r\n");
+    // One byte of the second reply passes, and is of no use.
+    assert_eq!(hear(&client, 12), "+PONG\r\n:1\r\n:");
+    assert!(hears_nothing(&client));
+    assert_eq!(seen.load(Ordering::SeqCst), 3);
+    assert_eq!(proxy.counts().steps, 3);
+    assert!(proxy.first_delivery().is_some());
+    proxy.heal();
+    assert_eq!(hear(&client, 7), "2\r\n:3\r\n");
 }

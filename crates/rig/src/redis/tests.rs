@@ -55,7 +55,11 @@ fn a_web_server_that_was_faster_on_the_port_is_nobodys_fault() {
             let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
-    let started = Redis::start_on(&find().unwrap(), port, &RedisBuilder::default());
+    let started = Redis::start_on(
+        &installed(&PROGRAMS).unwrap(),
+        port,
+        &RedisBuilder::default(),
+    );
     match started {
         Err(Attempt::PortTaken(_)) => {}
         Err(Attempt::Failed(error)) => panic!("no other port would be tried: {error}"),
@@ -132,7 +136,7 @@ fn two_servers_do_not_meet() {
 #[test]
 fn a_taken_port_is_noticed_whoever_has_it() {
     let other = Redis::start().unwrap();
-    let program = find().unwrap();
+    let program = installed(&PROGRAMS).unwrap();
     let on = |port| Redis::start_on(&program, port, &RedisBuilder::default());
     assert!(
         matches!(on(other.address().port()), Err(Attempt::PortTaken(_))),
@@ -167,7 +171,10 @@ fn a_program_that_only_has_the_name_is_found_out() {
 
 #[test]
 fn a_script_that_starts_the_server_will_do() {
-    let (_folder, file) = program(&format!("{} \"$@\"; exit $?", find().unwrap().display()));
+    let (_folder, file) = program(&format!(
+        "{} \"$@\"; exit $?",
+        installed(&PROGRAMS).unwrap().display()
+    ));
     let server = Redis::start_program(&file).unwrap();
     let mut connection = Connection::open(server.address(), ANSWER).unwrap();
     let Value::Text(info) = connection.ask(&["INFO", "server"]).unwrap() else {

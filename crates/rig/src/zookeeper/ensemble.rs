@@ -39,8 +39,8 @@ impl ZookeeperEnsemble {
         Self::start_in(Manner::Close)
     }
 
-    /// Like [`start`](Self::start), but the first server can be [cut off](Self::cut_off_the_first) from the others. It may then take several
-    /// seconds to find a new leader, because a server that is not ready yet looks like one that closes the connection.
+    /// Like [`start`](Self::start), but the first server can be [cut off](Self::cut_off_the_first) from the others. It may then take
+    /// several seconds to find a new leader, because a server that is not ready yet looks like one that closes the connection.
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).

@@ -3,7 +3,7 @@
 use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, ErrorKind};
 
-use crate::support::{LONG, NAME, Plain, Server, claim, is, run, soon};
+use crate::support::{LONG, NAME, Plain, SOON, Server, claim, is, run, soon};
 
 /// The error contains the statements that fix it, and they do.
 pub(crate) fn missing() {
@@ -80,7 +80,7 @@ pub(crate) fn made_by_many_at_once() {
         for _ in 0..5 {
             let opening = (0..8).map(|_| {
                 let builder = PostgresTable::builder(&server.0.url()).create_table(true);
-                tokio::spawn(builder.open())
+                tokio::spawn(builder.connect_timeout(SOON).open())
             });
             for opened in opening.collect::<Vec<_>>() {
                 soon("a store", opened).await.unwrap().unwrap();
@@ -90,6 +90,28 @@ pub(crate) fn made_by_many_at_once() {
                 .does("DROP TABLE shedlock, shedlock_fence, shedlock_line")
                 .await;
         }
+    });
+}
+
+/// Somebody who is creating the table in an open transaction is not waited for, neither by us nor by the programs behind us.
+pub(crate) fn made_in_an_open_transaction() {
+    run(async {
+        let server = Server::bare(&[]);
+        let plain = server.plain().await;
+        plain
+            .does("BEGIN; CREATE TABLE shedlock(name VARCHAR(64) PRIMARY KEY)")
+            .await;
+        let opening = (0..3).map(|_| {
+            let builder = PostgresTable::builder(&server.0.url()).create_table(true);
+            tokio::spawn(builder.connect_timeout(LONG).open())
+        });
+        for opened in opening.collect::<Vec<_>>() {
+            let error = soon("an error", opened).await.unwrap().unwrap_err();
+            assert!(error.to_string().contains("lock timeout"), "{error}");
+        }
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+        assert_eq!(plain.number(waiting).await, 0);
+        plain.does("ROLLBACK").await;
     });
 }
 

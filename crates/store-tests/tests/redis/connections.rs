@@ -132,11 +132,7 @@ pub(crate) fn a_release_is_resent() {
                 .is_released()
         );
         let held = first.acquire(NAME).await.unwrap();
-        let waiting = tokio::spawn({
-            let second = second.clone();
-            async move { second.acquire(NAME).await.unwrap() }
-        });
-        server.wait_for_line(NAME, 1).await;
+        let waiting = server.waiter_of(&second).await;
         let fence = held.fence();
         proxy.cut_after(Direction::ToServer, Amount::Messages(1));
         match soon("an outcome", held.release()).await {

@@ -21,11 +21,7 @@ pub(crate) fn forgotten_before_a_release() {
         let locker = locker(&store, LONG);
         let held = locker.acquire(NAME).await.unwrap();
         let first = held.fence();
-        let waiting = tokio::spawn({
-            let locker = locker.clone();
-            async move { locker.acquire(NAME).await.unwrap() }
-        });
-        server.wait_for_line(NAME, 1).await;
+        let waiting = server.waiter_of(&locker).await;
         plain.does(&["DEL", FENCE]);
         assert!(held.release().await.is_released());
         let next = soon("the waiter", waiting).await.unwrap();
@@ -111,10 +107,7 @@ pub(crate) fn flushed_while_ahead_of_the_time() {
     run(async {
         let server = Server::start();
         let mut plain = server.plain();
-        let (knows, knows_not) = (
-            locker(&server.store().await, LONG),
-            locker(&server.store().await, LONG),
-        );
+        let (knows, knows_not) = server.two_lockers().await;
         let mut last = once(&knows).await;
         once(&knows_not).await;
         for somebody_comes_before in [false, true] {
@@ -137,16 +130,9 @@ pub(crate) fn flushed_after_a_push() {
     run(async {
         let server = Server::start();
         let mut plain = server.plain();
-        let (one, other) = (
-            locker(&server.store().await, LONG),
-            locker(&server.store().await, LONG),
-        );
+        let (one, other) = server.two_lockers().await;
         let held = one.acquire(NAME).await.unwrap();
-        let waiting = tokio::spawn({
-            let other = other.clone();
-            async move { other.acquire(NAME).await.unwrap() }
-        });
-        server.wait_for_line(NAME, 1).await;
+        let waiting = server.waiter_of(&other).await;
         plain.counts_on(FENCE, FAR_AHEAD);
         assert!(held.release().await.is_released());
         let guard = soon("the waiter", waiting).await.unwrap();
@@ -163,18 +149,14 @@ pub(crate) fn handed_on_by_one_who_knows_less() {
     run(async {
         let server = Server::start();
         let mut plain = server.plain();
-        let (knows, knows_not) = (
-            locker(&server.store().await, LONG),
-            locker(&server.store().await, LONG),
-        );
+        let (knows, knows_not) = server.two_lockers().await;
         once(&knows_not).await;
         plain.counts_on(FENCE, FAR_AHEAD);
         let ahead = once(&knows).await;
         plain.does(&["FLUSHALL"]);
         let held = knows_not.acquire(NAME).await.unwrap();
         assert!(held.fence() < ahead, "the clock is that far");
-        let waiting = tokio::spawn(async move { knows.acquire(NAME).await.unwrap() });
-        server.wait_for_line(NAME, 1).await;
+        let waiting = server.waiter_of(&knows).await;
         assert!(held.release().await.is_released());
         let next = soon("the one who knows", waiting).await.unwrap();
         assert!(next.fence() > ahead, "{} after {ahead}", next.fence());
@@ -191,16 +173,12 @@ pub(crate) fn forgotten_while_held_ahead_of_the_time() {
     run(async {
         let server = Server::start();
         let mut plain = server.plain();
-        let (one, other) = (
-            locker(&server.store().await, LONG),
-            locker(&server.store().await, LONG),
-        );
+        let (one, other) = server.two_lockers().await;
         once(&one).await;
         plain.counts_on(FENCE, FAR_AHEAD);
         let held = one.acquire(NAME).await.unwrap();
         let ahead = held.fence();
-        let waiting = tokio::spawn(async move { other.acquire(NAME).await.unwrap() });
-        server.wait_for_line(NAME, 1).await;
+        let waiting = server.waiter_of(&other).await;
         plain.does(&["DEL", FENCE]);
         assert!(held.release().await.is_released());
         let next = soon("the waiter", waiting).await.unwrap();

@@ -47,10 +47,7 @@ pub(crate) fn handed_on_out_of_memory() {
     run(async {
         let server = Server::start();
         let mut plain = server.plain();
-        let (one, other) = (
-            locker(&server.store().await, LONG),
-            locker(&server.store().await, LONG),
-        );
+        let (one, other) = server.two_lockers().await;
         let held = one.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { other.acquire(NAME).await });
         server.wait_for_line(NAME, 1).await;

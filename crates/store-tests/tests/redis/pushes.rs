@@ -83,11 +83,7 @@ pub(crate) fn dropped() {
         let waiter = locker(&open(proxy.address()).await, LONG);
         for turn in 1..=3 {
             let held = holder.acquire(NAME).await.unwrap();
-            let waiting = tokio::spawn({
-                let waiter = waiter.clone();
-                async move { waiter.acquire(NAME).await.unwrap() }
-            });
-            server.wait_for_line(NAME, 1).await;
+            let waiting = server.waiter_of(&waiter).await;
             assert!(held.release().await.is_released());
             let guard = soon("the grant", waiting).await.unwrap();
             assert_eq!(
@@ -162,11 +158,7 @@ pub(crate) fn of_a_cancelled_wait() {
         cancelled.abort();
         // The holder acquires it again, and a new wait of the same process begins.
         let held = soon("the lock back", holder.acquire(NAME)).await.unwrap();
-        let waiting = tokio::spawn({
-            let waiter = waiter.clone();
-            async move { waiter.acquire(NAME).await.unwrap() }
-        });
-        server.wait_for_line(NAME, 1).await;
+        let waiting = server.waiter_of(&waiter).await;
         proxy.heal();
         // The old push arrives before the answer to a request that is sent now.
         let other = soon("an answer", waiter.try_acquire("another")).await;
@@ -199,11 +191,7 @@ pub(crate) fn before_the_answer() {
                     Fate::Late(Duration::from_millis(250))
                 }
             });
-            let waiting = tokio::spawn({
-                let waiter = waiter.clone();
-                async move { waiter.acquire(NAME).await.unwrap() }
-            });
-            server.wait_for_line(NAME, 1).await;
+            let waiting = server.waiter_of(&waiter).await;
             let answers = proxy.counts().to_client.messages;
             assert!(held.release().await.is_released());
             let guard = soon("the grant", waiting).await.unwrap();

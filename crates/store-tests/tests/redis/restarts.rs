@@ -112,16 +112,12 @@ pub(crate) fn strangers_keep_their_connections() {
 pub(crate) fn scripts_forgotten() {
     run(async {
         let server = Server::start();
-        let (one, other) = (
-            locker(&server.store().await, LONG),
-            locker(&server.store().await, LONG),
-        );
+        let (one, other) = server.two_lockers().await;
         let mut plain = server.plain();
         let mut held = one.acquire(NAME).await.unwrap();
         for turn in 0..6 {
             let next = [&other, &one][turn % 2].clone();
-            let waiting = tokio::spawn(async move { next.acquire(NAME).await.unwrap() });
-            server.wait_for_line(NAME, 1).await;
+            let waiting = server.waiter_of(&next).await;
             plain.does(&["SCRIPT", "FLUSH"]);
             held.extend(LONG).await.unwrap();
             plain.does(&["SCRIPT", "FLUSH"]);

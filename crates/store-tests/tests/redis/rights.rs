@@ -27,8 +27,7 @@ async fn pass_on(server: &Server, one: &fencepost::Locker, other: &fencepost::Lo
     let mut held = soon("the lock", one.acquire(NAME)).await.unwrap();
     for turn in 0..6 {
         let next = [other, one][turn % 2].clone();
-        let waiting = tokio::spawn(async move { next.acquire(NAME).await.unwrap() });
-        server.wait_for_line(NAME, 1).await;
+        let waiting = server.waiter_of(&next).await;
         let fence = held.fence();
         assert!(held.release().await.is_released());
         held = soon("the next grant", waiting).await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::stores::redis::Redis;
-use fencepost::{Backend, Claim, Grant, OwnerId};
+use fencepost::{Backend, Claim, Grant, Guard, Locker, OwnerId};
 use fencepost_rig::{Fate, Proxy};
 pub(crate) use fencepost_store_tests::redis::{Plain, contains};
 use fencepost_store_tests::until_nothing_is_left;
@@ -13,6 +13,7 @@ pub(crate) use fencepost_store_tests::{
     LONG, NAME, SOON, claim, eventually, eventually_within, is_soak, locker, now, polled, run,
     run_within, soon,
 };
+use tokio::task::JoinHandle;
 
 /// The lease of a grant to a waiter in line, if the TTL is longer.
 pub(crate) const CLAIM_LEASE: Duration = Duration::from_millis(600);
@@ -38,6 +39,20 @@ impl Server {
 
     pub(crate) async fn store(&self) -> Arc<Redis> {
         open(self.0.address()).await
+    }
+
+    /// Opens two lockers, each with its own connection.
+    pub(crate) async fn two_lockers(&self) -> (Locker, Locker) {
+        let (one, other) = (self.store().await, self.store().await);
+        (locker(&one, LONG), locker(&other, LONG))
+    }
+
+    /// Lets a task of `locker` wait for the lock. Returns when the task is in line.
+    pub(crate) async fn waiter_of(&self, locker: &Locker) -> JoinHandle<Guard> {
+        let locker = locker.clone();
+        let waiting = tokio::spawn(async move { locker.acquire(NAME).await.unwrap() });
+        self.wait_for_line(NAME, 1).await;
+        waiting
     }
 
     /// Opens a client that is independent of the store.

@@ -34,6 +34,24 @@ pub(crate) fn absent() {
     });
 }
 
+/// The server is gone before anybody waits: the request fails at once, instead of waiting for the server.
+pub(crate) fn absent_when_asked() {
+    run(async {
+        let mut server = Server::start();
+        let address = format!("zk://{}{BASE}", server.0.address());
+        let builder = Zookeeper::builder(&address).session_timeout(SESSION);
+        let store = builder.open().await.unwrap();
+        server.0.crash();
+        // Until the client has given up its session, a request waits for the connection.
+        tokio::time::sleep(SESSION * 2).await;
+        let (claim, wait) = (claim(SESSION), Wait::default());
+        let asked = now();
+        let error = soon("an error", store.acquire(&claim, &wait)).await;
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
+        assert!(now().saturating_duration_since(asked) < LONG / 2);
+    });
+}
+
 /// The server crashes while a client waits in line. The wait ends after the maximum outage, and the error says that the node of the
 /// waiter may still be there when the server comes back.
 pub(crate) fn absent_while_waiting() {

@@ -60,6 +60,7 @@ const ENSEMBLE: &[NamedTest] = tests![
 
 const FAULTS: &[NamedTest] = tests![
     faults::absent,
+    faults::absent_when_asked,
     faults::absent_while_waiting,
     faults::silent,
     "web_server" = faults::a_web_server,

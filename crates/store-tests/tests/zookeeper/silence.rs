@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use fencepost::{Effect, ErrorKind, LostReason, ReleaseOutcome};
 use fencepost_rig::Signal;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::{
     GRACE, LONG, NAME, SESSION, Server, eventually, impatient, locker, now, open, run, soon, take,
@@ -16,6 +18,33 @@ impl Server {
 
     fn goes_on(&self) {
         self.0.signal(Signal::SIGCONT).unwrap();
+    }
+
+    /// Starts a server that tells who watches what.
+    fn that_tells_watches() -> Self {
+        Self::start_with(&["4lw.commands.whitelist=srvr,wchp"])
+    }
+
+    /// Waits until the holder and a waiter both watch the holder's node. Before that, the waiter may not know yet that it has to wait.
+    async fn wait_for_waiter(&self) {
+        eventually("a waiter", async || {
+            // After a line for each path comes one for each session that watches it.
+            let watches = self.watches().await;
+            watches
+                .lines()
+                .filter(|line| line.starts_with('\t'))
+                .count()
+                == 2
+        })
+        .await;
+    }
+
+    async fn watches(&self) -> String {
+        let mut stream = TcpStream::connect(self.0.address()).await.unwrap();
+        stream.write_all(b"wchp").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
     }
 }
 
@@ -66,7 +95,7 @@ pub(crate) fn for_a_moment() {
 /// node does not, and the next claim gets the lock.
 pub(crate) fn beyond_the_ttl() {
     run(async {
-        let server = Server::start();
+        let server = Server::that_tells_watches();
         let (session, ttl) = (SESSION * 5, Duration::from_secs(1));
         let address = server.0.address();
         let (store, rival) = (open(address, session).await, open(address, session).await);
@@ -77,7 +106,7 @@ pub(crate) fn beyond_the_ttl() {
             let rival = locker(&rival, session);
             async move { rival.acquire(NAME).await.unwrap() }
         });
-        eyes.wait_for_line(2).await;
+        server.wait_for_waiter().await;
         let stopped = now();
         server.stops();
         let lost = soon("the loss", guard.lost()).await;
@@ -133,14 +162,14 @@ pub(crate) fn beyond_the_session() {
 /// A waiter continues to wait, in a new session if necessary.
 pub(crate) fn while_waiting() {
     run(async {
-        let server = Server::start();
+        let server = Server::that_tells_watches();
         let (store, holder) = (server.store().await, server.store().await);
         let held = locker(&holder, SESSION).acquire(NAME).await.unwrap();
         let waiting = tokio::spawn({
             let locker = locker(&store, SESSION);
             async move { locker.acquire(NAME).await.unwrap() }
         });
-        server.eyes().await.wait_for_line(2).await;
+        server.wait_for_waiter().await;
         server.stops();
         soon("the loss", held.lost()).await;
         tokio::time::sleep(SESSION * 2).await;

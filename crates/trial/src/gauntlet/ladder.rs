@@ -1,6 +1,6 @@
 //! The ladder: the same faults for locks of ours, from the simplest to the strongest, and then for the lock on trial.
 
-use super::{Gauntlet, Plan, Row, Untried, rows};
+use super::{Gauntlet, Kind, Plan, Row, Untried, rows};
 use crate::matrix::Run;
 use crate::strategy;
 use crate::verdict::Outcome;
@@ -17,6 +17,8 @@ pub fn rungs(on_trial: &Gauntlet) -> Vec<Gauntlet> {
     let mut rungs: Vec<Gauntlet> = others
         .map(|strategy| Gauntlet {
             strategy,
+            kind: Kind::of_ours(strategy.claims),
+            limits: Vec::new(),
             cannot_buy: None,
             ..on_trial.clone()
         })
@@ -90,6 +92,8 @@ mod tests {
     fn names(lock: &str, store: &str) -> Vec<&'static str> {
         let on_trial = Gauntlet {
             strategy: strategy::find(lock).unwrap(),
+            kind: Kind::of_ours(strategy::find(lock).unwrap().claims),
+            limits: Vec::new(),
             store: TrialStore::named(store).unwrap(),
             ttl_ms: None,
             seed: 7,

@@ -7,6 +7,8 @@ use crate::holds::{Judged, Trial};
 fn gauntlet(lock: &str, store: &str) -> Gauntlet {
     Gauntlet {
         strategy: strategy::find(lock).unwrap(),
+        kind: Kind::of_ours(strategy::find(lock).unwrap().claims),
+        limits: Vec::new(),
         store: TrialStore::named(store).unwrap(),
         ttl_ms: None,
         seed: 7,
@@ -34,7 +36,7 @@ fn a_claim_that_no_trial_judges_is_named() {
     let untried = fair.plan().untried;
     assert_eq!(
         fair.not_tried(&untried).unwrap(),
-        "cut, slow-replies, lost-reply (no server: a file is not reached through a connection); failover, restart-empty (a file has no server that could fail); fair (no trial judges the order of waiters)"
+        "cut, slow-replies, lost-reply, pause-at-step (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction (a file has no server that could fail); suspend (whoever shares a file is suspended together); fair (no trial judges the order of waiters)"
     );
 }
 
@@ -45,7 +47,7 @@ fn names(plan: &Plan) -> Vec<&'static str> {
 #[test]
 fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
     let plan = gauntlet("safe", "sqlite").plan();
-    assert_eq!(names(&plan).len(), 10);
+    assert_eq!(names(&plan).len(), 15);
     let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
     assert_eq!(
         left_out,
@@ -53,16 +55,21 @@ fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
             "cut",
             "slow-replies",
             "lost-reply",
+            "pause-at-step",
             "failover",
-            "restart-empty"
+            "restart-empty",
+            "server-clock",
+            "clock-back",
+            "eviction",
+            "suspend"
         ]
     );
     assert!(plan.untried[0].why.starts_with("no server: "));
-    assert_eq!(plan.untried[3].why, "a file has no server that could fail");
+    assert_eq!(plan.untried[4].why, "a file has no server that could fail");
     let redis = gauntlet("safe", "redis").plan();
-    assert_eq!((redis.cells.len(), redis.untried.len()), (15, 0));
+    assert_eq!((redis.cells.len(), redis.untried.len()), (25, 0));
     let yours = gauntlet("safe", "redis://10.0.0.1").plan();
-    assert_eq!(yours.untried.len(), 2);
+    assert_eq!(yours.untried.len(), 5);
 }
 
 #[test]
@@ -79,8 +86,13 @@ fn a_lock_that_cannot_buy_is_not_asked_to() {
             "cut",
             "slow-replies",
             "lost-reply",
+            "pause-at-step",
             "failover",
-            "restart-empty"
+            "restart-empty",
+            "server-clock",
+            "clock-back",
+            "eviction",
+            "suspend"
         ]
     );
     assert_eq!(plan.untried[0].why, "the lock says: this lock does not buy");
@@ -107,7 +119,7 @@ fn each_run_has_its_seed_and_what_was_not_chosen_is_not_tried() {
         panic!("{plan:?}")
     };
     assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
-    assert_eq!(plan.untried.len(), 14);
+    assert_eq!(plan.untried.len(), 24);
     assert_eq!(
         three.command(),
         "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"
@@ -141,7 +153,7 @@ fn servers_that_fail_do_so_within_a_long_lease() {
 }
 
 /// A run of the crash scenario in which nothing happened, or B got the lock beside A.
-fn run(both: bool) -> Run {
+pub(super) fn run(both: bool) -> Run {
     let trial = Trial::new(Scenario::Crash, strategy::find("safe").unwrap(), 7);
     let mut events = Vec::new();
     for (op, who) in [(1, "A"), (2, "B")] {

@@ -16,6 +16,12 @@ pub enum Change {
     Promoted,
     /// It runs again, without any of its previous data.
     RestartedEmpty,
+    /// Its clock is an hour ahead from here on, as it says itself. Timestamped before that.
+    ClockAhead,
+    /// Its clock is an hour behind from here on, as it says itself. Timestamped before that.
+    ClockBehind,
+    /// It was short of memory, and has evicted every key that it had before. Timestamped before that.
+    Evicted,
     /// A majority has elected it leader. It has everything that a majority had written.
     Elected,
 }
@@ -31,6 +37,11 @@ impl Change {
         matches!(self, Self::Promoted | Self::RestartedEmpty)
     }
 
+    /// Returns whether a server that lives on may have ended leases with this event before their time.
+    pub fn ends_leases(self) -> bool {
+        matches!(self, Self::ClockAhead | Self::Evicted)
+    }
+
     /// Describes the event, as in "the replica takes over at the same address, without the lock".
     pub(crate) fn describe(self, server: &str, is_without_lock: bool) -> String {
         let what = match self {
@@ -39,6 +50,9 @@ impl Change {
             Self::Killed => "is killed (SIGKILL)",
             Self::Promoted => "takes over at the same address",
             Self::RestartedEmpty => "runs again, empty",
+            Self::ClockAhead => "is an hour ahead: its clock has jumped forward",
+            Self::ClockBehind => "is an hour behind: its clock has jumped back",
+            Self::Evicted => "is short of memory: it has evicted every key it had",
             Self::Elected => "is elected by the majority",
         };
         let without = if is_without_lock && self == Self::Promoted {

@@ -4,12 +4,12 @@ use crate::history::{Change, Event, Fault, Header, HoldSettings, What};
 use crate::holds::facts::Facts;
 use crate::holds::{Scenario, Trial, verdict};
 use crate::protocol::{Action, Claims, Purchase, PurchaseOutcome, ReleaseResult};
-use crate::store::TrialStore;
+use crate::store::{FIRST_LOCK, TrialStore};
 use crate::strategy;
 use crate::verdict::Verdict;
 
 /// The lock that most histories use.
-pub(crate) const KEY: &str = "product_A";
+pub(crate) const KEY: &str = FIRST_LOCK;
 /// The TTL of a history, unless it sets its own.
 const TTL_MS: u64 = 1_000;
 
@@ -251,7 +251,7 @@ impl HistoryBuilder {
         self.add(at, "", what)
     }
 
-    /// The lab inspects the lock on one of the servers.
+    /// Adds that the lab inspects the lock on one of the servers.
     pub(crate) fn looks_on(self, server: &str, at: f64, taken: bool) -> Self {
         let what = What::StoreRead {
             key: KEY.into(),
@@ -262,7 +262,7 @@ impl HistoryBuilder {
         self.add(at, "", what)
     }
 
-    /// The lab itself stood still from the first time to the second.
+    /// Adds that the lab itself stood still from the first time to the second.
     pub(crate) fn stalls(self, from: f64, until: f64) -> Self {
         let for_ms = until - from;
         self.add(until, "", What::Stalled { for_ms })
@@ -321,6 +321,13 @@ impl HistoryBuilder {
 
     pub(crate) fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// Returns the history without one of its events.
+    pub(crate) fn without(&self, place: usize) -> Self {
+        let mut rest = self.clone();
+        rest.events.remove(place);
+        rest
     }
 
     pub(crate) fn facts(&self) -> Facts {

@@ -13,19 +13,26 @@ use crate::history::{Fault, Header};
 use crate::protocol::Claims;
 use crate::strategy;
 
+mod deadline;
 mod fences;
 mod free;
 mod lease;
 mod list;
 mod lost_reply;
+mod names;
 mod pauses;
 mod progress;
+mod sessions;
 mod stalls;
 mod storm;
 
+pub use deadline::HandOver;
+pub use names::Collision;
 use pauses::Pauses;
 pub use progress::{Late, Stuck, StuckBy};
+use sessions::SessionEnd;
 use stalls::Stalls;
+pub(super) use storm::NOT_KEPT_MIN;
 
 /// How much later than a bound something may be at least. The machine that runs the lab is not idle.
 const SLACK_NS: u64 = 1_000_000_000;
@@ -82,6 +89,10 @@ pub struct Findings<'a> {
     stalls: Stalls,
     pauses: Pauses,
     is_storm: bool,
+    /// What ends a session on this store.
+    sessions: SessionEnd,
+    /// Whether several processes are killed, one after the other.
+    kills_several: bool,
     /// How long a lease lasts.
     pub ttl_ns: u64,
 }
@@ -95,7 +106,9 @@ impl<'a> Findings<'a> {
             first_failure_ns: facts.servers.iter().map(|(mark, ..)| mark.at_ns).min(),
             stalls: Stalls::of(facts),
             pauses: Pauses::of(facts),
+            sessions: SessionEnd::at(&header.store),
             is_storm: header.scenario == Scenario::Storm.name(),
+            kills_several: Scenario::find(&header.scenario).is_some_and(Scenario::kills_several),
             ttl_ns: nanoseconds(header.ttl_ms),
         }
     }
@@ -133,8 +146,8 @@ impl<'a> Findings<'a> {
         self.interleavings().next()
     }
 
-    /// Returns every operation that another hold's came before, after an earlier one of its own hold on the same lock, with the first of
-    /// those in between.
+    /// Returns each operation that continues a hold after another hold used the same number, together with the first operation in
+    /// between.
     fn interleavings(&self) -> impl Iterator<Item = (&'a Op, &'a Op)> {
         let mut of_key: HashMap<&'a str, Vec<&'a Op>> = HashMap::new();
         let mut last_of = HashMap::new();
@@ -193,11 +206,12 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns how long the lock may stay taken after a kill: the promised time plus some slack or, without a promise, twice
-    /// the TTL (at least one TTL plus the slack).
-    pub fn recovery_bound_ns(&self) -> u64 {
+    /// the TTL (at least one TTL plus the slack). `None` for a lock that has no lease and promises nothing.
+    pub fn recovery_bound_ns(&self) -> Option<u64> {
         match self.claims.recovery_ms {
-            Some(promised_ms) => with_slack(nanoseconds(promised_ms)),
-            None => self.ttl_ns.saturating_add(self.ttl_ns.max(SLACK_NS)),
+            Some(promised_ms) => Some(with_slack(nanoseconds(promised_ms))),
+            None if self.claims.untimed => None,
+            None => Some(self.ttl_ns.saturating_add(self.ttl_ns.max(SLACK_NS))),
         }
     }
 

@@ -7,8 +7,8 @@ use fencepost::stores::kinds::ETCD;
 use super::{Scenario, Trial};
 use crate::verdict::Outcome;
 
-/// The expected verdicts for each lock, in the order of [`Scenario::ALL`], for scenarios in which the store itself does not
-/// fail: opposite order, same order, kill, work beyond the lease, late release, nothing to sell, pause before the write.
+/// The expected verdicts for each lock, for scenarios in which the store itself does not fail: opposite order, same order, kill, work
+/// beyond the lease, late release, nothing to sell, pause before the write.
 const HOLDS: [(&str, [Outcome; 7]); 13] = {
     use Outcome::{Broken, Held, Stuck};
     [
@@ -42,25 +42,43 @@ const HOLDS: [(&str, [Outcome; 7]); 13] = {
 /// Returns the expected verdict of a lock trial of this strategy, or `None` if the strategy has no lock.
 pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
     let (_, row) = HOLDS.iter().find(|(name, _)| *name == strategy)?;
-    if scenario == Scenario::LostWakeup {
-        return Some(match strategy {
+    let [opposite, sorted, crash, edge, stale, stock, pause] = *row;
+    Some(match scenario {
+        Scenario::Deadlock => opposite,
+        Scenario::Sorted => sorted,
+        Scenario::Crash => crash,
+        Scenario::TtlEdge => edge,
+        Scenario::StaleRelease => stale,
+        Scenario::ShortStock => stock,
+        // Whoever withstands a pause withstands a cut, a suspended machine, a grant that is learned late, and a pause at any step, in the
+        // same way.
+        Scenario::Pause
+        | Scenario::Cut
+        | Scenario::SlowReplies
+        | Scenario::PauseAtStep
+        | Scenario::Suspend => pause,
+        Scenario::Failover | Scenario::RestartEmpty => lost_store(strategy),
+        Scenario::ServerClock => clock_ahead(strategy),
+        // Every lock in Redis ends by the server's time of day, or not at all.
+        Scenario::ServerClockBack => Outcome::Stuck,
+        Scenario::Eviction => evicted(strategy),
+        // No lock of ours counts by the time of day of a client.
+        Scenario::ClientClock => Outcome::Held,
+        // Among hundreds of turns there is one that comes between its look and its watch.
+        Scenario::LostWakeup | Scenario::Turns => match strategy {
             "late-watch" => Outcome::Stuck,
             _ => Outcome::Held,
-        });
-    }
-    if scenario == Scenario::Storm {
-        return Some(storm(strategy));
-    }
-    if scenario == Scenario::LostReply {
-        return Some(lost_reply(strategy));
-    }
-    // Whoever withstands a pause withstands a cut, and a grant that is learned late, in the same way.
-    let scenario = match scenario {
-        Scenario::Cut | Scenario::SlowReplies => Scenario::Pause,
-        other => other,
-    };
-    let column = Scenario::ALL.iter().position(|known| *known == scenario)?;
-    row.get(column).copied().or(Some(lost_store(strategy)))
+        },
+        Scenario::Names => names(strategy),
+        // It takes the end of any predecessor for its turn, also of one that has given up.
+        Scenario::Deadline => match strategy {
+            "late-watch" => Outcome::Broken,
+            _ => Outcome::Held,
+        },
+        Scenario::Waiters => waiters(strategy),
+        Scenario::LostReply => lost_reply(strategy),
+        Scenario::Storm => storm(strategy),
+    })
 }
 
 /// Returns the expected verdict of a trial, taking its store into account: a majority of servers forgets nothing.
@@ -93,7 +111,44 @@ fn lost_reply(strategy: &str) -> Outcome {
 fn lost_store(strategy: &str) -> Outcome {
     match strategy {
         "fenced" | "watchdog" => Outcome::Held,
+        // The end of its session tells the holder.
+        "row" | "table" | "advisory" => Outcome::Held,
         _ => Outcome::Broken,
+    }
+}
+
+/// Returns the expected verdict if the server's clock jumps forward. Nobody tells the holder, and it does not ask so soon.
+fn clock_ahead(strategy: &str) -> Outcome {
+    match strategy {
+        "fenced" => Outcome::Held,
+        // It has no expiry while its holder works.
+        "late-expiry" => Outcome::Held,
+        _ => Outcome::Broken,
+    }
+}
+
+/// Returns the expected verdict if the server evicts the lock.
+fn evicted(strategy: &str) -> Outcome {
+    match strategy {
+        "fenced" => Outcome::Held,
+        _ => Outcome::Broken,
+    }
+}
+
+/// Returns the expected verdict of a trial of similar names. Locks on rows and tables lock what exists, and no row and no table has such a
+/// name.
+fn names(strategy: &str) -> Outcome {
+    match strategy {
+        "row" | "table" => Outcome::Inconclusive,
+        _ => Outcome::Held,
+    }
+}
+
+/// Returns the expected verdict if the holder is killed while several wait: what has no expiry yet stays taken.
+fn waiters(strategy: &str) -> Outcome {
+    match strategy {
+        "late-expiry" | "unique-index" => Outcome::Stuck,
+        _ => Outcome::Held,
     }
 }
 

@@ -40,6 +40,10 @@ pub struct Facts {
     pub stocked: Vec<(Mark, i64)>,
     /// Requests that failed: the process and the reason.
     pub failures: Vec<(Mark, String, String)>,
+    /// Grants in which the store had no part, as far as the lab could see.
+    pub unseen: Vec<(Mark, String)>,
+    /// What the lab stopped waiting for, and why.
+    pub given_up: Vec<(Mark, String)>,
     /// When the lab itself stood still: from when at the earliest, and until when.
     pub stalls: Vec<(u64, Mark)>,
     /// The timestamp of the last event.
@@ -59,6 +63,13 @@ impl Facts {
     /// Derives the facts from a complete history.
     pub fn of(events: &[Event]) -> Self {
         learn::Learner::of(events)
+    }
+
+    /// Returns what the lab waited for in vain before anybody was asked anything.
+    pub fn not_begun(&self) -> Option<&str> {
+        let is_asked = !self.waits.is_empty() || !self.buys.is_empty();
+        let (_, why) = self.given_up.first().filter(|_| !is_asked)?;
+        Some(why)
     }
 
     /// Returns the hold that an operation belongs to.
@@ -98,7 +109,7 @@ impl Facts {
 
     /// Returns whether the lab saw, after servers had failed, that this server has no record of the lock.
     pub fn is_without_lock(&self, server: &str) -> bool {
-        let failed = self.server_that(|change| change == Change::Killed);
+        let failed = self.server_that(|change| change == Change::Killed || change.ends_leases());
         let is_late =
             |inspection: &Inspection| failed.is_some_and(|(mark, _)| inspection.mark > mark);
         let mut inspections = self.inspections.iter();

@@ -53,13 +53,22 @@ impl Judged {
         }
     }
 
+    /// Returns the history of the run.
+    pub fn history(&self) -> History {
+        self.first_events(self.events.len())
+    }
+
     /// Returns the shortest beginning that convicts the lock, as a history of its own.
     pub fn beginning(&self) -> Option<History> {
         let shortest = self.shortest.as_ref()?;
-        Some(History {
+        Some(self.first_events(shortest.events))
+    }
+
+    fn first_events(&self, count: usize) -> History {
+        History {
             header: self.header.clone(),
-            events: self.events[..shortest.events].to_vec(),
-        })
+            events: self.events[..count].to_vec(),
+        }
     }
 
     /// Returns the findings of the checks.
@@ -75,6 +84,11 @@ impl Judged {
     /// Returns whether the verdict is the expected one.
     pub fn as_expected(&self) -> bool {
         self.expected() == Some(self.verdict.outcome)
+    }
+
+    /// Returns the command that repeats this run.
+    pub fn reproduce(&self) -> String {
+        self.trial.reproduce()
     }
 
     /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource

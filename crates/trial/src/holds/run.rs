@@ -8,9 +8,10 @@ use fencepost_rig::Interrupt;
 
 use super::Trial;
 use crate::history::{Event, Header, History};
-use crate::processes::{PATIENCE, Stopped};
+use crate::processes::{ANSWER_TIMEOUT, Stopped};
 
 mod chance;
+mod clocks;
 mod lease;
 mod roads;
 mod script;
@@ -18,12 +19,13 @@ mod servers;
 mod stage;
 
 pub use script::NAMES;
+pub(crate) use script::{HOLDER, OTHER, THIRD};
 
 /// Observes a run while it happens. By default, every method does nothing.
 pub trait LockWatch {
-    /// How long a process may be silent while it starts, or beyond the time it was asked to wait.
-    fn patience(&self) -> Duration {
-        PATIENCE
+    /// Returns how long a process may be silent while it starts, or beyond the time it was asked to wait.
+    fn answer_timeout(&self) -> Duration {
+        ANSWER_TIMEOUT
     }
 
     /// Called while processes start: `ready` of `of` are ready.

@@ -1,10 +1,15 @@
 //! The scenarios of lock trials, each defined by what happens to the holder or to the store.
 
 use fencepost::stores::kinds::REDIS;
+use fencepost_rig::ClockShim;
 
-use super::storm;
+use super::Trial;
 use crate::protocol::Resource;
 use crate::store::{ServerFault, StoreFacts, TrialStore};
+
+mod description;
+
+use description::{AtStore, Clocks, Description};
 
 /// What happens to the holder or to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,21 +32,41 @@ pub enum Scenario {
     Failover,
     /// The server dies and comes back without its data.
     RestartEmpty,
+    /// The server's clock jumps forward, beyond the lease.
+    ServerClock,
+    /// The server's clock jumps back, and the holder dies.
+    ServerClockBack,
+    /// The server is short of memory and evicts the lock.
+    Eviction,
+    /// The time of day of a process jumps, or runs fast, while the lock is held.
+    ClientClock,
+    /// The holder's machine is suspended beyond its lease, and then the holder writes.
+    Suspend,
     /// The holder releases the lock just when another process is about to wait for it.
     LostWakeup,
+    /// Processes hold several locks at once, whose names are similar.
+    Names,
+    /// A few processes take turns at one lock, some hundred times, and are started again in between.
+    Turns,
+    /// Several processes wait, the holder is killed, and so is whoever takes over.
+    Waiters,
+    /// A process gives up waiting, and another waits for longer than most of a lease.
+    Deadline,
     /// The holder is cut off from the store beyond its lease, and writes meanwhile.
     Cut,
     /// The holder learns of its grant late, because the store's replies are slow.
     SlowReplies,
     /// The store's replies to a request for the lock are lost, one after the other.
     LostReply,
+    /// A process is paused beyond its lease at each reply of its store in turn, while it takes the lock, works, and releases it.
+    PauseAtStep,
     /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
     Storm,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 24] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -51,51 +76,35 @@ impl Scenario {
         Self::Pause,
         Self::Failover,
         Self::RestartEmpty,
+        Self::ServerClock,
+        Self::ServerClockBack,
+        Self::Eviction,
+        Self::ClientClock,
+        Self::Suspend,
         Self::LostWakeup,
+        Self::Names,
+        Self::Turns,
+        Self::Waiters,
+        Self::Deadline,
         Self::Cut,
         Self::SlowReplies,
         Self::LostReply,
+        Self::PauseAtStep,
         Self::Storm,
     ];
 
+    fn description(self) -> Description {
+        Description::of(self)
+    }
+
     /// Returns its name in histories.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::TtlEdge => "ttl-edge",
-            Self::Deadlock => "deadlock",
-            Self::Sorted => "deadlock-sorted",
-            Self::StaleRelease => "stale-release",
-            Self::ShortStock => "short-stock",
-            Self::Pause => "pause",
-            Self::Failover => "failover",
-            Self::RestartEmpty => "restart-empty",
-            Self::LostWakeup => "lost-wakeup",
-            Self::Cut => "cut",
-            Self::SlowReplies => "slow-replies",
-            Self::LostReply => "lost-reply",
-            Self::Storm => "storm",
-        }
+        self.description().name
     }
 
     /// Returns the arguments of `fencepost` that run it.
     pub fn command(self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::TtlEdge => "crash --ttl-edge",
-            Self::Deadlock => "deadlock",
-            Self::Sorted => "deadlock --mitigate",
-            Self::StaleRelease => "trial stale-release",
-            Self::ShortStock => "trial short-stock",
-            Self::Pause => "trial pause",
-            Self::Failover => "trial failover",
-            Self::RestartEmpty => "trial restart-empty",
-            Self::LostWakeup => "trial lost-wakeup",
-            Self::Cut => "trial cut",
-            Self::SlowReplies => "trial slow-replies",
-            Self::LostReply => "trial lost-reply",
-            Self::Storm => "trial storm",
-        }
+        self.description().command
     }
 
     /// Returns the scenario with this name in histories.
@@ -107,20 +116,7 @@ impl Scenario {
 
     /// Returns the default TTL.
     pub fn ttl_ms(self) -> u64 {
-        match self {
-            Self::Crash | Self::TtlEdge => 2_000,
-            Self::Deadlock | Self::Sorted => 3_000,
-            Self::StaleRelease
-            | Self::ShortStock
-            | Self::Pause
-            | Self::LostWakeup
-            | Self::Cut
-            | Self::SlowReplies
-            | Self::LostReply
-            | Self::Storm => 500,
-            // Nobody waits for the lease to end; everything happens within it.
-            Self::Failover | Self::RestartEmpty => 10_000,
-        }
+        self.description().ttl_ms
     }
 
     /// Returns the default TTL on this store. Some stores do not support leases as short as the general default.
@@ -130,28 +126,75 @@ impl Scenario {
 
     /// Returns whether the lab makes servers fail. Such a trial uses servers of its own.
     pub fn fails_servers(self) -> bool {
-        matches!(self, Self::Failover | Self::RestartEmpty)
+        matches!(self.description().at_store, AtStore::Fails(_))
+    }
+
+    /// Returns whether the lab sets clocks, for which it compiles a small library.
+    pub fn sets_clocks(self) -> bool {
+        self.description().clocks != Clocks::Real
+    }
+
+    /// Returns whether the clocks of the processes are set.
+    pub fn sets_clients_clocks(self) -> bool {
+        self.description().clocks == Clocks::OfProcesses
+    }
+
+    /// Returns what this machine lacks for it; `None` if it can be run here.
+    pub fn lacks(self) -> Option<&'static str> {
+        let is_lacking = self.sets_clocks() && !ClockShim::is_available();
+        is_lacking.then_some(ClockShim::NO_COMPILER)
+    }
+
+    /// Returns whether it needs a lease as long as its default, whatever lease other scenarios have.
+    pub fn keeps_its_ttl(self) -> bool {
+        self.description().keeps_its_ttl
     }
 
     /// Returns whether the lab comes between the processes and their store. Such a trial needs a store with a server.
     pub fn comes_between(self) -> bool {
-        matches!(self, Self::Cut | Self::SlowReplies | Self::LostReply)
+        matches!(self.description().at_store, AtStore::ComesBetween)
     }
 
     /// Returns whether it can be run only on a store with servers.
     pub fn needs_server(self) -> bool {
-        self.fails_servers() || self.comes_between()
+        !matches!(self.description().at_store, AtStore::Nothing)
     }
 
     /// Returns whether the lab can make private servers of this kind fail as this scenario needs it, or come between them and the
     /// processes; `None` for scenarios that leave the store alone.
     pub fn server_fault(self, facts: &StoreFacts) -> Option<ServerFault> {
-        match self {
-            Self::Failover => Some(facts.failover),
-            Self::RestartEmpty => Some(facts.restart_empty),
-            _ if self.comes_between() => Some(facts.connection),
-            _ => None,
+        match self.description().at_store {
+            AtStore::Nothing => None,
+            AtStore::Fails(fault) => Some(fault(facts)),
+            AtStore::ComesBetween => Some(facts.connection),
+            AtStore::RunsElsewhere => Some(facts.elsewhere()),
         }
+    }
+
+    /// Returns whether the holder is paused, suspended or cut off until its lease is over.
+    pub(crate) fn holder_is_away(self) -> bool {
+        self.description().holder_is_away
+    }
+
+    /// Returns whether several processes are killed, one after the other.
+    pub(crate) fn kills_several(self) -> bool {
+        self.description().kills_several
+    }
+
+    /// Returns whether so much happens that lanes would not help a reader.
+    pub(crate) fn is_long(self) -> bool {
+        self.description().is_long
+    }
+
+    /// Returns whether it matters that a lease is renewed. In other scenarios the holder cannot renew it, and it matters whether the holder
+    /// stops by itself.
+    pub(crate) fn is_decided_by_renewal(self) -> bool {
+        self.description().is_decided_by_renewal
+    }
+
+    /// Returns roughly how long a run of this trial takes. The trial must be one of this scenario.
+    pub(super) fn likely_ms(self, trial: &Trial) -> u64 {
+        (self.description().likely_ms)(trial)
     }
 
     /// Returns the default store.
@@ -165,18 +208,27 @@ impl Scenario {
 
     /// Returns the resource that the locks protect.
     pub fn resource(self) -> Resource {
-        match self {
-            Self::ShortStock => Resource::Stock,
-            _ => Resource::Register,
-        }
+        self.description().resource
     }
 
     /// Returns the number of processes that take part by default.
     pub fn processes(self) -> usize {
-        match self {
-            Self::StaleRelease => 3,
-            Self::Storm => storm::DEFAULT.processes,
-            _ => 2,
-        }
+        self.description().processes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn scenarios_differ_in_name_and_command() {
+        let all = Scenario::ALL.into_iter();
+        let names: BTreeSet<&str> = all.clone().map(Scenario::name).collect();
+        let commands: BTreeSet<&str> = all.map(Scenario::command).collect();
+        let number = Scenario::ALL.len();
+        assert_eq!((names.len(), commands.len()), (number, number));
     }
 }

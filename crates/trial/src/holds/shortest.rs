@@ -14,8 +14,8 @@ use crate::protocol::{Action, Claims, ReleaseResult};
 use crate::strategy;
 use crate::verdict::Verdict;
 
-/// The number of events of the shortest beginning of this history that convicts the lock, and the verdict on it. `None` if the whole
-/// history does not.
+/// Returns the number of events of the shortest beginning of this history that convicts the lock, and the verdict on it. `None` if the
+/// whole history does not.
 ///
 /// A process may report later that its lock had been lost, so two holders may be seen in a beginning but not in the whole. Such a
 /// beginning does not count.

@@ -35,7 +35,7 @@ impl StartingLine {
     }
 }
 
-/// The subject's side: returns once the line is open, or immediately if the file does not exist.
+/// Waits on the subject's side: returns once the line is open, or immediately if the file does not exist.
 pub(crate) fn wait_at(path: &str) {
     if let Ok(file) = fs::File::open(path) {
         let _ = file.lock_shared();

@@ -86,6 +86,25 @@ pub enum Stopped {
 }
 
 impl Stopped {
+    /// Returns the process and what it did instead of getting ready, if the program on trial is the reason.
+    pub fn not_ready(&self) -> Option<(Option<&str>, String)> {
+        match self {
+            Self::Refused { who, message } => Some((Some(who), format!("it says: {message}"))),
+            Self::NotReady {
+                who,
+                what,
+                last_words,
+            } => {
+                let said = last_words.last().map(|words| format!(" ({words})"));
+                Some((Some(who), format!("it {what}{}", said.unwrap_or_default())))
+            }
+            Self::NotStarted { error, .. } => {
+                Some((None, format!("it cannot be started: {error}")))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the reason if the lock is one of ours: it refuses to get ready only if it cannot use the store.
     pub(crate) fn of_our_lock(self) -> Self {
         match self {

@@ -12,25 +12,27 @@ use crate::history::{Event, Fault, What};
 use crate::protocol::PurchaseOutcome;
 use crate::story::label;
 
-/// Returns the whole page as one trace.
-pub fn trace(page: &Page<'_>) -> Value {
-    let events: Vec<Value> = page
-        .runs
-        .iter()
-        .enumerate()
-        .flat_map(|(index, run)| Tracer::trace(index + 1, run))
-        .collect();
-    json!({
-        "traceEvents": events,
-        "displayTimeUnit": "ms",
-        "otherData": {
-            "version": format!("fencepost {}", env!("CARGO_PKG_VERSION")),
-            "title": page.title,
-            "seed": page.seed,
-            "command": page.command,
-            "recorded": page.generated,
-        },
-    })
+impl Page<'_> {
+    /// Returns the whole page as one trace.
+    pub fn trace(&self) -> Value {
+        let events: Vec<Value> = self
+            .runs
+            .iter()
+            .enumerate()
+            .flat_map(|(index, run)| Tracer::trace(index + 1, run))
+            .collect();
+        json!({
+            "traceEvents": events,
+            "displayTimeUnit": "ms",
+            "otherData": {
+                "version": format!("fencepost {}", env!("CARGO_PKG_VERSION")),
+                "title": self.title,
+                "seed": self.seed,
+                "command": self.command,
+                "recorded": self.generated,
+            },
+        })
+    }
 }
 
 /// A span that has begun but not ended.
@@ -255,7 +257,16 @@ impl<'a> Tracer<'a> {
                 }
             }
             Fault::Killed => self.end_all_of(who, event.at_ns),
-            Fault::ReplyLost => {}
+            Fault::ReplyLost
+            | Fault::ReplyArrives
+            | Fault::ReplyHeld
+            | Fault::ReplyDelivered
+            | Fault::ClockAhead
+            | Fault::ClockBehind
+            | Fault::ClockFast
+            | Fault::ClockRight
+            | Fault::ClockRead
+            | Fault::Suspended => {}
         }
         let name = match fault {
             Fault::Killed => "SIGKILL",
@@ -265,6 +276,15 @@ impl<'a> Tracer<'a> {
             Fault::Reconnected => "reconnected",
             Fault::Slowed => "slow replies",
             Fault::ReplyLost => "reply lost",
+            Fault::ClockAhead => "clock ahead",
+            Fault::ClockBehind => "clock behind",
+            Fault::ClockFast => "clock fast",
+            Fault::ClockRight => "clock right",
+            Fault::ClockRead => "clock read",
+            Fault::Suspended => "suspended",
+            Fault::ReplyArrives => "late reply",
+            Fault::ReplyHeld => "reply held",
+            Fault::ReplyDelivered => "reply delivered",
         };
         self.instant(event, track, name);
     }

@@ -74,4 +74,9 @@ impl Judged {
     pub fn expected(&self) -> Option<Outcome> {
         self.comparison.expected()
     }
+
+    /// Returns the command that repeats this run.
+    pub fn reproduce(&self) -> String {
+        self.comparison.reproduce()
+    }
 }

@@ -6,7 +6,7 @@ use crate::history::tests::header;
 use crate::matrix::Run;
 use crate::protocol::{Effort, Promise, Purchase, PurchaseOutcome};
 use crate::report::json::retry as json;
-use crate::report::terminal::{grounds, retry as terminal};
+use crate::report::terminal::{retry as terminal, verdict};
 use crate::saved::{Rejudged, Saved};
 use crate::text::ink::Ink;
 use crate::verdict::Outcome;
@@ -242,7 +242,7 @@ fn the_verdict_is_as_bad_as_the_worst_round() {
     );
     assert!(!verdict.evidence.is_empty());
     let violated = verdict.checks.iter().find(|c| c.name == "no_oversell");
-    assert_eq!(violated.unwrap().finding, crate::check::Finding::Violated);
+    assert_eq!(violated.unwrap().finding, crate::verdict::Finding::Violated);
 
     let untested = Story::new()
         .round(FIXED, 100, &GOOD)
@@ -292,7 +292,7 @@ fn the_report_looks_as_people_know_it() {
         terminal::title(&judged.comparison),
         terminal::table(&judged, ink),
         terminal::bars_and_legend(&judged, ink),
-        grounds::text(&judged.verdict, false, ink),
+        verdict::text(&judged.verdict, false, ink),
     ]
     .join("\n");
     let expected = "\

@@ -1,12 +1,11 @@
 //! The verdict on a comparison: that of its worst round, with the conclusions from the figures.
 
-use super::{Round, budget_in_words, check};
-use crate::check::{Checked, Finding};
+use super::{Round, budget_in_words, conclusions};
 use crate::history::Header;
 use crate::protocol::{Pauses, PurchaseOutcome};
 use crate::sale::facts::Answer;
 use crate::text::numbers::{count, plural, word};
-use crate::verdict::{Missing, Outcome, Verdict};
+use crate::verdict::{Checked, Finding, Missing, Outcome, Verdict};
 
 /// Judges a comparison: combines the verdicts on all rounds. Inconclusive if there are none.
 pub fn judge(header: &Header, rounds: &[Round]) -> Verdict {
@@ -39,8 +38,11 @@ pub fn judge(header: &Header, rounds: &[Round]) -> Verdict {
 /// Returns the order of the rounds, unless the verdict already says it, and the other conclusions.
 fn found(header: &Header, rounds: &[Round]) -> Vec<String> {
     let told_above = sold_too_few(header, rounds).is_empty();
-    let first = check::first(rounds).filter(|_| !told_above);
-    first.into_iter().chain(check::sentences(rounds)).collect()
+    let first = conclusions::fastest(rounds).filter(|_| !told_above);
+    first
+        .into_iter()
+        .chain(conclusions::others(rounds))
+        .collect()
 }
 
 fn because(header: &Header, rounds: &[Round], worst: &Round) -> String {
@@ -52,8 +54,8 @@ fn because(header: &Header, rounds: &[Round], worst: &Round) -> String {
     let short = sold_too_few(header, rounds);
     if short.is_empty() {
         let all = word(rounds.len() as i64);
-        let first =
-            check::first(rounds).map_or_else(String::new, |first| format!(" In this run {first}."));
+        let first = conclusions::fastest(rounds)
+            .map_or_else(String::new, |first| format!(" In this run {first}."));
         return format!("All {all} sold {could} of {could}.{first}");
     }
     let sold = short.iter().map(|round| {

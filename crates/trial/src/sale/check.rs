@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::facts::Facts;
 use super::fences::FenceFault;
-use crate::check::{Checked, Finding};
 use crate::protocol::Claims;
 use crate::text::numbers::count;
+use crate::verdict::{Checked, Finding};
 
 impl Facts {
     /// Checks every property of a sale.

@@ -37,7 +37,25 @@ pub enum Answer {
     Unknown(String),
 }
 
+/// Who asked for how many units, and when.
+type Asked = (String, u32, u64);
+
 impl Attempt {
+    fn new(
+        (who, quantity, asked_ns): Asked,
+        (event, answered_ns): (u64, u64),
+        answer: Answer,
+    ) -> Self {
+        Self {
+            who,
+            quantity,
+            asked_ns,
+            answered_ns,
+            event,
+            answer,
+        }
+    }
+
     /// Returns what the subject reported, if anything.
     pub fn purchase(&self) -> Option<&Purchase> {
         match &self.answer {
@@ -75,9 +93,11 @@ pub struct Facts {
     pub attempts: Vec<Attempt>,
     /// The lab's own reading at the end.
     pub final_reading: Option<Reading>,
+    /// What the lab waited for in vain.
+    pub given_up: Option<String>,
     /// The longest time for which the lab itself stood still.
     pub longest_stall_ns: u64,
-    asked: HashMap<u64, (String, u32, u64)>,
+    asked: HashMap<u64, Asked>,
 }
 
 /// A reading of the stock by the lab.
@@ -101,17 +121,9 @@ impl Facts {
         let mut silent: Vec<_> = facts.asked.drain().collect();
         silent.sort_unstable();
         let last = events.last().map_or((0, 0), |event| (event.n, event.at_ns));
-        for (_, (who, quantity, asked_ns)) in silent {
+        for (_, asked) in silent {
             let answer = Answer::Unknown("no answer".into());
-            let (event, answered_ns) = last;
-            facts.attempts.push(Attempt {
-                who,
-                quantity,
-                asked_ns,
-                answered_ns,
-                event,
-                answer,
-            });
+            facts.attempts.push(Attempt::new(asked, last, answer));
         }
         facts
     }
@@ -129,6 +141,10 @@ impl Facts {
                     at_ns: event.at_ns,
                     units: *units,
                 });
+                return None;
+            }
+            What::GaveUp { why } => {
+                self.given_up = Some(why.clone());
                 return None;
             }
             What::Stalled { for_ms } => {
@@ -154,16 +170,9 @@ impl Facts {
             // Holds inside a purchase are only drawn. The verdict on a sale rests on orders and stock.
             _ => return None,
         };
-        let (who, quantity, asked_ns) = self.asked.remove(op)?;
-        let (event, answered_ns) = (event.n, event.at_ns);
-        self.attempts.push(Attempt {
-            who,
-            quantity,
-            asked_ns,
-            answered_ns,
-            event,
-            answer,
-        });
+        let asked = self.asked.remove(op)?;
+        let answered = (event.n, event.at_ns);
+        self.attempts.push(Attempt::new(asked, answered, answer));
         self.attempts.last()
     }
 

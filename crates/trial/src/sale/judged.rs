@@ -44,6 +44,11 @@ impl Judged {
         self.expected() == Some(self.verdict.outcome)
     }
 
+    /// Returns whether it is INCONCLUSIVE although another verdict is expected. Another run may show that.
+    pub fn showed_nothing(&self) -> bool {
+        self.verdict.outcome == Outcome::Inconclusive && !self.as_expected()
+    }
+
     /// Returns the time from the start of the sale to the lab's last reading.
     pub fn duration_ns(&self) -> u64 {
         let last = self

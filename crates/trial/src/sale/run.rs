@@ -14,11 +14,10 @@ use super::facts::{Attempt, Facts};
 use super::{PRODUCT, Sale};
 use crate::history::{Event, History, Recorder, What};
 use crate::processes::start::StartingLine;
-use crate::processes::{LOOK_UP, PATIENCE, Processes, Stopped, stall_ms};
+use crate::processes::{ANSWER_TIMEOUT, LOOK_UP, Processes, Stopped, stall_ms};
 use crate::protocol::{Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
-use crate::strategy;
 
 mod crowd;
 
@@ -26,9 +25,9 @@ use crowd::Crowd;
 
 /// Observes a run while it happens. By default, every method does nothing.
 pub trait SaleWatch {
-    /// How long the processes may be silent while they start, or beyond the time they were asked to work and wait.
-    fn patience(&self) -> Duration {
-        PATIENCE
+    /// Returns how long the processes may be silent while they start, or beyond the time they were asked to work and wait.
+    fn answer_timeout(&self) -> Duration {
+        ANSWER_TIMEOUT
     }
 
     /// Called while processes start: `ready` of `of` are ready.
@@ -104,7 +103,7 @@ pub(crate) fn record(
         recorder,
         facts: Facts::default(),
         unwritten: VecDeque::new(),
-        patience: watch.patience(),
+        answer_timeout: watch.answer_timeout(),
         watch,
         interrupt,
     };
@@ -123,7 +122,7 @@ struct Lab<'a> {
     facts: Facts,
     /// Events of the lab that are not recorded yet: answers that were read earlier come before them.
     unwritten: VecDeque<(Instant, Option<usize>, What)>,
-    patience: Duration,
+    answer_timeout: Duration,
     watch: &'a mut dyn SaleWatch,
     interrupt: Interrupt,
 }
@@ -131,22 +130,30 @@ struct Lab<'a> {
 impl Lab<'_> {
     /// Starts all processes and waits until they are ready.
     fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
+        let strategy = self.sale.strategy;
         let init = |id: &str| Request::Init {
             id: id.into(),
             incarnation: 1,
             keys: vec![PRODUCT.into()],
             ttl_ms: self.sale.ttl_ms(),
-            endpoints: ground.endpoints(),
+            endpoints: strategy.endpoints(ground),
             resource: Resource::Stock,
             start: Some(self.line.path()),
         };
         let watch = &mut *self.watch;
         let mut starting = |ready, of| watch.starting(ready, of);
         let names = (0..self.sale.concurrency).map(name).collect();
-        let (patience, interrupt) = (self.patience, self.interrupt);
-        let gathered = Processes::gather(names, subject, &init, patience, interrupt, &mut starting);
-        let is_external = strategy::find(self.sale.strategy.name).is_none();
-        let subjects = if is_external {
+        let (answer_timeout, interrupt) = (self.answer_timeout, self.interrupt);
+        let subject = &|_| subject();
+        let gathered = Processes::gather(
+            names,
+            subject,
+            &init,
+            answer_timeout,
+            interrupt,
+            &mut starting,
+        );
+        let subjects = if strategy.is_external() {
             gathered?
         } else {
             gathered.map_err(Stopped::of_our_lock)?
@@ -206,7 +213,7 @@ impl Lab<'_> {
                 self.write_down(Instant::now())?;
             }
             self.check_interrupt(total - crowd.answered())?;
-            if heard_at.elapsed() >= longest + self.patience {
+            if heard_at.elapsed() >= longest + self.answer_timeout {
                 return self.give_up(&crowd.silent(), heard_at.elapsed());
             }
             match crowd.subjects.next(LOOK_UP) {
@@ -302,7 +309,7 @@ fn name(index: usize) -> String {
     format!("proc_{index}")
 }
 
-/// Each process makes one attempt, so its index also identifies the attempt.
+/// Returns the number of an attempt. Each process makes one attempt, so its index also identifies the attempt.
 fn operation(index: usize) -> u64 {
     index as u64 + 1
 }

@@ -4,23 +4,17 @@ use super::check::Checks;
 use super::contention::Contention;
 use super::facts::{Attempt, Facts};
 use super::fences::FenceFault;
-use crate::check::Finding;
 use crate::history::Header;
-use crate::holds::verdict::WHY_FENCES;
+use crate::holds::verdict::{WHY_FENCES, not_begun};
 use crate::protocol::{Promise, PurchaseOutcome};
 use crate::strategy;
 use crate::text::numbers::{count, ms, plural};
-use crate::verdict::{Axis, Damage, Missing, Outcome, Verdict};
+use crate::verdict::{Axis, Damage, Finding, Missing, Outcome, Verdict};
 
+mod explanation;
 mod proof;
-mod remarks;
 
 use proof::proof;
-
-/// Returns whether the lock is a program of the user, whose word about contention is no witness.
-fn is_external(header: &Header) -> bool {
-    strategy::find(&header.strategy).is_none()
-}
 
 fn seen(header: &Header, facts: &Facts) -> Contention {
     facts.contention(header.delay_us.saturating_mul(1_000))
@@ -71,7 +65,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     };
     verdict.damage = Axis::bare(damage(checks));
     verdict.checks = checks.list(facts);
-    remarks::add(&mut verdict, header, facts);
+    explanation::add(&mut verdict, header, facts);
     verdict
 }
 
@@ -118,12 +112,19 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<Gap> {
         .or_else(|| nothing_sold(facts))
         .or_else(|| match header.promise {
             Promise::Nothing => Some(lucky(header)),
-            Promise::Exclusion if is_external(header) => unwitnessed(header, facts),
+            // Its word about contention is no witness.
+            Promise::Exclusion if strategy::is_external(&header.strategy) => {
+                unwitnessed(header, facts)
+            }
             Promise::Exclusion | Promise::Exactness => uncontended(header, facts),
         })
 }
 
 fn unfinished(facts: &Facts) -> Option<Gap> {
+    if let Some(waited) = &facts.given_up {
+        let verdict = not_begun(waited);
+        return Some((verdict.because, verdict.missing?));
+    }
     facts.final_reading.is_none().then(|| {
         let advice = "the lab's reading of the stock after the last answer.";
         (
@@ -157,7 +158,7 @@ fn nothing_sold(facts: &Facts) -> Option<Gap> {
     })
 }
 
-/// The control did not fail, which shows nothing.
+/// Returns the reason if the control did not fail, which shows nothing.
 fn lucky(header: &Header) -> Gap {
     let because = format!(
         "Nothing broke, and nothing was shown: {} keeps nobody out, this was luck.",
@@ -167,7 +168,7 @@ fn lucky(header: &Header) -> Gap {
     (because, missing("race", advice))
 }
 
-/// The lab itself saw no contention. The word of an external lock is not enough.
+/// Returns the reason if the lab itself saw no contention. The word of an external lock is not enough.
 fn unwitnessed(header: &Header, facts: &Facts) -> Option<Gap> {
     (!seen(header, facts).is_seen()).then(|| {
         let met = match facts.contended() {
@@ -271,7 +272,7 @@ fn acquittal(header: &Header, facts: &Facts) -> String {
 fn witness(header: &Header, facts: &Facts) -> String {
     let contended = count(facts.contended() as i64);
     let attempts = count(facts.attempts.len() as i64);
-    if is_external(header) {
+    if strategy::is_external(&header.strategy) {
         let seen = seen(header, facts);
         return format!(
             "the lab saw {} of {attempts} refused while another bought, and {} kept waiting: the race did take place",

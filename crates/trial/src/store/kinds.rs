@@ -16,6 +16,10 @@ pub struct StoreFacts {
     pub failover: ServerFault,
     /// Whether a private server can die and come back without its data.
     pub restart_empty: ServerFault,
+    /// Whether the clock of a private server can be set.
+    pub server_clock: ServerFault,
+    /// Whether a private server evicts data when it is short of memory.
+    pub eviction: ServerFault,
     /// Whether the lab can come between the processes and the servers, also those of the user.
     pub connection: ServerFault,
 }
@@ -64,6 +68,11 @@ const NO_SERVER: ServerFault = ServerFault::Unavailable("a file has no server th
 const NO_CONNECTION: ServerFault =
     ServerFault::Unavailable("no server: a file is not reached through a connection");
 
+const ONE_MACHINE: ServerFault =
+    ServerFault::Unavailable("whoever shares a file is suspended together");
+const NO_EVICTION: ServerFault =
+    ServerFault::Unavailable("this store evicts nothing when it is short of memory");
+
 /// The row of a kind that the library has and that is not listed below: it keeps locks, and nothing more is known.
 static OTHER: StoreFacts = StoreFacts {
     data: Data::LocksOnly,
@@ -71,6 +80,8 @@ static OTHER: StoreFacts = StoreFacts {
     shortest_ttl: ANY_TTL,
     failover: NOT_YET,
     restart_empty: NOT_YET,
+    server_clock: NOT_YET,
+    eviction: NOT_YET,
     connection: NOT_YET,
 };
 
@@ -87,6 +98,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             shortest_ttl: ANY_TTL,
             failover: NO_SERVER,
             restart_empty: NO_SERVER,
+            server_clock: NO_SERVER,
+            eviction: NO_SERVER,
             connection: NO_CONNECTION,
         },
     ),
@@ -98,6 +111,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             shortest_ttl: ANY_TTL,
             failover: ServerFault::Available,
             restart_empty: ServerFault::Available,
+            server_clock: ServerFault::Available,
+            eviction: ServerFault::Available,
             connection: ServerFault::Available,
         },
     ),
@@ -109,6 +124,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             shortest_ttl: ANY_TTL,
             failover: ServerFault::Unavailable("Redlock has no replica that could take over"),
             restart_empty: ServerFault::Available,
+            server_clock: ServerFault::Unavailable("this trial is not available on Redlock yet"),
+            eviction: ServerFault::Unavailable("this trial is not available on Redlock yet"),
             connection: ServerFault::Available,
         },
     ),
@@ -118,8 +135,10 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             data: Data::Postgres,
             private_gloss: "a private server",
             shortest_ttl: ANY_TTL,
-            failover: ServerFault::Unavailable("this trial is not available on Postgres yet"),
+            failover: ServerFault::Available,
             restart_empty: ServerFault::Unavailable("this trial is not available on Postgres yet"),
+            server_clock: ServerFault::Unavailable("this trial is not available on Postgres yet"),
+            eviction: NO_EVICTION,
             connection: ServerFault::Available,
         },
     ),
@@ -137,6 +156,10 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Unavailable(
                 "etcd keeps its data: it does not restart empty",
             ),
+            server_clock: ServerFault::Unavailable(
+                "etcd does not ask the C library for the time, so the lab cannot set its clock",
+            ),
+            eviction: NO_EVICTION,
             connection: ServerFault::Available,
         },
     ),
@@ -155,6 +178,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Unavailable(
                 "ZooKeeper keeps its data: it does not restart empty",
             ),
+            server_clock: ServerFault::Unavailable("this trial is not available on ZooKeeper yet"),
+            eviction: NO_EVICTION,
             connection: ServerFault::Available,
         },
     ),
@@ -173,9 +198,23 @@ impl StoreFacts {
         self.data != Data::LocksOnly
     }
 
+    /// Returns whether the store and the processes may be on different machines.
+    pub fn elsewhere(&self) -> ServerFault {
+        match self.data {
+            Data::File => ONE_MACHINE,
+            Data::Redis | Data::Postgres | Data::LocksOnly => ServerFault::Available,
+        }
+    }
+
     /// Returns whether the lab can make private servers of this kind fail in some way.
     pub fn can_fail(&self) -> bool {
-        [self.failover, self.restart_empty].contains(&ServerFault::Available)
+        let all = [
+            self.failover,
+            self.restart_empty,
+            self.server_clock,
+            self.eviction,
+        ];
+        all.contains(&ServerFault::Available)
     }
 }
 

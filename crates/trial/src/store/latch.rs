@@ -12,7 +12,7 @@ pub(crate) mod postgres;
 pub(crate) mod redis;
 pub(crate) mod sqlite;
 
-/// A connection to the records.
+/// A connection to the records. Records that know no such step refuse it: by default all but to take a record and to give it back.
 pub trait Latches: Send {
     /// Stores `token` under `key` if the key does not exist, for `ttl` or, without one, forever. Returns whether it did.
     fn set_if_absent(
@@ -23,19 +23,31 @@ pub trait Latches: Send {
     ) -> Result<bool, Failure>;
 
     /// Makes the key expire after `ttl` from now, whoever owns it. Returns whether the key existed.
-    fn expire(&mut self, key: &str, ttl: Duration) -> Result<bool, Failure>;
+    fn expire(&mut self, _key: &str, _ttl: Duration) -> Result<bool, Failure> {
+        no_such_step()
+    }
 
     /// Returns the token under the key.
-    fn get(&mut self, key: &str) -> Result<Option<String>, Failure>;
+    fn get(&mut self, _key: &str) -> Result<Option<String>, Failure> {
+        no_such_step()
+    }
 
     /// Deletes the key, whoever owns it. Returns whether the key existed.
-    fn delete(&mut self, key: &str) -> Result<bool, Failure>;
+    fn delete(&mut self, _key: &str) -> Result<bool, Failure> {
+        no_such_step()
+    }
 
     /// Deletes the key if it holds `token`, in one step. Returns whether it did.
     fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure>;
 
     /// Returns whether the key exists, and for how long.
-    fn inspect(&mut self, key: &str) -> Result<LockState, Failure>;
+    fn inspect(&mut self, _key: &str) -> Result<LockState, Failure> {
+        no_such_step()
+    }
+}
+
+fn no_such_step<T>() -> Result<T, Failure> {
+    Err(Failure::definite("these records know no such step"))
 }
 
 #[cfg(test)]

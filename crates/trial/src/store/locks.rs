@@ -10,9 +10,9 @@ use std::time::Duration;
 use fencepost::stores::{RedlockAddress, StoreAddress};
 use fencepost::{Backend, ErrorKind, LockName};
 
-use super::reach::NotReached;
-use super::redis::{Connection, Trouble};
-use super::{LockState, TrialStore};
+use super::not_reached::{NotReached, PAUSE};
+use super::redis::{Connection, StoreError};
+use super::{LockState, ServerList, TrialStore};
 use crate::protocol::Failure;
 
 /// How long the servers may take to answer the lab's question about a lock.
@@ -20,8 +20,6 @@ const ANSWER: Duration = Duration::from_secs(5);
 
 /// The answer of Redis to `PTTL` for a key that does not exist.
 const NO_KEY: i64 = -2;
-/// How long to wait before asking again.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// The lock servers, the key space of one trial, and the file with the stock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +35,18 @@ impl LockServers {
         self.address
             .rsplit_once('#')
             .unwrap_or((&self.address, "fencepost-lab"))
+    }
+
+    /// Returns an address for each server. A server of Redlock is one of Redis.
+    pub(super) fn each(&self) -> Vec<String> {
+        let (url, space) = self.split();
+        match RedlockAddress::read(url) {
+            Some(redlock) => {
+                let servers = redlock.servers.iter();
+                servers.map(|server| format!("{server}#{space}")).collect()
+            }
+            None => ServerList::read(&self.address).map_or_else(Vec::new, |list| list.each()),
+        }
     }
 
     /// Returns the name of a key's lock on the servers.
@@ -80,7 +90,7 @@ impl LockServers {
 pub(crate) fn inspect_one(server: &str, key: &str) -> Result<LockState, Failure> {
     let left_ms: i64 = Connection::open(server)?
         .ask(redis::cmd("PTTL").arg(key))
-        .map_err(Trouble::unread)?;
+        .map_err(StoreError::into_read_failure)?;
     Ok(LockState {
         taken: left_ms != NO_KEY,
         ttl_left: u64::try_from(left_ms).ok().map(Duration::from_millis),
@@ -95,13 +105,13 @@ pub fn wait_until_voting(store: &TrialStore) {
     }
 }
 
-/// Makes sure that enough servers answer. Retries for up to `patience` while they cannot be reached.
+/// Makes sure that enough servers answer. Retries for up to `timeout` while they cannot be reached.
 ///
 /// # Errors
 /// Returns a [`NotReached`] that says why they cannot be used. A refusal is returned immediately.
-pub(super) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
+pub(super) fn reach(url: &str, timeout: Duration) -> Result<(), NotReached> {
     let mut said = "no answer".to_owned();
-    let reached = wait_for(patience, async {
+    let reached = wait_for(timeout, async {
         loop {
             match open(url, fencepost::DEFAULT_TTL).await {
                 Ok(_) => return Ok(()),
@@ -118,7 +128,7 @@ pub(super) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
 }
 
 async fn open(url: &str, ttl: Duration) -> fencepost::Result<Arc<dyn Backend>> {
-    url.parse::<StoreAddress>()?.open_for(ttl).await
+    url.parse::<StoreAddress>()?.open_with_ttl(ttl).await
 }
 
 /// Runs the future on this thread. Returns `None` if it takes longer than `longest`.
@@ -128,4 +138,37 @@ fn wait_for<T>(longest: Duration, work: impl Future<Output = T>) -> Result<Optio
         .build()
         .map_err(Failure::definite)?;
     Ok(runtime.block_on(async { tokio::time::timeout(longest, work).await.ok() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Ground;
+
+    #[test]
+    fn a_program_of_the_user_gets_one_endpoint_for_each_server_and_the_stock() {
+        for (address, expected) in [
+            (
+                "redlock://u:p@a:1,v:q@b:2,c:3/2?restart_delay=3s#lab",
+                vec![
+                    "redis://u:p@a:1/2#lab",
+                    "redis://v:q@b:2/2#lab",
+                    "redis://c:3/2#lab",
+                ],
+            ),
+            (
+                "etcd://a:1,b:2/prefix#lab",
+                vec!["etcd://a:1/prefix#lab", "etcd://b:2/prefix#lab"],
+            ),
+            ("zk://a:1/base#lab", vec!["zk://a:1/base#lab"]),
+        ] {
+            let ground = Ground::Locks(LockServers {
+                address: address.into(),
+                stock_file: "run.db".into(),
+            });
+            let mut expected = expected;
+            expected.push("sqlite:run.db");
+            assert_eq!(ground.endpoints_of_each_server(), expected, "{address}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fencepost::resource::CREATE_GATE;
+use fencepost::stores::postgres::Postgres;
 use fencepost::stores::postgres_table::PostgresTable;
 
 use crate::protocol::Failure;
@@ -11,15 +12,14 @@ use crate::store::latch::postgres::PostgresLatches;
 use crate::store::stock::Stock;
 use crate::store::stock::postgres::PostgresStock;
 
-use super::reach::{ATTEMPT, NotReached};
+use super::advisory;
+use super::not_reached::{ATTEMPT, NotReached, PAUSE};
 
+mod blocking;
 pub(crate) mod connection;
-mod patience;
 
-pub(crate) use connection::{Connection, Trouble};
+pub(crate) use connection::{Connection, StoreError};
 
-/// How long to wait before asking again.
-const PAUSE: Duration = Duration::from_millis(50);
 /// How long the library may take to connect and to create its tables. Fifty processes may connect at once on a busy machine, so
 /// this is longer than the timeout of an ordinary program.
 const LIBRARY: Duration = Duration::from_secs(30);
@@ -52,9 +52,11 @@ CREATE UNIQUE INDEX lock_row_name ON lock_row (name);
 CREATE TABLE thing (name text PRIMARY KEY);
 ";
 
-/// Splits an endpoint, `postgres://…#SCHEMA`, into the address of the database and the schema.
+/// Splits an endpoint, `postgres://…#SCHEMA`, into the address of the database and the schema. The parameters that only the lab knows are
+/// left out.
 pub(crate) fn split(endpoint: &str) -> Option<(&str, &str)> {
-    endpoint.rsplit_once('#')
+    let (url, schema) = endpoint.rsplit_once('#')?;
+    Some((advisory::split(url).0, schema))
 }
 
 /// Quotes a name for SQL.
@@ -72,20 +74,30 @@ pub(crate) fn prepare(endpoint: &str) -> Result<(), Failure> {
     let mut connection = Connection::open(endpoint)?;
     let schema = quoted(connection.schema());
     let mut statements = format!("CREATE SCHEMA {schema}; {TABLES}");
-    for name in [crate::store::FIRST, crate::store::SECOND] {
+    for name in [crate::store::FIRST_LOCK, crate::store::SECOND_LOCK] {
         let table = table_of(name);
         statements.push_str(&format!(
             "INSERT INTO thing (name) VALUES ('{name}'); CREATE TABLE {table} ();"
         ));
     }
     statements.push_str(CREATE_GATE);
-    connection.run(&statements).map_err(Trouble::unwritten)?;
+    connection
+        .run(&statements)
+        .map_err(StoreError::into_write_failure)?;
     connection::wait_for(LIBRARY, open_library(endpoint.to_owned(), true))?.map(drop)
 }
 
 /// Opens the library's locks in the schema of an endpoint, in ShedLock's table.
 pub(crate) async fn library(endpoint: &str) -> Result<PostgresTable, Failure> {
     open_library(endpoint.to_owned(), false).await
+}
+
+/// Opens the library's advisory locks, if the endpoint asks for them.
+pub(crate) async fn advisory_library(endpoint: &str) -> Option<Result<Postgres, Failure>> {
+    let (url, _) = endpoint.rsplit_once('#')?;
+    let url = advisory::address(url)?;
+    let opened = Postgres::builder(&url).connect_timeout(LIBRARY).open();
+    Some(opened.await.map_err(Failure::definite))
 }
 
 async fn open_library(endpoint: String, create: bool) -> Result<PostgresTable, Failure> {
@@ -103,7 +115,9 @@ pub(crate) fn clear(endpoint: &str) -> Result<(), Failure> {
     let mut connection = Connection::open(endpoint)?;
     let schema = quoted(connection.schema());
     let statements = format!("SET lock_timeout = '4s'; DROP SCHEMA IF EXISTS {schema} CASCADE");
-    connection.run(&statements).map_err(Trouble::unwritten)
+    connection
+        .run(&statements)
+        .map_err(StoreError::into_write_failure)
 }
 
 pub(crate) fn stock(endpoint: &str) -> Result<Box<dyn Stock>, Failure> {
@@ -116,23 +130,23 @@ pub(crate) fn latches(endpoint: &str) -> Result<Box<dyn Latches>, Failure> {
 
 /// Returns whether this can be the address of a database.
 pub(crate) fn is_address(url: &str) -> bool {
-    connection::config(url).is_ok()
+    connection::config(advisory::split(url).0).is_ok()
 }
 
-/// Makes sure that a database answers at `url` and lets the lab create a schema. Retries for up to `patience` while it cannot
+/// Makes sure that a database answers at `url` and lets the lab create a schema. Retries for up to `timeout` while it cannot
 /// be reached.
-pub(crate) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
+pub(crate) fn reach(url: &str, timeout: Duration) -> Result<(), NotReached> {
     let started = Instant::now();
     let endpoint = format!("{url}#pg_temp");
     loop {
-        let left = patience.saturating_sub(started.elapsed());
+        let left = timeout.saturating_sub(started.elapsed());
         match Connection::connect_to(&endpoint, left.max(ATTEMPT)) {
             Ok(mut connection) => return introduce(&mut connection),
-            Err(trouble) if !trouble.nobody_there() => {
-                return Err(NotReached::Refuses(trouble.words()));
+            Err(error) if !error.nobody_there() => {
+                return Err(NotReached::Refuses(error.words()));
             }
-            Err(trouble) if started.elapsed() + PAUSE >= patience => {
-                return Err(NotReached::Silent(trouble.words()));
+            Err(error) if started.elapsed() + PAUSE >= timeout => {
+                return Err(NotReached::Silent(error.words()));
             }
             Err(_) => std::thread::sleep(PAUSE),
         }
@@ -143,7 +157,7 @@ fn introduce(connection: &mut Connection) -> Result<(), NotReached> {
     const ASK: &str = "SELECT current_setting('server_version_num')::int / 10000,
         has_database_privilege(current_database(), 'CREATE'), pg_is_in_recovery(), current_user::text, current_database()::text";
     let row = connection.ask_one(ASK, &[]);
-    let row = row.map_err(|trouble| NotReached::Refuses(trouble.words()))?;
+    let row = row.map_err(|error| NotReached::Refuses(error.words()))?;
     let Some(row) = row else {
         return Err(NotReached::Refuses("it does not answer questions".into()));
     };

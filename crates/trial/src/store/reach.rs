@@ -5,37 +5,25 @@ use std::time::{Duration, Instant};
 use redis::{Client, RedisError, RedisResult, cmd};
 
 use super::kinds::Data;
+use super::not_reached::{ATTEMPT, PAUSE};
 use super::redis::Wire;
 use super::{TrialStore, locks, postgres};
+
+pub use super::not_reached::NotReached;
 
 /// Whether the lab was built with Postgres support.
 pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
 
-/// How long to wait before asking again.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// The timeout of each attempt, including the last. It is long enough to report that nobody listens, rather than a timeout.
-pub(super) const ATTEMPT: Duration = Duration::from_secs(1);
-
-/// Why a server cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotReached {
-    /// Nobody answers at the address. Contains the system's message.
-    Silent(String),
-    /// A server answers, but not as expected: a password is missing, or it is a different kind of server.
-    Refuses(String),
-}
-
-/// Makes sure that the store can be used. Retries for up to `patience` while it cannot be reached.
+/// Makes sure that the store can be used. Retries for up to `timeout` while it cannot be reached.
 ///
 /// # Errors
 /// Returns a [`NotReached`] that says why it cannot be used. A refusal is returned immediately.
-pub fn reach(store: &TrialStore, patience: Duration) -> Result<(), NotReached> {
+pub fn reach(store: &TrialStore, timeout: Duration) -> Result<(), NotReached> {
     match store.facts().data {
         Data::File => Ok(()),
-        Data::Redis => reach_redis(store.address(), patience),
-        Data::Postgres => postgres::reach(store.address(), patience),
-        Data::LocksOnly => locks::reach(store.address(), patience),
+        Data::Redis => reach_redis(store.address(), timeout),
+        Data::Postgres => postgres::reach(store.address(), timeout),
+        Data::LocksOnly => locks::reach(store.address(), timeout),
     }
 }
 
@@ -52,18 +40,18 @@ pub fn has_valid_address(store: &TrialStore) -> bool {
 }
 
 /// Makes sure that a Redis server answers at `url` and runs scripts.
-fn reach_redis(url: &str, patience: Duration) -> Result<(), NotReached> {
+fn reach_redis(url: &str, timeout: Duration) -> Result<(), NotReached> {
     let started = Instant::now();
     let client = Client::open(url).map_err(|error| NotReached::Refuses(words(&error)))?;
     loop {
-        let left = patience.saturating_sub(started.elapsed());
+        let left = timeout.saturating_sub(started.elapsed());
         match introduce(&client, left.max(ATTEMPT)) {
             Ok(42) => return Ok(()),
             Ok(_) => return Err(NotReached::Refuses("it does not run scripts".into())),
             Err(error) if !nobody_there(&error) => {
                 return Err(NotReached::Refuses(words(&error)));
             }
-            Err(error) if started.elapsed() + PAUSE >= patience => {
+            Err(error) if started.elapsed() + PAUSE >= timeout => {
                 return Err(NotReached::Silent(words(&error)));
             }
             Err(_) => std::thread::sleep(PAUSE),
@@ -114,8 +102,8 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(200);
     const LONG: Duration = Duration::from_secs(20);
 
-    fn reach_at(address: &str, patience: Duration) -> Result<(), NotReached> {
-        reach(&TrialStore::named(address).unwrap(), patience)
+    fn reach_at(address: &str, timeout: Duration) -> Result<(), NotReached> {
+        reach(&TrialStore::named(address).unwrap(), timeout)
     }
 
     fn is_valid(address: &str) -> bool {

@@ -72,15 +72,15 @@ pub(crate) struct Connection {
 }
 
 /// A failure on the way to the server, or on the server.
-pub(crate) struct Trouble {
+pub(crate) struct StoreError {
     error: RedisError,
     /// Whether the request had been sent.
     sent: bool,
 }
 
-impl Trouble {
+impl StoreError {
     /// Converts the failure of a command that changes something: if it was sent, it may have been executed.
-    pub(crate) fn unwritten(self) -> Failure {
+    pub(crate) fn into_write_failure(self) -> Failure {
         let answered = !self.error.is_io_error() && !self.error.is_unrecoverable_error();
         if answered || !self.sent {
             Failure::definite(self.message())
@@ -90,7 +90,7 @@ impl Trouble {
     }
 
     /// Converts the failure of a command that changes nothing.
-    pub(crate) fn unread(self) -> Failure {
+    pub(crate) fn into_read_failure(self) -> Failure {
         Failure::definite(self.message())
     }
 
@@ -118,7 +118,9 @@ impl Connection {
             lost: 0,
             space: space.to_owned(),
         };
-        connection.with(|_| Ok(())).map_err(Trouble::unread)?;
+        connection
+            .with(|_| Ok(()))
+            .map_err(StoreError::into_read_failure)?;
         Ok(connection)
     }
 
@@ -142,7 +144,7 @@ impl Connection {
         for key in keys {
             all.cmd("PEXPIRE").arg(key).arg(lasts_ms).ignore();
         }
-        self.ask_all(&all).map_err(Trouble::unwritten)
+        self.ask_all(&all).map_err(StoreError::into_write_failure)
     }
 
     /// Returns the number of the connection. What the server remembers for a connection is lost when the number changes.
@@ -168,12 +170,15 @@ impl Connection {
     }
 
     /// Sends a command.
-    pub(crate) fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Trouble> {
+    pub(crate) fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, StoreError> {
         self.with(|connection| command.query(connection))
     }
 
     /// Sends several commands that are executed together.
-    pub(crate) fn ask_all<T: FromRedisValue>(&mut self, commands: &Pipeline) -> Result<T, Trouble> {
+    pub(crate) fn ask_all<T: FromRedisValue>(
+        &mut self,
+        commands: &Pipeline,
+    ) -> Result<T, StoreError> {
         self.with(|connection| commands.query(connection))
     }
 
@@ -183,7 +188,7 @@ impl Connection {
         script: &str,
         keys: &[&str],
         arguments: &[&str],
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, StoreError> {
         let script = Script::new(script);
         let mut call = script.prepare_invoke();
         call.key(keys).arg(arguments);
@@ -199,12 +204,12 @@ impl Connection {
             scan.arg(&cursor).arg("MATCH").arg(&pattern);
             let (next, mut keys): (String, Vec<String>) = self
                 .ask(scan.arg("COUNT").arg(1_000))
-                .map_err(Trouble::unread)?;
+                .map_err(StoreError::into_read_failure)?;
             keys.retain(|key| is_in(&self.space, key));
             if !keys.is_empty() {
                 let _: i64 = self
                     .ask(redis::cmd("DEL").arg(keys))
-                    .map_err(Trouble::unwritten)?;
+                    .map_err(StoreError::into_write_failure)?;
             }
             if next == "0" {
                 return Ok(());
@@ -213,12 +218,12 @@ impl Connection {
         }
     }
 
-    fn with<T>(&mut self, work: impl FnOnce(&mut Wire) -> RedisResult<T>) -> Result<T, Trouble> {
+    fn with<T>(&mut self, work: impl FnOnce(&mut Wire) -> RedisResult<T>) -> Result<T, StoreError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self
                 .connect()
-                .map_err(|error| Trouble { error, sent: false })?,
+                .map_err(|error| StoreError { error, sent: false })?,
         };
         let done = work(&mut connection);
         // After a failure on the way, answers may no longer match their requests.
@@ -227,7 +232,7 @@ impl Connection {
         } else {
             self.connection = Some(connection);
         }
-        done.map_err(|error| Trouble { error, sent: true })
+        done.map_err(|error| StoreError { error, sent: true })
     }
 
     fn connect(&mut self) -> RedisResult<Wire> {

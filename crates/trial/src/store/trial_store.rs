@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use fencepost::random::{Random, SystemRandom};
-use fencepost::stores::kinds::{REDIS, REDLOCK, SQLITE};
+use fencepost::stores::kinds::{POSTGRES, REDIS, REDLOCK, SQLITE};
 use fencepost::stores::{KINDS, RedlockAddress, StoreAddress, StoreKind, without_password};
 
 use super::kinds::{Data, StoreFacts, kind_in_lab};
 use super::locks::LockServers;
-use super::{Ground, redis};
+use super::{Ground, advisory, redis};
 use crate::text::shell_word;
 
 /// The store of a trial: a temporary file, private servers that the lab starts, or servers that the user runs.
@@ -23,8 +23,8 @@ pub struct TrialStore {
 }
 
 impl TrialStore {
-    /// Returns the store with this name (`sqlite`, `zk`, `redlock?restart_delay=30s`) or address. `None` if the lab has no such
-    /// store.
+    /// Returns the store with this name (`sqlite`, `zk`, `redlock?restart_delay=30s`, `postgres?locks=advisory`) or address. `None` if the
+    /// lab has no such store.
     ///
     /// Histories name stores without passwords, so the name alone is not always enough to repeat a trial.
     pub fn named(text: &str) -> Option<Self> {
@@ -208,8 +208,9 @@ fn kind_with_name(text: &str) -> Option<&'static StoreKind> {
     let (name, parameters) = split_parameters(text);
     let mut kinds = KINDS.iter().map(|kind| kind_in_lab(kind));
     let kind = kinds.find(|kind| private_name(kind) == name)?;
-    let is_understood =
-        parameters.is_empty() || *kind == REDLOCK && private_redlock(parameters).is_some();
+    let is_understood = parameters.is_empty()
+        || *kind == REDLOCK && private_redlock(parameters).is_some()
+        || *kind == POSTGRES && advisory::is_chosen_by(parameters);
     is_understood.then_some(kind)
 }
 
@@ -236,7 +237,7 @@ fn private_redlock(parameters: &str) -> Option<RedlockAddress> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fencepost::stores::kinds::{ETCD, POSTGRES, ZOOKEEPER};
+    use fencepost::stores::kinds::{ETCD, ZOOKEEPER};
 
     #[test]
     fn a_name_that_nobody_knows_is_no_store() {
@@ -251,6 +252,8 @@ mod tests {
             "redlock?restart_delay=3",
             "redlock?restart_delay=3s&restart_delay=3s",
             "redlock?delay=3s",
+            "postgres?locks=rows",
+            "redis?locks=advisory",
             "sqlite:/tmp/x",
             "rediss://cache",
         ] {
@@ -265,6 +268,7 @@ mod tests {
             ("redis", &REDIS),
             ("redis://cache:6379", &REDIS),
             ("postgres", &POSTGRES),
+            ("postgres?locks=advisory", &POSTGRES),
             ("postgres://shop", &POSTGRES),
             ("postgresql://shop", &POSTGRES),
             ("postgres://shop?table=shedlock", &POSTGRES),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::reach::NotReached;
+use super::not_reached::NotReached;
 use crate::protocol::Failure;
 use crate::store::latch::Latches;
 use crate::store::stock::Stock;
@@ -30,7 +30,7 @@ pub(crate) fn latches(_endpoint: &str) -> Result<Box<dyn Latches>, Failure> {
     absent()
 }
 
-pub(crate) fn reach(_url: &str, _patience: Duration) -> Result<(), NotReached> {
+pub(crate) fn reach(_url: &str, _timeout: Duration) -> Result<(), NotReached> {
     Err(NotReached::Refuses(ABSENT.into()))
 }
 

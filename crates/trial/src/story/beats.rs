@@ -195,6 +195,7 @@ impl<'a> Picker<'a> {
             What::Purchased { .. } => self.answer(event, name)?,
             What::Failed { message, .. } => (55, phrases::failed(name, message).full),
             What::StockRead { units } => (90, phrases::stock_read(&count(*units))),
+            What::Unseen { .. } => (91, phrases::unseen(name)),
             What::GaveUp { why } => (90, phrases::gave_up(why).full),
             What::Stalled { for_ms } => (92, phrases::stalled(&decimal(*for_ms)).full),
             What::StoreRead {

@@ -2,24 +2,20 @@
 //!
 //! Related events share an entry if they happened within [`SETTLED_NS`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::phrases::{self, Phrase, RefusedFences};
 use crate::history::{Event, Fault, Header, What};
-use crate::holds::facts::{Facts, Hold};
-use crate::holds::verdict::waits_in_words;
 use crate::holds::{NAMES, Scenario};
-use crate::protocol::{Action, Claims};
+use crate::protocol::{Action, Claims, PurchaseOutcome};
 use crate::strategy;
 use crate::text::ink::Role;
 use crate::text::numbers::{ShortFences, count, decimal, ms};
 
-mod leases;
-mod purchases;
-mod releases;
-mod requests;
+mod context;
+mod locks;
 
-use requests::Requests;
+use context::Context;
 
 /// Events within this time may share a line.
 pub(crate) const SETTLED_NS: u64 = 25_000_000;
@@ -60,40 +56,24 @@ impl Entry {
 
 /// Returns every entry of a lock trial, ordered by time.
 pub(crate) fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry> {
-    let facts = Facts::of(events);
     let mut story = LaneStory {
         scenario,
         ttl_ns: header.ttl_ms.saturating_mul(1_000_000),
         claims: strategy::claims_of(header),
-        fenced: strategy::claims_of(header).fencing,
-        requests: Requests::of(events),
-        waits: waits(&facts),
-        facts,
+        context: Context::of(events),
         fences: ShortFences::among(&granted_fences(events)),
         lines: Vec::new(),
         shown_over: HashSet::new(),
-        granted: 0,
-        open: Vec::new(),
-        overwritten: HashMap::new(),
     };
     for event in events {
         story.event(event);
-        story.remember(event);
+        story.context.remember(event);
     }
     story.cycles();
     story
         .lines
         .sort_by_key(|line| (line.at_ns, line.lane.is_some()));
     story.lines
-}
-
-/// Returns the place of the first wait with each number.
-fn waits(facts: &Facts) -> HashMap<u64, usize> {
-    let mut places = HashMap::new();
-    for (place, wait) in facts.waits.iter().enumerate() {
-        places.entry(wait.op).or_insert(place);
-    }
-    places
 }
 
 /// Returns every fence that was granted.
@@ -109,67 +89,14 @@ struct LaneStory<'a> {
     scenario: Scenario,
     ttl_ns: u64,
     claims: Claims,
-    fenced: bool,
-    facts: Facts,
-    requests: Requests,
-    /// The places of the waits.
-    waits: HashMap<u64, usize>,
+    context: Context,
     fences: ShortFences<'a>,
     lines: Vec<Entry>,
     /// The holds whose expired leases already have an entry.
     shown_over: HashSet<(usize, u64)>,
-    /// How many holds were granted so far.
-    granted: usize,
-    /// The places of the holds that nothing has ended so far.
-    open: Vec<usize>,
-    /// Whether another process has written since this one read, for each that has read.
-    overwritten: HashMap<String, bool>,
 }
 
 impl LaneStory<'_> {
-    /// Returns the name of a lock, if there are several.
-    fn named<'k>(&self, key: &'k str) -> Option<&'k str> {
-        self.has_two_locks().then_some(key)
-    }
-
-    fn has_two_locks(&self) -> bool {
-        matches!(self.scenario, Scenario::Deadlock | Scenario::Sorted)
-    }
-
-    /// Keeps what later entries depend on.
-    fn remember(&mut self, event: &Event) {
-        match &event.what {
-            What::Acquired { .. } => {
-                let holds = &self.facts.holds;
-                self.open
-                    .retain(|place| holds[*place].unquestioned_until_ns() > event.at_ns);
-                self.open.push(self.granted);
-                self.granted += 1;
-            }
-            What::Register {
-                action,
-                refused: false,
-                ..
-            } => {
-                let who = event.who.as_deref().unwrap_or_default();
-                match action {
-                    Action::Read => drop(self.overwritten.insert(who.to_owned(), false)),
-                    Action::Write => {
-                        let others = self.overwritten.iter_mut();
-                        let others = others.filter(|(reader, _)| *reader != who);
-                        others.for_each(|(_, is_overwritten)| *is_overwritten = true);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Returns the holds that were granted before and that nothing has ended.
-    fn open_holds(&self) -> impl Iterator<Item = &Hold> {
-        self.open.iter().map(|place| &self.facts.holds[*place])
-    }
-
     fn event(&mut self, event: &Event) {
         let lane = event
             .who
@@ -194,7 +121,7 @@ impl LaneStory<'_> {
             }
             What::Lost { .. } => self.say(lane, at, phrases::lost(NAMES[lane])),
             What::Reached { op, step, of, what } => {
-                let in_release = self.requests.release(*op).is_some();
+                let in_release = self.context.release(*op).is_some();
                 let name = NAMES[lane];
                 self.say(
                     lane,
@@ -246,24 +173,6 @@ impl LaneStory<'_> {
         fits.then_some(last)
     }
 
-    fn of_the_lab(&mut self, event: &Event) {
-        let (text, kind) = match &event.what {
-            What::StockSet { units: units @ 1.. } => {
-                (phrases::stock_set(*units).brief, Continuation::Other)
-            }
-            What::Stalled { for_ms } => (
-                phrases::stalled(&decimal(*for_ms)).brief,
-                Continuation::Other,
-            ),
-            What::Server { server, change } => {
-                let without = self.facts.is_without_lock(server);
-                (change.describe(server, without), Continuation::Server)
-            }
-            _ => return,
-        };
-        self.for_all(event.at_ns, text, kind);
-    }
-
     fn for_all(&mut self, at_ns: u64, text: String, kind: Continuation) {
         self.lines.push(Entry {
             at_ns,
@@ -275,72 +184,22 @@ impl LaneStory<'_> {
         });
     }
 
-    /// Returns when the wait with this number was requested and answered.
-    fn span(&self, op: u64) -> Option<(u64, Option<u64>)> {
-        let wait = &self.facts.waits[*self.waits.get(&op)?];
-        Some((wait.asked.at_ns, wait.answer.map(|(mark, _)| mark.at_ns)))
-    }
-
-    fn was_long(&self, op: u64) -> bool {
-        let span = self.span(op);
-        span.is_some_and(|(asked, answered)| {
-            answered.is_none_or(|answered| answered.saturating_sub(asked) > SETTLED_NS)
-        })
-    }
-
-    /// Returns whether this request is described step by step, because it reached its first step quickly.
-    fn is_stepwise(&self, op: u64, at: u64) -> bool {
-        self.requests.is_stepwise(op, at)
-    }
-
-    fn wait(&mut self, lane: usize, at: u64, op: u64, key: &str) {
-        if !self.was_long(op) || self.is_stepwise(op, at) {
-            return;
-        }
-        if let Some(line) = self.last(lane, at, Continuation::Refusal) {
-            line.text.push_str("; then waits");
-            return;
-        }
-        let phrase = phrases::asks(NAMES[lane], self.named(key), true);
-        self.say(lane, at, phrase);
-    }
-
-    fn grant(&mut self, lane: usize, event: &Event, op: u64, key: &str, fence: Option<&str>) {
-        let fence = fence.filter(|_| self.fenced);
-        let fence = fence.map(|fence| self.fences.shorten(fence));
-        let mut text = phrases::granted(NAMES[lane], self.named(key), fence.as_deref()).brief;
-        if self.has_two_locks() && self.was_long(op) {
-            let before = self.open_holds().find(|held| {
-                held.key == key
-                    && held.who != NAMES[lane]
-                    && held.unquestioned_until_ns() > event.at_ns
-            });
-            let waited = self
-                .span(op)
-                .map(|(asked, _)| ms(event.at_ns.saturating_sub(asked)));
-            match before {
-                // With its fence, the line is long enough.
-                Some(_) if self.fenced => {}
-                Some(held) => text.push_str(&format!(": {}'s lease ran out", held.who)),
-                None => text.push_str(&format!(" after {} ms", waited.unwrap_or_default())),
+    fn of_the_lab(&mut self, event: &Event) {
+        let (text, kind) = match &event.what {
+            What::StockSet { units: units @ 1.. } => {
+                (phrases::stock_set(*units).brief, Continuation::Other)
             }
-        }
-        self.leases_over_before(lane, event, key);
-        self.add(lane, event.at_ns, text, Continuation::Grant);
-    }
-
-    fn refusal(&mut self, lane: usize, at: u64, op: u64) {
-        let wait = self.waits.get(&op).map(|place| &self.facts.waits[*place]);
-        let wait = wait.filter(|wait| wait.wait_ms > 0);
-        let gave_up = wait.map(|wait| match self.scenario {
-            Scenario::Crash => "gives up: 3 × TTL since the kill".to_owned(),
-            Scenario::Deadlock | Scenario::Sorted => {
-                format!("gives up waiting for {}: 3 × TTL", wait.key)
+            What::Stalled { for_ms } => (
+                phrases::stalled(&decimal(*for_ms)).brief,
+                Continuation::Other,
+            ),
+            What::Server { server, change } => {
+                let without = self.context.facts.is_without_lock(server);
+                (change.describe(server, without), Continuation::Server)
             }
-            _ => format!("gives up after {} ms", ms(at - wait.asked.at_ns)),
-        });
-        let text = phrases::refused(NAMES[lane], None, gave_up).brief;
-        self.add(lane, at, text, Continuation::Refusal);
+            _ => return,
+        };
+        self.for_all(event.at_ns, text, kind);
     }
 
     fn step(&mut self, lane: usize, event: &Event) {
@@ -357,6 +216,7 @@ impl LaneStory<'_> {
             return;
         };
         let name = NAMES[lane];
+        let writes_over = !self.has_two_locks() && self.context.is_overwritten(name);
         if *refused {
             let fences = RefusedFences {
                 own: fence.as_deref(),
@@ -368,7 +228,7 @@ impl LaneStory<'_> {
         } else if *action == Action::Read {
             self.read(lane, event.at_ns, *value, *serial);
             return;
-        } else if self.writes_over(lane) {
+        } else if writes_over {
             let text = format!("✗ writes {} over it", count(*value));
             self.add(lane, event.at_ns, text, Continuation::Write);
             self.colour(Role::Bad);
@@ -383,8 +243,8 @@ impl LaneStory<'_> {
 
     fn read(&mut self, lane: usize, at: u64, value: i64, serial: u64) {
         let is_crash = self.scenario == Scenario::Crash;
-        let works = self.scenario == Scenario::TtlEdge && lane == 0 && !self.fenced;
-        let fenced_pair = self.fenced && self.has_two_locks();
+        let works = self.scenario == Scenario::TtlEdge && lane == 0 && !self.claims.fencing;
+        let fenced_pair = self.claims.fencing && self.has_two_locks();
         if let Some(line) = self
             .last(lane, at, Continuation::Grant)
             .filter(|_| !fenced_pair)
@@ -414,14 +274,38 @@ impl LaneStory<'_> {
         }
     }
 
-    /// Returns whether this write is based on a read that another process has overwritten since.
-    fn writes_over(&self, lane: usize) -> bool {
-        !self.has_two_locks() && self.overwritten.get(NAMES[lane]) == Some(&true)
+    fn purchase(&mut self, lane: usize, at: u64, op: u64) {
+        let purchase = self.context.purchase(op);
+        let long = purchase
+            .is_some_and(|(asked, answered)| answered.is_none_or(|at| at - asked > SETTLED_NS));
+        if !long {
+            return;
+        }
+        match self.last(lane, at, Continuation::Refusal) {
+            Some(line) => line.text.push_str("; then waits"),
+            None => self.say(lane, at, phrases::asked_to_buy(NAMES[lane])),
+        }
+    }
+
+    fn purchased(&mut self, lane: usize, at: u64, op: u64, outcome: PurchaseOutcome) {
+        let purchase = self.context.purchase(op);
+        let long = purchase.is_some_and(|(asked, _)| at - asked > SETTLED_NS);
+        let kind = match outcome {
+            PurchaseOutcome::Busy => Continuation::Refusal,
+            _ => Continuation::Other,
+        };
+        let text = phrases::bought(NAMES[lane], outcome, long, false).brief;
+        self.add(lane, at, text, kind);
     }
 
     fn fault(&mut self, lane: usize, event: &Event, fault: Fault) {
         let who = NAMES[lane];
-        let reached = self.facts.reached.iter().find(|(_, whom, ..)| whom == who);
+        let reached = self
+            .context
+            .facts
+            .reached
+            .iter()
+            .find(|(_, whom, ..)| whom == who);
         let reached = reached.map(|(_, _, step, _)| *step);
         self.say(lane, event.at_ns, phrases::fault(who, fault, reached));
         if fault == Fault::Killed {
@@ -431,11 +315,20 @@ impl LaneStory<'_> {
 
     /// Adds wait cycles once they have ended.
     fn cycles(&mut self) {
-        for cycle in self.facts.cycles().to_vec() {
+        for cycle in self.context.facts.cycles().to_vec() {
             let Some(until) = cycle.until else { continue };
-            let (waits, lasted) = (waits_in_words(&cycle), ms(cycle.lasted_ns));
+            let (waits, lasted) = (cycle.waits(), ms(cycle.lasted_ns));
             let text = format!("wait cycle: {waits}, for {lasted} ms");
             self.for_all(until.at_ns, text, Continuation::Other);
         }
+    }
+
+    /// Returns the name of a lock, if there are several.
+    fn named<'k>(&self, key: &'k str) -> Option<&'k str> {
+        self.has_two_locks().then_some(key)
+    }
+
+    fn has_two_locks(&self) -> bool {
+        matches!(self.scenario, Scenario::Deadlock | Scenario::Sorted)
     }
 }

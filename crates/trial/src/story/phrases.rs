@@ -29,14 +29,14 @@ fn lock(key: Option<&str>) -> &str {
     key.unwrap_or("the lock")
 }
 
-/// A process asks for a lock. `key` is its name if there are several.
+/// Says that a process asks for a lock. `key` is its name if there are several.
 pub(super) fn asks(name: &str, key: Option<&str>, waits: bool) -> Phrase {
     let brief = key.map_or_else(|| "waits".to_owned(), |key| format!("waits for {key}"));
     let waits = if waits { " and waits" } else { "" };
     phrase(brief, format!("{name} asks for {}{waits}", lock(key)))
 }
 
-/// A process is granted a lock. `fence` is omitted if nothing checks it.
+/// Says that a process is granted a lock. `fence` is omitted if nothing checks it.
 pub(super) fn granted(name: &str, key: Option<&str>, fence: Option<&str>) -> Phrase {
     let of = key.map_or_else(String::new, |key| format!(" {key}"));
     let (brief, full) = match fence {
@@ -49,13 +49,13 @@ pub(super) fn granted(name: &str, key: Option<&str>, fence: Option<&str>) -> Phr
     )
 }
 
-/// A process does not get a lock. `gave_up` says how long it waited, if it did.
+/// Says that a process does not get a lock. `gave_up` says how long it waited, if it did.
 pub(super) fn refused(name: &str, key: Option<&str>, gave_up: Option<String>) -> Phrase {
     let brief = gave_up.unwrap_or_else(|| "tries once: refused".into());
     phrase(brief, format!("{name} is refused {}", lock(key)))
 }
 
-/// The latest time at which a lease ends has come.
+/// Says that the latest time at which a lease ends has come.
 pub(super) fn lease_over(name: &str, key: Option<&str>) -> Phrase {
     let of = key.map_or_else(String::new, |key| format!(" of {key}"));
     phrase(
@@ -64,7 +64,7 @@ pub(super) fn lease_over(name: &str, key: Option<&str>) -> Phrase {
     )
 }
 
-/// A step that was executed on the register.
+/// Describes a step that was executed on the register.
 pub(super) fn step(name: &str, action: Action, value: i64, serial: u64) -> Phrase {
     let value = count(value);
     phrase(
@@ -73,7 +73,7 @@ pub(super) fn step(name: &str, action: Action, value: i64, serial: u64) -> Phras
     )
 }
 
-/// "A writes 1"
+/// Returns words such as "A writes 1".
 pub(super) fn does(name: &str, action: Action, value: &str) -> String {
     format!("{name} {} {value}", verb(action))
 }
@@ -96,7 +96,7 @@ pub(super) struct RefusedFences<'a> {
     pub(super) among: ShortFences<'a>,
 }
 
-/// A step that the register refused because of its fence.
+/// Describes a step that the register refused because of its fence.
 pub(super) fn step_refused(
     name: &str,
     action: Action,
@@ -125,7 +125,7 @@ pub(super) fn step_refused(
     )
 }
 
-/// A subject declines a step.
+/// Says that a subject declines a step.
 pub(super) fn declined(name: &str) -> Phrase {
     phrase(
         "declines: its lock is lost",
@@ -133,13 +133,13 @@ pub(super) fn declined(name: &str) -> Phrase {
     )
 }
 
-/// A subject reports that its lock is lost.
+/// Says that a subject reports that its lock is lost.
 pub(super) fn lost(name: &str) -> Phrase {
     let learns = "learns that its lock is lost";
     phrase(learns, format!("{name} {learns}"))
 }
 
-/// A release that came too late.
+/// Describes a release that came too late.
 pub(super) fn released_too_late(name: &str, key: Option<&str>) -> Phrase {
     phrase(
         "release: no longer the owner",
@@ -147,7 +147,7 @@ pub(super) fn released_too_late(name: &str, key: Option<&str>) -> Phrase {
     )
 }
 
-/// A release that was answered. The lane shows it only if it took a while.
+/// Describes a release that was answered. The lane shows it only if it took a while.
 pub(super) fn released(name: &str, key: Option<&str>) -> Phrase {
     phrase(
         "its release is done",
@@ -155,7 +155,7 @@ pub(super) fn released(name: &str, key: Option<&str>) -> Phrase {
     )
 }
 
-/// A subject halts between two steps of acquiring, or of releasing.
+/// Says that a subject halts between two steps of acquiring, or of releasing.
 pub(super) fn reached(name: &str, step: u32, of: u32, what: &str, in_release: bool) -> Phrase {
     let place = if in_release { "release, step" } else { "step" };
     phrase(
@@ -164,12 +164,13 @@ pub(super) fn reached(name: &str, step: u32, of: u32, what: &str, in_release: bo
     )
 }
 
-/// "A has done step 1 of 2"
+/// Returns words such as "A has done step 1 of 2".
 pub(super) fn reached_step(name: &str, step: impl Display, of: impl Display) -> String {
     format!("{name} has done step {step} of {of}")
 }
 
-/// The lab kills, stops or continues a process, or comes between it and its store; `reached` is the step after which it had halted.
+/// Says that the lab kills, stops or continues a process, or comes between it and its store; `reached` is the step after which it had
+/// halted.
 pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
     match fault {
         Fault::Killed => {
@@ -200,19 +201,54 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
             "replies come late from here on",
             format!("The lab delays every reply of the store to {name}"),
         ),
+        Fault::ClockAhead => phrase(
+            "its clock jumps 1 h forward",
+            format!("The lab sets the time of day of {name} an hour forward"),
+        ),
+        Fault::ClockBehind => phrase(
+            "its clock jumps 1 h back",
+            format!("The lab sets the time of day of {name} an hour back"),
+        ),
+        Fault::ClockFast => phrase(
+            "its clock runs fast",
+            format!("The lab lets the time of day of {name} run a thousand times as fast"),
+        ),
+        Fault::ClockRight => phrase(
+            "its clock is right again",
+            format!("The time of day of {name} is right again"),
+        ),
+        Fault::ClockRead => phrase("asks for the time", format!("{name} asks for the time")),
+        Fault::Suspended => phrase(
+            "its steady clock stood still",
+            format!(
+                "The lab shows {name} a machine that was suspended: CLOCK_MONOTONIC stood still"
+            ),
+        ),
         Fault::ReplyLost => phrase(
             "✗ reply lost, connection cut",
             format!("A reply of the store to {name} is lost, and its connection cut"),
         ),
+        Fault::ReplyArrives => phrase(
+            "the first late reply arrives",
+            format!("The first of the late replies to {name} arrives"),
+        ),
+        Fault::ReplyHeld => phrase(
+            "reply held back",
+            format!("The lab holds a reply of the store to {name} back"),
+        ),
+        Fault::ReplyDelivered => phrase(
+            "reply delivered",
+            format!("The lab delivers the reply to {name}"),
+        ),
     }
 }
 
-/// A request that failed.
+/// Describes a request that failed.
 pub(super) fn failed(name: &str, message: &str) -> Phrase {
     phrase(format!("? {message}"), format!("{name} fails: {message}"))
 }
 
-/// The lab adds units to the stock.
+/// Says that the lab adds units to the stock.
 pub(super) fn stock_set(units: i64) -> Phrase {
     let came = plural(
         usize::try_from(units).unwrap_or(0),
@@ -222,12 +258,12 @@ pub(super) fn stock_set(units: i64) -> Phrase {
     phrase(came, format!("The lab sets the stock to {}", count(units)))
 }
 
-/// A process is asked to buy.
+/// Says that a process is asked to buy.
 pub(super) fn asked_to_buy(name: &str) -> Phrase {
     phrase("waits to buy", format!("{name} is asked to buy"))
 }
 
-/// The answer of a buyer. `long` means after a wait; `leaves` means that the sale asks nobody again.
+/// Describes the answer of a buyer. `long` means after a wait; `leaves` means that the sale asks nobody again.
 pub(super) fn bought(name: &str, outcome: PurchaseOutcome, long: bool, leaves: bool) -> Phrase {
     let leaves = if leaves { " and goes away" } else { "" };
     match outcome {
@@ -251,7 +287,12 @@ pub(super) fn bought(name: &str, outcome: PurchaseOutcome, long: bool, leaves: b
     }
 }
 
-/// The lab stops waiting.
+/// Says that a process is granted a lock without the store.
+pub(super) fn unseen(name: &str) -> String {
+    format!("Nothing came from the store to {name} through its address: {name} went around it")
+}
+
+/// Says that the lab stops waiting.
 pub(super) fn gave_up(why: &str) -> Phrase {
     let full = "The lab stops waiting";
     match why {
@@ -260,13 +301,13 @@ pub(super) fn gave_up(why: &str) -> Phrase {
     }
 }
 
-/// The lab itself stood still.
+/// Says that the lab itself stood still.
 pub(super) fn stalled(for_ms: &str) -> Phrase {
     let what = format!("lab stood still for {for_ms} ms");
     phrase(format!("the {what}"), format!("The {what}"))
 }
 
-/// The lab reads the stock.
+/// Says that the lab reads the stock.
 pub(super) fn stock_read(units: &str) -> String {
     format!("The lab reads the stock: {units}")
 }
@@ -274,7 +315,7 @@ pub(super) fn stock_read(units: &str) -> String {
 /// The lab inspects the store for a lock.
 pub(super) const LOOKS_AT_STORE: &str = "The lab looks at the store";
 
-/// The lab sees a lock in the store.
+/// Says that the lab sees a lock in the store.
 pub(super) fn stored(key: &str, taken: bool, ttl_left_ms: Option<f64>) -> String {
     let found = match (taken, ttl_left_ms) {
         (false, _) => format!("{key} is free"),

@@ -33,20 +33,31 @@ fn words() -> Value {
 }
 
 /// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 5] = [
+const FAULTS: [Fault; 13] = [
     Fault::Killed,
     Fault::Stopped,
     Fault::CutOff,
     Fault::Slowed,
+    Fault::ClockAhead,
+    Fault::ClockBehind,
+    Fault::ClockFast,
+    Fault::ClockRight,
+    Fault::ClockRead,
+    Fault::Suspended,
     Fault::ReplyLost,
+    Fault::ReplyArrives,
+    Fault::ReplyHeld,
 ];
 
-const CHANGES: [Change; 6] = [
+const CHANGES: [Change; 9] = [
     Change::CutOff,
     Change::Reconnected,
     Change::Killed,
     Change::Promoted,
     Change::RestartedEmpty,
+    Change::ClockAhead,
+    Change::ClockBehind,
+    Change::Evicted,
     Change::Elected,
 ];
 

@@ -22,16 +22,27 @@ pub(super) static STRATEGY: Strategy = Strategy {
 };
 
 fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
-    // This read only shows the stock, and gives other buyers as much time to intervene as in the other strategies.
+    buy_by(stock, order, |stock, product, quantity| {
+        stock.decrement_if_enough(product, quantity)
+    })
+}
+
+/// Buys by one update of the store, which returns what is left, or `None` if it refused.
+pub(super) fn buy_by(
+    stock: &mut dyn Stock,
+    order: &Order,
+    subtract: impl FnOnce(&mut dyn Stock, &str, i64) -> Result<Option<i64>, Failure>,
+) -> Result<Purchase, Failure> {
+    // This read only shows the stock, and gives other buyers as much time to intervene as in the other strategies. The store decides.
     let before = stock.read(&order.product)?;
     order.work();
     let quantity = i64::from(order.quantity);
-    let left = stock.decrement_if_enough(&order.product, quantity)?;
+    let left = subtract(stock, &order.product, quantity)?;
     Ok(met_others(before, left, quantity))
 }
 
 /// Returns the answer. A buyer that finds a stock other than the one it read has met another buyer.
-pub(super) fn met_others(before: i64, left: Option<i64>, quantity: i64) -> Purchase {
+fn met_others(before: i64, left: Option<i64>, quantity: i64) -> Purchase {
     match left {
         Some(left) => Purchase {
             contended: left + quantity != before,

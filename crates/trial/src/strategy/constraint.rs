@@ -1,6 +1,6 @@
 //! `constraint`: an unconditional subtraction, and a constraint in the store that refuses a negative stock.
 
-use super::atomic::met_others;
+use super::atomic::buy_by;
 use super::direct;
 use super::{Failure, Group, Order, Remark, Stores, Strategy};
 use crate::protocol::{Claims, Promise, Purchase};
@@ -23,10 +23,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
 };
 
 fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
-    // This read is not used for the decision; the store decides.
-    let before = stock.read(&order.product)?;
-    order.work();
-    let quantity = i64::from(order.quantity);
-    let left = stock.decrement_constrained(&order.product, quantity)?;
-    Ok(met_others(before, left, quantity))
+    buy_by(stock, order, |stock, product, quantity| {
+        stock.decrement_constrained(product, quantity)
+    })
 }

@@ -134,16 +134,10 @@ impl HandMade {
             worked: false,
         };
         self.holds.insert(self.last_hold, hold);
-        Granted {
-            hold: self.last_hold,
-            fence: None,
-            // A handmade lock does not track its remaining time.
-            valid_ms: None,
-            contended,
-        }
+        Granted::plain(self.last_hold, contended)
     }
 
-    /// The work may concern everything that is currently locked.
+    /// Tells each hold that the work is done, because it may concern everything that is currently locked.
     fn work_done(&mut self) -> Result<(), Failure> {
         for hold in self.holds.values_mut() {
             hold.worked = true;
@@ -180,10 +174,6 @@ impl Locking for HandMade {
         halt: &'a mut dyn Halt,
     ) -> BoxFuture<'a, Result<Option<Granted>, Failure>> {
         Box::pin(self.take(key, wait, halt))
-    }
-
-    fn knows_lost(&mut self, _hold: u64) -> bool {
-        false
     }
 
     fn worked<'a>(&'a mut self, _hold: u64) -> BoxFuture<'a, Result<(), Failure>> {

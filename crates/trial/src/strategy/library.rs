@@ -14,6 +14,8 @@ use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, Rele
 use super::{Failure, Granted, Halt, Locking, Setup};
 use crate::protocol::ReleaseResult;
 use crate::store::locks::LockServers;
+#[cfg(feature = "postgres")]
+use crate::store::postgres;
 use crate::store::{Ground, redis};
 
 /// How long to wait before asking an unavailable store again.
@@ -40,6 +42,11 @@ enum LibraryStore {
     /// A Postgres table, whose backend also counts them.
     #[cfg(feature = "postgres")]
     Table(Arc<PostgresTable>),
+    /// Advisory locks. All schemas of a database share them, so the schema is part of their names.
+    #[cfg(feature = "postgres")]
+    Advisory {
+        schema: String,
+    },
 }
 
 impl LibraryStore {
@@ -51,6 +58,8 @@ impl LibraryStore {
             Self::Locks(servers) => servers.name(key),
             #[cfg(feature = "postgres")]
             Self::Table(_) => key.to_owned(),
+            #[cfg(feature = "postgres")]
+            Self::Advisory { schema } => format!("{schema}/{key}"),
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
         }
     }
@@ -73,7 +82,12 @@ async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, LibraryStore), Failure
         }
         #[cfg(feature = "postgres")]
         Ground::Postgres(endpoint) => {
-            let table = Arc::new(crate::store::postgres::library(endpoint).await?);
+            if let Some(opened) = postgres::advisory_library(endpoint).await {
+                let (_, schema) = postgres::split(endpoint).unwrap_or((endpoint, "public"));
+                let schema = schema.to_owned();
+                return Ok((Arc::new(opened?), LibraryStore::Advisory { schema }));
+            }
+            let table = Arc::new(postgres::library(endpoint).await?);
             Ok((table.clone(), LibraryStore::Table(table)))
         }
         #[cfg(not(feature = "postgres"))]
@@ -197,6 +211,8 @@ impl Locking for Library {
             LibraryStore::File | LibraryStore::Locks(_) => None,
             #[cfg(feature = "postgres")]
             LibraryStore::Table(table) => Some(table.statements_sent()),
+            #[cfg(feature = "postgres")]
+            LibraryStore::Advisory { .. } => None,
             LibraryStore::Server { server, .. } => Some(server.commands_sent()),
         }
     }

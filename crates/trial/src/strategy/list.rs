@@ -45,6 +45,11 @@ pub fn find(name: &str) -> Option<&'static Strategy> {
     ALL.into_iter().find(|strategy| strategy.name == name)
 }
 
+/// Returns whether the lock with this name is a program of the user, of whose records the lab knows nothing.
+pub(crate) fn is_external(name: &str) -> bool {
+    find(name).is_none()
+}
+
 /// Returns the claims of the lock in a run: those that its header records, otherwise those in the list.
 ///
 /// For a lock of ours, the fields about how it works always come from the list, because histories of earlier versions do not

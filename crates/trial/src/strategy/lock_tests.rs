@@ -15,7 +15,7 @@ const TTL: Duration = Duration::from_millis(700);
 /// Long enough to be renewed in time even on a busy machine.
 const RENEWED: Duration = Duration::from_secs(2);
 const LONG: Duration = Duration::from_secs(3_600);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn now<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Handle::current().block_on(future)
@@ -116,7 +116,7 @@ fn one_holds_it_at_a_time() {
         now(a.0.worked(held.hold)).unwrap();
         a.gives_back(&held);
         assert_eq!(stage.inspect(), LockState::FREE, "{}", stage.strategy.name);
-        let held = b.takes(PATIENCE).unwrap();
+        let held = b.takes(TIMEOUT).unwrap();
         assert!(!b.0.knows_lost(held.hold));
     });
 }
@@ -134,7 +134,7 @@ fn who_waits_gets_it_when_it_is_given_back() {
                 let _entered = runtime.enter();
                 assert_eq!(b.takes(Duration::ZERO), None);
                 refused.send(()).unwrap();
-                b.takes(PATIENCE)
+                b.takes(TIMEOUT)
             });
             was_refused.recv().unwrap();
             a.gives_back(&held);
@@ -158,7 +158,7 @@ fn a_ttl_in_milliseconds_is_neither_rounded_nor_forgotten() {
         let asked = Instant::now();
         a.takes(Duration::ZERO).unwrap();
         assert!(stage.inspect().ttl_left.is_some_and(|left| left <= TTL));
-        assert!(b.takes(PATIENCE).unwrap().contended);
+        assert!(b.takes(TIMEOUT).unwrap().contended);
         // Redis counts in whole milliseconds.
         let took = asked.elapsed() + Duration::from_millis(1);
         assert!(took >= TTL, "{}: {took:?}", stage.strategy.name);
@@ -201,7 +201,7 @@ fn a_blind_delete_takes_the_lock_away_from_another() {
     on_every_ground(&["naive", "blind-delete"], |stage| {
         let (mut late, mut b) = (stage.somebody(TTL), stage.somebody(LONG));
         let stale = late.takes(Duration::ZERO).unwrap();
-        b.takes(PATIENCE).unwrap();
+        b.takes(TIMEOUT).unwrap();
         late.gives_back(&stale);
         let third = stage.somebody(LONG).takes(Duration::ZERO);
         assert!(third.is_some(), "{}: b holds it too", stage.strategy.name);
@@ -215,7 +215,7 @@ fn late_expiry_deletes_blindly_once_it_has_an_expiry() {
         let stale = late.takes(Duration::ZERO).unwrap();
         now(late.0.worked(stale.hold)).unwrap();
         assert!(stage.inspect().ttl_left.is_some_and(|left| left <= TTL));
-        b.takes(PATIENCE).unwrap();
+        b.takes(TIMEOUT).unwrap();
         late.gives_back(&stale);
         assert!(stage.somebody(LONG).takes(Duration::ZERO).is_some());
     });
@@ -248,7 +248,7 @@ fn between_look_and_delete_the_key_can_become_anothers() {
                     let handle = handle.clone();
                     let taking = scope.spawn(move || {
                         let _entered = handle.enter();
-                        b.takes(PATIENCE)
+                        b.takes(TIMEOUT)
                     });
                     taking.join().unwrap()
                 });
@@ -267,7 +267,7 @@ fn who_compares_never_deletes_anothers_lock() {
     on_every_ground(&careful, |stage| {
         let (mut late, mut b) = (stage.somebody(TTL), stage.somebody(LONG));
         let stale = late.takes(Duration::ZERO).unwrap();
-        let held = b.takes(PATIENCE).unwrap();
+        let held = b.takes(TIMEOUT).unwrap();
         assert!(!late.0.knows_lost(stale.hold), "nobody looks at the clock");
         assert_eq!(late.gives_back(&stale), ReleaseResult::AlreadyLost);
         assert!(stage.inspect().taken, "{}", stage.strategy.name);
@@ -282,7 +282,7 @@ fn fences_grow_with_every_grant() {
         let (mut late, mut b) = (stage.somebody(TTL), stage.somebody(LONG));
         let fence = |held: Granted| held.fence.unwrap().parse::<f64>().unwrap();
         let first = fence(late.takes(Duration::ZERO).unwrap());
-        assert!(fence(b.takes(PATIENCE).unwrap()) > first);
+        assert!(fence(b.takes(TIMEOUT).unwrap()) > first);
         assert!(stage.strategy.claims.fencing && stage.strategy.group == Group::Locks);
     });
 }
@@ -295,7 +295,7 @@ fn a_holder_that_goes_takes_the_locks_of_its_session_along_and_leaves_a_row() {
         assert!(stage.inspect().never_expires(), "{}", stage.strategy.name);
         assert_eq!(b.takes(Duration::ZERO), None);
         drop(gone);
-        assert!(b.takes(PATIENCE).is_some(), "{}", stage.strategy.name);
+        assert!(b.takes(TIMEOUT).is_some(), "{}", stage.strategy.name);
     });
     on_every_ground(&["unique-index"], |stage| {
         let (mut gone, mut b) = (stage.somebody(TTL), stage.somebody(TTL));

@@ -21,6 +21,12 @@ struct Step<'a, 'b> {
     after: Option<u32>,
 }
 
+impl<'a, 'b> Step<'a, 'b> {
+    fn new(pause: &'a mut Pause<'b>, op: u64, after: Option<u32>) -> Self {
+        Self { pause, op, after }
+    }
+}
+
 impl Halt for Step<'_, '_> {
     fn after(&mut self, step: u32, of: u32, what: &str) {
         // After its last step a request is done, so there is nothing to stop.
@@ -71,11 +77,7 @@ impl Holder {
                 wait_ms,
                 halt_after,
             } => {
-                let mut halt = Step {
-                    pause,
-                    op,
-                    after: halt_after,
-                };
+                let mut halt = Step::new(pause, op, halt_after);
                 let wait = Duration::from_millis(wait_ms);
                 let answer = self.acquire(op, &key, wait, &mut halt).await;
                 for hold in self.locking.forfeited() {
@@ -91,11 +93,7 @@ impl Holder {
                 hold,
                 halt_after,
             } => {
-                let mut halt = Step {
-                    pause,
-                    op,
-                    after: halt_after,
-                };
+                let mut halt = Step::new(pause, op, halt_after);
                 let outcome = self.locking.release(hold, &mut halt).await?;
                 self.fences.remove(&hold);
                 Ok(Reply::Released { op, outcome })

@@ -6,14 +6,27 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bad;
+mod etcd_latch;
+mod flaw;
 mod good;
 mod latch;
+mod line;
+mod on_servers;
 mod part;
 mod player;
+#[cfg(feature = "postgres")]
+mod postgres_latch;
 mod rates;
 mod redis_latch;
+mod redlock_latch;
+mod remote;
 mod renewal;
+mod servers;
 mod session;
+mod stopped;
+mod wrong;
+#[cfg(feature = "zookeeper")]
+mod zookeeper_latch;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -21,10 +34,14 @@ fn main() {
     if let Some(part) = part::of_this_process() {
         return part.play();
     }
+    if stopped::played_the_lab() {
+        return;
+    }
     let mut arguments = Arguments::from_args();
     // Most of the time the trials wait for a lease to end.
     arguments.test_threads = arguments.test_threads.or(Some(6));
-    let trials: Vec<Trial> = bad::trials().into_iter().chain(good::trials()).collect();
+    let trials = [bad::trials(), good::trials(), stopped::trials()];
+    let trials: Vec<Trial> = trials.into_iter().flatten().collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     rates::print();
     conclusion.exit();

@@ -7,8 +7,9 @@ use fencepost_trial::protocol::Claims;
 use fencepost_trial::strategy::{self, Strategy};
 use fencepost_trial::subject;
 
-use crate::latch::Flaw;
+use crate::flaw::Flaw;
 use crate::player::{self, Manners};
+use crate::{on_servers, wrong};
 
 const PART: &str = "FENCEPOST_COURTROOM_PART";
 
@@ -30,29 +31,32 @@ pub(crate) struct ExternalLock {
     pub(crate) claims: Claims,
     /// Whether it renews its leases in the background.
     pub(crate) renews: bool,
+    /// Whether waiters stand in line.
+    pub(crate) has_line: bool,
 }
 
-const FENCED: Claims = Claims {
+pub(crate) const FENCED: Claims = Claims {
     fencing: true,
     ..Claims::PLAIN
 };
 
-const KEPT_ALIVE: Claims = Claims {
+pub(crate) const KEPT_ALIVE: Claims = Claims {
     keep_alive: true,
     ..Claims::PLAIN
 };
 
-const fn lock(name: &'static str, claims: Claims) -> ExternalLock {
+pub(crate) const fn lock(name: &'static str, claims: Claims) -> ExternalLock {
     ExternalLock {
         name,
         flaw: None,
         manners: Manners::Good,
         claims,
         renews: false,
+        has_line: false,
     }
 }
 
-const fn flawed(name: &'static str, flaw: Flaw, claims: Claims) -> ExternalLock {
+pub(crate) const fn flawed(name: &'static str, flaw: Flaw, claims: Claims) -> ExternalLock {
     ExternalLock {
         flaw: Some(flaw),
         ..lock(name, claims)
@@ -72,6 +76,36 @@ pub(crate) const HONEST_RENEWED: ExternalLock = ExternalLock {
     renews: true,
     ..lock("honest-renewed", KEPT_ALIVE)
 };
+pub(crate) const HONEST_LINE: ExternalLock = ExternalLock {
+    has_line: true,
+    ..lock("honest-line", Claims::PLAIN)
+};
+pub(crate) const HONEST_FENCED_LINE: ExternalLock = ExternalLock {
+    has_line: true,
+    ..lock("honest-fenced-line", FENCED)
+};
+pub(crate) const HONEST_RENEWED_FENCED: ExternalLock = ExternalLock {
+    renews: true,
+    ..lock(
+        "honest-renewed-fenced",
+        Claims {
+            keep_alive: true,
+            ..FENCED
+        },
+    )
+};
+pub(crate) const LINE_KEEPS_DEAD: ExternalLock = ExternalLock {
+    has_line: true,
+    ..flawed("line-keeps-dead", Flaw::LineKeepsDead, Claims::PLAIN)
+};
+pub(crate) const LINE_KEEPS_GIVEN_UP: ExternalLock = ExternalLock {
+    has_line: true,
+    ..flawed("line-keeps-given-up", Flaw::LineKeepsGivenUp, Claims::PLAIN)
+};
+pub(crate) const LEASE_FROM_REQUEST: ExternalLock =
+    flawed("lease-from-request", Flaw::LeaseFromRequest, Claims::PLAIN);
+pub(crate) const TIME_OUT_IS_GRANT: ExternalLock =
+    flawed("time-out-is-grant", Flaw::TimeOutIsGrant, Claims::PLAIN);
 pub(crate) const FENCE_RESTARTS: ExternalLock =
     flawed("fence-restarts", Flaw::FenceRestarts, FENCED);
 pub(crate) const RELEASES_PREFIX: ExternalLock =
@@ -81,6 +115,26 @@ pub(crate) const RENEWS_LAST: ExternalLock = ExternalLock {
     renews: true,
     ..flawed("renews-last", Flaw::RenewsLast, KEPT_ALIVE)
 };
+pub(crate) const WALL_CLOCK: ExternalLock = flawed("wall-clock", Flaw::WallClock, Claims::PLAIN);
+pub(crate) const RENEWS_BY_WALL_CLOCK: ExternalLock = ExternalLock {
+    renews: true,
+    ..flawed("renews-by-wall-clock", Flaw::RenewsByWallClock, KEPT_ALIVE)
+};
+pub(crate) const STOPS_ITSELF: ExternalLock = rude("stops-itself", Manners::StopsItself);
+pub(crate) const STOPS_BY_STEADY_CLOCK: ExternalLock =
+    rude("stops-by-steady-clock", Manners::StopsItselfBySteadyClock);
+pub(crate) const STOPS_RENEWING: ExternalLock = ExternalLock {
+    renews: true,
+    ..flawed("stops-renewing", Flaw::StopsRenewing, KEPT_ALIVE)
+};
+pub(crate) const IGNORES_CASE: ExternalLock =
+    flawed("ignores-case", Flaw::IgnoresCase, Claims::PLAIN);
+pub(crate) const CUTS_LONG_NAMES: ExternalLock =
+    flawed("cuts-long-names", Flaw::CutsLongNames, Claims::PLAIN);
+pub(crate) const ONE_NAME: ExternalLock = flawed("one-name", Flaw::OneName, Claims::PLAIN);
+pub(crate) const FENCE_WRAPS: ExternalLock = flawed("fence-wraps", Flaw::FenceWraps, FENCED);
+pub(crate) const FENCE_BY_TEXT: ExternalLock = flawed("fence-by-text", Flaw::FenceByText, FENCED);
+pub(crate) const WEARS_OUT: ExternalLock = flawed("wears-out", Flaw::WearsOut, FENCED);
 pub(crate) const REUSES_NUMBERS: ExternalLock = rude("reuses-numbers", Manners::ReusesNumbers);
 pub(crate) const NONE: ExternalLock = flawed("none", Flaw::NoLock, Claims::PLAIN);
 pub(crate) const BLIND_DELETE: ExternalLock =
@@ -103,6 +157,16 @@ pub(crate) const SLOW_RECOVERY: ExternalLock = lock(
         ..Claims::PLAIN
     },
 );
+pub(crate) const FROM_REPLY: ExternalLock = flawed("from-reply", Flaw::FromReply, Claims::PLAIN);
+pub(crate) const GET_THEN_DELETE: ExternalLock = flawed(
+    "get-then-delete-by-hand",
+    Flaw::GetThenDelete,
+    Claims::PLAIN,
+);
+pub(crate) const BLIND_REGRET: ExternalLock =
+    flawed("blind-regret", Flaw::BlindRegret, Claims::PLAIN);
+pub(crate) const ERROR_IS_GRANT: ExternalLock =
+    flawed("error-is-grant", Flaw::ErrorIsGrant, Claims::PLAIN);
 pub(crate) const LATE: ExternalLock = rude("late", Manners::LateAndBlind);
 pub(crate) const LATE_AND_AWARE: ExternalLock = rude("late-and-aware", Manners::LateAndAware);
 pub(crate) const KNOWS_AND_WRITES: ExternalLock = rude("knows-and-writes", Manners::KnowsAndWrites);
@@ -116,14 +180,32 @@ pub(crate) const GARBAGE_AT_INIT: ExternalLock = rude("garbage-at-init", Manners
 pub(crate) const CHATTY: ExternalLock = rude("chatty", Manners::Chatty);
 pub(crate) const BUFFERED: ExternalLock = rude("buffered", Manners::Buffered);
 
-const EXTERNAL_LOCKS: [ExternalLock; 30] = [
+const EXTERNAL_LOCKS: [ExternalLock; 52] = [
+    WALL_CLOCK,
+    RENEWS_BY_WALL_CLOCK,
+    STOPS_ITSELF,
+    STOPS_BY_STEADY_CLOCK,
     HONEST,
     HONEST_FENCED,
     HONEST_RENEWED,
+    HONEST_LINE,
+    HONEST_FENCED_LINE,
+    HONEST_RENEWED_FENCED,
+    LINE_KEEPS_DEAD,
+    LINE_KEEPS_GIVEN_UP,
+    LEASE_FROM_REQUEST,
+    TIME_OUT_IS_GRANT,
     FENCE_RESTARTS,
     RELEASES_PREFIX,
     CUTS_NAMES,
     RENEWS_LAST,
+    STOPS_RENEWING,
+    IGNORES_CASE,
+    CUTS_LONG_NAMES,
+    ONE_NAME,
+    FENCE_WRAPS,
+    FENCE_BY_TEXT,
+    WEARS_OUT,
     REUSES_NUMBERS,
     NONE,
     BLIND_DELETE,
@@ -136,6 +218,10 @@ const EXTERNAL_LOCKS: [ExternalLock; 30] = [
     NO_FENCE,
     NO_RENEWAL,
     SLOW_RECOVERY,
+    FROM_REPLY,
+    GET_THEN_DELETE,
+    BLIND_REGRET,
+    ERROR_IS_GRANT,
     LATE,
     LATE_AND_AWARE,
     KNOWS_AND_WRITES,
@@ -152,8 +238,13 @@ const EXTERNAL_LOCKS: [ExternalLock; 30] = [
 /// Returns the part that the environment assigns to this process, if any.
 pub(crate) fn of_this_process() -> Option<Part> {
     let name = std::env::var(PART).ok()?;
-    let lock = EXTERNAL_LOCKS.iter().find(|lock| lock.name == name);
-    let part = lock.copied().map(Part::External);
+    let cases = wrong::CASES.iter().chain(on_servers::CASES);
+    let locks = cases.map(|(lock, ..)| lock).chain(on_servers::RIGHT);
+    let mut locks = EXTERNAL_LOCKS.iter().chain(locks);
+    let part = locks
+        .find(|lock| lock.name == name)
+        .copied()
+        .map(Part::External);
     Some(part.unwrap_or_else(|| Part::Library(strategy::find(&name).unwrap().name)))
 }
 

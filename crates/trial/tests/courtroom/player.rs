@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use fencepost_trial::protocol::{Purchase, PurchaseOutcome, ReleaseResult, Reply, Request};
 
+use crate::flaw::Flaw;
 use crate::latch::{Grant, Latch, now_ns};
 use crate::part::ExternalLock;
 use crate::redis_latch::RedisLatch;
+use crate::remote::{self, Remote};
 use crate::renewal::Renewal;
 
 /// The behaviour of a process, independent of its lock.
@@ -40,6 +42,10 @@ pub(crate) enum Manners {
     Buffered,
     /// It gives the same number to every hold.
     ReusesNumbers,
+    /// It declines when its lease is over, by the clock that goes on while a machine is suspended.
+    StopsItself,
+    /// The same, by the clock that stands still then.
+    StopsItselfBySteadyClock,
 }
 
 /// The process that misbehaves if one is enough.
@@ -50,10 +56,13 @@ const PAUSE: Duration = Duration::from_millis(2);
 struct Player {
     lock: ExternalLock,
     id: String,
+    life: u64,
     ttl: Duration,
     latch: Option<Latch>,
     /// The lock, if the store is Redis.
     redis: Option<RedisLatch>,
+    /// The lock, if the store is of another kind.
+    remote: Option<Box<dyn Remote>>,
     holds: HashMap<u64, Grant>,
     last_hold: u64,
     renewal: Renewal,
@@ -64,9 +73,11 @@ pub(crate) fn play(lock: ExternalLock) {
     let mut player = Player {
         lock,
         id: String::new(),
+        life: 0,
         ttl: Duration::ZERO,
         latch: None,
         redis: None,
+        remote: None,
         holds: HashMap::new(),
         last_hold: 0,
         renewal: Renewal::default(),
@@ -121,10 +132,11 @@ impl Player {
                 endpoints,
                 ..
             } => {
-                self.id = id;
+                (self.id, self.life) = (id, incarnation);
                 self.ttl = Duration::from_millis(ttl_ms);
                 let (lock, is_restarted) = (self.lock, incarnation > 1);
-                self.redis = RedisLatch::at(&endpoints[0]);
+                self.redis = RedisLatch::at(&endpoints[0], lock);
+                self.remote = remote::open(&endpoints, self.ttl, lock);
                 if let Some(path) = endpoints[0].strip_prefix("sqlite:") {
                     self.latch = Some(Latch::open(path, self.ttl, lock, is_restarted));
                     if lock.renews {
@@ -150,7 +162,7 @@ impl Player {
             },
             Request::Step { op, hold, .. } => {
                 let grant = &self.holds[&hold];
-                if self.lock.manners == Manners::LateAndAware && grant.until_ns <= now_ns() {
+                if self.knows_its_end(grant) {
                     return Reply::Declined { op };
                 }
                 let fence = grant.fence.clone();
@@ -182,17 +194,27 @@ impl Player {
     fn take(&mut self, key: &str, wait_ms: u64) -> Option<(u64, bool)> {
         let deadline = Instant::now() + Duration::from_millis(wait_ms);
         self.last_hold += 1;
-        let token = format!("{} {}", self.id, self.last_hold);
-        let mut contended = false;
+        let token = format!("{} {} {}", self.id, self.life, self.last_hold);
+        let (mut contended, asked_ns) = (false, now_ns());
         if self.lock.manners == Manners::KnowsAndWritesFirst && wait_ms > 0 {
             std::thread::sleep(self.ttl * 7 / 10);
         }
         let grant = loop {
-            if let Some(grant) = self.try_once(key, &token) {
+            if let Some(grant) = self.try_once(key, &token, asked_ns) {
                 break grant;
             }
             contended = true;
             if Instant::now() >= deadline {
+                self.give_up(key, &token);
+                if self.lock.flaw == Some(Flaw::TimeOutIsGrant) && wait_ms > 0 {
+                    break Grant {
+                        key: key.into(),
+                        token,
+                        fence: None,
+                        until_ns: 0,
+                        since: Instant::now(),
+                    };
+                }
                 return None;
             }
             std::thread::sleep(PAUSE);
@@ -215,16 +237,64 @@ impl Player {
         Some((self.last_hold, contended))
     }
 
-    fn try_once(&mut self, key: &str, token: &str) -> Option<Grant> {
-        let Some(redis) = &self.redis else {
-            return self.latch.as_mut().unwrap().take(key, token);
+    fn give_up(&mut self, key: &str, token: &str) {
+        match (&mut self.remote, &self.latch) {
+            (Some(remote), _) => remote.give_up(key, token),
+            (None, Some(latch)) => latch.give_up(key, token),
+            (None, None) => {}
+        }
+    }
+
+    fn try_once(&mut self, key: &str, token: &str, asked_ns: i64) -> Option<Grant> {
+        if let Some(latch) = &mut self.latch {
+            return latch.take(key, token, asked_ns);
+        }
+        let asked_ns = now_ns();
+        let granted = match (&mut self.remote, &self.redis) {
+            (Some(remote), _) => remote.take(key, token),
+            (None, redis) => redis.as_ref().unwrap().take(key, token, self.ttl),
         };
-        redis.take(key, token, self.ttl).then(|| Grant {
+        if !granted {
+            return None;
+        }
+        let counted_from_ns = match self.lock.flaw {
+            Some(Flaw::FromReply) => now_ns(),
+            _ => asked_ns,
+        };
+        let is_untimed = self.remote.as_ref().is_some_and(|lock| lock.is_untimed());
+        let until_ns = match is_untimed {
+            true => i64::MAX,
+            false => counted_from_ns + i64::try_from(self.ttl.as_nanos()).unwrap(),
+        };
+        if self.minds_the_clock() && until_ns <= now_ns() {
+            match (&mut self.remote, &self.redis) {
+                (Some(remote), _) => drop(remote.give_back(key, token)),
+                (None, redis) => redis.as_ref().unwrap().regret(key, token),
+            }
+            return None;
+        }
+        Some(Grant {
             key: key.into(),
             token: token.into(),
             fence: None,
-            until_ns: now_ns() + i64::try_from(self.ttl.as_nanos()).unwrap(),
+            until_ns,
+            since: Instant::now(),
         })
+    }
+
+    /// Returns whether it looks at the clock before it uses its lock.
+    fn minds_the_clock(&self) -> bool {
+        let manners = self.lock.manners;
+        matches!(manners, Manners::LateAndAware | Manners::StopsItself)
+            || manners == Manners::Good && self.latch.is_none()
+    }
+
+    /// Returns whether the process knows that its lease is over.
+    fn knows_its_end(&self, grant: &Grant) -> bool {
+        match self.lock.manners {
+            Manners::StopsItselfBySteadyClock => grant.since.elapsed() >= self.ttl,
+            _ => self.minds_the_clock() && grant.until_ns <= now_ns(),
+        }
     }
 
     fn knows_of_losses(&self) -> bool {
@@ -232,14 +302,11 @@ impl Player {
         manners == Manners::KnowsAndWrites || manners == Manners::KnowsAndWritesFirst
     }
 
-    /// Reports the loss of the last hold as soon as the server has been away and no longer knows it.
+    /// Reports the loss of the last hold as soon as the server no longer knows it.
     fn watch(&self, key: &str) {
         let (redis, hold, key) = (self.redis.clone().unwrap(), self.last_hold, key.to_owned());
         std::thread::spawn(move || {
-            while redis.has(&key).is_some() {
-                std::thread::sleep(PAUSE);
-            }
-            while redis.has(&key).is_none() {
+            while redis.has(&key) != Some(false) {
                 std::thread::sleep(PAUSE);
             }
             let lost = serde_json::to_string(&Reply::Lost { hold }).unwrap();
@@ -250,9 +317,11 @@ impl Player {
     fn give_back(&mut self, hold: u64) -> bool {
         let grant = self.holds.remove(&hold).unwrap();
         self.renewal.remove(&grant);
-        match &self.redis {
-            Some(redis) => redis.give_back(&grant.key, &grant.token),
-            None => self.latch.as_mut().unwrap().give_back(&grant),
+        let (key, token) = (&grant.key, &grant.token);
+        match (&mut self.remote, &self.redis) {
+            (Some(remote), _) => remote.give_back(key, token),
+            (None, Some(redis)) => redis.give_back(key, token),
+            (None, None) => self.latch.as_mut().unwrap().give_back(&grant),
         }
     }
 

@@ -36,9 +36,20 @@ pub(crate) static REPORTED: Rate = Rate::new();
 pub(crate) static FALSE_ALARMS: Rate = Rate::new();
 /// Runs of good locks that were acquitted.
 pub(crate) static ACQUITTALS: Rate = Rate::new();
+/// Runs of good locks whose lab was stopped again and again, and that ended in an accusation.
+pub(crate) static STOPPED: Rate = Rate::new();
+/// The same, had the lab not noticed.
+pub(crate) static STOPPED_UNAWARE: Rate = Rate::new();
 
 pub(crate) fn print() {
     let is_empty = |rate: &Rate| rate.all.load(Relaxed) == 0;
+    if !is_empty(&STOPPED) {
+        println!(
+            "with a stopped lab: false alarms {} (had it not noticed: {})",
+            STOPPED.figures(),
+            STOPPED_UNAWARE.figures(),
+        );
+    }
     if is_empty(&CONVICTED) && is_empty(&REPORTED) && is_empty(&FALSE_ALARMS) {
         return;
     }

@@ -7,8 +7,14 @@ use std::time::Duration;
 
 use fencepost_rig::resp::{Connection, Value};
 
-/// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_millis(500);
+use crate::flaw::Flaw;
+use crate::part::ExternalLock;
+use crate::player::Manners;
+
+/// How long a server may take to answer, if it may also be gone.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+/// The same, if only the network may be slow.
+const LONG_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
@@ -17,27 +23,80 @@ const RELEASE: &str =
 pub(crate) struct RedisLatch {
     address: String,
     space: String,
+    flaw: Option<Flaw>,
+    answer_timeout: Duration,
 }
 
 impl RedisLatch {
     /// Parses `redis://HOST:PORT#SPACE`. `None` if it is another kind of address.
-    pub(crate) fn at(endpoint: &str) -> Option<Self> {
+    pub(crate) fn at(endpoint: &str, lock: ExternalLock) -> Option<Self> {
         let (address, space) = endpoint.strip_prefix("redis://")?.split_once('#')?;
         Some(Self {
             address: address.into(),
             space: space.into(),
+            flaw: lock.flaw,
+            answer_timeout: match lock.manners {
+                Manners::Good => LONG_ANSWER_TIMEOUT,
+                _ => ANSWER_TIMEOUT,
+            },
         })
     }
 
     /// Tries once. A server that does not answer grants nothing.
     pub(crate) fn take(&self, key: &str, token: &str, ttl: Duration) -> bool {
         let (key, ttl) = (self.key(key), ttl.as_millis().to_string());
-        let answer = self.ask(&["SET", &key, token, "NX", "PX", &ttl]);
-        answer.is_ok_and(|answer| answer == Value::Word("OK".into()))
+        let unit = match self.flaw {
+            Some(Flaw::TtlInSeconds) => "EX",
+            _ => "PX",
+        };
+        let answer = self.ask(&["SET", &key, token, "NX", unit, &ttl]);
+        if self.flaw == Some(Flaw::WaitersProlong) {
+            let _ = self.ask(&["PEXPIRE", &key, &ttl]);
+        }
+        match answer {
+            Ok(answer) => answer == Value::Word("OK".into()),
+            Err(_) => self.takes_anyway(&key, token, &ttl),
+        }
+    }
+
+    /// Returns whether an error counts as a grant after all.
+    fn takes_anyway(&self, key: &str, token: &str, ttl: &str) -> bool {
+        match self.flaw {
+            Some(Flaw::ErrorIsGrant) => true,
+            Some(Flaw::WritesAfterError) => self.ask(&["SET", key, token, "PX", ttl]).is_ok(),
+            Some(Flaw::LooksAfterError) => {
+                let there = self.ask(&["EXISTS", key]);
+                there.is_ok_and(|there| there == Value::Number(1))
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives back what was granted too late.
+    pub(crate) fn regret(&self, key: &str, token: &str) {
+        if self.flaw == Some(Flaw::BlindRegret) {
+            self.delete(key);
+        } else {
+            self.give_back(key, token);
+        }
+    }
+
+    /// Deletes what is there.
+    pub(crate) fn delete(&self, key: &str) {
+        let _ = self.ask(&["DEL", &self.key(key)]);
     }
 
     /// Releases the lock. Returns whether the grant was still there.
     pub(crate) fn give_back(&self, key: &str, token: &str) -> bool {
+        if self.flaw == Some(Flaw::BlindDelete) {
+            self.delete(key);
+            return true;
+        }
+        if self.flaw == Some(Flaw::GetThenDelete) {
+            let owner = self.ask(&["GET", &self.key(key)]);
+            let is_own = owner.is_ok_and(|owner| owner == Value::Text(token.into()));
+            return is_own && self.ask(&["DEL", &self.key(key)]).is_ok();
+        }
         let answer = self.ask(&["EVAL", RELEASE, "1", &self.key(key), token]);
         answer.is_ok_and(|answer| answer == Value::Number(1))
     }
@@ -55,6 +114,6 @@ impl RedisLatch {
     }
 
     fn ask(&self, words: &[&str]) -> io::Result<Value> {
-        Connection::open(&*self.address, PATIENCE)?.ask(words)
+        Connection::open(&*self.address, self.answer_timeout)?.ask(words)
     }
 }

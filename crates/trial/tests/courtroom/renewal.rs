@@ -3,20 +3,40 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::latch::{Flaw, Grant, Latch};
+use crate::flaw::Flaw;
+use crate::latch::{Grant, Latch, wall_ns};
+
+/// How often leases are renewed, if renewal dies.
+const RENEWALS_MAX: usize = 2;
 
 /// The grants to renew.
 #[derive(Default, Clone)]
-pub(crate) struct Renewal(Arc<Mutex<Vec<Grant>>>);
+pub(crate) struct Renewal(Arc<Mutex<Vec<Grant>>>, Option<Flaw>);
 
 impl Renewal {
     /// Starts to renew with this connection. It ends with its process.
-    pub(crate) fn start(&self, mut latch: Latch, ttl: Duration, flaw: Option<Flaw>) {
+    pub(crate) fn start(&mut self, mut latch: Latch, ttl: Duration, flaw: Option<Flaw>) {
+        self.1 = flaw;
         let grants = Arc::clone(&self.0);
+        let interval = match flaw {
+            // At least once before the lab kills it.
+            Some(Flaw::RenewalDropsExpiry) => ttl / 20,
+            _ => ttl / 5,
+        };
         std::thread::spawn(move || {
+            let (mut renewed_ns, mut renewals) = (wall_ns(), 0);
             loop {
-                std::thread::sleep(ttl / 5);
+                std::thread::sleep(interval);
+                let since_ns = wall_ns() - renewed_ns;
+                if flaw == Some(Flaw::RenewsByWallClock) && since_ns < 0 {
+                    continue;
+                }
+                renewed_ns = wall_ns();
                 let grants = grants.lock().unwrap();
+                renewals += usize::from(!grants.is_empty());
+                if flaw == Some(Flaw::RenewalDies) && renewals > RENEWALS_MAX {
+                    return;
+                }
                 let first = match flaw {
                     Some(Flaw::RenewsLast) => grants.len().saturating_sub(1),
                     _ => 0,
@@ -33,6 +53,9 @@ impl Renewal {
     /// Forgets a grant before it is released. A renewal that has begun is finished.
     pub(crate) fn remove(&self, grant: &Grant) {
         let mut grants = self.0.lock().unwrap();
+        if self.1 == Some(Flaw::StopsRenewing) {
+            grants.clear();
+        }
         grants.retain(|other| other.token != grant.token);
     }
 }

@@ -1,23 +1,27 @@
 //! Runs one trial of one subject, from its start to the verdict.
 
+use std::fs::File;
+use std::rc::Rc;
 use std::time::Duration;
 
 use fencepost_rig::Interrupt;
-use fencepost_trial::history::StormSettings;
+use fencepost_trial::history::{Event, StormSettings};
 use fencepost_trial::holds::{self, Scenario, Trial};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::sale::facts::Facts;
 use fencepost_trial::sale::{self, Sale};
+use fencepost_trial::store::TrialStore;
 use fencepost_trial::verdict::{Outcome, Verdict};
 
 use crate::part::Part;
+use crate::servers::{Place, Servers};
 
 /// Leases are short, but long compared with the delays of a busy machine.
-const TTL_MS: u64 = 500;
+pub(crate) const TTL_MS: u64 = 500;
 /// How long a storm lasts.
 const STORM_MS: u64 = 6_000;
 /// Long enough for a process to start, and short enough to wait for one that never answers.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The trial that a subject undergoes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,24 +32,91 @@ pub(crate) enum Ordeal {
     Holds(Scenario),
     /// A lock trial with this TTL.
     Lasting(Scenario, u64),
+    /// A lock trial on servers of this kind.
+    At(Place, Scenario),
+    /// The same, and the way to the servers leads through the lab.
+    Through(Place, Scenario),
     /// So many short storms, until one convicts.
     Storms(u64),
 }
 
 impl Ordeal {
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> String {
         match self {
-            Self::Oversell => "oversell",
-            Self::Holds(scenario) | Self::Lasting(scenario, _) => scenario.name(),
-            Self::Storms(_) => Scenario::Storm.name(),
+            Self::Oversell => "oversell".into(),
+            Self::Storms(_) => Scenario::Storm.name().into(),
+            Self::Holds(scenario) | Self::Lasting(scenario, _) => scenario.name().into(),
+            Self::At(place, scenario) => format!("{}::{}", scenario.name(), place.name()),
+            Self::Through(place, scenario) => {
+                format!("{}::through::{}", scenario.name(), place.name())
+            }
         }
     }
 
-    /// Returns whether the lab starts Redis servers for this trial.
-    pub(crate) fn needs_redis(self) -> bool {
+    /// Returns where the trial is held; `None` for a file.
+    pub(crate) fn place(self) -> Option<Place> {
         match self {
-            Self::Oversell | Self::Storms(_) => false,
-            Self::Holds(scenario) | Self::Lasting(scenario, _) => scenario.fails_servers(),
+            Self::Oversell | Self::Storms(_) => None,
+            Self::Holds(scenario) | Self::Lasting(scenario, _) => {
+                scenario.needs_server().then_some(Place::Redis)
+            }
+            Self::At(place, _) | Self::Through(place, _) => Some(place),
+        }
+    }
+
+    /// Returns whether the servers for it are installed.
+    pub(crate) fn is_possible(self) -> bool {
+        self.place().is_none_or(Place::is_installed)
+    }
+
+    /// Starts the servers, which run for as long as the result lives. A lab that makes servers fail starts them itself.
+    pub(crate) fn start_servers(self) -> Option<Rc<Servers>> {
+        let fails_servers = self.scenario().is_some_and(Scenario::fails_servers);
+        self.place().filter(|_| !fails_servers).map(Place::open)
+    }
+
+    /// Returns the TTL of its leases.
+    pub(crate) fn ttl_ms(self) -> u64 {
+        match self {
+            Self::Oversell | Self::Holds(_) | Self::Storms(_) => TTL_MS,
+            Self::Lasting(_, ttl_ms) => ttl_ms,
+            Self::At(place, _) | Self::Through(place, _) => place.ttl_ms(),
+        }
+    }
+
+    /// Tries the subject once in a lock trial, and writes the history to a file.
+    pub(crate) fn record(self, part: Part, seed: u64, file: File) -> Result<(), Stopped> {
+        let scenario = self.scenario().unwrap();
+        let servers = self.start_servers();
+        let store = self.store(scenario, servers.as_deref());
+        let trial = trial(scenario, store, self.ttl_ms(), part, seed);
+        let mut onlooker = Onlooker {
+            is_impatient: false,
+        };
+        let subject = || part.command();
+        let interrupt = Interrupt::never();
+        holds::run(&trial, &subject, Some(file), &mut onlooker, interrupt).map(drop)
+    }
+
+    /// Returns the scenario of a lock trial.
+    fn scenario(self) -> Option<Scenario> {
+        match self {
+            Self::Holds(scenario)
+            | Self::Lasting(scenario, _)
+            | Self::At(_, scenario)
+            | Self::Through(_, scenario) => Some(scenario),
+            Self::Oversell | Self::Storms(_) => None,
+        }
+    }
+
+    /// Returns the store of a trial: a file, running servers, or private ones. To private ones, the way of an external lock leads through
+    /// the lab.
+    fn store(self, scenario: Scenario, servers: Option<&Servers>) -> TrialStore {
+        let private = |place: Place| TrialStore::named(place.name()).unwrap();
+        match (self, servers) {
+            (Self::Through(place, _), Some(servers)) => private(place).at(servers.address.clone()),
+            (_, Some(servers)) => TrialStore::named(&servers.address).unwrap(),
+            (_, None) => self.place().map_or_else(|| scenario.store(), private),
         }
     }
 
@@ -56,46 +127,56 @@ impl Ordeal {
         seed: u64,
         is_impatient: bool,
     ) -> Result<Verdict, Stopped> {
+        let servers = self.start_servers();
+        let hold = |scenario| {
+            let store = self.store(scenario, servers.as_deref());
+            let trial = trial(scenario, store, self.ttl_ms(), part, seed);
+            hold(&trial, part, is_impatient)
+        };
         match self {
             Self::Oversell => oversell(part, seed, is_impatient),
             Self::Storms(times) => storms(part, seed, times),
-            Self::Holds(scenario) => hold(scenario, TTL_MS, part, seed, is_impatient),
-            // A server may have copied the lock before it dies. As in the gauntlet, a run that shows nothing is repeated, at most twice.
-            Self::Lasting(scenario, ttl_ms) => {
-                let mut verdict = hold(scenario, ttl_ms, part, seed, is_impatient)?;
-                for _ in 0..2 {
-                    if verdict.outcome == Outcome::Inconclusive {
-                        verdict = hold(scenario, ttl_ms, part, seed, is_impatient)?;
-                    }
-                }
-                Ok(verdict)
-            }
+            Self::Holds(scenario)
+            | Self::Lasting(scenario, _)
+            | Self::At(_, scenario)
+            | Self::Through(_, scenario) => hold(scenario),
         }
     }
 }
 
-fn hold(
-    scenario: Scenario,
-    ttl_ms: u64,
-    part: Part,
-    seed: u64,
-    is_impatient: bool,
-) -> Result<Verdict, Stopped> {
-    let trial = Trial {
+fn trial(scenario: Scenario, store: TrialStore, ttl_ms: u64, part: Part, seed: u64) -> Trial {
+    Trial {
+        store,
         ttl_ms,
         work_ms: ttl_ms + ttl_ms / 2,
         ..Trial::new(scenario, part.strategy(), seed)
-    };
+    }
+}
+
+fn hold(trial: &Trial, part: Part, is_impatient: bool) -> Result<Verdict, Stopped> {
     let subject = || part.command();
     let history = holds::run(
-        &trial,
+        trial,
         &subject,
         None,
         &mut Onlooker { is_impatient },
         Interrupt::never(),
     )?;
     let facts = holds::facts::Facts::of(&history.events);
-    Ok(holds::verdict::judge(&history.header, &facts))
+    let verdict = holds::verdict::judge(&history.header, &facts);
+    assert_cites(&verdict, &history.events);
+    Ok(verdict)
+}
+
+/// Makes sure that whatever a verdict cites is in the history: the event with this number, at this time, of this process.
+fn assert_cites(verdict: &Verdict, events: &[Event]) {
+    for cited in &verdict.evidence {
+        let event = events.iter().find(|event| event.n == cited.event);
+        let event = event.unwrap_or_else(|| panic!("no such event: {cited:#?}"));
+        let who = event.who.as_deref().unwrap_or("lab");
+        let is_same = event.at_ns == cited.at_ns && who == cited.who;
+        assert!(is_same, "{cited:#?} is not {event:#?}");
+    }
 }
 
 /// Returns the verdict of the first storm that convicts, or of the last.
@@ -145,23 +226,23 @@ struct Onlooker {
 }
 
 impl Onlooker {
-    fn patience(&self) -> Duration {
+    fn answer_timeout(&self) -> Duration {
         if self.is_impatient {
-            PATIENCE
+            ANSWER_TIMEOUT
         } else {
-            20 * PATIENCE
+            20 * ANSWER_TIMEOUT
         }
     }
 }
 
 impl holds::LockWatch for Onlooker {
-    fn patience(&self) -> Duration {
-        self.patience()
+    fn answer_timeout(&self) -> Duration {
+        self.answer_timeout()
     }
 }
 
 impl sale::SaleWatch for Onlooker {
-    fn patience(&self) -> Duration {
-        self.patience()
+    fn answer_timeout(&self) -> Duration {
+        self.answer_timeout()
     }
 }

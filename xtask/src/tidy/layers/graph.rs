@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The imports of each module. Every module is a key.
 pub(super) type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Every group of modules that reach each other, sorted by name. Empty if the graph has no cycle.
+/// Returns every group of modules that reach each other, sorted by name. Empty if the graph has no cycle.
 pub(super) fn cycles(graph: &Graph) -> Vec<Vec<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> = graph
         .keys()
@@ -37,7 +37,7 @@ fn reachable<'a>(graph: &'a Graph, from: &str) -> BTreeSet<&'a str> {
     found
 }
 
-/// The modules from the lowest layer up: each imports only from layers below its own. The graph must have no cycle.
+/// Returns the modules from the lowest layer up: each imports only from layers below its own. The graph must have no cycle.
 pub(super) fn layers(graph: &Graph) -> Vec<Vec<String>> {
     let mut level: BTreeMap<&str, usize> = BTreeMap::new();
     while level.len() < graph.len() {

@@ -1,4 +1,4 @@
-//! Finds out from the source which top modules of a crate import which others.
+//! Finds out from the source which modules of a crate, or of one of its folders, import which others.
 //!
 //! The syntax tree tells which code is test code and which module a line is in. Within an item, every path that starts with `crate` or
 //! `super` counts, including those in macro calls.
@@ -20,23 +20,28 @@ pub(super) struct Import {
     pub(super) line: usize,
 }
 
-/// The source of one crate.
+/// The source of one crate, seen from one of its modules: the parent of those whose imports are of interest.
 pub(super) struct Source<'a> {
-    /// The top modules, without those that only tests have.
+    /// The path of the parent; empty for the root of the crate.
+    parent: Vec<String>,
+    /// The children of the parent, without those that only tests have.
     pub(super) modules: BTreeSet<String>,
-    /// Names that the root re-exports, each with its top module.
+    /// Names that the parent re-exports, each with the child that it comes from.
     reexports: BTreeMap<String, String>,
     files: Vec<(Vec<String>, &'a SourceFile, syn::File)>,
     test_modules: BTreeSet<Vec<String>>,
 }
 
 impl<'a> Source<'a> {
-    /// `root` is the crate's source folder, with a slash at its end.
+    /// Reads the imports between the children of a module. `root` is the crate's source folder, with a slash at its end. `parent` is the
+    /// path of the module, such as `stores`, or empty for the root.
     pub(super) fn read(
         root: &str,
+        parent: &str,
         files: &'a [SourceFile],
     ) -> Result<Self, (&'a SourceFile, syn::Error)> {
         let mut source = Self {
+            parent: parent.split_terminator("::").map(str::to_owned).collect(),
             modules: BTreeSet::new(),
             reexports: BTreeMap::new(),
             files: Vec::new(),
@@ -53,13 +58,13 @@ impl<'a> Source<'a> {
         for (path, _, parsed) in &source.files {
             note_test_modules(path, &parsed.items, &mut source.test_modules);
         }
-        source.read_root();
+        source.read_parent();
         Ok(source)
     }
 
-    fn read_root(&mut self) {
+    fn read_parent(&mut self) {
         for (path, _, parsed) in &self.files {
-            if !path.is_empty() {
+            if *path != self.parent {
                 continue;
             }
             for item in &parsed.items {
@@ -80,12 +85,16 @@ impl<'a> Source<'a> {
         let mut found = Vec::new();
         for (path, file, parsed) in &self.files {
             let is_test = |test: &Vec<String>| path.starts_with(test);
-            if path.is_empty() || self.test_modules.iter().any(is_test) {
-                continue;
+            if self.child_on(path).is_some() && !self.test_modules.iter().any(is_test) {
+                self.of_items(path, file, &parsed.items, &mut found);
             }
-            self.of_items(path, file, &parsed.items, &mut found);
         }
         found
+    }
+
+    /// Returns the child of the parent to which this path leads; `None` if it leads elsewhere.
+    fn child_on<'p>(&self, path: &'p [String]) -> Option<&'p String> {
+        path.strip_prefix(self.parent.as_slice())?.first()
     }
 
     fn of_items(
@@ -126,25 +135,27 @@ impl<'a> Source<'a> {
                 at += 1;
                 continue;
             };
-            // A path inside the same top module is not an import.
-            if level == 0 {
-                let line = tokens[at].span().start().line;
-                for name in names_at(&tokens, next) {
-                    self.note(path, &name, file, line, found);
-                }
+            let line = tokens[at].span().start().line;
+            for segments in paths_at(&tokens, next) {
+                let absolute = [&path[..level], &segments].concat();
+                self.note(path, &absolute, file, line, found);
             }
             at = next;
         }
     }
 
+    /// Notes that the module `path` names `absolute`, if that is an import of another child.
     fn note(
         &self,
         path: &[String],
-        name: &str,
+        absolute: &[String],
         file: &SourceFile,
         line: usize,
         found: &mut Vec<Import>,
     ) {
+        let (Some(from), Some(name)) = (self.child_on(path), self.child_on(absolute)) else {
+            return;
+        };
         let to = if self.modules.contains(name) {
             name
         } else {
@@ -153,10 +164,10 @@ impl<'a> Source<'a> {
                 None => return,
             }
         };
-        if path[0] != to {
+        if from != to {
             found.push(Import {
-                from: path[0].clone(),
-                to: to.to_owned(),
+                from: from.clone(),
+                to: to.clone(),
                 path: file.path.clone(),
                 line,
             });
@@ -164,7 +175,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// `stores/redis/session.rs` is `stores::redis::session`; the root of the crate is the empty path.
+/// Returns the path of a module: that of `stores/redis/session.rs` is `stores::redis::session`; the root of the crate is the empty path.
 fn module_path(inner: &str) -> Vec<String> {
     let mut path: Vec<String> = inner
         .trim_end_matches(".rs")
@@ -199,7 +210,7 @@ fn note_test_modules(path: &[String], items: &[Item], found: &mut BTreeSet<Vec<S
     }
 }
 
-/// Whether the attributes contain `#[cfg(test)]`, `#[cfg(doctest)]`, or an `all` condition with one of them.
+/// Returns whether the attributes contain `#[cfg(test)]`, `#[cfg(doctest)]`, or an `all` condition with one of them.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) if list.path.is_ident("cfg") => {
@@ -229,7 +240,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// The names that a `use` in the root imports, each with the first segment of its path.
+/// Collects the names that a `use` in the parent imports, each with the first segment of its path.
 fn reexported(tree: &UseTree, from: Option<&str>, found: &mut BTreeMap<String, String>) {
     match tree {
         UseTree::Path(path) => {
@@ -290,19 +301,26 @@ fn after_colons(tokens: &[TokenTree], at: usize) -> Option<usize> {
     are_there.then_some(at + 2)
 }
 
-/// The names at this position: a single one, or the first segments of a group in braces.
-fn names_at(tokens: &[TokenTree], at: usize) -> Vec<String> {
+/// Returns the paths that continue at this position: a single one, or one for each part of a group in braces.
+fn paths_at(tokens: &[TokenTree], at: usize) -> Vec<Vec<String>> {
     match tokens.get(at) {
-        Some(TokenTree::Ident(name)) => vec![name.to_string()],
+        Some(TokenTree::Ident(name)) => {
+            let rest = match after_colons(tokens, at + 1) {
+                Some(next) => paths_at(tokens, next),
+                None => Vec::new(),
+            };
+            let first = name.to_string();
+            if rest.is_empty() {
+                return vec![vec![first]];
+            }
+            let joined = |rest: Vec<String>| [vec![first.clone()], rest].concat();
+            rest.into_iter().map(joined).collect()
+        }
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
             let inner: Vec<TokenTree> = group.stream().into_iter().collect();
             let parts = inner
                 .split(|token| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ','));
-            let first = |part: &[TokenTree]| match part.first() {
-                Some(TokenTree::Ident(name)) => Some(name.to_string()),
-                _ => None,
-            };
-            parts.filter_map(first).collect()
+            parts.flat_map(|part| paths_at(part, 0)).collect()
         }
         _ => Vec::new(),
     }

@@ -28,7 +28,7 @@ pub(in crate::tidy) fn architecture_shows_the_layers(files: &[SourceFile]) -> Ve
 
 const RENEW: &str = "replace the block by what `cargo xtask tidy` prints below its checks";
 
-/// The lines of the block, and the number of the first one.
+/// Returns the lines of the block, and the number of the first one.
 fn block(page: &SourceFile) -> Option<(usize, Vec<&str>)> {
     let mut lines = page.lines().skip_while(|(_, line)| *line != HEADING);
     let (fence, _) = lines.find(|(_, line)| *line == "```text")?;
@@ -36,8 +36,8 @@ fn block(page: &SourceFile) -> Option<(usize, Vec<&str>)> {
     Some((fence + 1, inside.map(|(_, line)| line).collect()))
 }
 
-/// The lines between the common beginning and the common end, with `-` if the page has them and `+` if the code has them; and how many lines
-/// the common beginning has. `None` if both are equal.
+/// Returns the lines between the common beginning and the common end, with `-` if the page has them and `+` if the code has them; and how
+/// many lines the common beginning has. `None` if both are equal.
 fn difference(shown: &[&str], computed: &[&str]) -> Option<(usize, String)> {
     if shown == computed {
         return None;

@@ -128,7 +128,7 @@ fn connector(root: Option<&str>) -> Result<MakeRustlsConnect, String> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// The message of the server or the system, without the statement.
+/// Returns the message of the server or the system, without the statement.
 pub(super) fn words(error: &Error) -> String {
     if let Some(said) = error.as_db_error() {
         return said.message().to_owned();

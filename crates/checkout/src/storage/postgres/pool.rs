@@ -17,7 +17,7 @@ use crate::storage::StorageError;
 /// The most connections.
 const MOST: usize = 16;
 /// How long to wait for a connection.
-const PATIENCE: Duration = Duration::from_secs(4);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long a transaction may take from its beginning to its commit. Longer than the server's own timeouts, whose errors say more.
 const WHOLE: Duration = Duration::from_secs(12);
 /// Begins a transaction with an explicit isolation level, whatever the default of the database is.
@@ -33,7 +33,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Whether the failure is a conflict with another transaction: nothing was changed, and a retry may succeed.
+    /// Returns whether the failure is a conflict with another transaction: nothing was changed, and a retry may succeed.
     pub(super) fn is_collision(&self) -> bool {
         let Self::Postgres(error) = self else {
             return false;
@@ -109,7 +109,7 @@ impl Pool {
         &self,
         work: impl for<'a> FnOnce(&'a mut Connection) -> Work<'a, T> + Send,
     ) -> Result<T, Fault> {
-        let place = tokio::time::timeout(PATIENCE, self.0.places.acquire()).await;
+        let place = tokio::time::timeout(CONNECTION_TIMEOUT, self.0.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
             let busy = StorageError::Unavailable("all connections are in use".into());
             return Err(busy.into());

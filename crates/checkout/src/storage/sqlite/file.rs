@@ -71,7 +71,7 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    /// Call this right after opening the file.
+    /// Returns the identity of the file. Call this right after opening it.
     pub(super) fn of(path: &Path) -> Self {
         Self {
             path: path.to_owned(),

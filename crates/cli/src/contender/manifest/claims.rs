@@ -24,8 +24,20 @@ pub(super) struct Promises {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with `where`")]
-struct Promise {
+pub(super) struct Promise {
     r#where: Place,
+}
+
+impl Promise {
+    /// Returns what the documentation says, word for word.
+    pub(super) fn quote(&self) -> String {
+        self.r#where.quote.to_string()
+    }
+
+    /// Returns where it says so.
+    pub(super) fn place(&self) -> String {
+        self.r#where.place.to_string()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -111,7 +123,7 @@ impl Promises {
     }
 }
 
-/// The claims by the names that the protocol gives them.
+/// Returns the claims by the names that the protocol gives them.
 fn spelled(claims: Claims) -> serde_json::Map<String, Value> {
     match serde_json::to_value(claims) {
         Ok(Value::Object(fields)) => fields,
@@ -119,7 +131,7 @@ fn spelled(claims: Claims) -> serde_json::Map<String, Value> {
     }
 }
 
-/// What the claim says. One that is absent, or no time, is not made.
+/// Returns what the claim says. One that is absent, or no time, is not made.
 fn value(claims: &serde_json::Map<String, Value>, name: &str) -> String {
     match claims.get(name) {
         None | Some(Value::Null) => "false".into(),

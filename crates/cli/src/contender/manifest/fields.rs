@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use fencepost_trial::gauntlet::Kind;
 use fencepost_trial::store::private_names;
 use fencepost_trial::text::harmless;
 use serde::Deserialize;
 
 use super::claims::Promises;
 use super::invalid::Invalid;
-use super::kind::Kind;
+use super::kind::contradiction;
+use super::limits::Limits;
 
 /// The longest text that the lab shows in a line of its own.
 const CHARS_MAX: usize = 300;
@@ -22,9 +24,11 @@ pub(super) struct Fields {
     pub(super) start: Start,
     pub(super) install: Option<Text>,
     pub(super) stores: StoreNames,
-    kind: Kind,
+    pub(super) kind: Kind,
     #[serde(default)]
     pub(super) claims: Promises,
+    #[serde(default)]
+    pub(super) limits: Limits,
 }
 
 impl Fields {
@@ -32,7 +36,7 @@ impl Fields {
     pub(super) fn parse(source: &str) -> Result<Self, Invalid> {
         let fields: Self = toml::from_str(source).map_err(|error| Invalid::of(&error))?;
         let claims = fields.claims.claims();
-        match fields.kind.contradiction(claims) {
+        match contradiction(fields.kind, claims) {
             Some((field, message)) => Err(Invalid::field(field, message)),
             None => Ok(fields),
         }

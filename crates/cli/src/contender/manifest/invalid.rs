@@ -20,7 +20,7 @@ enum Place {
 }
 
 impl Invalid {
-    /// A file that is not TOML, or has other fields or values than a manifest.
+    /// Creates the error for a file that is not TOML, or has other fields or values than a manifest.
     pub(super) fn of(error: &toml::de::Error) -> Self {
         Self {
             message: error.message().to_owned(),
@@ -28,7 +28,7 @@ impl Invalid {
         }
     }
 
-    /// A field that contradicts another one.
+    /// Creates the error for a field that contradicts another one.
     pub(super) fn field(field: &'static str, message: &str) -> Self {
         Self {
             message: message.to_owned(),
@@ -36,7 +36,7 @@ impl Invalid {
         }
     }
 
-    /// The error for the user. `source` is the text of the file at `path`.
+    /// Returns the error for the user. `source` is the text of the file at `path`.
     pub(super) fn explain(&self, path: &str, source: &str) -> BadValue {
         let (line, field) = match self.place {
             Place::Offset(offset) => (line_of(source, offset), field_at(source, offset)),
@@ -61,14 +61,14 @@ impl Invalid {
         )
     }
 
-    /// The name of the field that is missing.
+    /// Returns the name of the field that is missing.
     fn missing(&self) -> Option<&str> {
         let rest = self.message.strip_prefix("missing field `")?;
         rest.strip_suffix('`')
     }
 }
 
-/// What a field looks like.
+/// Returns what a field looks like.
 fn example(field: &str) -> Option<&'static str> {
     Some(match field {
         "name" => "name = \"my lock\"",
@@ -95,7 +95,7 @@ fn line_of(source: &str, offset: usize) -> usize {
     before.matches('\n').count() + 1
 }
 
-/// The fields of the file with their lines, in order. A table is a field, too.
+/// Returns the fields of the file with their lines, in order. A table is a field, too.
 fn fields(source: &str) -> impl Iterator<Item = (usize, String)> + '_ {
     let mut table = String::new();
     source.lines().enumerate().filter_map(move |(index, line)| {
@@ -123,14 +123,14 @@ fn is_of_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_-.".contains(letter)
 }
 
-/// The last field that begins in the line of this offset or before it.
+/// Returns the last field that begins in the line of this offset or before it.
 fn field_at(source: &str, offset: usize) -> Option<String> {
     let line = line_of(source, offset);
     let before = fields(source).take_while(|(number, _)| *number <= line);
     before.last().map(|(_, field)| field)
 }
 
-/// The line in which this field or its table begins.
+/// Returns the line in which this field or its table begins.
 fn line_with(source: &str, field: &str) -> usize {
     let inside = format!("{field}.");
     let found = fields(source).find(|(_, name)| name == field || name.starts_with(&inside));

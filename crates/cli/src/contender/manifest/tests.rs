@@ -51,7 +51,7 @@ fn a_fault_is_named_with_file_line_field_and_what_is_allowed() {
         (
             "version =",
             "vresion =",
-            "subject.toml:2: vresion: unknown field `vresion`, expected one of `name`, `version`, `language`, `start`, `install`, `stores`, `kind`, `claims`",
+            "subject.toml:2: vresion: unknown field `vresion`, expected one of `name`, `version`, `language`, `start`, `install`, `stores`, `kind`, `claims`, `limits`",
         ),
         (
             "\"lease\"",

@@ -12,9 +12,9 @@ use fencepost::stores::etcd::{Etcd, Visit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::super::PATIENCE;
+use super::super::ANSWER_TIMEOUT;
 use super::super::pace::{self, RoundTrip, Times};
-use super::super::reach::within_patience;
+use super::super::reach::until_it_answers;
 
 /// A key like those of locks.
 const KEY: &str = "fencepost-doctor/0";
@@ -81,7 +81,7 @@ struct Reached {
 
 impl Readings {
     pub(super) async fn of(address: &str, slow: Duration) -> Result<Self, Error> {
-        let reached = within_patience(|| reach(address)).await?;
+        let reached = until_it_answers(|| reach(address)).await?;
         let headers = reached.servers.iter();
         let headers = headers.filter_map(|(_, _, status)| status.header());
         let clusters: BTreeSet<u64> = headers.map(|header| header.cluster_id()).collect();
@@ -141,7 +141,7 @@ async fn reach(address: &str) -> Result<Reached, Error> {
         user,
         is_tls,
         ..
-    } = Etcd::visit(address, PATIENCE).await?;
+    } = Etcd::visit(address, ANSWER_TIMEOUT).await?;
     let mut known = Reached {
         servers: Vec::new(),
         silent: Vec::new(),
@@ -153,7 +153,7 @@ async fn reach(address: &str) -> Result<Reached, Error> {
     for (host, client) in servers {
         let answer = match client {
             Err(error) => Err((error.message().to_owned(), Some(error))),
-            Ok(mut client) => match tokio::time::timeout(PATIENCE, client.status()).await {
+            Ok(mut client) => match tokio::time::timeout(ANSWER_TIMEOUT, client.status()).await {
                 Ok(Ok(status)) => Ok((client, status)),
                 Ok(Err(cause)) => Err((words(&cause), None)),
                 Err(_) => Err(("no answer".to_owned(), None)),
@@ -176,7 +176,7 @@ async fn reach(address: &str) -> Result<Reached, Error> {
     }
     // The library's error describes best why no server answers.
     match Etcd::builder(address)
-        .connect_timeout(PATIENCE)
+        .connect_timeout(ANSWER_TIMEOUT)
         .open()
         .await
     {
@@ -197,7 +197,7 @@ fn words(cause: &Cause) -> String {
     }
 }
 
-/// A server that knows a leader.
+/// Returns a server that knows a leader.
 fn leading(reached: &Reached) -> Option<Client> {
     let mut servers = reached.servers.iter();
     let (_, client, _) = servers.find(|(_, _, status)| status.leader() != 0)?;
@@ -249,7 +249,7 @@ async fn rights(client: &mut Client, key: &str) -> Rights {
     }
 }
 
-/// The shortest lease that etcd grants, in seconds: one and a half times its election timeout.
+/// Returns the shortest lease that etcd grants, in seconds: one and a half times its election timeout.
 async fn shortest_lease(client: &mut Client) -> Result<u64, String> {
     let granted = within(client.lease_grant(1, None)).await;
     let granted = granted.map_err(|cause| format!("how short a lease can be: {}", said(cause)))?;
@@ -273,7 +273,7 @@ async fn round_trip(client: &mut Client, key: &str, slow: Duration) -> RoundTrip
 
 /// Reads the server's quota from its metrics; `None` if they do not contain it.
 async fn quota(host: &str) -> Option<f64> {
-    let text = tokio::time::timeout(PATIENCE, metrics(host))
+    let text = tokio::time::timeout(ANSWER_TIMEOUT, metrics(host))
         .await
         .ok()?
         .ok()?;
@@ -292,9 +292,9 @@ async fn metrics(host: &str) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Waits for an answer. Returns `Err(None)` if there is none in time.
+/// Waits for an answer. Returns `Err(None)` if the server does not answer in time.
 async fn within<T>(asking: impl Future<Output = Result<T, Cause>>) -> Result<T, Option<Cause>> {
-    match tokio::time::timeout(PATIENCE, asking).await {
+    match tokio::time::timeout(ANSWER_TIMEOUT, asking).await {
         Ok(answer) => answer.map_err(Some),
         Err(_) => Err(None),
     }

@@ -231,7 +231,7 @@ fn numbers(version: &str) -> [u32; 3] {
     [0; 3].map(|_: u32| parts.next().unwrap_or(0))
 }
 
-/// Whether this version has etcd#15247: a leader that was paused can end leases that were kept alive on another leader.
+/// Returns whether this version has etcd#15247: a leader that was paused can end leases that were kept alive on another leader.
 fn forgets_renewals(version: [u32; 3]) -> bool {
     match version {
         [3, (..=4), patch] => version[1] < 4 || patch < 31,
@@ -240,7 +240,7 @@ fn forgets_renewals(version: [u32; 3]) -> bool {
     }
 }
 
-/// Servers that know no leader.
+/// Returns the servers that know no leader.
 fn cut_off(read: &Readings) -> Vec<&str> {
     let servers = read.servers.iter();
     let cut_off = servers.filter(|server| server.status.leader() == 0);
@@ -255,13 +255,13 @@ fn voters(read: &Readings) -> Option<usize> {
     members(read).map(|members| members.voters)
 }
 
-/// How many members may fail before locks stop working.
+/// Returns how many members may fail before locks stop working.
 fn may_fail(read: &Readings) -> usize {
     let voters = voters(read).unwrap_or_default();
     voters.saturating_sub(voters / 2 + 1)
 }
 
-/// How many servers the address names.
+/// Returns how many servers the address names.
 fn named(read: &Readings) -> usize {
     read.servers.len() + read.silent.len()
 }
@@ -278,7 +278,7 @@ fn is_alarmed(read: &Readings) -> bool {
     rings(read, "NOSPACE") || rings(read, "CORRUPT")
 }
 
-/// The server that uses the largest share of its quota.
+/// Returns the server that uses the largest share of its quota.
 fn fullest(read: &Readings) -> Option<&Server> {
     let servers = read.servers.iter();
     servers.reduce(|fullest, server| {
@@ -294,7 +294,7 @@ fn used(server: &Server) -> f64 {
     server.status.db_size() as f64
 }
 
-/// The share of the quota that is used; 0 if the quota is unknown.
+/// Returns the share of the quota that is used; 0 if the quota is unknown.
 fn share(server: &Server) -> f64 {
     server.quota.map_or(0.0, |quota| used(server) / quota)
 }

@@ -6,7 +6,7 @@ use fencepost::stores::postgres::Connection;
 use fencepost::stores::postgres::client::SimpleQueryMessage;
 use fencepost::{Error, ErrorKind, Operation};
 
-use super::super::PATIENCE;
+use super::super::ANSWER_TIMEOUT;
 
 /// The oldest version with all the session settings that the locks need.
 const OLDEST: i64 = 140_000;
@@ -102,7 +102,7 @@ pub(super) async fn ask(
     statement: &str,
 ) -> Result<HashMap<String, String>, Error> {
     let asking = connection.client.simple_query(statement);
-    let answer = tokio::time::timeout(PATIENCE, asking).await;
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, asking).await;
     let failed = |kind, words: String| Error::new(kind, "postgres", Operation::Inspect, words);
     let answer =
         answer.map_err(|_| failed(ErrorKind::Unavailable, "the server does not answer".into()))?;

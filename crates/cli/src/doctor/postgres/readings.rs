@@ -9,7 +9,7 @@ use fencepost::stores::postgres::{Connection, Postgres};
 use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Error, ErrorKind};
 
-use super::super::PATIENCE;
+use super::super::ANSWER_TIMEOUT;
 use super::super::pace::{self, Sample, Stopwatch};
 use super::facts::{self, Facts};
 use super::pooler;
@@ -91,7 +91,7 @@ impl Trial {
         address: &str,
         kind: Kind,
     ) -> Result<Self, Error> {
-        let other = match Postgres::visit(address, PATIENCE).await {
+        let other = match Postgres::visit(address, ANSWER_TIMEOUT).await {
             Ok(other) => other,
             Err(error) => return Ok(Self::NoSecond(error.message().to_owned())),
         };
@@ -143,7 +143,7 @@ impl Opened {
     }
 }
 
-/// Whether the sequences are missing, but this user may create them.
+/// Returns whether the sequences are missing, but this user may create them.
 fn is_made_by_the_first(facts: &Facts, error: &Error) -> bool {
     error.message().starts_with("there is no sequence") && facts.get("may_create") == "t"
 }

@@ -332,7 +332,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
     },
 ];
 
-/// Whether the server is recent enough to be asked for more than its version.
+/// Returns whether the server is recent enough to be asked for more than its version.
 fn is_asked(read: &Readings) -> bool {
     !read.facts.is_old()
 }

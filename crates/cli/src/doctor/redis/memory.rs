@@ -20,7 +20,7 @@ fn used(read: &Readings) -> i64 {
     read.number("used_memory").unwrap_or(0)
 }
 
-/// The memory limit in bytes; 0 means no limit.
+/// Returns the memory limit in bytes; 0 means no limit.
 pub(super) fn limit(read: &Readings) -> i64 {
     read.number("maxmemory").unwrap_or(0)
 }

@@ -1,14 +1,13 @@
 //! Reads the settings of a Redis server and the rights of the user. Writes nothing: it tests rights with commands that have no effect, or
 //! asks the server for them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SystemRandom};
 use redis::Value;
 
 use super::super::pace::{self, Sample, Stopwatch};
-use super::info::Info;
 use super::server::{Gone, Reply, Server};
 
 /// Asks the server which of the commands in the locks' scripts the user may not call, without calling them.
@@ -53,6 +52,22 @@ pub(in super::super) struct Readings {
     pub(super) tracking: Option<Reply<()>>,
     /// Readings of the server's clock; `None` if the user may not call `TIME`.
     pub(super) samples: Option<Vec<Sample>>,
+}
+
+/// The fields of `INFO`, by name.
+#[derive(Debug, Default)]
+pub(super) struct Info(HashMap<String, String>);
+
+impl Info {
+    pub(super) fn parse(text: &str) -> Self {
+        let fields = text.lines().filter_map(|line| line.split_once(':'));
+        let owned = fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
+        Self(owned.collect())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
 }
 
 /// A value of the configuration.
@@ -117,17 +132,43 @@ impl Readings {
         self.get(name) == Some(value)
     }
 
-    /// An id that no other server has.
+    /// Returns an id that no other server has.
     pub(super) fn identity(&self) -> Option<String> {
         self.get("run_id").map(str::to_owned)
     }
 
-    /// Whether the user may call none of the commands on keys of locks. (`TIME` needs no key.)
+    /// Returns whether the user may call none of the commands on keys of locks. (`TIME` needs no key.)
     pub(super) fn lacks_all_keys(&self) -> bool {
         let all = COMMANDS.split_whitespace().count() - 1;
         self.denied
             .as_ref()
             .is_some_and(|denied| denied.len() >= all)
+    }
+
+    /// Returns `Redis` or `Valkey`.
+    pub(super) fn name(&self) -> &'static str {
+        match self.get("server_name") {
+            Some("valkey") => "Valkey",
+            _ => "Redis",
+        }
+    }
+
+    pub(super) fn version(&self) -> Option<&str> {
+        let own = self.get("valkey_version");
+        own.or_else(|| self.get("redis_version"))
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        self.is("cluster_enabled", "1") || self.is("redis_mode", "cluster")
+    }
+
+    /// Compares the Redis version that the server is compatible with; forks report that too. `None` if the version is missing or not a
+    /// number.
+    pub(super) fn is_older_than(&self, oldest: [u32; 2]) -> Option<bool> {
+        let mut parts = self.get("redis_version")?.split('.');
+        let mut number = || parts.next()?.parse::<u32>().ok();
+        let version = [number()?, number()?];
+        Some(version < oldest)
     }
 }
 
@@ -145,7 +186,7 @@ fn setting(user: &str, server: &mut Server, name: &str) -> Result<Setting, Gone>
     })
 }
 
-/// How many different servers answer at the address. There must be only one: locks on different servers do not exclude each other.
+/// Returns how many different servers answer at the address. There must be only one: locks on different servers do not exclude each other.
 fn servers(info: Option<&Info>, address: &str) -> Result<Option<usize>, Gone> {
     let Some(first) = info.and_then(|info| info.get("run_id")) else {
         return Ok(None);
@@ -159,7 +200,7 @@ fn servers(info: Option<&Info>, address: &str) -> Result<Option<usize>, Gone> {
     Ok(Some(servers.len()))
 }
 
-/// Those of `commands` that the user may not call on keys, or channels, like [`KEY`]; `None` if the server cannot answer that.
+/// Returns those of `commands` that the user may not call on keys, or channels, like [`KEY`]; `None` if the server cannot answer that.
 fn denied(server: &mut Server, commands: &str) -> Result<Option<Vec<String>>, Gone> {
     let reply: Reply<Option<Vec<String>>> = server.ask(&["EVAL", MAY_NOT, "0", KEY, commands])?;
     Ok(reply.said().flatten())

@@ -7,7 +7,6 @@ use super::super::rules::{self, Check, Figures, no_figures};
 use super::memory::{
     evicted, is_nearly_full, limit, may_evict, mebibytes, memory_figures, policy, usage,
 };
-use super::patient::{is_cluster, is_older_than, name, version};
 use super::readings::{Readings, Setting};
 use super::server::Reply;
 
@@ -178,17 +177,17 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         reads: "`INFO server`",
         rules: &[
             Rule::unknown()
-                .when(|read| is_older_than(read, OLDEST).is_none())
+                .when(|read| read.is_older_than(OLDEST).is_none())
                 .finds(|read| Some(format!("'{}'", read.get("redis_version")?))),
             Rule::danger(Harm::NoLocks, "older than 6.2")
-                .when(|read| is_older_than(read, OLDEST) == Some(true))
-                .finds(|read| Some(format!("{} {} is too old: 6.2 or later is required", name(read), version(read)?)))
+                .when(|read| read.is_older_than(OLDEST) == Some(true))
+                .finds(|read| Some(format!("{} {} is too old: 6.2 or later is required", read.name(), read.version()?)))
                 .means("It lacks commands that the locks need: no lock can be taken here.")
                 .advise("upgrade the server; test it with a copy of the data first"),
             Rule::fine().when(|read| read.get("redis_version").is_some()).say("version"),
         ],
         figures: |read| {
-            let version = is_older_than(read, OLDEST).and_then(|_| version(read));
+            let version = read.is_older_than(OLDEST).and_then(|_| read.version());
             version.map(|version| ("version", version.into())).into_iter().collect()
         },
     },
@@ -197,7 +196,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         reads: "`INFO cluster`",
         rules: &[
             Rule::danger(Harm::NoLocks, "a node of a cluster: not supported yet")
-                .when(is_cluster)
+                .when(Readings::is_cluster)
                 .say("this is a node of a cluster")
                 .means("Fencepost does not support clusters yet: locks whose keys belong to other nodes would fail.")
                 .advise("use a separate Redis for locks, without cluster-enabled"),
@@ -331,7 +330,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
     },
 ];
 
-/// The reason why a setting is unknown; `None` if it is known.
+/// Returns the reason why a setting is unknown; `None` if it is known.
 fn why(setting: &Setting) -> Option<&str> {
     match setting {
         Setting::Is(_) => None,
@@ -355,7 +354,7 @@ fn persistence_figures(read: &Readings) -> Figures {
     figures
 }
 
-/// The file that Redis failed to write, if any. Such a server refuses writes.
+/// Returns the file that Redis failed to write, if any. Such a server refuses writes.
 fn failed_write(read: &Readings) -> Option<&'static str> {
     if read.is("aof_last_write_status", "err") {
         Some("append-only file")
@@ -378,7 +377,7 @@ fn refused(what: &str, words: &str) -> String {
     format!("{what}: the server says '{words}'")
 }
 
-/// Why a command was not executed: the user may not do `what`, or the server does not support it (`lacks`).
+/// Returns why a command was not executed: the user may not do `what`, or the server does not support it (`lacks`).
 fn cannot(read: &Readings, reply: &Reply<()>, what: &str, lacks: &str) -> String {
     match reply {
         Reply::Refused(words) => refused(lacks, words),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fencepost::stores::redis::Redis;
 use redis::{Connection, FromRedisValue, ProtocolVersion, RedisError, RedisResult};
 
-use super::PATIENCE;
+use super::ANSWER_TIMEOUT;
 use crate::command_error::system_words;
 
 /// The pause between two attempts to connect.
@@ -54,14 +54,14 @@ pub(super) struct Server {
     user: String,
 }
 
-/// Waits until a server answers, at most for `patience`.
-pub(super) fn reach(address: &str, patience: Duration) -> Result<(), Gone> {
+/// Waits until a server answers, at most for `timeout`.
+pub(super) fn reach(address: &str, timeout: Duration) -> Result<(), Gone> {
     let started = Instant::now();
     loop {
         let tried = Server::open(address).and_then(|mut server| server.ask::<String>(&["PING"]));
         match tried {
             Ok(Reply::Refused(words)) if words.starts_with("LOADING") => {
-                if started.elapsed() + PAUSE >= patience {
+                if started.elapsed() + PAUSE >= timeout {
                     return Err(Gone::Refuses(words));
                 }
             }
@@ -69,8 +69,8 @@ pub(super) fn reach(address: &str, patience: Duration) -> Result<(), Gone> {
                 return Err(Gone::Refuses(words));
             }
             Ok(_) => return Ok(()),
-            Err(Gone::Silent(words)) if started.elapsed() + PAUSE >= patience => {
-                let tried = patience.as_secs_f64();
+            Err(Gone::Silent(words)) if started.elapsed() + PAUSE >= timeout => {
+                let tried = timeout.as_secs_f64();
                 return Err(Gone::Silent(format!("{words}, tried for {tried:.1} s")));
             }
             Err(Gone::Silent(_)) => {}
@@ -102,13 +102,13 @@ impl Server {
         })?;
         let settings = client.get_connection_info().redis_settings();
         let user = settings.username().unwrap_or("default").to_owned();
-        let connection = client.get_connection_with_timeout(PATIENCE)?;
-        connection.set_read_timeout(Some(PATIENCE))?;
-        connection.set_write_timeout(Some(PATIENCE))?;
+        let connection = client.get_connection_with_timeout(ANSWER_TIMEOUT)?;
+        connection.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        connection.set_write_timeout(Some(ANSWER_TIMEOUT))?;
         Ok(Self { connection, user })
     }
 
-    /// The user that the address names.
+    /// Returns the user that the address names.
     pub(super) fn user(&self) -> &str {
         &self.user
     }
@@ -125,7 +125,7 @@ impl Server {
     }
 }
 
-/// The server's error: its code and its message.
+/// Returns the server's error: its code and its message.
 fn words_of(error: &RedisError) -> String {
     let code = error.code().unwrap_or_default();
     match error.detail() {

@@ -1,11 +1,9 @@
 use super::super::finding::{Finding, Severity};
-use super::info::Info;
-use super::patient::patient;
-use super::readings::{Readings, Setting};
+use super::readings::{Info, Readings, Setting};
 use super::server::Reply;
 use super::*;
 
-/// A server that says this of itself, and denies nothing.
+/// Returns the readings of a server that says this of itself, and denies nothing.
 fn saying(info: &str) -> Readings {
     Readings {
         info: Some(Info::parse(info)),
@@ -30,14 +28,14 @@ fn found(readings: &Readings, topic: &str) -> Finding {
 }
 
 #[test]
-fn a_patient_is_introduced() {
+fn a_server_is_described() {
     let redis = saying("redis_version:7.0.15\r\nrole:master\r\nuptime_in_seconds:1036800\r\n");
     assert_eq!(
-        patient(&redis),
+        describe(&redis),
         "Redis 7.0.15, one primary, up 12 d, as user shop"
     );
     let valkey = saying("server_name:valkey\nredis_version:7.2.4\nvalkey_version:8.1.0\n");
-    assert_eq!(patient(&valkey), "Valkey 8.1.0, as user shop");
+    assert_eq!(describe(&valkey), "Valkey 8.1.0, as user shop");
     assert_eq!(
         found(&valkey, "version"),
         Finding::fine("version", "version").figure("version", "8.1.0")

@@ -13,7 +13,7 @@ const TOGETHER: [&str; 3] = ["persistence", "clock", ROUND_TRIP];
 /// Topics with dangers for which the library refuses the whole address, even if only one server has them.
 const REFUSED: [&str; 2] = ["replica", "protocol"];
 
-/// The merged findings of all servers.
+/// Returns the merged findings of all servers.
 pub(super) fn findings(readings: &Readings) -> Vec<Finding> {
     let (nodes, all) = (&readings.nodes, readings.all);
     let mut groups: Vec<(Finding, Vec<&str>)> = Vec::new();
@@ -70,7 +70,7 @@ fn of_one_among_several(finding: Finding, others_are_enough: bool) -> Finding {
     }
 }
 
-/// Whether the clock of a server jumped. That concerns this server alone; how far clocks differ is judged for all servers together.
+/// Returns whether the clock of a server jumped. That concerns this server alone; how far clocks differ is judged for all servers together.
 fn jumped(finding: &Finding) -> bool {
     finding.topic == "clock" && finding.is_trouble() && finding.what.contains("jumped")
 }

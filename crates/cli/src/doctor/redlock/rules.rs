@@ -202,7 +202,7 @@ fn memory(node: &Node) -> Memory {
     }
 }
 
-/// `what`, preceded by the hosts with this kind of memory; `None` if there are none.
+/// Returns `what`, preceded by the hosts with this kind of memory; `None` if there are none.
 fn of_memory(read: &Readings, kind: Memory, what: &str) -> Option<String> {
     let hosts = hosts(read, |node| memory(node) == kind);
     (!hosts.is_empty()).then(|| format!("{} {what}", list(&hosts, read.nodes.len())))
@@ -219,7 +219,7 @@ fn two_can_hold(read: &Readings, kind: Memory, what: &str) -> Option<String> {
     Some(what)
 }
 
-/// The hosts followed by a colon, or `all:` if these are all servers.
+/// Returns the hosts followed by a colon, or `all:` if these are all servers.
 pub(super) fn list(hosts: &[&str], all: usize) -> String {
     if hosts.len() == all {
         "all:".to_owned()
@@ -228,7 +228,7 @@ pub(super) fn list(hosts: &[&str], all: usize) -> String {
     }
 }
 
-/// The clocks that are furthest behind and furthest ahead, in ms, with their hosts.
+/// Returns the clocks that are furthest behind and furthest ahead, in ms, with their hosts.
 fn extremes(read: &Readings) -> Option<[(f64, &str); 2]> {
     let mut clocks: Vec<(f64, &str)> = Vec::new();
     for (host, node) in &read.nodes {

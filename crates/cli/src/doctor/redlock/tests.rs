@@ -1,7 +1,7 @@
 use super::super::finding::{Finding, Harm, Severity};
 use super::*;
 
-/// As many servers as there are nodes, none of them silent.
+/// Returns readings of as many servers as there are nodes, none of them silent.
 fn readings(nodes: Vec<(String, Node)>) -> Readings {
     Readings {
         all: nodes.len(),
@@ -39,7 +39,7 @@ fn an_odd_number_of_three_or_more() {
 
 fn node(identity: Option<&str>, findings: Vec<Finding>) -> Node {
     Node {
-        patient: String::new(),
+        server: String::new(),
         identity: identity.map(str::to_owned),
         findings,
     }

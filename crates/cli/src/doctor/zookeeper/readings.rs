@@ -6,11 +6,11 @@ use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::stores::zookeeper::client::Client;
 use fencepost::{DEFAULT_TTL, Error};
 
-use super::super::PATIENCE;
+use super::super::ANSWER_TIMEOUT;
 use super::super::pace::{self, RoundTrip, Times};
-use super::super::reach::within_patience;
+use super::super::reach::until_it_answers;
+use super::four_letter_commands::Server;
 use super::rights::{self, Rights};
-use super::words::Server;
 use super::{said, within};
 
 /// The session timeouts that the doctor asks for to learn the server's bounds. A shorter one could not be kept alive over a slow network.
@@ -42,7 +42,7 @@ impl Readings {
         for host in &hosts {
             servers.push(Server::ask(host).await);
         }
-        let session = match within_patience(|| session(address, DEFAULT_TTL)).await {
+        let session = match until_it_answers(|| session(address, DEFAULT_TTL)).await {
             Ok(client) => Some(Session::of(client, address, &base, slow).await),
             Err(_) if servers.iter().any(Server::serves_nobody) => None,
             Err(error) => return Err(error),
@@ -66,7 +66,7 @@ impl Session {
 
 async fn session(address: &str, timeout: Duration) -> Result<Client, Error> {
     let builder = Zookeeper::builder(address).session_timeout(timeout);
-    builder.connect_timeout(PATIENCE).visit().await
+    builder.connect_timeout(ANSWER_TIMEOUT).visit().await
 }
 
 /// Closes a session and waits for it. A session that is not closed lives on until its timeout.
@@ -78,7 +78,7 @@ async fn end(client: Client) {
             state.changed().await;
         }
     };
-    let _ended = tokio::time::timeout(PATIENCE, ending).await;
+    let _ended = tokio::time::timeout(ANSWER_TIMEOUT, ending).await;
 }
 
 /// Counts the servers that vote. Every user may read that list; a standalone server has no list.
@@ -94,7 +94,7 @@ async fn voters(client: &Client) -> Result<usize, String> {
 /// Finds out the bounds of session timeouts by asking for too little and for too much.
 async fn timeouts(address: &str) -> Result<(Duration, Duration), String> {
     let granted = async |wanted| {
-        let client = within_patience(|| session(address, wanted)).await;
+        let client = until_it_answers(|| session(address, wanted)).await;
         let client =
             client.map_err(|error| format!("bounds of session timeouts: {}", error.message()))?;
         let granted = client.session_timeout();

@@ -50,7 +50,7 @@ pub(super) async fn read(client: &Client, base: &str) -> Rights {
     }
 }
 
-/// `base`, or its nearest ancestor that exists.
+/// Returns `base`, or its nearest ancestor that exists.
 async fn deepest(client: &Client, base: &str) -> Result<String, Cause> {
     let mut path = base;
     while !path.is_empty() {

@@ -7,9 +7,9 @@ use fencepost_trial::text::numbers::{count, decimal, plural};
 
 use super::super::finding::Harm;
 use super::super::rules::{self, Check, Figures, no_figures};
+use super::four_letter_commands::Server;
 use super::readings::{Readings, SHORTEST};
 use super::rights::Rights;
-use super::words::Server;
 
 type Rule = rules::Rule<Readings>;
 
@@ -216,18 +216,18 @@ pub(in super::super) const SERVER_CHECKS: &[Check<Readings>] = &[
     },
 ];
 
-/// How many servers vote, if that is known.
+/// Returns how many servers vote, if that is known.
 fn voters(read: &Readings) -> Option<usize> {
     read.session.as_ref()?.voters.as_ref().ok().copied()
 }
 
-/// How many servers may fail before locks stop working.
+/// Returns how many servers may fail before locks stop working.
 fn may_fail(read: &Readings) -> usize {
     let voters = voters(read).unwrap_or_default();
     voters.saturating_sub(voters / 2 + 1)
 }
 
-/// Servers of the address that do not serve clients, and why.
+/// Returns the servers of the address that do not serve clients, and why.
 fn missing(read: &Readings) -> Vec<String> {
     let silent = read.servers.iter();
     let silent =
@@ -237,7 +237,7 @@ fn missing(read: &Readings) -> Vec<String> {
     silent.chain(idle).collect()
 }
 
-/// How many servers lead; more than one if they belong to several ensembles.
+/// Returns how many servers lead; more than one if they belong to several ensembles.
 fn leaders(read: &Readings) -> usize {
     let servers = read.servers.iter();
     let leads = |server: &&Server| matches!(server.mode(), Some("leader" | "standalone"));
@@ -288,8 +288,8 @@ fn numbers(version: &str) -> [u32; 2] {
     [parts.next().unwrap_or(0), parts.next().unwrap_or(0)]
 }
 
-/// The host of the slowest write to disk, and how long it took in ms. Servers before 3.6 report only how many writes exceeded a second;
-/// each of these counts as a second.
+/// Returns the host of the slowest write to disk, and how long it took in ms. Servers before 3.6 report only how many writes exceeded a
+/// second; each of these counts as a second.
 fn slowest_write(read: &Readings) -> Option<(&str, f64)> {
     let slowest = |server: &Server| {
         let ms = server.measure("zk_max_fsynctime");

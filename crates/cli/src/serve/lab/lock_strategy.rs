@@ -30,7 +30,7 @@ impl LockStrategy {
         Self::Fenced,
     ];
 
-    /// Its name in requests, and among the strategies of the lab.
+    /// Returns its name in requests, and among the strategies of the lab.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::None => "none",

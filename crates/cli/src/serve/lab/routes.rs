@@ -8,7 +8,7 @@ use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use fencepost_checkout::http::{App, Body, ExtraRoutes, PathId, Problem};
 use fencepost_checkout::id::Id;
-use fencepost_checkout::number::whole;
+use fencepost_checkout::json::whole;
 use fencepost_checkout::order::Quantity;
 use fencepost_checkout::product::Amount;
 use fencepost_trial::protocol::PurchaseOutcome;
@@ -27,7 +27,7 @@ const MAX_WAIT_MS: u64 = 4_000;
 #[openapi(paths(reset, purchase, stock))]
 struct Description;
 
-/// The routes of the shop.
+/// Returns the routes of the shop.
 pub(super) fn of(shop: ScratchShop) -> ExtraRoutes {
     let routes = Router::new()
         .route("/reset", post(reset))
@@ -40,7 +40,7 @@ pub(super) fn of(shop: ScratchShop) -> ExtraRoutes {
     }
 }
 
-/// The same paths if the shop is off. They answer how to turn it on, and are not part of the OpenAPI document.
+/// Returns the same paths if the shop is off. They answer how to turn it on, and are not part of the OpenAPI document.
 pub(super) fn off() -> ExtraRoutes {
     let paths = ["/reset", "/purchase", "/stock/{id}"];
     let routes = paths

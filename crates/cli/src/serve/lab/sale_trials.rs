@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use fencepost_checkout::live::{Lab, Offer, Progress};
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
-use fencepost_trial::report::html::{Page, PageRun, page_data, page_of_sales};
+use fencepost_trial::report::html::{Page, PageRun};
 use fencepost_trial::sale::{Sale, SaleWatch};
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::{Outcome, Verdict};
@@ -73,13 +73,13 @@ impl Lab for SaleTrials {
             tell,
         };
         let interrupt = Interrupt::when(stop);
-        let judged = oversell::run_sale(&sale, &contender, None, &mut onlooker, interrupt);
+        let judged = oversell::run_and_judge(&sale, &contender, None, &mut onlooker, interrupt);
         let judged = judged.map_err(|stopped| words(&stopped))?;
-        Ok(page_data(&page_of_sales(slice::from_ref(&judged))))
+        Ok(Page::of_sales(slice::from_ref(&judged)).data())
     }
 }
 
-/// A short reason without paths and the output of processes, which are not meant for everybody who sees the page.
+/// Returns a short reason without paths and the output of processes, which are not meant for everybody who sees the page.
 fn words(stopped: &fencepost_trial::processes::Stopped) -> String {
     use fencepost_trial::processes::Stopped;
     match stopped {
@@ -120,6 +120,6 @@ impl SaleWatch for Onlooker<'_> {
             runs: vec![PageRun::new(&self.header, &self.so_far, &self.events)],
             retry: None,
         };
-        (self.tell)(Progress::Page(page_data(&page)));
+        (self.tell)(Progress::Page(page.data()));
     }
 }

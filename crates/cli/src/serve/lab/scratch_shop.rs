@@ -126,7 +126,7 @@ impl ScratchShop {
         blocking(move || this.write(&product, units)).await
     }
 
-    /// The stock of a product; `None` if it was never set.
+    /// Returns the stock of a product; `None` if it was never set.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -186,7 +186,7 @@ impl ScratchShop {
 }
 
 impl BuyerPool {
-    /// A waiting buyer, or a new one.
+    /// Returns a waiting buyer, or creates one.
     fn buyer(&self, ground: &Ground) -> Result<IdleBuyer, Failure> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(idle_buyer) = idle.pop() {
@@ -258,12 +258,12 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Bought {
-    /// Whether the product was sold.
+    /// Returns whether the product was sold.
     pub(super) fn is_success(&self) -> bool {
         self.purchase.outcome == PurchaseOutcome::Sold
     }
 
-    /// Why it was not sold, in the words that the load tests expect.
+    /// Returns why it was not sold, in the words that the load tests expect.
     pub(super) fn error(&self) -> Option<&'static str> {
         match self.purchase.outcome {
             PurchaseOutcome::Sold => None,

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 
-use super::{PATIENCE, Patient, Seen};
+use super::{ANSWER_TIMEOUT, Patient, Seen};
 use crate::interrupt::send;
 use crate::{fencepost, finish, run};
 
@@ -83,7 +83,7 @@ fn a_server_that_stopped() {
         return;
     };
     patient.server.signal(Signal::SIGSTOP).unwrap();
-    assert!(patient.server.wait_stopped(PATIENCE));
+    assert!(patient.server.wait_stopped(ANSWER_TIMEOUT));
     let message = format!(
         "error: cannot reach the store\n  where     {}: no answer",
         patient.server.url()
@@ -98,7 +98,7 @@ fn who_examines_may_be_stopped_and_continued() {
         return;
     };
     patient.server.signal(Signal::SIGSTOP).unwrap();
-    assert!(patient.server.wait_stopped(PATIENCE));
+    assert!(patient.server.wait_stopped(ANSWER_TIMEOUT));
     let mut child = fencepost(&format!("doctor --store {}", patient.server.url()))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -27,7 +27,7 @@ pub(super) struct Request {
 }
 
 impl Store {
-    /// The number of the request. Asking again keeps the place.
+    /// Returns the number of the request. Asking again keeps the place.
     pub(super) fn ask(&mut self, owner: OwnerId, manner: Manner) -> u64 {
         self.requests += 1;
         let request = Request {

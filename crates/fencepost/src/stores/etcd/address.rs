@@ -1,6 +1,6 @@
 //! Parses the address of an etcd cluster: servers, user, certificates, and the prefix of the locks.
 
-use crate::stores::kit::certificates::{Files, OURS};
+use crate::stores::kit::certificates::{CertificateFiles, OURS};
 use crate::stores::kit::percent::decode;
 
 /// `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]`, or `etcds://…[?ca=FILE][&cert=FILE&key=FILE]` for TLS.
@@ -13,7 +13,7 @@ pub(super) struct Address {
     /// The prefix of all keys, without a slash at its end; empty if the locks are at the root.
     pub(super) prefix: String,
     /// The certificate files.
-    pub(super) files: Files,
+    pub(super) files: CertificateFiles,
 }
 
 const PORT: u16 = 2379;
@@ -28,7 +28,7 @@ impl Address {
             _ => return None,
         };
         let (rest, files) = match rest.rsplit_once('?') {
-            None => (rest, Files::new(OURS)),
+            None => (rest, CertificateFiles::new(OURS)),
             Some((rest, parameters)) => (rest, files(parameters)?),
         };
         let (servers, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -66,7 +66,7 @@ impl Address {
             user: None,
             hosts: hosts?,
             prefix: String::new(),
-            files: Files::new(OURS),
+            files: CertificateFiles::new(OURS),
         })
     }
 
@@ -98,14 +98,14 @@ fn with_port(host: &str) -> Option<String> {
 }
 
 /// Returns `None` if there are other parameters.
-fn files(parameters: &str) -> Option<Files> {
-    let mut files = Files::new(OURS);
+fn files(parameters: &str) -> Option<CertificateFiles> {
+    let mut files = CertificateFiles::new(OURS);
     for pair in parameters.split('&') {
         let (name, path) = pair.split_once('=')?;
-        if !files.knows(name) {
+        if !files.is_parameter(name) {
             return None;
         }
-        files.note(name, decode(path)?);
+        files.set(name, decode(path)?);
     }
     Some(files)
 }
@@ -126,16 +126,16 @@ mod tests {
         let plain = Address::parse("etcd://a").unwrap();
         assert_eq!(plain.shown(), "etcd://a:2379");
         assert_eq!((plain.user, plain.prefix.as_str()), (None, ""));
-        assert!(plain.files.are_none());
+        assert!(plain.files.is_empty());
     }
 
     #[test]
     fn certificates_come_last() {
         let address = "etcds://a/locks?ca=/etc/our%20ca.pem&key=k%3F";
         let address = Address::parse(address).unwrap();
-        let mut files = Files::new(OURS);
-        files.note("ca", "/etc/our ca.pem".to_owned());
-        files.note("key", "k?".to_owned());
+        let mut files = CertificateFiles::new(OURS);
+        files.set("ca", "/etc/our ca.pem".to_owned());
+        files.set("key", "k?".to_owned());
         assert_eq!(address.files, files);
         assert_eq!(address.shown(), "etcds://a:2379/locks");
     }

@@ -9,13 +9,14 @@ use etcd_client::ConnectOptions;
 use super::address::Address;
 use super::hub::{Hub, Settings};
 use super::{Etcd, STORE};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Result};
 #[cfg(feature = "blocking")]
 use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 
 /// The settings for opening an [`Etcd`]; [`Etcd::builder`] and [`Etcd::builder_from`] create it.
 #[derive(Clone)]
+#[must_use]
 pub struct EtcdBuilder {
     servers: Servers,
     prefix: Option<String>,
@@ -49,14 +50,12 @@ impl EtcdBuilder {
 
     /// Sets the prefix of the keys of all locks: the lock `stock` is below `PREFIX/stock`. Takes precedence over the prefix in the address.
     /// The default is no prefix.
-    #[must_use]
     pub fn prefix(mut self, prefix: &str) -> Self {
         self.prefix = Some(prefix.trim_end_matches('/').to_owned());
         self
     }
 
     /// Sets how long connecting to one server may take. The default is 3 s.
-    #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
@@ -65,7 +64,6 @@ impl EtcdBuilder {
     /// Sets how long waiters tolerate a store that does not serve requests before they get an error. The default is 30 s.
     ///
     /// When the store is back, they have their old places, unless their leases have ended in the meantime.
-    #[must_use]
     pub fn max_outage(mut self, longest: Duration) -> Self {
         self.settings.max_outage = longest;
         self
@@ -74,7 +72,6 @@ impl EtcdBuilder {
     /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `etcds://`. Replaces the TLS
     /// options that were [passed in](Etcd::builder_from).
     #[cfg(feature = "etcd-tls")]
-    #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.certificates.root = Some(pem.into());
         self
@@ -83,7 +80,6 @@ impl EtcdBuilder {
     /// Presents this certificate to the servers (both PEM). For `etcds://`. Replaces the TLS options that were
     /// [passed in](Etcd::builder_from).
     #[cfg(feature = "etcd-tls")]
-    #[must_use]
     pub fn client_certificate(
         mut self,
         certificate: impl Into<Vec<u8>>,
@@ -96,13 +92,14 @@ impl EtcdBuilder {
     /// Connects to one of the servers.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if no server answers or the cluster has no
-    /// majority, and [`ErrorKind::Unusable`] if the servers cannot hold locks: wrong password, not etcd.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid,
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no server answers or the cluster has no majority, and
+    /// [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) if the servers cannot hold locks: wrong password, not etcd.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is closed.
     pub async fn open(self) -> Result<Etcd> {
-        let (address, endpoints, options) = self.where_and_how()?;
+        let (address, endpoints, options) = self.resolved()?;
         let hub = Hub::new(endpoints, options, address.prefix.clone(), self.settings);
         let store = Etcd {
             address: address.shown(),
@@ -113,7 +110,7 @@ impl EtcdBuilder {
     }
 
     /// Returns the address to show, and the endpoints and options for the client library.
-    fn where_and_how(&self) -> Result<(Address, Vec<String>, ConnectOptions)> {
+    fn resolved(&self) -> Result<(Address, Vec<String>, ConnectOptions)> {
         let (mut address, endpoints, options) = match &self.servers {
             Servers::Address(text) => {
                 let address = read(text)?;
@@ -140,7 +137,7 @@ impl EtcdBuilder {
         let options = options
             .with_require_leader(true)
             .with_connect_timeout(self.settings.connect_timeout);
-        if self.certificates.are_none() {
+        if self.certificates.is_empty() {
             options
         } else {
             secured(options, self.certificates.clone())
@@ -169,7 +166,8 @@ impl EtcdBuilder {
     /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`] inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async
+    /// runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Etcd> {
         blocking::open(STORE, self.open())
@@ -186,19 +184,14 @@ pub(super) fn read(address: &str) -> Result<Address> {
             "built without TLS: etcds:// needs the feature etcd-tls",
         ));
     }
-    if !address.is_tls && !address.files.are_none() {
+    if !address.is_tls && !address.files.is_empty() {
         return Err(invalid("ca, cert and key are about TLS, which is etcds://"));
     }
     Ok(address)
 }
 
 fn invalid(cause: impl Into<String>) -> Error {
-    Error::new(
-        ErrorKind::InvalidInput,
-        STORE,
-        Operation::Open,
-        cause.into(),
-    )
+    Error::invalid_settings(STORE, cause.into())
 }
 
 #[cfg(feature = "etcd-tls")]

@@ -18,7 +18,7 @@ mod code {
     pub(super) const UNAUTHENTICATED: i32 = 16;
 }
 
-/// The error of a request that was sent, or may have been.
+/// Returns the error of a request that was sent, or may have been.
 pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
     let (kind, mut message, mut effect) = explain(&cause);
     if effect == Effect::Maybe && operation == Operation::Open {
@@ -30,18 +30,18 @@ pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
         .with_source(cause)
 }
 
-/// The error of a connection that could not be opened. No request was sent yet.
+/// Returns the error of a connection that could not be opened. No request was sent yet.
 pub(super) fn of_connecting(operation: Operation, cause: Cause) -> Error {
     of_request(operation, cause).with_effect(Effect::None)
 }
 
-/// The error if no server answered in time.
+/// Returns the error if no server answered in time.
 pub(super) fn unanswered(operation: Operation) -> Error {
     let message = "no server answers";
     Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
-/// The error if the runtime of the request ended, or its task panicked.
+/// Returns the error if the runtime of the request ended, or its task panicked.
 pub(super) fn abandoned(operation: Operation, cause: tokio::task::JoinError) -> Error {
     let message = "the runtime that asked has ended";
     Error::new(ErrorKind::Unavailable, STORE, operation, message)
@@ -49,19 +49,18 @@ pub(super) fn abandoned(operation: Operation, cause: tokio::task::JoinError) -> 
         .with_source(cause)
 }
 
-/// The error for an answer that contradicts what etcd promises.
+/// Returns the error for an answer that contradicts what etcd promises.
 pub(super) fn unexpected(operation: Operation, what: &str) -> Error {
-    let message = format!("an answer that makes no sense: {what}; is there a proxy in between?");
-    Error::new(ErrorKind::Unusable, STORE, operation, message).with_effect(Effect::Maybe)
+    Error::unexpected_answer(STORE, operation, what)
 }
 
-/// The error if the leader changes faster than a request can be repeated.
+/// Returns the error if the leader changes faster than a request can be repeated.
 pub(super) fn no_steady_leader(operation: Operation) -> Error {
     let message = "the cluster has no steady leader";
     Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
-/// The error if the key is no longer ours.
+/// Returns the error if the key is no longer ours.
 pub(super) fn lost(operation: Operation) -> Error {
     let message = "the lock is no longer held; nothing was written";
     Error::new(ErrorKind::Lost, STORE, operation, message)
@@ -132,7 +131,7 @@ fn explain(cause: &Cause) -> (ErrorKind, String, Effect) {
         _ if is_refusal(cause) => refused(Unavailable, "nothing listens there"),
         _ => (
             Unavailable,
-            format!("the connection broke: {}", told(cause)),
+            format!("the connection broke: {}", innermost(cause)),
             Effect::Maybe,
         ),
     }
@@ -175,7 +174,7 @@ fn of_status(cause: &Cause, code: i32, said: &str) -> (ErrorKind, String, Effect
                 Unavailable,
                 format!(
                     "the connection broke, or the cluster has no majority: {}",
-                    told(cause)
+                    innermost(cause)
                 ),
                 Effect::Maybe,
             ),
@@ -216,7 +215,7 @@ fn refuses_to_talk(cause: &Cause) -> Option<String> {
 }
 
 /// Returns the innermost cause, which is the most specific.
-fn told(cause: &Cause) -> String {
+fn innermost(cause: &Cause) -> String {
     let innermost = causes(cause).last().map(ToString::to_string);
     innermost.unwrap_or_else(|| cause.to_string())
 }

@@ -19,9 +19,9 @@ impl Etcd {
     /// process holds the lock again. Tasks that hand the lock to each other under one lease share the key: a task that has released the
     /// lock must not write.
     ///
-    /// Name and credential come from a guard of a locker on this store: [`Guard`](crate::Guard), [`MultiGuard`](crate::MultiGuard), or their
-    /// twins for blocking code. [`Compare`] is a type of the crate `etcd-client`: depend on version 0.21 of it, the version that this crate
-    /// uses.
+    /// Name and credential come from a guard of a locker on this store: [`Guard`](crate::Guard), [`MultiGuard`](crate::MultiGuard), or
+    /// their twins for blocking code. [`Compare`] is a type of the crate `etcd-client`: depend on version 0.21 of it, the version that this
+    /// crate uses.
     ///
     /// ```no_run
     /// # async fn example(store: std::sync::Arc<fencepost::stores::etcd::Etcd>) -> Result<(), Box<dyn std::error::Error>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use etcd_client::Client;
 
-use super::line::Other;
+use super::line::OtherKey;
 use super::owners::Leases;
 use super::waiting::{Behind, until_gone};
 use super::{Etcd, builder, failure, leases};
@@ -115,7 +115,7 @@ impl Etcd {
         (key, since): (&str, i64),
         (lease, lease_ttl): (i64, Duration),
     ) -> Result<()> {
-        let other = Other {
+        let other = OtherKey {
             since,
             key: key.as_bytes().to_vec(),
         };

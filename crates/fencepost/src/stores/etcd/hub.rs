@@ -1,7 +1,8 @@
 //! What all requests of one [`Etcd`](super::Etcd) share: a connection to one of the servers, and what each owner has at the store.
 //!
-//! All requests go to one server at a time. If it is gone, silent, or without a leader, the same request goes to the next server. Every
-//! request contains the condition under which it takes effect, so sending it twice does no harm.
+//! All requests go to one server at a time. If it is gone, silent, or without a leader, the same request goes to the next server. A
+//! transaction carries the condition under which it takes effect, and `leases.rs` handles a repeated grant or revocation. Requests that
+//! must not be repeated use `ask_once`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,11 +21,11 @@ use crate::error::{Effect, Error, Operation, Result};
 use crate::mutex::lock;
 
 /// How long a server may be silent before it is given up. This is longer than ordinary delays, and shorter than most callers' timeouts.
-pub(super) const SILENCE: Duration = Duration::from_secs(2);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// If there are other servers, one that does not answer a renewal may cost at most this part of the TTL …
-const SILENCE_PER_TTL: u32 = 6;
+const ANSWER_TIMEOUTS_PER_TTL: u32 = 6;
 /// … but not less than this, because a busy server is not a silent one.
-const SHORTEST_SILENCE: Duration = Duration::from_millis(500);
+const MIN_ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long an election may take before a request fails because there is no leader.
 const ELECTION: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -182,7 +183,7 @@ impl Hub {
         F: Future<Output = std::result::Result<T, Cause>>,
     {
         let connection = self.connection(operation).await?;
-        match self.ask_over(&connection, SILENCE, &request).await {
+        match self.ask_over(&connection, ANSWER_TIMEOUT, &request).await {
             Some(answer) => answer.map_err(|cause| failure::of_request(operation, cause)),
             None => Err(failure::unanswered(operation)),
         }
@@ -261,8 +262,8 @@ impl Hub {
     /// Returns how long a server may take to answer a request about a lease of this TTL before another server is asked.
     pub(super) fn silence_for(&self, ttl: Duration) -> Duration {
         match self.endpoints.len() {
-            1 => SILENCE,
-            _ => (ttl / SILENCE_PER_TTL).clamp(SHORTEST_SILENCE, SILENCE),
+            1 => ANSWER_TIMEOUT,
+            _ => (ttl / ANSWER_TIMEOUTS_PER_TTL).clamp(MIN_ANSWER_TIMEOUT, ANSWER_TIMEOUT),
         }
     }
 }

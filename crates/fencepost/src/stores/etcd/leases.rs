@@ -5,7 +5,7 @@ use std::time::Duration;
 use etcd_client::{Client, Error as Cause, LeaseGrantOptions};
 
 use super::failure;
-use super::hub::{Failed, Hub, SILENCE};
+use super::hub::{ANSWER_TIMEOUT, Failed, Hub};
 use super::owners::Leases;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
@@ -44,10 +44,14 @@ pub(super) async fn grant(
             lease,
             asked_at + Duration::from_secs(seconds.cast_unsigned()),
         );
-        let asked = hub.ask(Operation::Acquire, SILENCE, |mut client| async move {
-            let options = LeaseGrantOptions::new().with_id(lease);
-            client.lease_grant(seconds, Some(options)).await
-        });
+        let asked = hub.ask(
+            Operation::Acquire,
+            ANSWER_TIMEOUT,
+            |mut client| async move {
+                let options = LeaseGrantOptions::new().with_id(lease);
+                client.lease_grant(seconds, Some(options)).await
+            },
+        );
         let ttl = match asked.await {
             Ok(granted) => granted.ttl(),
             Err(Failed::Refused {
@@ -137,7 +141,7 @@ pub(super) async fn revoke(
     leases: &mut Leases,
     lease: i64,
 ) -> Result<bool> {
-    let asked = hub.ask(operation, SILENCE, |mut client| async move {
+    let asked = hub.ask(operation, ANSWER_TIMEOUT, |mut client| async move {
         client.lease_revoke(lease).await
     });
     let was_there = match asked.await {

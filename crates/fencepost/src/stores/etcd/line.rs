@@ -5,7 +5,7 @@ use etcd_client::{
 };
 
 use super::failure;
-use super::hub::{Failed, Hub, SILENCE};
+use super::hub::{ANSWER_TIMEOUT, Failed, Hub};
 use super::keys::{Keys, Value, is_of_line};
 use crate::error::{Effect, Operation, Result};
 
@@ -16,14 +16,14 @@ pub(super) struct LineSnapshot {
     pub(super) revision: i64,
     /// The term of the leader that answered.
     pub(super) term: u64,
-    own: Option<Own>,
+    own: Option<OwnKey>,
     /// All keys except ours, in order.
-    others: Vec<Other>,
+    others: Vec<OtherKey>,
 }
 
 /// A key of ours.
 #[derive(Debug, Clone)]
-pub(super) struct Own {
+pub(super) struct OwnKey {
     /// The revision that created it, which is the fence.
     pub(super) since: i64,
     pub(super) lease: i64,
@@ -33,7 +33,7 @@ pub(super) struct Own {
 
 /// A key of somebody else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Other {
+pub(super) struct OtherKey {
     /// The revision that created it. A client that comes back to the line has the same key, but at another place.
     pub(super) since: i64,
     pub(super) key: Vec<u8>,
@@ -42,9 +42,9 @@ pub(super) struct Other {
 /// The place of an owner in the line.
 pub(super) enum Position<'a> {
     /// It is first, and has the lock.
-    First(&'a Own),
+    First(&'a OwnKey),
     /// It is behind this key.
-    Behind(&'a Own, &'a Other),
+    Behind(&'a OwnKey, &'a OtherKey),
     /// It is not in line; `is_free` if nobody is.
     Absent { is_free: bool },
 }
@@ -62,7 +62,7 @@ impl LineSnapshot {
         }
     }
 
-    pub(super) fn own(&self) -> Option<&Own> {
+    pub(super) fn own(&self) -> Option<&OwnKey> {
         self.own.as_ref()
     }
 
@@ -81,12 +81,12 @@ impl LineSnapshot {
             .filter(|kv| is_of_line(&keys.line, kv.key()));
         let (own_key, others): (Vec<_>, Vec<_>) = of_line.partition(|kv| kv.key() == keys.own);
         let value = own.and_then(|own| Value::read(own.kvs().first()?.value()));
-        let own = own_key.first().map(|kv| Own {
+        let own = own_key.first().map(|kv| OwnKey {
             since: kv.create_revision(),
             lease: kv.lease(),
             value,
         });
-        let other = |kv: &&etcd_client::KeyValue| Other {
+        let other = |kv: &&etcd_client::KeyValue| OtherKey {
             since: kv.create_revision(),
             key: kv.key().to_vec(),
         };
@@ -111,7 +111,7 @@ fn look(keys: &Keys) -> [TxnOp; 2] {
 
 /// Reads the line, as the majority knows it.
 pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result<LineSnapshot> {
-    let asked = hub.ask(operation, SILENCE, |mut client| async move {
+    let asked = hub.ask(operation, ANSWER_TIMEOUT, |mut client| async move {
         client.txn(Txn::new().and_then(look(keys))).await
     });
     let answer = asked.await;
@@ -126,7 +126,7 @@ pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result
 }
 
 /// The result of creating a key.
-pub(super) enum Made {
+pub(super) enum KeyCreation {
     /// The key was created; this is the line with it.
     Yes(LineSnapshot),
     /// The key was not created, because the line is not as expected.
@@ -142,7 +142,7 @@ pub(super) async fn enter_empty(
     empty: &LineSnapshot,
     value: &Value,
     lease: i64,
-) -> Result<Made> {
+) -> Result<KeyCreation> {
     // Nothing below the name was created since then. Keys that existed before belong to locks whose names begin with this name.
     let nobody_came =
         Compare::create_revision(keys.line.clone(), CompareOp::Less, empty.revision + 1);
@@ -155,7 +155,7 @@ pub(super) async fn enter_behind(
     keys: &Keys,
     value: &Value,
     lease: i64,
-) -> Result<Made> {
+) -> Result<KeyCreation> {
     let is_absent = Compare::create_revision(keys.own.clone(), CompareOp::Equal, 0);
     enter(hub, keys, is_absent, value, lease).await
 }
@@ -166,20 +166,20 @@ async fn enter(
     condition: Compare,
     value: &Value,
     lease: i64,
-) -> Result<Made> {
+) -> Result<KeyCreation> {
     let operation = Operation::Acquire;
     let put = put(keys, value, lease);
     let [_, line] = look(keys);
     let transaction = Txn::new().when([condition]).and_then([put, line]);
     let answer = match transact(hub, operation, transaction).await? {
         Some(answer) => answer,
-        None => return Ok(Made::LeaseEnded),
+        None => return Ok(KeyCreation::LeaseEnded),
     };
     match answer.op_responses().as_slice() {
         [TxnOpResponse::Put(_), TxnOpResponse::Get(line)] if answer.succeeded() => {
-            LineSnapshot::read(operation, keys, &answer, line, None).map(Made::Yes)
+            LineSnapshot::read(operation, keys, &answer, line, None).map(KeyCreation::Yes)
         }
-        _ => Ok(Made::No),
+        _ => Ok(KeyCreation::No),
     }
 }
 
@@ -230,7 +230,7 @@ async fn transact(
     transaction: Txn,
 ) -> Result<Option<TxnResponse>> {
     let transaction = &transaction;
-    let asked = hub.ask(operation, SILENCE, |mut client| async move {
+    let asked = hub.ask(operation, ANSWER_TIMEOUT, |mut client| async move {
         client.txn(transaction.clone()).await
     });
     match asked.await {

@@ -16,7 +16,7 @@ use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse, Watch
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::hub::{Connection, Hub, SILENCE};
+use super::hub::{ANSWER_TIMEOUT, Connection, Hub};
 use super::keys::Keys;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment, within};
@@ -268,7 +268,7 @@ impl<'a> Stream<'a> {
         let mut client = connection.client.clone();
         let begun = client.watch(key, Some(options));
         // A renewal finds out whether the connection works. A connection over which we cannot watch may still work.
-        let begun = within(&BootClock, BootClock.now() + SILENCE, begun).await;
+        let begun = within(&BootClock, BootClock.now() + ANSWER_TIMEOUT, begun).await;
         let Some(Ok(events)) = begun else {
             return true;
         };

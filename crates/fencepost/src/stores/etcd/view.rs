@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use etcd_client::{GetOptions, KeyValue};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::hub::{Hub, SILENCE};
+use super::hub::{ANSWER_TIMEOUT, Hub};
 use super::keys::{Value, is_of_line, line_of, root_of};
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::clock::{BootClock, Clock};
@@ -20,10 +20,14 @@ const READ_AT_ONCE: usize = 32;
 
 pub(super) async fn inspect(hub: &Hub, name: &str) -> Result<Option<Record>> {
     let line = &line_of(&hub.prefix, name);
-    let asked = hub.ask(Operation::Inspect, SILENCE, |mut client| async move {
-        let whole_line = GetOptions::new().with_prefix();
-        client.get(line.clone(), Some(whole_line)).await
-    });
+    let asked = hub.ask(
+        Operation::Inspect,
+        ANSWER_TIMEOUT,
+        |mut client| async move {
+            let whole_line = GetOptions::new().with_prefix();
+            client.get(line.clone(), Some(whole_line)).await
+        },
+    );
     let failed = |failed: super::hub::Failed| failed.into_error(Operation::Inspect);
     let mut found = asked.await.map_err(failed)?.take_kvs();
     found.retain(|kv| is_of_line(line, kv.key()));
@@ -47,9 +51,11 @@ pub(super) async fn inspect(hub: &Hub, name: &str) -> Result<Option<Record>> {
 
 /// Returns `None` if the lease does not exist.
 async fn ttl_left(hub: &Hub, lease: i64) -> Result<Option<Duration>> {
-    let asked = hub.ask(Operation::Inspect, SILENCE, |mut client| async move {
-        client.lease_time_to_live(lease, None).await
-    });
+    let asked = hub.ask(
+        Operation::Inspect,
+        ANSWER_TIMEOUT,
+        |mut client| async move { client.lease_time_to_live(lease, None).await },
+    );
     let answer = asked.await;
     let answer = answer.map_err(|failed| failed.into_error(Operation::Inspect))?;
     Ok(u64::try_from(answer.ttl()).ok().map(Duration::from_secs))
@@ -134,11 +140,15 @@ async fn names(hub: &Hub) -> Result<BTreeSet<String>> {
     let end = end_of(&root);
     loop {
         let (start, end) = (&from, &end);
-        let asked = hub.ask(Operation::Inspect, SILENCE, |mut client| async move {
-            let options = GetOptions::new().with_range(end.clone());
-            let options = options.with_keys_only().with_limit(STEP);
-            client.get(start.clone(), Some(options)).await
-        });
+        let asked = hub.ask(
+            Operation::Inspect,
+            ANSWER_TIMEOUT,
+            |mut client| async move {
+                let options = GetOptions::new().with_range(end.clone());
+                let options = options.with_keys_only().with_limit(STEP);
+                client.get(start.clone(), Some(options)).await
+            },
+        );
         let answer = asked.await;
         let answer = answer.map_err(|failed| failed.into_error(Operation::Inspect))?;
         let found = answer.kvs().iter().filter(|kv| kv.lease() != 0);

@@ -10,9 +10,9 @@ use std::time::Duration;
 use etcd_client::{EventType, GetOptions, WatchFilterType, WatchOptions, WatchStream};
 
 use super::failure;
-use super::hub::{Connection, Hub, SILENCE};
+use super::hub::{ANSWER_TIMEOUT, Connection, Hub};
 use super::leases;
-use super::line::Other;
+use super::line::OtherKey;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, Operation, Result};
@@ -21,7 +21,7 @@ use crate::error::{Effect, Operation, Result};
 #[derive(Debug)]
 pub(super) struct Behind {
     /// The key just ahead of ours.
-    pub(super) other: Other,
+    pub(super) other: OtherKey,
     /// The lease that keeps our place.
     pub(super) lease: i64,
     pub(super) lease_ttl: Duration,
@@ -65,7 +65,7 @@ async fn watch(hub: &Hub, connection: &Arc<Connection>, key: &[u8]) -> Result<Wa
         events.message().await?;
         Ok(events)
     };
-    let begun = within(&BootClock, BootClock.now() + SILENCE, begun).await;
+    let begun = within(&BootClock, BootClock.now() + ANSWER_TIMEOUT, begun).await;
     match begun {
         Some(Ok(events)) => Ok(events),
         Some(Err(cause)) => {
@@ -82,11 +82,15 @@ async fn watch(hub: &Hub, connection: &Arc<Connection>, key: &[u8]) -> Result<Wa
 }
 
 /// Returns whether the majority still has the key at its place. A key of the same name that was created since then is behind us.
-async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
-    let asked = hub.ask(Operation::Acquire, SILENCE, |mut client| async move {
-        let options = GetOptions::new().with_keys_only();
-        client.get(&*other.key, Some(options)).await
-    });
+async fn is_there(hub: &Hub, other: &OtherKey) -> Result<bool> {
+    let asked = hub.ask(
+        Operation::Acquire,
+        ANSWER_TIMEOUT,
+        |mut client| async move {
+            let options = GetOptions::new().with_keys_only();
+            client.get(&*other.key, Some(options)).await
+        },
+    );
     let answer = asked.await;
     // Reading changes nothing.
     let answer = answer.map_err(|failed| {

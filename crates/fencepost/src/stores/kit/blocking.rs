@@ -4,7 +4,8 @@ use std::future::Future;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 
-/// Runs `opening` to completion on the calling thread, in a temporary runtime.
+/// Runs `opening` to completion on the calling thread, in a temporary runtime. The runtime ends with this call, and with it the tasks of
+/// the connection: the first request of the locker connects again.
 ///
 /// # Errors
 /// Returns [`ErrorKind::WrongContext`] inside an async runtime, which the call would stall, [`ErrorKind::Unavailable`] if no runtime can be

@@ -14,7 +14,7 @@ pub(crate) struct Certificates {
 impl Certificates {
     /// Returns whether no certificate was passed in.
     #[cfg(any(feature = "redis-tls", feature = "postgres", feature = "etcd"))]
-    pub(crate) fn are_none(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.root.is_none() && self.client.is_none()
     }
 }
@@ -38,12 +38,12 @@ pub(crate) const OURS: ParameterNames = ["ca", "cert", "key"];
 
 /// The certificate files that an address names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Files {
+pub(crate) struct CertificateFiles {
     names: ParameterNames,
     paths: [Option<String>; 3],
 }
 
-impl Files {
+impl CertificateFiles {
     pub(crate) fn new(names: ParameterNames) -> Self {
         Self {
             names,
@@ -52,19 +52,19 @@ impl Files {
     }
 
     /// Returns whether this is the name of one of the parameters.
-    pub(crate) fn knows(&self, name: &str) -> bool {
+    pub(crate) fn is_parameter(&self, name: &str) -> bool {
         self.names.contains(&name)
     }
 
     /// Records the path in such a parameter.
-    pub(crate) fn note(&mut self, name: &str, path: String) {
+    pub(crate) fn set(&mut self, name: &str, path: String) {
         let place = self.names.iter().position(|known| *known == name);
         if let Some(place) = place {
             self.paths[place] = Some(path);
         }
     }
 
-    pub(crate) fn are_none(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.paths.iter().all(Option::is_none)
     }
 
@@ -86,7 +86,7 @@ impl Files {
             )),
             _ => {
                 return Err(format!(
-                    "a certificate is shown with its key: {certificate_name}=FILE&{key_name}=FILE"
+                    "a client certificate needs its key: {certificate_name}=FILE&{key_name}=FILE"
                 ));
             }
         };
@@ -166,14 +166,14 @@ mod tests {
     }
 
     fn read(parameters: &[(&str, &str)]) -> Result<Certificates, String> {
-        let mut files = Files::new(NAMES);
+        let mut files = CertificateFiles::new(NAMES);
         let mut certificates = Certificates {
             root: Some(b"the program's".to_vec()),
             client: None,
         };
         for (name, path) in parameters {
-            assert!(files.knows(name));
-            files.note(name, (*path).to_owned());
+            assert!(files.is_parameter(name));
+            files.set(name, (*path).to_owned());
         }
         files.read_into(&mut certificates)?;
         Ok(certificates)

@@ -11,7 +11,8 @@ pub(crate) const FIRST: Duration = Duration::from_millis(500);
 /// How much later than the waiter ahead of it each further waiter may take the lock.
 pub(crate) const NEXT: Duration = Duration::from_nanos(FIRST.as_nanos() as u64 / 8);
 
-/// Returns for how long a waiter leaves a free lock to the `ahead` waiters ahead of it. With nobody ahead, that is the time of the first one.
+/// Returns for how long a waiter leaves a free lock to the `ahead` waiters ahead of it. With nobody ahead, that is the time of the first
+/// one.
 pub(crate) fn length(ahead: u32) -> Duration {
     FIRST + NEXT.saturating_mul(ahead.saturating_sub(1))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::backend::Wait;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, Result};
 
@@ -16,11 +17,28 @@ pub(crate) struct Outage {
 }
 
 impl Outage {
-    /// Pauses before the next attempt, longer every time.
+    /// Pauses before the next attempt if the wait may continue: its owner stands in line, and the failure is transient.
     ///
     /// # Errors
-    /// Returns `error` if the outage has lasted for `longest`. A request made during the outage may have taken effect.
-    pub(crate) async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
+    /// Returns `error` if the wait must end, or if the outage has lasted for `longest`. An owner that has stood in line may still be there,
+    /// whatever happened to the last request, so the effect is `Maybe` then.
+    pub(crate) async fn after(
+        &mut self,
+        error: Error,
+        wait: &Wait,
+        is_transient: bool,
+        longest: Duration,
+    ) -> Result<()> {
+        if !wait.was_busy() {
+            return Err(error);
+        }
+        if !is_transient {
+            return Err(error.with_effect(Effect::Maybe));
+        }
+        self.sit_out(longest, error).await
+    }
+
+    async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
         let now = BootClock.now();
         if now.saturating_duration_since(*self.since.get_or_insert(now)) >= longest {
             return Err(error.with_effect(Effect::Maybe));

@@ -5,8 +5,8 @@ use tokio_postgres::config::{Host, SslMode};
 
 #[cfg(feature = "postgres-tls")]
 use super::tls;
-use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::stores::kit::certificates::{Certificates, Files, ParameterNames};
+use crate::error::{Error, Result};
+use crate::stores::kit::certificates::{CertificateFiles, Certificates, ParameterNames};
 use crate::stores::kit::percent;
 
 const FORM: &str = "not an address of Postgres; expected postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?sslmode=require]";
@@ -34,12 +34,7 @@ impl Server {
             Self::Address(text) => Address::parse(store, text, own, certificates),
             Self::Config(config) => match Address::of(config, certificates) {
                 Ok(address) => Ok((address, Parameters::new())),
-                Err(message) => Err(Error::new(
-                    ErrorKind::InvalidInput,
-                    store,
-                    Operation::Open,
-                    message,
-                )),
+                Err(message) => Err(Error::invalid_settings(store, message)),
             },
         }
     }
@@ -67,26 +62,26 @@ impl Address {
     /// `verify-full`: the certificate and the host name are checked. The modes in between protect against nobody, and are refused.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid. The message never quotes the address, which may contain a password.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid. The message never quotes the address,
+    /// which may contain a password.
     pub(crate) fn parse(
         store: &'static str,
         address: &str,
         own: &[&str],
         certificates: &Certificates,
     ) -> Result<(Self, Parameters)> {
-        let invalid =
-            |message: String| Error::new(ErrorKind::InvalidInput, store, Operation::Open, message);
+        let invalid = |message: String| Error::invalid_settings(store, message);
         if !address.starts_with("postgres://") && !address.starts_with("postgresql://") {
             return Err(invalid(FORM.to_owned()));
         }
         let (base, query) = address.split_once('?').unwrap_or((address, ""));
         let (mut passed_on, mut taken, mut mode) = (Vec::new(), Vec::new(), "");
-        let mut files = Files::new(FILES);
+        let mut files = CertificateFiles::new(FILES);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
                 "sslmode" => mode = value,
-                _ if files.knows(name) => files.note(name, decode(value)),
+                _ if files.is_parameter(name) => files.set(name, decode(value)),
                 _ if own.contains(&name) => taken.push((name.to_owned(), decode(value))),
                 _ => passed_on.push(pair),
             }
@@ -117,7 +112,7 @@ impl Address {
             }
             _ => return Err(invalid("sslmode is require or disable".to_owned())),
         });
-        if mode.is_empty() && !files.are_none() {
+        if mode.is_empty() && !files.is_empty() {
             let message = "certificates are named, and TLS is not asked for: say sslmode=require";
             return Err(invalid(message.to_owned()));
         }
@@ -134,7 +129,7 @@ impl Address {
         }
         let mut config = config.clone();
         if !matches!(config.get_ssl_mode(), SslMode::Require) {
-            if !certificates.are_none() {
+            if !certificates.is_empty() {
                 return Err(
                     "certificates are given, and TLS is not asked for: choose SslMode::Require"
                         .to_owned(),
@@ -222,6 +217,7 @@ fn decode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     fn parse(address: &str) -> Result<(Address, Parameters)> {
         Address::parse("postgres", address, &["table"], &Certificates::default())

@@ -8,7 +8,7 @@ use crate::claim::OwnerId;
 use crate::clock::Moment;
 
 /// The number of a session in the book.
-pub(super) type Number = u64;
+pub(super) type SessionNumber = u64;
 
 /// All sessions of a store.
 #[derive(Debug)]
@@ -16,12 +16,12 @@ pub(super) struct Book<S> {
     slots: Vec<Slot<S>>,
     opening: usize,
     most: usize,
-    last_number: Number,
+    last_number: SessionNumber,
 }
 
 #[derive(Debug)]
 struct Slot<S> {
-    number: Number,
+    number: SessionNumber,
     session: S,
     /// The locks that are held or asked for, the oldest first.
     locks: Vec<(OwnerId, i64)>,
@@ -36,11 +36,11 @@ struct Slot<S> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pick<S> {
     /// Use this session; the book has recorded that.
-    Use(Number, S),
+    Use(SessionNumber, S),
     /// There is room for another session: open one, and then call [`Book::opened`].
     Open,
     /// No session is available: all of them wait, or have the same lock because another owner of this process holds it or asks for it.
-    None,
+    Unavailable,
 }
 
 impl<S: Clone> Book<S> {
@@ -68,7 +68,7 @@ impl<S: Clone> Book<S> {
         let shared = self.slots.iter_mut().filter(|slot| slot.may_share(key));
         match shared.min_by_key(|slot| slot.locks.len()) {
             Some(slot) => slot.take(owner, key),
-            None => Pick::None,
+            None => Pick::Unavailable,
         }
     }
 
@@ -90,18 +90,18 @@ impl<S: Clone> Book<S> {
                 slot.visitors += 1;
                 Pick::Use(slot.number, slot.session.clone())
             }
-            None => Pick::None,
+            None => Pick::Unavailable,
         }
     }
 
     /// Records a visit to a session that was just opened for it.
-    pub(super) fn visit_this(&mut self, number: Number) {
+    pub(super) fn visit_this(&mut self, number: SessionNumber) {
         if let Some(slot) = self.slot(number) {
             slot.visitors += 1;
         }
     }
 
-    pub(super) fn visited(&mut self, number: Number, now: Moment) {
+    pub(super) fn visited(&mut self, number: SessionNumber, now: Moment) {
         if let Some(slot) = self.slot(number) {
             slot.visitors = slot.visitors.saturating_sub(1);
             slot.used_at = now;
@@ -114,7 +114,7 @@ impl<S: Clone> Book<S> {
     }
 
     /// Records that the session announced by [`Pick::Open`] was opened.
-    pub(super) fn opened(&mut self, session: S, now: Moment) -> Number {
+    pub(super) fn opened(&mut self, session: S, now: Moment) -> SessionNumber {
         self.not_opened();
         self.last_number += 1;
         self.slots.push(Slot {
@@ -129,14 +129,14 @@ impl<S: Clone> Book<S> {
     }
 
     /// Records that this session is used to ask for the lock `key`.
-    pub(super) fn assign(&mut self, number: Number, owner: OwnerId, key: i64) {
+    pub(super) fn assign(&mut self, number: SessionNumber, owner: OwnerId, key: i64) {
         if let Some(slot) = self.slot(number) {
             slot.locks.push((owner, key));
         }
     }
 
     /// Returns whether this session may wait for its only lock. If so, records that it waits.
-    pub(super) fn begin_waiting(&mut self, number: Number) -> bool {
+    pub(super) fn begin_waiting(&mut self, number: SessionNumber) -> bool {
         let waiting = self.slots.iter().filter(|slot| slot.waits).count();
         let most = self.most;
         match self.slot(number) {
@@ -149,14 +149,14 @@ impl<S: Clone> Book<S> {
     }
 
     /// Records that the session no longer waits: it has the lock, or will not get it.
-    pub(super) fn end_waiting(&mut self, number: Number) {
+    pub(super) fn end_waiting(&mut self, number: SessionNumber) {
         if let Some(slot) = self.slot(number) {
             slot.waits = false;
         }
     }
 
     /// Records that this owner no longer uses the session.
-    pub(super) fn leave(&mut self, number: Number, owner: OwnerId, now: Moment) {
+    pub(super) fn leave(&mut self, number: SessionNumber, owner: OwnerId, now: Moment) {
         if let Some(slot) = self.slot(number) {
             slot.locks.retain(|(other, _)| *other != owner);
             slot.waits = false;
@@ -165,12 +165,12 @@ impl<S: Clone> Book<S> {
     }
 
     /// Returns whether the book contains this session.
-    pub(super) fn has(&self, number: Number) -> bool {
+    pub(super) fn has(&self, number: SessionNumber) -> bool {
         self.slots.iter().any(|slot| slot.number == number)
     }
 
     /// Returns the owners whose locks this session holds or asks for, the newest first.
-    pub(super) fn owners(&self, number: Number) -> Vec<OwnerId> {
+    pub(super) fn owners(&self, number: SessionNumber) -> Vec<OwnerId> {
         let slot = self.slots.iter().find(|slot| slot.number == number);
         let locks = slot.map_or(&[][..], |slot| &slot.locks);
         locks.iter().rev().map(|(owner, _)| *owner).collect()
@@ -198,7 +198,7 @@ impl<S: Clone> Book<S> {
         stale
     }
 
-    fn slot(&mut self, number: Number) -> Option<&mut Slot<S>> {
+    fn slot(&mut self, number: SessionNumber) -> Option<&mut Slot<S>> {
         self.slots.iter_mut().find(|slot| slot.number == number)
     }
 }
@@ -231,7 +231,7 @@ mod tests {
         OwnerId::random(&SeededRandom::new(number))
     }
 
-    /// A book with so many sessions, which are called by their numbers.
+    /// Creates a book with so many sessions, which are called by their numbers.
     fn book(most: usize, open: u64) -> Book<u64> {
         let mut book = Book::new(most);
         for number in 1..=open {
@@ -251,7 +251,7 @@ mod tests {
         book.assign(2, owner(2), 20);
         // Beyond that they share, but never with one that has the same lock.
         assert_eq!(book.pick(owner(3), 10, FRESH), Pick::Use(2, 2));
-        assert_eq!(book.pick(owner(4), 10, FRESH), Pick::None);
+        assert_eq!(book.pick(owner(4), 10, FRESH), Pick::Unavailable);
         book.leave(1, owner(1), NOW);
         assert_eq!(book.pick(owner(4), 10, FRESH), Pick::Use(1, 1));
         assert_eq!(book.owners(2), [owner(3), owner(2)], "the newest first");

@@ -7,13 +7,14 @@ use super::address::Server;
 use super::fence::Source;
 use super::hub::{Hub, Settings};
 use super::{Postgres, STORE, parameters, suitability};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Operation, Result};
 #[cfg(feature = "blocking")]
 use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 
 /// The settings for opening a [`Postgres`]; [`Postgres::builder`] and [`Postgres::builder_from`] create it.
 #[derive(Clone)]
+#[must_use]
 pub struct PostgresBuilder {
     server: Server,
     create_sequences: bool,
@@ -33,7 +34,7 @@ impl PostgresBuilder {
                 max_outage: Duration::from_secs(30),
                 requeue_after: Duration::from_secs(10),
                 source: Source::Sequences { create: true },
-                looks_only: false,
+                read_only: false,
             },
             create_sequences: true,
             requeue_after: None,
@@ -42,7 +43,6 @@ impl PostgresBuilder {
     }
 
     /// Sets how long connecting may take. The default is 3 s.
-    #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
@@ -52,14 +52,12 @@ impl PostgresBuilder {
     ///
     /// Each name that is held or waited for uses one connection. Further locks share connections; they are tried every 20 to 250 ms instead
     /// of waited for in order.
-    #[must_use]
     pub fn max_connections(mut self, most: usize) -> Self {
         self.settings.max_connections = most;
         self
     }
 
     /// Sets how long an unused connection is kept for the next lock. The default is 10 s. After that, the server ends it.
-    #[must_use]
     pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.settings.idle_timeout = time;
         self
@@ -68,7 +66,6 @@ impl PostgresBuilder {
     /// Sets how long waiters tolerate a server that cannot be reached, or that is a standby, before they get an error. The default is 30 s.
     ///
     /// When the server is back, they stand at the end of the line.
-    #[must_use]
     pub fn max_outage(mut self, longest: Duration) -> Self {
         self.settings.max_outage = longest;
         self
@@ -80,7 +77,6 @@ impl PostgresBuilder {
     /// A waiting statement has a snapshot all the time. `VACUUM` keeps every row that such a snapshot might see, and `CREATE INDEX
     /// CONCURRENTLY` waits until the snapshot is gone. This setting limits how long they are held up. In return, clients that wait for
     /// longer than this lose their order; nobody loses its place before.
-    #[must_use]
     pub fn requeue_after(mut self, longest: Duration) -> Self {
         self.requeue_after = Some(longest);
         self
@@ -88,7 +84,6 @@ impl PostgresBuilder {
 
     /// Sets whether the first lock creates the sequences for fences if they do not exist. The default is `true`. If `false`, or if the user
     /// may not create them, the error contains the statements to run. Looking at locks creates nothing.
-    #[must_use]
     pub fn create_sequences(mut self, create: bool) -> Self {
         self.create_sequences = create;
         self
@@ -97,7 +92,6 @@ impl PostgresBuilder {
     /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `sslmode=require`, or
     /// `SslMode::Require` in a configuration that was [passed in](Postgres::builder_from).
     #[cfg(feature = "postgres-tls")]
-    #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.certificates.root = Some(pem.into());
         self
@@ -106,7 +100,6 @@ impl PostgresBuilder {
     /// Presents this certificate to the server (both PEM). For `sslmode=require`, or `SslMode::Require` in a configuration that was
     /// [passed in](Postgres::builder_from).
     #[cfg(feature = "postgres-tls")]
-    #[must_use]
     pub fn client_certificate(
         mut self,
         certificate: impl Into<Vec<u8>>,
@@ -120,10 +113,11 @@ impl PostgresBuilder {
     /// not exist and [`create_sequences`](Self::create_sequences) is set.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid and [`ErrorKind::Unavailable`] if no server answers there. Returns
-    /// [`ErrorKind::Unusable`] if the server cannot hold locks (wrong password, too old, a standby, a pooler, not Postgres), if the
-    /// sequences are missing and the user may not create them (the error contains the statements to run), if the sequences are not sound,
-    /// or if a program of an older version takes locks there.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid and
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no server answers there. Returns
+    /// [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) if the server cannot hold locks (wrong password, too old, a standby, a pooler,
+    /// not Postgres), if the sequences are missing and the user may not create them (the error contains the statements to run), if the
+    /// sequences are not sound, or if a program of an older version takes locks there.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connections are closed. Sequences that were created stay.
@@ -154,7 +148,7 @@ impl PostgresBuilder {
     /// # Cancel safety
     /// If the future is dropped, the connections are closed.
     pub async fn open_read_only(mut self) -> Result<Postgres> {
-        self.settings.looks_only = true;
+        self.settings.read_only = true;
         self.connect().await
     }
 
@@ -162,15 +156,15 @@ impl PostgresBuilder {
     /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`] inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async
+    /// runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Postgres> {
         blocking::open(STORE, self.open())
     }
 
     pub(super) fn hub(mut self) -> Result<Hub> {
-        let invalid =
-            |message| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message);
+        let invalid = |message| Error::invalid_settings(STORE, message);
         if self.settings.max_connections < 2 {
             return Err(invalid(
                 "two connections are needed at least: one to wait with and one to stop waiting",
@@ -183,6 +177,7 @@ impl PostgresBuilder {
             .server
             .read(STORE, parameters::NAMES, &self.certificates);
         let (address, own) = read?;
+        parameters::refuse_those_of_a_table(&own)?;
         let in_address = parameters::requeue_after(&own)?;
         if let Some(longest) = self.requeue_after.or(in_address) {
             self.settings.requeue_after = longest;

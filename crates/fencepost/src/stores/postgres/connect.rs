@@ -64,8 +64,8 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// Connects within `connect_timeout`. The session shows `application_name` unless the address has its own. `hear` is called with unsolicited
-/// messages of the server, and is dropped when the connection has ended.
+/// Connects within `connect_timeout`. The session shows `application_name` unless the address has its own. `hear` is called with
+/// unsolicited messages of the server, and is dropped when the connection has ended.
 ///
 /// # Errors
 /// Returns the errors of [`failure::of_connecting`].

@@ -7,7 +7,7 @@ use tokio_postgres::error::{DbError, SqlState};
 
 use crate::error::{Effect, Error, ErrorKind, Operation};
 
-/// The error of a statement that was sent, or may have been.
+/// Returns the error of a statement that was sent, or may have been.
 pub(crate) fn of_statement(
     store: &'static str,
     operation: Operation,
@@ -19,7 +19,7 @@ pub(crate) fn of_statement(
         .with_source(cause)
 }
 
-/// The error of a connection that ended before the statement was answered, with the server's reason.
+/// Returns the error of a connection that ended before the statement was answered, with the server's reason.
 pub(crate) fn of_ending(
     store: &'static str,
     operation: Operation,
@@ -33,7 +33,7 @@ pub(crate) fn of_ending(
     }
 }
 
-/// The error of a connection that could not be opened. No statement was sent yet.
+/// Returns the error of a connection that could not be opened. No statement was sent yet.
 pub(crate) fn of_connecting(
     store: &'static str,
     operation: Operation,
@@ -64,24 +64,18 @@ pub(crate) fn of_connecting(
     Error::new(kind, store, operation, message).with_source(cause)
 }
 
-/// The error for a server that did not answer while connecting.
+/// Returns the error for a server that did not answer while connecting.
 pub(crate) fn unreachable(store: &'static str, operation: Operation) -> Error {
     let message = "the server does not answer";
     Error::new(ErrorKind::Unavailable, store, operation, message)
 }
 
-/// The error for a statement that was not answered in time. Its connection is given up.
+/// Returns the error for a statement that was not answered in time. Its connection is given up.
 pub(crate) fn silent(store: &'static str, operation: Operation) -> Error {
     unreachable(store, operation).with_effect(Effect::Maybe)
 }
 
-/// The error for an answer that none of our statements returns.
-pub(crate) fn unexpected(store: &'static str, operation: Operation, what: &str) -> Error {
-    let message = format!("an answer that makes no sense: {what}; is there a proxy in between?");
-    Error::new(ErrorKind::Unusable, store, operation, message).with_effect(Effect::Maybe)
-}
-
-/// The error for a standby, which cannot hold locks, with the reason.
+/// Returns the error for a standby, which cannot hold locks, with the reason.
 pub(crate) fn standby(store: &'static str, operation: Operation, why: &str) -> Error {
     let message = format!(
         "this is a standby, {why}; locks need the primary (target_session_attrs=read-write finds it among several hosts)"
@@ -194,7 +188,8 @@ fn of_network(cause: &io::Error) -> (ErrorKind, String, Effect) {
     }
 }
 
-/// A server that refuses a statement has undone it. That does not hold for locks of a session; the caller closes the session instead.
+/// Returns the error that the server sent. A server that refuses a statement has undone it. That does not hold for locks of a session; the
+/// caller closes the session instead.
 fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
     use ErrorKind::{Timeout, Unavailable, Unusable};
     let code = said.code();

@@ -213,7 +213,7 @@ impl State {
         );
         let answer = rows(connection, operation, &look).await?;
         let row = answer.first();
-        let row = row.ok_or_else(|| failure::unexpected(STORE, operation, "no row"))?;
+        let row = row.ok_or_else(|| Error::unexpected_answer(STORE, operation, "no row"))?;
         Ok(Self {
             found: number(row, 0).unwrap_or(0),
             is_allowed: text(row, 1) == "t",
@@ -241,7 +241,7 @@ pub(crate) fn lift(least: &str) -> String {
 /// Checks the row that a lift returned, which may be missing. Returns an error if the lift did not succeed.
 pub(crate) fn lifted(store: &'static str, row: Option<&SimpleQueryRow>) -> Result<()> {
     let operation = Operation::Acquire;
-    let row = row.ok_or_else(|| failure::unexpected(store, operation, "no row of a lift"))?;
+    let row = row.ok_or_else(|| Error::unexpected_answer(store, operation, "no row of a lift"))?;
     match (number(row, 0), row.get(1)) {
         (Some(pid), _) => Err(other_kind(store, operation, pid)),
         (None, Some(table)) => Err(older_table(store, operation, table)),
@@ -249,7 +249,7 @@ pub(crate) fn lifted(store: &'static str, row: Option<&SimpleQueryRow>) -> Resul
     }
 }
 
-/// The error for a program from before the sequences, or one that was configured to use transaction ids.
+/// Returns the error for a program from before the sequences, or one that was configured to use transaction ids.
 fn other_kind(store: &'static str, operation: Operation, pid: i32) -> Error {
     let message = format!(
         "process {pid} of the server takes locks in this database for a program that draws fences from transaction ids (an older version, or fence=transaction-id); those cannot be compared with the fences of this one: stop that program first"
@@ -257,7 +257,7 @@ fn other_kind(store: &'static str, operation: Operation, pid: i32) -> Error {
     Error::new(ErrorKind::Unusable, store, operation, message)
 }
 
-/// The error for a table that programs of an older version use, or could use, to lock in transactions.
+/// Returns the error for a table that programs of an older version use, or could use, to lock in transactions.
 fn older_table(store: &'static str, operation: Operation, table: &str) -> Error {
     let message = format!(
         "the table {table} is one of an older version, whose programs take the same locks under fences that cannot be compared with those of this one: \
@@ -266,7 +266,7 @@ fn older_table(store: &'static str, operation: Operation, table: &str) -> Error 
     Error::new(ErrorKind::Unusable, store, operation, message)
 }
 
-/// The error for a store that uses transaction ids in a database that has the sequences.
+/// Returns the error for a store that uses transaction ids in a database that has the sequences.
 pub(super) fn met_sequences(operation: Operation) -> Error {
     let message = "fences are drawn from the sequence public.fencepost_fence here, and this store takes transaction ids, which cannot be compared with them: leave out fence=transaction-id";
     Error::new(ErrorKind::Unusable, STORE, operation, message)

@@ -7,7 +7,6 @@ use super::connect::{Connection, listen};
 use super::{Postgres, STORE, parameters, session};
 use crate::error::{Operation, Result};
 use crate::stores::kit::certificates::Certificates;
-use crate::stores::postgres_table;
 
 impl Postgres {
     /// Opens a separate connection in the same way as the store does, for programs that look at the server itself. It sets nothing: the
@@ -20,8 +19,8 @@ impl Postgres {
     /// # Cancel safety
     /// If the future is dropped, the connection is closed.
     pub async fn visit(address: &str, connect_timeout: Duration) -> Result<Connection> {
-        let own = [parameters::NAMES, postgres_table::PARAMETERS].concat();
-        let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;
+        let (address, _own) =
+            Address::parse(STORE, address, parameters::NAMES, &Certificates::default())?;
         let program = format!("{}/2", session::STORE_PROGRAM);
         let deaf = |_| {};
         listen(

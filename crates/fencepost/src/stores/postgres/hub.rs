@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::STORE;
 use super::address::Address;
-use super::book::{Book, Number, Pick};
+use super::book::{Book, Pick, SessionNumber};
 use super::failure;
 use super::fence::Source;
 use super::published::{PublishedLock, comment, program};
-use super::seat::{Flight, LastRequest, Seat, keeping, leaving, trying, waiting};
+use super::seat::{Flight, LastRequest, Seat, start_release, start_try, start_upkeep, start_wait};
 use super::session::{STORE_PROGRAM, Session};
 use super::statements::{self, Granting, Lasting};
 use crate::backend::LossBell;
@@ -21,9 +21,11 @@ use crate::mutex::lock;
 
 mod borrowed_session;
 mod renewals;
+mod reservation;
 mod upkeep;
 
 use renewals::Renewals;
+use reservation::{Found, OpeningSession, ReservedSession};
 use upkeep::Upkeep;
 
 /// The settings of the builder.
@@ -36,7 +38,7 @@ pub(super) struct Settings {
     pub(super) requeue_after: Duration,
     pub(super) source: Source,
     /// Whether the store only looks at locks, so that fences need not be checked.
-    pub(super) looks_only: bool,
+    pub(super) read_only: bool,
 }
 
 pub(super) struct Hub {
@@ -55,7 +57,7 @@ struct Shared {
 struct State {
     book: Book<Arc<Session>>,
     seats: HashMap<OwnerId, Arc<Seat>>,
-    renewals: HashMap<Number, Renewals>,
+    renewals: HashMap<SessionNumber, Renewals>,
 }
 
 /// How an owner got a seat.
@@ -140,18 +142,18 @@ impl Hub {
             }
             match state.book.pick(claim.owner, key, self.fresh_since()) {
                 Pick::Use(number, session) => {
-                    let reserved = Reserved::new(self, (number, session), claim.owner, true);
+                    let reserved = ReservedSession::new(self, (number, session), claim.owner, true);
                     return Ok(Found::Place(reserved));
                 }
-                Pick::None => return Ok(Found::Nothing),
-                Pick::Open => Reservation::new(self),
+                Pick::Unavailable => return Ok(Found::Nothing),
+                Pick::Open => OpeningSession::new(self),
             }
         };
         let session = self.open(Operation::Acquire).await?;
         let mut state = self.state();
         let number = opening.done(&mut state, session.clone());
         state.book.assign(number, claim.owner, key);
-        let reserved = Reserved::new(self, (number, session), claim.owner, false);
+        let reserved = ReservedSession::new(self, (number, session), claim.owner, false);
         Ok(Found::Place(reserved))
     }
 
@@ -164,7 +166,7 @@ impl Hub {
         }
     }
 
-    fn send_try(&self, claim: &Claim, key: i64, reserved: Reserved<'_>) -> Placed {
+    fn send_try(&self, claim: &Claim, key: i64, reserved: ReservedSession<'_>) -> Placed {
         let mut state = self.state();
         if let Some(seat) = state.seats.get(&claim.owner).cloned() {
             drop(state);
@@ -182,7 +184,7 @@ impl Hub {
         let comment = comment(std::iter::once(PublishedLock::of(claim, None)).chain(others));
         let statement = comment + &statements::try_lock(key, &granting, &upkeep.lasting);
         let lift = session.take_lift_due().then(|| self.settings.source.lift());
-        let answer = trying(session.clone(), key, lift.flatten(), statement);
+        let answer = start_try(session.clone(), key, lift.flatten(), statement);
         upkeep.sent(&answer);
         let last_request = LastRequest::Try(answer);
         let seat = Arc::new(Seat::new(
@@ -211,7 +213,7 @@ impl Hub {
         let comment = comment(std::iter::once(seat.published()));
         let wait = comment.clone() + &statements::wait(seat.key, self.settings.requeue_after);
         let fence = comment + &statements::fence(&granting);
-        seat.set_last_request(waiting(seat.session.clone(), seat.key, wait, fence));
+        seat.set_last_request(start_wait(seat.session.clone(), seat.key, wait, fence));
         true
     }
 
@@ -235,7 +237,7 @@ impl Hub {
         let spare_program = upkeep.seats.is_empty().then_some(self.program.as_str());
         let statement =
             upkeep.comment() + &statements::unlock(seat.key, &upkeep.lasting, spare_program);
-        let answer = leaving(seat.session.clone(), statement);
+        let answer = start_release(seat.session.clone(), statement);
         upkeep.sent(&answer);
         seat.set_last_request(LastRequest::Leave(answer));
     }
@@ -255,7 +257,7 @@ impl Hub {
     }
 
     /// Makes the session last as long as its leases, whatever else it is used for.
-    fn set_end(&self, state: &mut State, number: Number, session: &Arc<Session>) {
+    fn set_end(&self, state: &mut State, number: SessionNumber, session: &Arc<Session>) {
         let _sent = state.send(
             number,
             session,
@@ -314,7 +316,7 @@ impl Shared {
 
 impl State {
     /// Returns the seats of a session, the newest first.
-    fn on(&self, number: Number) -> Vec<Arc<Seat>> {
+    fn on(&self, number: SessionNumber) -> Vec<Arc<Seat>> {
         let owners = self.book.owners(number).into_iter();
         owners
             .filter_map(|owner| self.seats.get(&owner).cloned())
@@ -324,14 +326,14 @@ impl State {
     /// Sends a statement that only concerns the leases of a session.
     fn send(
         &mut self,
-        number: Number,
+        number: SessionNumber,
         session: &Arc<Session>,
         spare: Duration,
         statement: impl FnOnce(&Lasting) -> String,
     ) -> Flight<Result<()>> {
         let upkeep = Upkeep::of(self, number, spare, None);
         let statement = upkeep.comment() + &statement(&upkeep.lasting);
-        let answer = keeping(session.clone(), statement);
+        let answer = start_upkeep(session.clone(), statement);
         upkeep.sent(&answer);
         answer
     }
@@ -353,76 +355,6 @@ impl State {
         if self.has(seat) {
             self.seats.remove(&owner);
             self.book.leave(seat.number, owner, BootClock.now());
-        }
-    }
-}
-
-/// The seat or session for a claim.
-enum Found<'a> {
-    Place(Reserved<'a>),
-    /// The owner already has this seat.
-    Seat(Arc<Seat>),
-    Nothing,
-}
-
-/// Reserves a session for a lock until the lock is requested. If dropped before, the reservation ends.
-struct Reserved<'a> {
-    hub: Option<&'a Hub>,
-    number: Number,
-    session: Arc<Session>,
-    owner: OwnerId,
-    is_reused: bool,
-}
-
-impl<'a> Reserved<'a> {
-    fn new(
-        hub: &'a Hub,
-        (number, session): (Number, Arc<Session>),
-        owner: OwnerId,
-        is_reused: bool,
-    ) -> Self {
-        Self {
-            hub: Some(hub),
-            number,
-            session,
-            owner,
-            is_reused,
-        }
-    }
-
-    fn taken(mut self) -> (Number, Arc<Session>, bool) {
-        self.hub = None;
-        (self.number, self.session.clone(), self.is_reused)
-    }
-}
-
-impl Drop for Reserved<'_> {
-    fn drop(&mut self) {
-        if let Some(hub) = self.hub {
-            let mut state = hub.state();
-            state.book.leave(self.number, self.owner, BootClock.now());
-        }
-    }
-}
-
-/// Reserves a place in the book for a session that is being opened. If dropped before the session is open, the reservation ends.
-struct Reservation<'a>(Option<&'a Hub>);
-
-impl<'a> Reservation<'a> {
-    fn new(hub: &'a Hub) -> Self {
-        Self(Some(hub))
-    }
-
-    fn done(mut self, state: &mut State, session: Arc<Session>) -> Number {
-        self.0 = None;
-        state.book.opened(session, BootClock.now())
-    }
-}
-
-impl Drop for Reservation<'_> {
-    fn drop(&mut self) {
-        if let Some(hub) = self.0 {
-            hub.state().book.not_opened();
         }
     }
 }

@@ -1,15 +1,31 @@
-//! The parameters of an address that concern advisory locks: `requeue_after` and `fence`.
+//! The parameters of an address that concern locks: `requeue_after` and `fence`, and those of leases in a table, which are refused here.
 
 use std::time::Duration;
 
 use super::STORE;
 use super::address::Parameters;
 use super::fence::Source;
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Result};
 use crate::stores::kit::times;
 
 /// The names of these parameters.
-pub(super) const NAMES: &[&str] = &["requeue_after", "fence"];
+pub(super) const NAMES: &[&str] = &["requeue_after", "fence", "table", "create"];
+
+/// Refuses the parameters of `stores::postgres_table`, and says what to do instead.
+pub(super) fn refuse_those_of_a_table(parameters: &Parameters) -> Result<()> {
+    let has = |name| value(parameters, name).is_some();
+    if has("table") {
+        return Err(invalid(
+            "table is about leases in a table: open the address with PostgresTable or stores::open",
+        ));
+    }
+    if has("create") {
+        return Err(invalid(
+            "create is about the table, and the address names none: ?table=shedlock&create=true",
+        ));
+    }
+    Ok(())
+}
 
 /// Parses `requeue_after=10s`, `requeue_after=500ms` or `requeue_after=never`.
 pub(super) fn requeue_after(parameters: &Parameters) -> Result<Option<Duration>> {
@@ -21,7 +37,7 @@ pub(super) fn requeue_after(parameters: &Parameters) -> Result<Option<Duration>>
         time => times::parse(time),
     };
     let message = "requeue_after in the address is a time such as 10s or 500ms, or never";
-    duration.map(Some).ok_or_else(|| wrong(message))
+    duration.map(Some).ok_or_else(|| invalid(message))
 }
 
 /// Parses `fence=sequence` or `fence=transaction-id`.
@@ -29,7 +45,7 @@ pub(super) fn source(parameters: &Parameters, create: bool) -> Result<Source> {
     match value(parameters, "fence") {
         None | Some("sequence") => Ok(Source::Sequences { create }),
         Some("transaction-id") => Ok(Source::TransactionIds),
-        Some(_) => Err(wrong(
+        Some(_) => Err(invalid(
             "fence in the address is sequence (the default) or transaction-id",
         )),
     }
@@ -41,17 +57,31 @@ fn value<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
     named.next().map(|(_, value)| value.as_str())
 }
 
-fn wrong(message: &'static str) -> Error {
-    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+fn invalid(message: &'static str) -> Error {
+    Error::invalid_settings(STORE, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use crate::stores::postgres::{Postgres, PostgresBuilder};
 
     fn requeues_after(builder: PostgresBuilder) -> Result<Duration> {
         builder.hub().map(|hub| hub.settings.requeue_after)
+    }
+
+    #[test]
+    fn what_is_about_a_table_is_refused_with_advice() {
+        for (query, advice) in [
+            ("?table=shedlock", "PostgresTable"),
+            ("?create=true", "?table=shedlock&create=true"),
+        ] {
+            let builder = Postgres::builder(&format!("postgres://u:hunter2@h/d{query}"));
+            let error = builder.hub().err().expect(query);
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            assert!(error.to_string().contains(advice), "{error}");
+        }
     }
 
     #[test]

@@ -69,12 +69,11 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
                 BootClock.sleep_until(BootClock.now() + pause).await;
                 polls = polls.saturating_add(1);
             }
-            Err(error) if wait.was_busy() && failure::is_transient(&error) => {
-                outage.sit_out(hub.settings.max_outage, error).await?;
+            Err(error) => {
+                let is_transient = failure::is_transient(&error);
+                let longest = hub.settings.max_outage;
+                outage.after(error, wait, is_transient, longest).await?;
             }
-            // An owner that has been in line may still be there, until the server notices that its session was closed.
-            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
-            Err(error) => return Err(error),
         }
     }
 }

@@ -7,14 +7,14 @@ use futures_util::FutureExt;
 use futures_util::future::{Shared, join};
 use tokio_postgres::SimpleQueryRow;
 
-use super::book::Number;
+use super::book::SessionNumber;
 use super::fence::MAY_NOT;
 use super::published::{GrantedAt, PublishedLock};
 use super::session::{Session, text};
 use super::{STORE, failure, statements};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
-use crate::error::{Operation, Result};
+use crate::error::{Error, Operation, Result};
 use crate::mutex::lock;
 
 /// A request in progress that several tasks can wait for. Dropping one of them does not stop it, and the next one can take over.
@@ -43,7 +43,7 @@ pub(super) enum LastRequest {
 pub(super) struct Seat {
     pub(super) claim: Claim,
     pub(super) key: i64,
-    pub(super) number: Number,
+    pub(super) number: SessionNumber,
     pub(super) session: Arc<Session>,
     /// Whether the session had been used before, so that the server may be about to end it.
     pub(super) is_reused: bool,
@@ -79,7 +79,7 @@ impl Seat {
     pub(super) fn new(
         claim: &Claim,
         key: i64,
-        (number, session): (Number, Arc<Session>),
+        (number, session): (SessionNumber, Arc<Session>),
         is_reused: bool,
         last_request: LastRequest,
     ) -> Self {
@@ -223,7 +223,7 @@ impl Seat {
 }
 
 /// Asks for the lock if it is free. Sends `lift` before, if the session has to lift the fence first.
-pub(super) fn trying(
+pub(super) fn start_try(
     session: Arc<Session>,
     key: i64,
     lift: Option<String>,
@@ -249,11 +249,16 @@ pub(super) fn trying(
             }
         }
     };
-    started(flight)
+    start(flight)
 }
 
 /// Waits for the lock, and then turns it into a lease, which starts at that moment.
-pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: String) -> LastRequest {
+pub(super) fn start_wait(
+    session: Arc<Session>,
+    key: i64,
+    wait: String,
+    fence: String,
+) -> LastRequest {
     let flight = async move {
         let fenced = async {
             stand_in_line(&session, key, &wait).await?;
@@ -269,7 +274,7 @@ pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: Stri
             }
         }
     };
-    LastRequest::Wait(started(flight))
+    LastRequest::Wait(start(flight))
 }
 
 /// Returns when the lock is granted. A wait that has lasted too long starts again, at the end of the line.
@@ -284,7 +289,7 @@ async fn stand_in_line(session: &Session, key: i64, wait: &str) -> Result<()> {
 }
 
 /// Releases the lock. If the session cannot report whether it did, the session is closed, which releases the lock.
-pub(super) fn leaving(session: Arc<Session>, statement: String) -> Flight<Result<bool>> {
+pub(super) fn start_release(session: Arc<Session>, statement: String) -> Flight<Result<bool>> {
     let flight = async move {
         let answer = session.ask(Operation::Release, &statement).await;
         if answer.is_err() {
@@ -292,24 +297,24 @@ pub(super) fn leaving(session: Arc<Session>, statement: String) -> Flight<Result
         }
         answer.map(|row| text(&row, 1) == "t")
     };
-    started(flight)
+    start(flight)
 }
 
 /// Sets how long the session lasts.
-pub(super) fn keeping(session: Arc<Session>, statement: String) -> Flight<Result<()>> {
-    started(async move {
+pub(super) fn start_upkeep(session: Arc<Session>, statement: String) -> Flight<Result<()>> {
+    start(async move {
         let answer = session.ask(Operation::Renew, &statement).await;
         answer.map(drop)
     })
 }
 
 /// Returns the rows of a statement that does not concern the session's own locks.
-pub(super) fn looking(
+pub(super) fn start_query(
     session: Arc<Session>,
     operation: Operation,
     statement: String,
 ) -> Flight<Result<Arc<Vec<SimpleQueryRow>>>> {
-    started(async move {
+    start(async move {
         let rows = session.ask_all(operation, &statement).await;
         rows.map(Arc::new)
     })
@@ -318,7 +323,7 @@ pub(super) fn looking(
 /// Polls the future once, so that its statement is sent. If callers do this under the mutex of the state from which they compose the
 /// statement, statements reach the server in the order in which they were composed. Each sets how long the session lasts, and the last one
 /// counts.
-fn started<T: Clone>(flight: impl Future<Output = T> + Send + 'static) -> Flight<T> {
+fn start<T: Clone>(flight: impl Future<Output = T> + Send + 'static) -> Flight<T> {
     let flight: BoxFuture<'static, T> = Box::pin(flight);
     let flight = flight.shared();
     let _answered_at_once = flight.clone().now_or_never();
@@ -351,6 +356,6 @@ fn granted(session: &Session, text: &str, asked_at: Moment) -> Result<Option<Gra
             since: GrantedAt { epoch, at_ms },
             asked_at,
         })),
-        _ => Err(failure::unexpected(STORE, Operation::Acquire, text)),
+        _ => Err(Error::unexpected_answer(STORE, Operation::Acquire, text)),
     }
 }

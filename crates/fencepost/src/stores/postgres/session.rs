@@ -106,14 +106,14 @@ impl Session {
             return Err(unconfirmed(operation));
         }
         let row = rows.into_iter().next();
-        let row = row.ok_or_else(|| failure::unexpected(STORE, operation, "no row"))?;
+        let row = row.ok_or_else(|| Error::unexpected_answer(STORE, operation, "no row"))?;
         match number::<i32>(&row, 0) {
             Some(pid) if pid == self.pid => Ok(row),
             Some(_) => {
                 self.close();
                 Err(pooled(operation))
             }
-            None => Err(failure::unexpected(STORE, operation, "no process")),
+            None => Err(Error::unexpected_answer(STORE, operation, "no process")),
         }
     }
 
@@ -246,9 +246,9 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
         }
     })?;
     let row = answer.first();
-    let row = row.ok_or_else(|| failure::unexpected(STORE, operation, "no row"))?;
+    let row = row.ok_or_else(|| Error::unexpected_answer(STORE, operation, "no row"))?;
     let (Some(pid), Some(version)) = (number(row, 0), number::<u32>(row, 2)) else {
-        return Err(failure::unexpected(
+        return Err(Error::unexpected_answer(
             STORE,
             operation,
             "neither process nor version",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::session::{Session, pooled, text};
-use super::{STORE, failure, statements};
+use super::{STORE, statements};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
@@ -45,6 +45,6 @@ pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()
 fn unfit(what: &str) -> Error {
     let message =
         format!("the advisory locks of this server exclude nobody: {what}; is it Postgres?");
-    let error = failure::unexpected(STORE, OPERATION, what);
+    let error = Error::unexpected_answer(STORE, OPERATION, what);
     Error::new(ErrorKind::Unusable, STORE, OPERATION, message).with_source(error)
 }

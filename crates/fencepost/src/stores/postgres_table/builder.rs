@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::hub::Hub;
+use super::hub::{Hub, Settings};
 use super::tables::{self, Tables};
 use super::{PostgresTable, STORE, failure};
 use crate::error::{Operation, Result};
@@ -13,17 +13,8 @@ use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 use crate::stores::postgres::address::{Parameters, Server};
 
-/// The settings of the builder.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) connect_timeout: Duration,
-    pub(super) max_outage: Duration,
-    pub(super) tables: Tables,
-    pub(super) create: bool,
-}
-
 /// The parameters of an address that concern the table.
-pub(crate) const PARAMETERS: &[&str] = &["table", "create"];
+const PARAMETERS: &[&str] = &["table", "create"];
 
 /// The values of these parameters.
 #[derive(Default)]
@@ -47,6 +38,7 @@ impl InAddress {
 
 /// The settings for opening a [`PostgresTable`]; [`PostgresTable::builder`] and [`PostgresTable::builder_from`] create it.
 #[derive(Clone)]
+#[must_use]
 pub struct PostgresTableBuilder {
     server: Server,
     connect_timeout: Duration,
@@ -70,7 +62,6 @@ impl PostgresTableBuilder {
 
     /// Sets the table: `TABLE` or `SCHEMA.TABLE`, as Postgres stores them (names created without quotes are in lower case). Takes
     /// precedence over `?table=` in the address. The default is `shedlock`, in the schema where the search path finds it.
-    #[must_use]
     pub fn table(mut self, table: &str) -> Self {
         self.table = Some(table.to_owned());
         self
@@ -78,14 +69,12 @@ impl PostgresTableBuilder {
 
     /// Sets whether opening the store creates missing tables. Takes precedence over `create=true` in the address. The default is `false`:
     /// the error then contains the statements to run.
-    #[must_use]
     pub fn create_table(mut self, create: bool) -> Self {
         self.create = Some(create);
         self
     }
 
     /// Sets how long connecting may take. The default is 3 s.
-    #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -94,7 +83,6 @@ impl PostgresTableBuilder {
     /// Sets how long waiters tolerate a server that cannot be reached, or that is a standby, before they get an error. The default is 30 s.
     ///
     /// When the server is back, they have their old places.
-    #[must_use]
     pub fn max_outage(mut self, longest: Duration) -> Self {
         self.max_outage = longest;
         self
@@ -103,7 +91,6 @@ impl PostgresTableBuilder {
     /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `sslmode=require`, or
     /// `SslMode::Require` in a configuration that was [passed in](PostgresTable::builder_from).
     #[cfg(feature = "postgres-tls")]
-    #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.certificates.root = Some(pem.into());
         self
@@ -112,7 +99,6 @@ impl PostgresTableBuilder {
     /// Presents this certificate to the server (both PEM). For `sslmode=require`, or `SslMode::Require` in a configuration that was
     /// [passed in](PostgresTable::builder_from).
     #[cfg(feature = "postgres-tls")]
-    #[must_use]
     pub fn client_certificate(
         mut self,
         certificate: impl Into<Vec<u8>>,

@@ -9,7 +9,7 @@ use crate::stores::postgres::failure as common;
 
 pub(super) use common::is_transient;
 
-/// The error of a statement that was sent, or may have been.
+/// Returns the error of a statement that was sent, or may have been.
 pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -> Error {
     if cause.code() == Some(&SqlState::CHECK_VIOLATION) {
         let message = format!(
@@ -27,35 +27,35 @@ pub(super) fn is_row_locked(error: &Error) -> bool {
     common::is_lock_timeout(error)
 }
 
-/// The error if no server answered.
+/// Returns the error if no server answered.
 pub(super) fn unreachable(operation: Operation) -> Error {
     common::unreachable(STORE, operation)
 }
 
-/// The error for a statement that was not answered in time. Its connection is given up.
+/// Returns the error for a statement that was not answered in time. Its connection is given up.
 pub(super) fn silent(operation: Operation) -> Error {
     common::silent(STORE, operation)
 }
 
-/// The error for an answer that none of our statements returns.
+/// Returns the error for an answer that none of our statements returns.
 pub(super) fn unexpected(operation: Operation, what: &str) -> Error {
-    common::unexpected(STORE, operation, what)
+    Error::unexpected_answer(STORE, operation, what)
 }
 
 pub(super) fn no_name_of_a_table(text: &str, longest: usize) -> Error {
     let message = format!(
         "{text:?} names no table; expected TABLE or SCHEMA.TABLE of at most {longest} bytes each"
     );
-    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+    Error::invalid_settings(STORE, message)
 }
 
-/// The error for an invalid value of `create`. It does not quote the value, because an address may contain secrets.
+/// Returns the error for an invalid value of `create`. It does not quote the value, because an address may contain secrets.
 pub(super) fn neither_yes_nor_no() -> Error {
     let message = "create in the address is true or false";
-    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+    Error::invalid_settings(STORE, message)
 }
 
-/// The error for missing tables, with the statements that create them.
+/// Returns the error for missing tables, with the statements that create them.
 pub(super) fn missing(tables: &[String], statements: &str) -> Error {
     unusable(format!(
         "there is no table {}; say create=true in the address (in a program: create_table(true)), or let somebody with the right to do so run: {statements}",
@@ -63,7 +63,7 @@ pub(super) fn missing(tables: &[String], statements: &str) -> Error {
     ))
 }
 
-/// The error for tables that could not be created.
+/// Returns the error for tables that could not be created.
 pub(super) fn not_created(statements: &str, cause: tokio_postgres::Error) -> Error {
     let why = common::of_statement(STORE, Operation::Open, cause);
     let message = format!(
@@ -75,17 +75,17 @@ pub(super) fn not_created(statements: &str, cause: tokio_postgres::Error) -> Err
         .with_source(why)
 }
 
-/// The error for a standby.
+/// Returns the error for a standby.
 pub(super) fn standby() -> Error {
     common::standby(STORE, Operation::Open, "which can only be read")
 }
 
-/// The error for a server, permissions or tables that are not suitable for locks; `what` contains the reason and what to do.
+/// Returns the error for a server, permissions or tables that are not suitable for locks; `what` contains the reason and what to do.
 pub(super) fn unusable(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::Unusable, STORE, Operation::Open, what.into())
 }
 
-/// The error for a statement that found its connection closed; `said` is the server's reason.
+/// Returns the error for a statement that found its connection closed; `said` is the server's reason.
 pub(super) fn cut_off(operation: Operation, said: &tokio_postgres::Error) -> Error {
     let message = match said.as_db_error() {
         Some(said) => format!("the server ended the connection ({})", said.message()),

@@ -1,30 +1,35 @@
 //! What all requests of one [`PostgresTable`](super::PostgresTable) share: the connection and the waiters.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use tokio_postgres::AsyncMessage;
 
-use super::builder::Settings;
 use super::failure;
 use super::session::{self, Identity, Session, Wanted};
 use super::tables::Tables;
 use super::waiting::Waiters;
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Error, Operation, Result};
-use crate::mutex::lock;
-use crate::stores::kit::connecting::Connecting;
+use crate::stores::kit::current_session::{CurrentSession, Replaceable};
 use crate::stores::postgres::address::Address;
+
+/// The settings of the builder.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) connect_timeout: Duration,
+    pub(super) max_outage: Duration,
+    pub(super) tables: Tables,
+    pub(super) create: bool,
+}
 
 pub(super) struct Hub {
     pub(super) address: Address,
     pub(super) settings: Settings,
     pub(super) line: Waiters,
     tables: OnceLock<Tables>,
-    session: Mutex<Option<Arc<Session>>>,
-    connecting: Connecting<Result<Arc<Session>>>,
-    /// The sessions that the server must end before the next one is used.
-    replaced: Mutex<Vec<Identity>>,
+    session: CurrentSession<Session, Error>,
     /// How many statements were sent, not counting those for connecting.
     pub(super) sent: Arc<AtomicU64>,
 }
@@ -36,9 +41,7 @@ impl Hub {
             settings,
             line: Waiters::default(),
             tables: OnceLock::new(),
-            session: Mutex::default(),
-            connecting: Connecting::default(),
-            replaced: Mutex::default(),
+            session: CurrentSession::default(),
             sent: Arc::default(),
         }
     }
@@ -50,41 +53,17 @@ impl Hub {
 
     /// Returns the connection, and opens a new one if there is none.
     pub(super) async fn session(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        match self.current() {
-            Some(session) => Ok(session),
-            None => self.connect(operation).await,
-        }
-    }
-
-    fn current(&self) -> Option<Arc<Session>> {
-        let session = lock(&self.session);
-        session
-            .as_ref()
-            .filter(|session| !session.is_down())
-            .cloned()
-    }
-
-    async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        let connect = || {
-            let hub = self.clone();
-            async move { hub.connect_now(operation).await }
-        };
-        match self.connecting.outcome(connect).await {
+        let session = self
+            .session
+            .get_or_connect(|| self.clone().connect(operation));
+        match session.await {
             Some(outcome) => outcome.map_err(|error| during(operation, error)),
             None => Err(failure::unreachable(operation)),
         }
     }
 
-    async fn connect_now(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        // A caller may have asked for a connection just when the last attempt had opened one.
-        if let Some(session) = self.current() {
-            return Ok(session);
-        }
-        let mut replaced = lock(&self.replaced).clone();
-        if let Some(old) = lock(&self.session).take() {
-            replaced.extend(old.identity.clone());
-            lock(&self.replaced).clone_from(&replaced);
-        }
+    async fn connect(self: Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
+        let replaced = self.session.retire();
         let wanted = Wanted {
             address: &self.address,
             settings: &self.settings,
@@ -92,17 +71,15 @@ impl Hub {
             replaced: &replaced,
             sent: self.sent.clone(),
         };
-        let mut listener = NotificationListener(Arc::downgrade(self));
+        let mut listener = NotificationListener(Arc::downgrade(&self));
         let connecting = session::connect(operation, wanted, move |message| listener.hear(message));
         // Ending the old session has its own time limit.
-        let until = BootClock.now() + self.settings.connect_timeout + session::SILENCE;
+        let until = BootClock.now() + self.settings.connect_timeout + session::ANSWER_TIMEOUT;
         let connected = within(&BootClock, until, connecting).await;
         let (session, tables) =
             connected.unwrap_or_else(|| Err(failure::unreachable(operation)))?;
         let _same = self.tables.set(tables);
-        lock(&self.replaced).clear();
-        let session = Arc::new(session);
-        *lock(&self.session) = Some(session.clone());
+        let session = self.session.replace(session);
         // Notifications that were sent while nobody listened are lost.
         self.line.ask_all();
         Ok(session)
@@ -112,6 +89,18 @@ impl Hub {
     pub(super) fn lost(&self, session: &Session) {
         session.give_up();
         self.line.ask_all();
+    }
+}
+
+impl Replaceable for Session {
+    type Identity = Identity;
+
+    fn is_down(&self) -> bool {
+        Self::is_down(self)
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        self.identity.clone()
     }
 }
 

@@ -37,17 +37,17 @@ pub(super) fn label_of(claim: &Claim) -> String {
 
 /// A holder of this library, as [`holder_of`] wrote it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ours<'a> {
+pub(super) struct OurHolder<'a> {
     pub(super) owner: OwnerId,
     pub(super) ttl: Option<Duration>,
     pub(super) label: &'a str,
 }
 
 /// Returns `None` if another program wrote the text.
-pub(super) fn ours(locked_by: &str) -> Option<Ours<'_>> {
+pub(super) fn ours(locked_by: &str) -> Option<OurHolder<'_>> {
     let (owner, rest) = locked_by.split_once(' ')?;
     let (ttl, label) = rest.split_once(' ')?;
-    Some(Ours {
+    Some(OurHolder {
         owner: owner.parse().ok()?,
         ttl: ttl.parse().ok().map(Duration::from_micros),
         label,

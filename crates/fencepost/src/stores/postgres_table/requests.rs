@@ -4,19 +4,20 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
+use futures_util::future::join;
 use tokio_postgres::Row;
 
 use super::failure;
 use super::hub::Hub;
 use super::keys::{holder_of, micros, row_of};
-use super::session::{Parameters, SILENCE, Session};
+use super::session::{ANSWER_TIMEOUT, Parameters, Session};
 use super::waiting::{LinePosition, LocalWaiter, Refusal};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
-use crate::error::{Effect, Operation, Result};
+use crate::error::{Operation, Result};
 use crate::stores::kit::outage::Outage;
+use crate::stores::kit::renewals::{all_failed, in_batches};
 
 /// How many leases one renewal covers. This limits the rows that it locks at the same time.
 pub(super) const RENEWED_AT_ONCE: usize = 256;
@@ -90,12 +91,11 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                 outage.was_answered();
                 outage.pause().await;
             }
-            Err(error) if wait.was_busy() && failure::is_transient(&error) => {
-                outage.sit_out(hub.settings.max_outage, error).await?;
+            Err(error) => {
+                let is_transient = failure::is_transient(&error);
+                let longest = hub.settings.max_outage;
+                outage.after(error, wait, is_transient, longest).await?;
             }
-            // An owner that has been in line may still be there, whatever happened to the last request.
-            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
-            Err(error) => return Err(error),
         }
     }
 }
@@ -122,7 +122,7 @@ async fn ask(
     };
     // The caller limits the first request; only we can limit later ones.
     let give_up_at = if was_busy {
-        BootClock.now() + SILENCE
+        BootClock.now() + ANSWER_TIMEOUT
     } else {
         Moment::FAR
     };
@@ -161,11 +161,12 @@ async fn join_line(session: &Session, waiter: &LocalWaiter) -> Result<()> {
 pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let session = match hub.session(Operation::Renew).await {
         Ok(session) => session,
-        Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
+        Err(error) => return all_failed(claims, &error),
     };
-    let batches = claims.chunks(RENEWED_AT_ONCE);
-    let renewals = join_all(batches.map(|batch| renew_batch(&session, batch)));
-    renewals.await.into_iter().flatten().collect()
+    in_batches(claims, RENEWED_AT_ONCE, |batch| {
+        renew_batch(&session, batch)
+    })
+    .await
 }
 
 async fn renew_batch(session: &Session, claims: &[Claim]) -> Vec<Result<Renewal>> {
@@ -191,7 +192,7 @@ async fn renew_batch(session: &Session, claims: &[Claim]) -> Vec<Result<Renewal>
             };
             claims.iter().map(|claim| Ok(answer(claim))).collect()
         }
-        Err(error) => claims.iter().map(|_| Err(error.clone())).collect(),
+        Err(error) => all_failed(claims, &error),
     }
 }
 

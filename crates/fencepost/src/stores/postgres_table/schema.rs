@@ -131,7 +131,11 @@ async fn make(client: &Client, tables: &Tables, statements: &str) -> Result<()> 
         "SELECT pg_advisory_xact_lock(hashtext('{}'))",
         tables.channel()
     );
-    let all = format!("BEGIN; {turn}; {statements} COMMIT");
+    // The server does not notice that a waiting client has given up, so it must end both waits itself: the one for our turn, and the one for
+    // somebody's open transaction, for which the programs behind us would wait, too.
+    let all = format!(
+        "BEGIN; SET LOCAL lock_timeout = '5s'; {turn}; SET LOCAL lock_timeout = '500ms'; {statements} COMMIT"
+    );
     let made = client.batch_execute(&all).await;
     made.map_err(|cause| failure::not_created(statements, cause))
 }

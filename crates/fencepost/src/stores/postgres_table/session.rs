@@ -13,8 +13,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 
 use super::STORE;
-use super::builder::Settings;
 use super::failure;
+use super::hub::Settings;
 use super::schema;
 use super::statements::{Statements, forget};
 use super::tables::Tables;
@@ -25,7 +25,7 @@ use crate::stores::postgres::connect::{Connection, listen};
 
 /// How long a statement on a connection may stay unanswered before the connection is given up. This is longer than ordinary delays of a
 /// server, and shorter than most callers' timeouts.
-pub(super) const SILENCE: Duration = Duration::from_secs(2);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often to check whether the server has ended an old connection.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -141,7 +141,7 @@ async fn end(client: &Client, old: &Identity, operation: Operation) -> Result<()
     let failed = |cause| failure::of_statement(operation, cause);
     let Identity { pid, started } = old;
     client.query(END, &[pid, started]).await.map_err(failed)?;
-    let until = BootClock.now() + SILENCE;
+    let until = BootClock.now() + ANSWER_TIMEOUT;
     while BootClock.now() < until {
         let row = client.query_one(IS_THERE, &[pid, started]).await;
         if row.map_err(failed)?.get::<_, i64>(0) == 0 {
@@ -214,7 +214,7 @@ impl Drop for InFlight<'_> {
         let first =
             silent.compare_exchange(0, self.at.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
         let since = Moment::from_nanos(first.err().unwrap_or(self.at.as_nanos()));
-        if BootClock.now().saturating_duration_since(since) >= SILENCE {
+        if BootClock.now().saturating_duration_since(since) >= ANSWER_TIMEOUT {
             self.session.give_up();
         }
     }

@@ -6,20 +6,31 @@ use std::time::Duration;
 
 use redis::{Client, ConnectionAddr, ProtocolVersion};
 
-use super::hub::{Gap, Hub, Settings};
+use super::hub::{Hub, Settings};
+use super::scripts::millis;
 use super::{Redis, STORE, address, failure};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Operation, Result};
 #[cfg(feature = "blocking")]
 use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 
 /// The settings for opening a [`Redis`]; [`Redis::builder`] and [`Redis::builder_from`] create it.
 #[derive(Clone)]
+#[must_use]
 pub struct RedisBuilder {
     server: Server,
-    settings: Settings,
+    connect_timeout: Duration,
+    max_outage: Duration,
+    gap: Option<Gap>,
     keep_fences: Option<Duration>,
     certificates: Certificates,
+}
+
+/// Leaves the lock free for `length` each time `every` has passed since the last such gap.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    every: Duration,
+    length: Duration,
 }
 
 /// Where the server is, and how to log in.
@@ -33,40 +44,35 @@ pub(super) enum Server {
 /// The default of [`RedisBuilder::keep_fences`]. When the server has forgotten the counter of a name, the counter starts at the server's
 /// time again. That is larger than before if the counter was ahead of the time by less than this. A clock that ran on local time instead of
 /// UTC, and was corrected since, was wrong by at most 14 hours.
-const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
 
 /// The shortest accepted value of [`RedisBuilder::keep_fences`]: one hour for a clock that was wrong and was corrected, and one hour for
 /// counters that are ahead of the time because a name changed hands more than 128,000 times per second.
-const KEEP_FENCES_AT_LEAST: Duration = Duration::from_secs(2 * 3600);
+pub(crate) const MIN_KEEP_FENCES: Duration = Duration::from_secs(2 * 3600);
 
 impl RedisBuilder {
     pub(super) fn new(server: Server) -> Self {
         Self {
             server,
-            settings: Settings {
-                connect_timeout: Duration::from_secs(3),
-                max_outage: Duration::from_secs(30),
-                gap: None,
-                keep_fences: KEEP_FENCES,
-            },
+            connect_timeout: Duration::from_secs(3),
+            max_outage: Duration::from_secs(30),
+            gap: None,
             keep_fences: None,
             certificates: Certificates::default(),
         }
     }
 
     /// Sets how long connecting may take. The default is 3 s.
-    #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.connect_timeout = timeout;
+        self.connect_timeout = timeout;
         self
     }
 
     /// Sets how long waiters tolerate a server that cannot be reached before they get an error. The default is 30 s.
     ///
     /// When the server is back, waiters have their old places, if the server remembers them.
-    #[must_use]
     pub fn max_outage(mut self, longest: Duration) -> Self {
-        self.settings.max_outage = longest;
+        self.max_outage = longest;
         self
     }
 
@@ -74,9 +80,8 @@ impl RedisBuilder {
     /// NX` get a chance. Off by default, because it costs its share of the time (`length / every`).
     ///
     /// All lockers that use the same names should have the same setting: one without it ends the gap.
-    #[must_use]
     pub fn leave_gap(mut self, every: Duration, length: Duration) -> Self {
-        self.settings.gap = Some(Gap { every, length });
+        self.gap = Some(Gap { every, length });
         self
     }
 
@@ -87,7 +92,6 @@ impl RedisBuilder {
     /// when they were granted. If several programs use a name, the setting of the last one to use it counts.
     ///
     /// Takes precedence over `keep_fences` in the address (`?keep_fences=24h`).
-    #[must_use]
     pub fn keep_fences(mut self, time: Duration) -> Self {
         self.keep_fences = Some(time);
         self
@@ -96,7 +100,6 @@ impl RedisBuilder {
     /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `rediss://`. Replaces all
     /// certificates of a client that was [passed in](Redis::builder_from).
     #[cfg(feature = "redis-tls")]
-    #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.certificates.root = Some(pem.into());
         self
@@ -105,7 +108,6 @@ impl RedisBuilder {
     /// Presents this certificate to the server (both PEM). For `rediss://`. Replaces all certificates of a client that was
     /// [passed in](Redis::builder_from).
     #[cfg(feature = "redis-tls")]
-    #[must_use]
     pub fn client_certificate(
         mut self,
         certificate: impl Into<Vec<u8>>,
@@ -118,8 +120,9 @@ impl RedisBuilder {
     /// Connects.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if no server answers there, and
-    /// [`ErrorKind::Unusable`] if the server cannot hold locks: wrong password, too old, not Redis.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid,
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no server answers there, and
+    /// [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) if the server cannot hold locks: wrong password, too old, not Redis.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is closed.
@@ -130,23 +133,31 @@ impl RedisBuilder {
     }
 
     /// Does everything except connecting. Returns the address as it may be shown, and the hub, which connects at the first request.
-    pub(crate) fn prepare(mut self) -> Result<(String, Arc<Hub>)> {
-        if let Some(Gap { every, length }) = self.settings.gap
-            && (length.is_zero() || length >= every)
-        {
-            let message = format!("a gap of {length:?} every {every:?} leaves no time for locks");
-            return Err(invalid(message));
-        }
+    pub(crate) fn prepare(self) -> Result<(String, Arc<Hub>)> {
+        let gap_ms = match self.gap {
+            Some(Gap { every, length }) if length.is_zero() || length >= every => {
+                let message =
+                    format!("a gap of {length:?} every {every:?} leaves no time for locks");
+                return Err(invalid(message));
+            }
+            Some(Gap { every, length }) => [every, length].map(millis),
+            None => [0, 0],
+        };
         let (shown, client, keep_fences) = self.client(ProtocolVersion::RESP3)?;
         let keep_fences = self.keep_fences.or(keep_fences).unwrap_or(KEEP_FENCES);
-        if keep_fences < KEEP_FENCES_AT_LEAST {
+        if keep_fences < MIN_KEEP_FENCES {
             let message = format!(
                 "fences that are kept for {keep_fences:?} may be forgotten while the server's time is behind them; keep_fences must be at least 2h"
             );
             return Err(invalid(message));
         }
-        self.settings.keep_fences = keep_fences;
-        Ok((shown, Arc::new(Hub::new(client, self.settings))))
+        let settings = Settings {
+            connect_timeout: self.connect_timeout,
+            max_outage: self.max_outage,
+            gap_ms,
+            keep_fences_ms: millis(keep_fences),
+        };
+        Ok((shown, Arc::new(Hub::new(client, settings))))
     }
 
     /// Returns the address as it may be shown, the client that connects there, and the address's own `keep_fences`.
@@ -158,9 +169,9 @@ impl RedisBuilder {
         let (info, keep_fences) = match &self.server {
             Server::Client(client) => (client.get_connection_info().clone(), None),
             Server::Address(address) => {
-                let (info, ours) = read(address)?;
-                ours.files.read_into(&mut certificates).map_err(invalid)?;
-                (info, ours.keep_fences)
+                let (info, own) = read(address)?;
+                own.files.read_into(&mut certificates).map_err(invalid)?;
+                (info, own.keep_fences)
             }
         };
         let shown = show(info.addr());
@@ -174,7 +185,8 @@ impl RedisBuilder {
     /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`] inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async
+    /// runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Redis> {
         blocking::open(STORE, self.open())
@@ -182,10 +194,10 @@ impl RedisBuilder {
 }
 
 fn invalid(cause: String) -> Error {
-    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, cause)
+    Error::invalid_settings(STORE, cause)
 }
 
-fn read(address: &str) -> Result<(redis::ConnectionInfo, address::Ours)> {
+fn read(address: &str) -> Result<(redis::ConnectionInfo, address::OwnParameters)> {
     if cfg!(not(feature = "redis-tls")) && address.starts_with("rediss:") {
         return Err(invalid(
             "built without TLS: rediss:// needs the feature redis-tls".to_owned(),
@@ -202,7 +214,7 @@ fn secured(info: redis::ConnectionInfo, certificates: Certificates) -> redis::Re
     // Other code in this process may have installed a provider already; that one works as well.
     let _chosen = rustls::crypto::ring::default_provider().install_default();
     // A client that was passed in may have its own certificates.
-    if certificates.are_none() {
+    if certificates.is_empty() {
         return Client::open(info);
     }
     let shown = certificates
@@ -227,7 +239,10 @@ impl fmt::Debug for RedisBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The address may contain a password.
         f.debug_struct("RedisBuilder")
-            .field("settings", &self.settings)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("max_outage", &self.max_outage)
+            .field("gap", &self.gap)
+            .field("keep_fences", &self.keep_fences)
             .finish_non_exhaustive()
     }
 }

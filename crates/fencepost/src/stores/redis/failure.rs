@@ -11,7 +11,7 @@ use crate::error::{Effect, Error, ErrorKind, Operation};
 /// What the scripts return when they do not know the layout of a fence.
 const NEWER_LAYOUT: &str = "FENCEPOST_NEWER_LAYOUT";
 
-/// The error of a command that was sent, or may have been.
+/// Returns the error of a command that was sent, or may have been.
 pub(crate) fn of_command(operation: Operation, cause: RedisError) -> Error {
     let (kind, message, effect) = explain(&cause);
     Error::new(kind, STORE, operation, message)
@@ -19,7 +19,7 @@ pub(crate) fn of_command(operation: Operation, cause: RedisError) -> Error {
         .with_source(cause)
 }
 
-/// The error of a connection that could not be opened. No command was sent yet.
+/// Returns the error of a connection that could not be opened. No command was sent yet.
 pub(super) fn of_connecting(operation: Operation, cause: RedisError) -> Error {
     let (kind, message) = if refuses_tls(&cause) {
         (ErrorKind::Unusable, format!("no agreement on TLS: {cause}"))
@@ -55,22 +55,21 @@ fn refuses_tls(_: &RedisError) -> bool {
     false
 }
 
-/// The error for a lock name that is one of our own keys.
+/// Returns the error for a lock name that is one of our own keys.
 pub(crate) fn reserved() -> Error {
     let message = "a lock's name in Redis must not begin with fp:{, as keys of the line do";
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Acquire, message)
 }
 
-/// The error for a server that did not answer while connecting.
+/// Returns the error for a server that did not answer while connecting.
 pub(crate) fn unreachable(operation: Operation) -> Error {
     let message = "the server does not answer";
     Error::new(ErrorKind::Unavailable, STORE, operation, message)
 }
 
-/// The error for an answer that none of our scripts returns.
+/// Returns the error for an answer that none of our scripts returns.
 pub(crate) fn unexpected(operation: Operation, what: &str) -> Error {
-    let message = format!("an answer that makes no sense: {what}; is there a proxy in between?");
-    Error::new(ErrorKind::Unusable, STORE, operation, message).with_effect(Effect::Maybe)
+    Error::unexpected_answer(STORE, operation, what)
 }
 
 /// Returns whether the same request may succeed a little later without anybody repairing anything.

@@ -8,7 +8,7 @@ use super::session::Session;
 use crate::clock::Moment;
 use crate::error::Operation;
 
-/// The key with the last epoch on one of several servers that share no counter; see `stores::redlock`.
+/// Returns the key with the last epoch on one of several servers that share no counter; see `stores::redlock`.
 pub(crate) fn quorum_of(name: &str) -> String {
     beside(name, "quorum")
 }
@@ -51,7 +51,7 @@ impl Hub {
         }
     }
 
-    /// Also announces changes of watched keys to `listener`. Only the first listener counts.
+    /// Announces changes of watched keys to `listener`. Only the first listener counts.
     pub(crate) fn listen(&self, listener: Listener) {
         let _only_one = self.listener.set(listener);
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redis::Value;
 
-use super::hub::{Hub, OnDuty, stamp};
+use super::hub::Hub;
 use super::keys::line_of;
-use super::scripts::{BEAT, ReadValue, millis};
-use super::session::{SILENCE, Session};
-use super::waiting::{CLAIM_LEASE, Entry, LocalWaiter, POLL};
+use super::scripts::{BEAT, ReadValue, millis, stamp};
+use super::session::{ANSWER_TIMEOUT, Session};
+use super::waiting::{CLAIM_LEASE, LinePosition, LocalWaiter, POLL};
 use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
@@ -25,10 +25,10 @@ const ROUNDING: Duration = Duration::from_millis(1);
 
 /// Runs as long as the connection works and the hub exists.
 pub(super) async fn attend(hub: Weak<Hub>, session: Arc<Session>) {
-    let on_duty = OnDuty { hub, session };
-    let session = &on_duty.session;
+    let served = ServedSession { hub, session };
+    let session = &served.session;
     while !session.is_down() {
-        let Some(hub) = on_duty.hub.upgrade() else {
+        let Some(hub) = served.hub.upgrade() else {
             return;
         };
         let now = BootClock.now();
@@ -50,8 +50,23 @@ pub(super) async fn attend(hub: Weak<Hub>, session: Arc<Session>) {
     }
 }
 
+/// Belongs to a task that serves the connection, and announces when the task ends, including when its runtime ends.
+struct ServedSession {
+    hub: Weak<Hub>,
+    session: Arc<Session>,
+}
+
+impl Drop for ServedSession {
+    fn drop(&mut self) {
+        match self.hub.upgrade() {
+            Some(hub) => hub.lost(&self.session),
+            None => self.session.give_up(),
+        }
+    }
+}
+
 fn next_beat(hub: &Hub) -> Moment {
-    let waiters = hub.waiters();
+    let waiters = hub.waiters.all();
     let due = waiters.iter().filter_map(|waiter| waiter.beat_at());
     due.min().unwrap_or(Moment::FAR)
 }
@@ -66,19 +81,20 @@ pub(super) fn look_by(session: &Session, moment: Moment) {
 /// A waiter whose heartbeat is due.
 struct Due {
     waiter: Arc<LocalWaiter>,
-    entry: Entry,
+    position: LinePosition,
 }
 
 async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
     let due: Vec<Due> = hub
-        .waiters()
+        .waiters
+        .all()
         .into_iter()
         .filter_map(|waiter| due(waiter, now))
         .collect();
     let batches = due
         .chunks(WAITERS_PER_COMMAND)
         .map(|batch| ask(hub, session, batch));
-    if within(&BootClock, now + SILENCE, join_all(batches))
+    if within(&BootClock, now + ANSWER_TIMEOUT, join_all(batches))
         .await
         .is_none()
     {
@@ -93,13 +109,13 @@ fn due(waiter: Arc<LocalWaiter>, now: Moment) -> Option<Due> {
     if at > now + soon {
         return None;
     }
-    let entry = waiter.begin_beat(now)?;
-    Some(Due { waiter, entry })
+    let position = waiter.begin_beat(now)?;
+    Some(Due { waiter, position })
 }
 
 async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
     let asked_at = BootClock.now();
-    let [every, length] = hub.gap();
+    let [every, length] = hub.settings.gap_ms;
     let mut call = BEAT.call(batch.len() * 2);
     for Due { waiter, .. } in batch {
         let name = waiter.claim.name.as_str();
@@ -107,11 +123,12 @@ async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
     }
     call.arg(stamp(asked_at)).arg(session.channel());
     call.arg(every.to_string()).arg(length.to_string());
-    call.arg(hub.keep());
-    for Due { waiter, entry } in batch {
-        call.arg(waiter.claim.owner.to_string()).arg(&entry.member);
-        call.arg(millis(entry.times.claim))
-            .arg(millis(entry.times.live));
+    call.arg(hub.settings.keep_fences_ms);
+    for Due { waiter, position } in batch {
+        call.arg(waiter.claim.owner.to_string())
+            .arg(&position.member);
+        call.arg(millis(position.times.claim))
+            .arg(millis(position.times.live));
         call.arg(hub.names.plan(&waiter.claim, session, asked_at).floor);
     }
     match session.call(Operation::Acquire, &BEAT, &call).await {
@@ -136,7 +153,7 @@ async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
 fn tell(
     hub: &Hub,
     session: &Session,
-    Due { waiter, entry }: &Due,
+    Due { waiter, position }: &Due,
     answer: &Value,
     asked_at: Moment,
 ) -> bool {
@@ -147,7 +164,7 @@ fn tell(
             waiter.granted(Grant {
                 epoch,
                 asked_at,
-                lease: entry.times.claim,
+                lease: position.times.claim,
             });
             false
         }
@@ -211,7 +228,7 @@ fn watch(session: &Arc<Session>, mut waiters: Vec<Arc<LocalWaiter>>) {
     tokio::spawn(async move {
         let now = BootClock.now();
         // A connection that stays silent is given up, and this task must not keep it alive.
-        let watching = within(&BootClock, now + SILENCE, session.watch_all(&new));
+        let watching = within(&BootClock, now + ANSWER_TIMEOUT, session.watch_all(&new));
         match watching.await.flatten() {
             Some(are_there) => {
                 let waiters = waiters.iter().zip(are_there);

@@ -29,7 +29,7 @@ impl Redis {
     /// Forgets the claims that nobody has asked about or released for a long time, as seen at `later` from now. Returns how many are still
     /// remembered.
     pub fn forget_deserted(&self, later: Duration) -> usize {
-        self.hub.forget_deserted(BootClock.now() + later);
-        self.hub.waiters().len()
+        self.hub.waiters.forget_deserted(BootClock.now() + later);
+        self.hub.waiters.all().len()
     }
 }

@@ -1,8 +1,7 @@
 //! What all requests of one [`Redis`](super::Redis) share: the connection and the waiters.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use redis::{Client, PushInfo, PushKind, RedisError, Value};
@@ -10,38 +9,31 @@ use redis::{Client, PushInfo, PushKind, RedisError, Value};
 use super::failure;
 use super::heartbeats;
 use super::names::Names;
-use super::scripts::{ReadValue, is_epoch, millis};
+use super::scripts::{ReadValue, is_epoch, of_stamp};
 use super::session::{self, Identity, Session};
-use super::waiting::LocalWaiter;
+use super::waiting::Waiters;
 use crate::backend::LossBell;
-use crate::claim::{Claim, Grant, OwnerId};
-use crate::clock::{BootClock, Clock, Moment, within};
+use crate::claim::{Grant, OwnerId};
+use crate::clock::{BootClock, Clock, within};
 use crate::error::{Operation, Result};
-use crate::mutex::lock;
 use crate::random::{Random, SystemRandom};
-use crate::stores::kit::connecting::Connecting;
+use crate::stores::kit::current_session::{CurrentSession, Replaceable};
 
-/// The settings of the builder.
+/// The settings of the builder. Those that go to the server are in the form that the scripts expect.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) connect_timeout: Duration,
-    pub(crate) max_outage: Duration,
-    pub(crate) gap: Option<Gap>,
+pub(super) struct Settings {
+    pub(super) connect_timeout: Duration,
+    pub(super) max_outage: Duration,
+    /// How often the lock is left free for a while, and for how long; zero for never.
+    pub(super) gap_ms: [u64; 2],
     /// How long the server keeps a name's last epoch after its last use.
-    pub(crate) keep_fences: Duration,
-}
-
-/// Leaves the lock free for `length` each time `every` has passed since the last such gap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gap {
-    pub(super) every: Duration,
-    pub(super) length: Duration,
+    pub(super) keep_fences_ms: u64,
 }
 
 /// Why there is no connection.
 #[derive(Clone)]
 enum Unconnected {
-    Silence,
+    NoAnswer,
     Failed(RedisError),
 }
 
@@ -51,11 +43,8 @@ pub(crate) type Listener = Box<dyn Fn(Option<&[Value]>) + Send + Sync>;
 pub(crate) struct Hub {
     client: Client,
     pub(super) settings: Settings,
-    waiters: Mutex<HashMap<OwnerId, Arc<LocalWaiter>>>,
-    session: Mutex<Option<Arc<Session>>>,
-    connecting: Connecting<std::result::Result<Arc<Session>, Unconnected>>,
-    /// The connections that the server must end before the next one is used.
-    replaced: Mutex<Vec<Identity>>,
+    pub(super) waiters: Waiters,
+    session: CurrentSession<Session, Unconnected>,
     /// How many connections were opened. Distinguishes the push messages of different connections.
     generation: AtomicU64,
     pub(crate) names: Names,
@@ -72,10 +61,8 @@ impl Hub {
         Self {
             client,
             settings,
-            waiters: Mutex::default(),
-            session: Mutex::default(),
-            connecting: Connecting::default(),
-            replaced: Mutex::default(),
+            waiters: Waiters::default(),
+            session: CurrentSession::default(),
             generation: AtomicU64::new(0),
             names: Names::default(),
             loss_bell: LossBell::new(),
@@ -86,39 +73,21 @@ impl Hub {
 
     /// Returns the connection, and opens a new one if there is none.
     pub(crate) async fn session(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        match self.current() {
-            Some(session) => Ok(session),
-            None => self.connect(operation).await,
-        }
-    }
-
-    pub(super) fn current(&self) -> Option<Arc<Session>> {
-        let session = lock(&self.session);
-        session
-            .as_ref()
-            .filter(|session| !session.is_down())
-            .cloned()
-    }
-
-    async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        let connected = self.connecting.outcome(|| self.clone().connect_now()).await;
-        match connected {
+        let session = self.session.get_or_connect(|| self.clone().connect());
+        match session.await {
             Some(Ok(session)) => Ok(session),
             Some(Err(Unconnected::Failed(cause))) => Err(failure::of_connecting(operation, cause)),
-            Some(Err(Unconnected::Silence)) | None => Err(failure::unreachable(operation)),
+            Some(Err(Unconnected::NoAnswer)) | None => Err(failure::unreachable(operation)),
         }
     }
 
-    async fn connect_now(self: Arc<Self>) -> std::result::Result<Arc<Session>, Unconnected> {
-        // A caller may have asked for a connection just when the last attempt had opened one.
-        if let Some(session) = self.current() {
-            return Ok(session);
-        }
-        let mut replaced = lock(&self.replaced).clone();
-        if let Some(old) = lock(&self.session).take() {
-            replaced.extend(old.identity.clone());
-            lock(&self.replaced).clone_from(&replaced);
-        }
+    /// Returns the connection, or `None` if there is none.
+    pub(super) fn current(&self) -> Option<Arc<Session>> {
+        self.session.get()
+    }
+
+    async fn connect(self: Arc<Self>) -> std::result::Result<Arc<Session>, Unconnected> {
+        let replaced = self.session.retire();
         let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
         let hub = Arc::downgrade(&self);
         let on_push = move |push| {
@@ -138,14 +107,12 @@ impl Hub {
         let until = BootClock.now() + self.settings.connect_timeout;
         let session = within(&BootClock, until, connecting)
             .await
-            .ok_or(Unconnected::Silence)?
+            .ok_or(Unconnected::NoAnswer)?
             .map_err(Unconnected::Failed)?;
-        lock(&self.replaced).clear();
-        let session = Arc::new(session);
-        *lock(&self.session) = Some(session.clone());
+        let session = self.session.replace(session);
         // After a reconnect we may talk to a different server. Heartbeats do not raise its epoch counter; only a lock request does.
-        self.forget_deserted(BootClock.now());
-        for waiter in self.waiters() {
+        self.waiters.forget_deserted(BootClock.now());
+        for waiter in self.waiters.all() {
             waiter.session_was_replaced();
         }
         tokio::spawn(heartbeats::attend(Arc::downgrade(&self), session.clone()));
@@ -155,7 +122,7 @@ impl Hub {
     /// Gives up a connection. All waiters ask again, and holders check whether they still hold their locks.
     pub(super) fn lost(&self, session: &Session) {
         session.give_up();
-        for waiter in self.waiters() {
+        for waiter in self.waiters.all() {
             waiter.ask_again();
         }
         self.loss_bell.ring_all();
@@ -173,7 +140,7 @@ impl Hub {
             PushKind::Message => {
                 let payload = push.data.get(1).and_then(|payload| payload.text());
                 if let Some((owner, grant)) = payload.and_then(parse_grant)
-                    && let Some(waiter) = self.waiter_of(owner)
+                    && let Some(waiter) = self.waiters.get(owner)
                 {
                     self.names.saw(&waiter.claim.name, grant.epoch);
                     waiter.granted(grant);
@@ -182,7 +149,7 @@ impl Hub {
             PushKind::Invalidate => self.changed(&push.data),
             PushKind::Disconnection => {
                 let current = self.generation.load(Ordering::Relaxed) == generation;
-                let session = lock(&self.session).clone();
+                let session = self.session.last();
                 if let Some(session) = session.filter(|_| current) {
                     self.lost(&session);
                 }
@@ -198,7 +165,7 @@ impl Hub {
             names.is_none_or(|names| names.iter().any(|changed| changed.text() == Some(name)))
         };
         let now = BootClock.now();
-        for waiter in self.waiters() {
+        for waiter in self.waiters.all() {
             if is_named(waiter.claim.name.as_str()) {
                 waiter.beat_by(now);
             }
@@ -209,71 +176,26 @@ impl Hub {
         }
         self.tell_listener(names);
     }
-
-    /// Returns the waiter of this claim, and creates it if necessary.
-    pub(super) fn waiter(&self, claim: &Claim) -> Arc<LocalWaiter> {
-        let mut waiters = lock(&self.waiters);
-        let make = || Arc::new(LocalWaiter::new(claim.clone()));
-        waiters.entry(claim.owner).or_insert_with(make).clone()
-    }
-
-    pub(super) fn waiter_of(&self, owner: OwnerId) -> Option<Arc<LocalWaiter>> {
-        lock(&self.waiters).get(&owner).cloned()
-    }
-
-    pub(super) fn waiters(&self) -> Vec<Arc<LocalWaiter>> {
-        lock(&self.waiters).values().cloned().collect()
-    }
-
-    pub(super) fn forget(&self, owner: OwnerId) {
-        lock(&self.waiters).remove(&owner);
-    }
-
-    /// Removes waiters that were left behind because an outage lasted longer than their release.
-    pub(super) fn forget_deserted(&self, now: Moment) {
-        lock(&self.waiters).retain(|_, waiter| !waiter.is_deserted(now));
-    }
-
-    /// Returns the gap in the form that the scripts expect: interval and length in milliseconds, or 0 for no gap.
-    pub(super) fn gap(&self) -> [u64; 2] {
-        match self.settings.gap {
-            Some(gap) => [gap.every, gap.length].map(millis),
-            None => [0, 0],
-        }
-    }
-
-    /// Returns how long fences are kept, in the form that the scripts expect.
-    pub(super) fn keep(&self) -> u64 {
-        millis(self.settings.keep_fences)
-    }
 }
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        if let Some(session) = lock(&self.session).take() {
+        if let Some(session) = self.session.last() {
             session.give_up();
         }
     }
 }
 
-/// Belongs to a task that serves the connection, and announces when the task ends, including when its runtime ends.
-pub(super) struct OnDuty {
-    pub(super) hub: Weak<Hub>,
-    pub(super) session: Arc<Session>,
-}
+impl Replaceable for Session {
+    type Identity = Identity;
 
-impl Drop for OnDuty {
-    fn drop(&mut self) {
-        match self.hub.upgrade() {
-            Some(hub) => hub.lost(&self.session),
-            None => self.session.give_up(),
-        }
+    fn is_down(&self) -> bool {
+        Self::is_down(self)
     }
-}
 
-/// Returns the time of sending, which goes to the server and comes back with a grant: whole microseconds, rounded down.
-pub(super) fn stamp(moment: Moment) -> u64 {
-    moment.as_nanos() / 1000
+    fn identity(&self) -> Option<Identity> {
+        self.identity.clone()
+    }
 }
 
 /// Parses "owner epoch lease stamp". Returns `None` if the text is something else.
@@ -287,7 +209,7 @@ fn parse_grant(payload: &str) -> Option<(OwnerId, Grant)> {
     }
     let grant = Grant {
         epoch,
-        asked_at: Moment::from_nanos(stamp.checked_mul(1000)?),
+        asked_at: of_stamp(stamp)?,
         lease: Duration::from_millis(lease),
     };
     Some((owner, grant))

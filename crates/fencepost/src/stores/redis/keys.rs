@@ -5,17 +5,17 @@ use std::sync::{LazyLock, Mutex};
 
 use crate::mutex::lock;
 
-/// The key with the waiters for `name`, in order.
+/// Returns the key with the waiters for `name`, in order.
 pub(super) fn line_of(name: &str) -> String {
     beside(name, "line")
 }
 
-/// The key with the heartbeats of clients that have waited for a while.
+/// Returns the key with the heartbeats of clients that have waited for a while.
 pub(super) fn wait_of(name: &str) -> String {
     beside(name, "wait")
 }
 
-/// The key with the last epoch.
+/// Returns the key with the last epoch.
 pub(super) fn fence_of(name: &str) -> String {
     beside(name, "fence")
 }
@@ -73,7 +73,7 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     name.starts_with("fp:{")
 }
 
-/// The key with the highest fence that has accessed the value under `key`.
+/// Returns the key with the highest fence that has accessed the value under `key`.
 pub(crate) fn gate_of(key: &str) -> String {
     beside(key, "gate")
 }

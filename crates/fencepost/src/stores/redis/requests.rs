@@ -1,25 +1,24 @@
-//! The lock requests to Redis (try, wait, renew, release), and the meaning of their answers.
+//! The lock requests to Redis (try, wait, renew, release), and the meaning of their answers. A lock that nobody else seems to want is
+//! acquired with plain commands instead of a script.
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use redis::{Cmd, Value};
 
 use super::failure;
 use super::heartbeats::{WaitAdvice, look_by};
-use super::hub::{Hub, stamp};
+use super::hub::Hub;
 use super::keys::{fence_of, is_reserved, line_of};
 use super::names::RequestPlan;
-use super::plain_commands::{PlainAttempt, try_plain_commands};
-use super::scripts::{ACQUIRE, RELEASE, RENEW, ReadValue, millis};
-use super::session::{SILENCE, Session};
-use super::waiting::{LocalWaiter, News, POLL, Times};
+use super::scripts::{ACQUIRE, LAYOUT, RELEASE, RENEW, ReadValue, millis, stamp};
+use super::session::{ANSWER_TIMEOUT, Session};
+use super::waiting::{LinePosition, LocalWaiter, News, POLL};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
-use crate::clock::{BootClock, Clock, Moment};
+use crate::clock::{BootClock, Clock, Moment, unix_millis};
 use crate::error::{Effect, Operation, Result};
 use crate::stores::kit::outage::Outage;
-use crate::stores::kit::wall_clock::unix_millis;
+use crate::stores::kit::renewals::{all_failed, in_batches};
 
 /// How many leases one renewal command carries. This keeps the server's longest pause well below a millisecond.
 pub(crate) const RENEWED_AT_ONCE: usize = 64;
@@ -33,36 +32,23 @@ enum Outcome {
 pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
     let session = hub.session(Operation::Acquire).await?;
     let asked_at = BootClock.now();
-    let position = LinePosition {
-        times: Times::of(claim.ttl, &session),
-        ticket: 0,
-        member: "",
-    };
+    let position = LinePosition::outside(claim.ttl, &session);
     let answer = request(hub, &session, claim, &position, asked_at).await?;
     granted(&answer, claim, asked_at)
-}
-
-/// The position of a request in the line, if it has one.
-struct LinePosition<'a> {
-    times: Times,
-    /// The ticket, or 0 if the request has not been in line yet.
-    ticket: u64,
-    /// The member in the line, or empty if the request only tries.
-    member: &'a str,
 }
 
 async fn request(
     hub: &Hub,
     session: &Arc<Session>,
     claim: &Claim,
-    position: &LinePosition<'_>,
+    position: &LinePosition,
     asked_at: Moment,
 ) -> Result<Value> {
     let name = &claim.name;
     if is_reserved(name.as_str()) {
         return Err(failure::reserved());
     }
-    let [every, _] = hub.gap();
+    let [every, _] = hub.settings.gap_ms;
     let names = &hub.names;
     let mut plan = names.plan(claim, session, asked_at);
     let mut has_set = false;
@@ -72,7 +58,7 @@ async fn request(
                 names.granted_by_plain_commands(claim, epoch);
                 return Ok(Value::Int(epoch.cast_signed()));
             }
-            PlainAttempt::Otherwise { lost_count, is_set } => {
+            PlainAttempt::Unclear { lost_count, is_set } => {
                 names.record_contention(name);
                 plan.lift = lost_count;
                 has_set = is_set;
@@ -101,17 +87,62 @@ async fn request(
     Ok(answer)
 }
 
+/// The result of the plain commands.
+enum PlainAttempt {
+    Granted,
+    /// We may have the lock, but without an epoch: the script must check.
+    Unclear {
+        lost_count: bool,
+        /// Whether the commands set the key.
+        is_set: bool,
+    },
+}
+
+/// Acquires a lock that nobody seems to want with plain commands, which cost the server half as much as the script. Each command can fail,
+/// and anything can happen between them. If an answer is not exactly as expected, the script takes over.
+async fn try_plain_commands(
+    session: &Arc<Session>,
+    claim: &Claim,
+    epoch: u64,
+) -> Result<PlainAttempt> {
+    let name = claim.name.as_str();
+    let ttl = millis(claim.ttl);
+    let (owner, since, label) = (claim.owner, unix_millis(), &claim.label);
+    let mut commands = redis::Pipeline::with_capacity(3);
+    let set = commands.cmd("SET").arg(name);
+    set.arg(format!("{owner} ~{epoch} {ttl} {since} {label}"));
+    set.arg("NX").arg("PX").arg(ttl);
+    // With XX, `ZADD` does not recreate a counter that the server has forgotten. It would never expire if we died before the script set its
+    // expiry.
+    let count = commands.cmd("ZADD").arg(fence_of(name));
+    count.arg("XX").arg("INCR").arg(1).arg(LAYOUT);
+    commands.cmd("EXISTS").arg(line_of(name));
+    let answers = session.send_all(&commands).await;
+    let answers = answers.map_err(|cause| failure::of_command(Operation::Acquire, cause))?;
+    let [set, counted, waiting] = answers.as_slice() else {
+        return Err(failure::unexpected(Operation::Acquire, "too few answers"));
+    };
+    let is_expected = counted.integer() == Some(epoch.cast_signed());
+    Ok(match (set, waiting.integer()) {
+        (Value::Okay, Some(0)) if is_expected => PlainAttempt::Granted,
+        _ => PlainAttempt::Unclear {
+            lost_count: !is_expected,
+            is_set: matches!(set, Value::Okay),
+        },
+    })
+}
+
 /// Returns the call of the script; `acquire_fast.lua` describes its arguments.
 fn acquire_command(
     hub: &Hub,
     session: &Session,
     claim: &Claim,
-    position: &LinePosition<'_>,
+    position: &LinePosition,
     plan: &RequestPlan,
     asked_at: Moment,
 ) -> Cmd {
     let (name, ttl) = (claim.name.as_str(), millis(claim.ttl));
-    let [every, length] = hub.gap();
+    let [every, length] = hub.settings.gap_ms;
     let mut call = ACQUIRE.call(3);
     call.arg(name).arg(line_of(name)).arg(fence_of(name));
     call.arg(claim.owner.to_string()).arg(ttl);
@@ -125,7 +156,7 @@ fn acquire_command(
     call.arg(ticket).arg(member);
     let (live, stamp, channel) = (millis(times.live), stamp(asked_at), session.channel());
     call.arg(format!("{every} {length} {live} {stamp} {channel}"));
-    call.arg(plan.floor).arg(hub.keep());
+    call.arg(plan.floor).arg(hub.settings.keep_fences_ms);
     call
 }
 
@@ -151,14 +182,14 @@ fn epoch_of(answer: &Value) -> Result<u64> {
 }
 
 pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Result<Grant> {
-    let waiter = hub.waiter(claim);
+    let waiter = hub.waiters.register(claim);
     let _attended = Attended(&waiter);
     let mut outage = Outage::default();
     loop {
         waiter.attend();
         match ask(hub, &waiter, wait.was_busy()).await {
             Ok(Outcome::Granted(grant)) => {
-                hub.forget(claim.owner);
+                hub.waiters.forget(claim.owner);
                 return Ok(grant);
             }
             Ok(Outcome::Queued) => {
@@ -167,20 +198,17 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                 if let News::Granted(grant) = waiter.news().await
                     && is_good(hub, &waiter, &grant)
                 {
-                    hub.forget(claim.owner);
+                    hub.waiters.forget(claim.owner);
                     return Ok(grant);
                 }
             }
-            Err(error) if wait.was_busy() && failure::is_transient(&error) => {
-                outage.sit_out(hub.settings.max_outage, error).await?;
-            }
-            // An owner that has been in line may still be there, whatever happened to the last request.
-            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => {
-                if error.effect() == Effect::None {
-                    hub.forget(claim.owner);
+                if !wait.was_busy() && error.effect() == Effect::None {
+                    hub.waiters.forget(claim.owner);
                 }
-                return Err(error);
+                let is_transient = failure::is_transient(&error);
+                let longest = hub.settings.max_outage;
+                outage.after(error, wait, is_transient, longest).await?;
             }
         }
     }
@@ -190,18 +218,13 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
 async fn ask(hub: &Arc<Hub>, waiter: &LocalWaiter, is_in_line: bool) -> Result<Outcome> {
     let session = hub.session(Operation::Acquire).await?;
     let asked_at = BootClock.now();
-    let entry = waiter.entry(&session, stamp(asked_at));
-    let position = LinePosition {
-        times: entry.times,
-        ticket: waiter.ticket().unwrap_or(0),
-        member: &entry.member,
-    };
+    let position = waiter.position(&session, stamp(asked_at));
     let answer = tokio::select! {
         biased;
         grant = good_grant(hub, waiter) => return Ok(Outcome::Granted(grant)),
         answer = request(hub, &session, &waiter.claim, &position, asked_at) => answer?,
         // The caller limits the first request; only we can limit later ones.
-        () = BootClock.sleep_until(asked_at + SILENCE), if is_in_line => {
+        () = BootClock.sleep_until(asked_at + ANSWER_TIMEOUT), if is_in_line => {
             hub.lost(&session);
             return Err(failure::unreachable(Operation::Acquire));
         }
@@ -221,7 +244,7 @@ async fn ask(hub: &Arc<Hub>, waiter: &LocalWaiter, is_in_line: bool) -> Result<O
     let interval = if session.must_poll() {
         POLL
     } else {
-        entry.times.beat
+        position.times.beat
     };
     let beat_at = advice.ask_at(now).min(now + interval);
     waiter.queued(ticket, beat_at);
@@ -261,11 +284,12 @@ impl Drop for Attended<'_> {
 pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let session = match hub.session(Operation::Renew).await {
         Ok(session) => session,
-        Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
+        Err(error) => return all_failed(claims, &error),
     };
-    let batches = claims.chunks(RENEWED_AT_ONCE);
-    let renewals = join_all(batches.map(|batch| renew_batch(&session, batch)));
-    renewals.await.into_iter().flatten().collect()
+    in_batches(claims, RENEWED_AT_ONCE, |batch| {
+        renew_batch(&session, batch)
+    })
+    .await
 }
 
 async fn renew_batch(session: &Arc<Session>, claims: &[Claim]) -> Vec<Result<Renewal>> {
@@ -280,7 +304,7 @@ async fn renew_batch(session: &Arc<Session>, claims: &[Claim]) -> Vec<Result<Ren
         Ok(answer) => (0..claims.len())
             .map(|at| renewal(answer.item(at)))
             .collect(),
-        Err(error) => claims.iter().map(|_| Err(error.clone())).collect(),
+        Err(error) => all_failed(claims, &error),
     }
 }
 
@@ -294,26 +318,26 @@ pub(crate) fn renewal(answer: Option<&Value>) -> Result<Renewal> {
 
 pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let session = hub.session(Operation::Release).await?;
-    let waiter = hub.waiter_of(claim.owner);
+    let waiter = hub.waiters.get(claim.owner);
     let member = waiter
         .and_then(|waiter| waiter.member())
         .unwrap_or_default();
     let name = &claim.name;
     let now = BootClock.now();
     let plan = hub.names.plan(claim, &session, now);
-    let [every, length] = hub.gap();
+    let [every, length] = hub.settings.gap_ms;
     let mut call = RELEASE.call(3);
     call.arg(name.as_str())
         .arg(line_of(name.as_str()))
         .arg(fence_of(name.as_str()));
     call.arg(claim.owner.to_string());
     call.arg(u8::from(plan.lift) + 2 * u8::from(plan.has_it));
-    call.arg(plan.floor).arg(hub.keep());
+    call.arg(plan.floor).arg(hub.settings.keep_fences_ms);
     if every > 0 || !member.is_empty() {
         call.arg(every).arg(length).arg(member);
     }
     let answer = session.call(Operation::Release, &RELEASE, &call).await?;
-    hub.forget(claim.owner);
+    hub.waiters.forget(claim.owner);
     match answer.integer() {
         Some(1) => Ok(Release::Freed),
         Some(0 | 2) => Ok(Release::NotHeld),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redis::{Arg, Cmd, Value};
 
+use crate::clock::Moment;
 use crate::fence::Fence;
 
 /// A script and its hash.
@@ -60,6 +61,16 @@ script!(INSPECT: include_str!("scripts/inspect.lua"));
 /// Returns a time in the form that the scripts expect.
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the time of sending, which goes to the server and comes back with a grant: whole microseconds, rounded down.
+pub(super) fn stamp(moment: Moment) -> u64 {
+    moment.as_nanos() / 1000
+}
+
+/// Returns the moment of a stamp, or `None` if no moment has that stamp.
+pub(super) fn of_stamp(stamp: u64) -> Option<Moment> {
+    Some(Moment::from_nanos(stamp.checked_mul(1000)?))
 }
 
 /// Returns whether this is a valid epoch of a fence.

@@ -15,18 +15,18 @@ use tokio::sync::Notify;
 use super::failure;
 use super::scripts::Script;
 use super::watched::Watched;
-use crate::clock::{BootClock, Clock, Moment};
+use crate::clock::{BootClock, Clock, Moment, nanos};
 use crate::error::{Operation, Result};
 
 /// How long a request on a connection may stay unanswered before the connection is given up. This is longer than ordinary delays of a
 /// server (a fork, a slow command of another client), and shorter than most callers' timeouts.
-pub(crate) const SILENCE: Duration = Duration::from_secs(2);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The same limit for a renewal. It is shorter, because the lock is at stake and there should be time for another attempt over another
 /// connection, even with a short TTL. Replacing a connection in vain costs little.
-const SILENCE_UNDER_RENEWAL: Duration = Duration::from_millis(250);
+const MIN_RENEWAL_TIMEOUT: Duration = Duration::from_millis(250);
 /// How many usual answer times a renewal may take, because on a slow network or from a busy server answers and new connections take longer.
-const SILENCE_ANSWERS: u32 = 4;
+const RENEWAL_TIMEOUT_ANSWERS: u32 = 4;
 
 /// How many requests may wait for the socket at once. Further ones wait outside, in order.
 const BUFFER: usize = 1024;
@@ -65,7 +65,7 @@ pub(crate) struct Session {
 /// How a server distinguishes its connections. This includes the address, because a restarted server numbers its connections from the start
 /// again, and the old number may belong to somebody else by then.
 #[derive(Debug, Clone)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     id: String,
     address: String,
 }
@@ -158,10 +158,6 @@ async fn end_replaced(
     Ok(())
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Returns `None` if the server refused the command, and an error if the connection failed.
 fn refused_as_none<T>(
     answer: std::result::Result<T, RedisError>,
@@ -210,9 +206,10 @@ impl Session {
         answer.map_err(|cause| failure::of_command(operation, cause))
     }
 
-    /// Sends one command and waits for its answer. If the caller gives up, [`SILENCE`] decides whether the connection is given up, too.
+    /// Sends one command and waits for its answer. If the caller gives up, [`ANSWER_TIMEOUT`] decides whether the connection is given up,
+    /// too.
     pub(crate) async fn send(&self, command: &Cmd) -> std::result::Result<Value, RedisError> {
-        self.send_watched(SILENCE, command).await
+        self.send_watched(ANSWER_TIMEOUT, command).await
     }
 
     /// Records that the request sent at `asked_at` has no answer yet and since when the server has been silent. Gives up the connection if
@@ -228,13 +225,14 @@ impl Session {
         let heard_at = Moment::from_nanos(self.heard_at.load(Ordering::Relaxed));
         let now = BootClock.now();
         // Answers come in order, so this one is missing whatever else was received.
-        let is_overdue = now.saturating_duration_since(since) >= SILENCE;
+        let is_overdue = now.saturating_duration_since(since) >= ANSWER_TIMEOUT;
         if is_overdue || now.saturating_duration_since(since.max(heard_at)) >= silence_limit {
             self.give_up();
         }
     }
 
-    /// Sends one command. If the caller stops waiting for the answer and nothing was received for `silence_limit`, the connection is given up.
+    /// Sends one command. If the caller stops waiting for the answer and nothing was received for `silence_limit`, the connection is given
+    /// up.
     pub(super) async fn send_watched(
         &self,
         silence_limit: Duration,
@@ -263,10 +261,10 @@ impl Session {
         match operation {
             Operation::Renew => {
                 let answer = Duration::from_nanos(self.answer_ns.load(Ordering::Relaxed));
-                let usual = answer.saturating_mul(SILENCE_ANSWERS);
-                usual.clamp(SILENCE_UNDER_RENEWAL, SILENCE)
+                let usual = answer.saturating_mul(RENEWAL_TIMEOUT_ANSWERS);
+                usual.clamp(MIN_RENEWAL_TIMEOUT, ANSWER_TIMEOUT)
             }
-            _ => SILENCE,
+            _ => ANSWER_TIMEOUT,
         }
     }
 
@@ -277,7 +275,7 @@ impl Session {
     ) -> std::result::Result<Vec<Value>, RedisError> {
         let mut connection = self.connection.clone();
         let answers = connection.send_packed_commands(commands, 0, commands.len());
-        self.ask(commands.len(), SILENCE, answers).await
+        self.ask(commands.len(), ANSWER_TIMEOUT, answers).await
     }
 
     async fn ask<T>(

@@ -94,7 +94,7 @@ fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
     })
 }
 
-/// The holder that is not a client of ours: its key shows only that the lock is taken.
+/// Returns the holder that is not a client of ours: its key shows only that the lock is taken.
 fn plain() -> Holder {
     Holder::new("")
 }

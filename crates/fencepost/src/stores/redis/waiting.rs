@@ -1,12 +1,13 @@
-//! One waiter: its place in the server's line, and what the server has announced to it.
+//! The waiters of this process: the place of each in the server's line, and what the server has announced to it.
 
-use std::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use super::session::Session;
-use crate::claim::{Claim, Grant};
+use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::Moment;
 use crate::mutex::lock;
 
@@ -32,7 +33,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub(super) fn of(ttl: Duration, session: &Session) -> Self {
+    fn of(ttl: Duration, session: &Session) -> Self {
         let claim = CLAIM_LEASE
             .max(session.round_trip * CLAIM_ROUND_TRIPS)
             .min(ttl);
@@ -42,6 +43,36 @@ impl Times {
             beat,
             live: beat * 3,
         }
+    }
+}
+
+/// The waiters of this process, by owner.
+#[derive(Default)]
+pub(super) struct Waiters(Mutex<HashMap<OwnerId, Arc<LocalWaiter>>>);
+
+impl Waiters {
+    /// Returns the waiter of this claim, and creates it if necessary.
+    pub(super) fn register(&self, claim: &Claim) -> Arc<LocalWaiter> {
+        let make = || Arc::new(LocalWaiter::new(claim.clone()));
+        let mut waiters = lock(&self.0);
+        waiters.entry(claim.owner).or_insert_with(make).clone()
+    }
+
+    pub(super) fn get(&self, owner: OwnerId) -> Option<Arc<LocalWaiter>> {
+        lock(&self.0).get(&owner).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<LocalWaiter>> {
+        lock(&self.0).values().cloned().collect()
+    }
+
+    pub(super) fn forget(&self, owner: OwnerId) {
+        lock(&self.0).remove(&owner);
+    }
+
+    /// Removes waiters that were left behind because an outage lasted longer than their release.
+    pub(super) fn forget_deserted(&self, now: Moment) {
+        lock(&self.0).retain(|_, waiter| !waiter.is_deserted(now));
     }
 }
 
@@ -59,31 +90,43 @@ struct State {
     attended: bool,
     /// When the last future was dropped.
     left_at: Option<Moment>,
-    entry: Option<Entry>,
-    /// Our place in the line, once the server has reported it.
-    ticket: Option<u64>,
+    position: Option<LinePosition>,
     grant: Option<Grant>,
     /// Whether the waiter must ask the server again.
     again: bool,
     beat_at: Option<Moment>,
 }
 
-/// The entry in the server's line. It stays the same during one wait, even if the connection changes.
+/// The position in the server's line. Member and times stay the same during one wait, even if the connection changes.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct LinePosition {
+    /// The member in the line, or empty if the request only tries.
     pub(super) member: String,
     pub(super) times: Times,
+    /// The ticket, once the server has reported it, and 0 before.
+    pub(super) ticket: u64,
+}
+
+impl LinePosition {
+    /// Returns the position of a request that only tries, and never joins the line.
+    pub(super) fn outside(ttl: Duration, session: &Session) -> Self {
+        Self {
+            member: String::new(),
+            times: Times::of(ttl, session),
+            ticket: 0,
+        }
+    }
 }
 
 /// What a waiter learns.
 pub(super) enum News {
     Granted(Grant),
-    /// The entry or the connection is gone: ask again.
+    /// The position or the connection is gone: ask again.
     Again,
 }
 
 impl LocalWaiter {
-    pub(super) fn new(claim: Claim) -> Self {
+    fn new(claim: Claim) -> Self {
         Self {
             claim,
             state: Mutex::default(),
@@ -91,8 +134,8 @@ impl LocalWaiter {
         }
     }
 
-    /// Returns the entry, which is created at the first call.
-    pub(super) fn entry(&self, session: &Session, stamp: u64) -> Entry {
+    /// Returns the position, which is created at the first call.
+    pub(super) fn position(&self, session: &Session, stamp: u64) -> LinePosition {
         let mut state = lock(&self.state);
         let make = || {
             let Claim {
@@ -102,23 +145,22 @@ impl LocalWaiter {
             let [ttl, claim, live] = [*ttl, times.claim, times.live].map(|time| time.as_millis());
             let channel = session.channel();
             let member = format!("{owner} {ttl} {claim} {live} {stamp} {channel} {label}");
-            Entry { member, times }
+            LinePosition {
+                member,
+                times,
+                ticket: 0,
+            }
         };
-        state.entry.get_or_insert_with(make).clone()
+        state.position.get_or_insert_with(make).clone()
     }
 
     /// Returns the member to remove from the line.
     pub(super) fn member(&self) -> Option<String> {
         let state = lock(&self.state);
-        state.entry.as_ref().map(|entry| entry.member.clone())
+        state.position.as_ref().map(|own| own.member.clone())
     }
 
-    /// Returns the place to come back to.
-    pub(super) fn ticket(&self) -> Option<u64> {
-        lock(&self.state).ticket
-    }
-
-    /// A future starts to wait or to ask again; forgets everything that was announced before.
+    /// Records that a future starts to wait or to ask again; forgets everything that was announced before.
     pub(super) fn attend(&self) {
         let mut state = lock(&self.state);
         state.attended = true;
@@ -134,7 +176,7 @@ impl LocalWaiter {
     }
 
     /// Returns whether nobody has waited here for so long that no server has a live entry of it, whatever happened to its release.
-    pub(super) fn is_deserted(&self, now: Moment) -> bool {
+    fn is_deserted(&self, now: Moment) -> bool {
         let state = lock(&self.state);
         let left_at = state.left_at.filter(|_| !state.attended);
         left_at.is_some_and(|at| now.saturating_duration_since(at) > LINE_LIFE)
@@ -142,7 +184,9 @@ impl LocalWaiter {
 
     pub(super) fn queued(&self, ticket: u64, beat_at: Moment) {
         let mut state = lock(&self.state);
-        state.ticket = Some(ticket);
+        if let Some(position) = &mut state.position {
+            position.ticket = ticket;
+        }
         state.beat_at = Some(beat_at);
     }
 
@@ -163,11 +207,11 @@ impl LocalWaiter {
     }
 
     /// Returns what a heartbeat needs, and schedules the next one a whole interval later.
-    pub(super) fn begin_beat(&self, now: Moment) -> Option<Entry> {
+    pub(super) fn begin_beat(&self, now: Moment) -> Option<LinePosition> {
         let mut state = lock(&self.state);
-        let entry = state.entry.clone()?;
-        state.beat_at = Some(now + entry.times.beat);
-        Some(entry)
+        let position = state.position.clone()?;
+        state.beat_at = Some(now + position.times.beat);
+        Some(position)
     }
 
     pub(super) fn granted(&self, grant: Grant) {

@@ -6,7 +6,7 @@ use super::asking::OpenRequests;
 use super::failure::{self, Failures};
 use super::granted::Lease;
 use super::hub::Hub;
-use super::server::{Attempt, Verdict, Vote};
+use super::server::{Acceptance, Attempt, Vote};
 use super::votes::{VoteState, proposal, vote_state};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
@@ -187,9 +187,9 @@ impl Hub {
             let (mut accepted, mut highest) = (0, 0);
             while vote_state(accepted, asking.open(), self.servers.len()) == VoteState::Open {
                 match asking.next(until, false).await {
-                    Some((_, Ok(Verdict::Accepted))) => accepted += 1,
-                    Some((_, Ok(Verdict::Behind(count)))) => highest = highest.max(count),
-                    Some((_, Ok(Verdict::Gone) | Err(_))) => {}
+                    Some((_, Ok(Acceptance::Accepted))) => accepted += 1,
+                    Some((_, Ok(Acceptance::Behind(count)))) => highest = highest.max(count),
+                    Some((_, Ok(Acceptance::Gone) | Err(_))) => {}
                     None => break,
                 }
             }

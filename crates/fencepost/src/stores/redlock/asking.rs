@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use super::server::Server;
 use crate::clock::{BootClock, BoxFuture, Clock, Moment, within};
 use crate::error::Result;
-use crate::stores::redis::session::SILENCE;
+use crate::stores::redis::session::ANSWER_TIMEOUT;
 
 /// How much longer than the others a server that was silent before may take.
 const GRACE: Duration = Duration::from_millis(5);
@@ -115,7 +115,7 @@ impl<T: Send + 'static> OpenRequests<T> {
             return;
         }
         tokio::spawn(async move {
-            let until = BootClock.now() + SILENCE;
+            let until = BootClock.now() + ANSWER_TIMEOUT;
             let rest = async {
                 while let Some((at, _)) = self.under_way.next().await {
                     let answered = self.open.iter().find(|(place, _)| *place == at);

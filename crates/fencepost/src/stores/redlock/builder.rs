@@ -16,6 +16,7 @@ use super::{Redlock, failure};
 use crate::error::{Error, ErrorKind, Operation, Result};
 #[cfg(feature = "blocking")]
 use crate::stores::kit::blocking;
+use crate::stores::redis::builder::{KEEP_FENCES, MIN_KEEP_FENCES};
 use crate::stores::redis::hub::Hub as RedisHub;
 use crate::stores::redis::{Redis, RedisBuilder};
 use crate::stores::redlock_address::RedlockAddress;
@@ -27,14 +28,10 @@ const EXPECTED: &str = "expected redlock://[USER:PASSWORD@]HOST[:PORT],… with 
 /// The smallest number of servers: a majority of fewer does not survive the loss of one.
 const FEWEST: usize = 3;
 
-/// The default of [`RedlockBuilder::keep_fences`].
-const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
-/// The shortest accepted value of [`RedlockBuilder::keep_fences`]: one hour for a clock that was wrong and was corrected, and one hour for
-/// counters that are ahead of the time because a name changed hands more than 128,000 times per second.
-const LEAST_KEPT: Duration = Duration::from_secs(2 * 3600);
-
-/// The settings for opening a [`Redlock`]; [`Redlock::builder`], [`Redlock::builder_with_addresses`] and [`Redlock::builder_from`] create it.
+/// The settings for opening a [`Redlock`]; [`Redlock::builder`], [`Redlock::builder_with_addresses`] and [`Redlock::builder_from`] create
+/// it.
 #[derive(Clone)]
+#[must_use]
 pub struct RedlockBuilder {
     pub(super) servers: Servers,
     connect_timeout: Duration,
@@ -80,7 +77,6 @@ impl RedlockBuilder {
     }
 
     /// Sets how long connecting may take. The default is 3 s.
-    #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -88,14 +84,12 @@ impl RedlockBuilder {
 
     /// Sets how long a single server may take to answer before it counts as silent; at most half the TTL of the lock in question. The
     /// default is 0.5 s.
-    #[must_use]
     pub fn server_timeout(mut self, timeout: Duration) -> Self {
         self.settings.server_timeout = timeout;
         self
     }
 
     /// Sets how long waiters tolerate a majority that cannot be reached before they get an error. The default is 30 s.
-    #[must_use]
     pub fn max_outage(mut self, longest: Duration) -> Self {
         self.settings.max_outage = longest;
         self
@@ -110,7 +104,6 @@ impl RedlockBuilder {
     /// of other libraries do not know this setting. The user needs permission to call `INFO`.
     ///
     /// Takes precedence over `restart_delay` in the address (`?restart_delay=30s`).
-    #[must_use]
     pub fn restart_delay(mut self, longest_ttl: Duration) -> Self {
         self.settings.restart_delay = longest_ttl;
         self
@@ -123,7 +116,6 @@ impl RedlockBuilder {
     /// since the name was last used.
     ///
     /// Takes precedence over `keep_fences` in the address (`?keep_fences=24h`).
-    #[must_use]
     pub fn keep_fences(mut self, time: Duration) -> Self {
         self.settings.keep_fences = time;
         self
@@ -157,7 +149,7 @@ impl RedlockBuilder {
     }
 
     /// Returns the builder of each server, in order.
-    fn each(&self) -> Result<Vec<RedisBuilder>> {
+    fn server_builders(&self) -> Result<Vec<RedisBuilder>> {
         match &self.servers {
             Servers::Invalid => Err(not_an_address()),
             Servers::Addresses(servers) => {
@@ -170,7 +162,7 @@ impl RedlockBuilder {
     }
 
     fn prepare(&self) -> Result<Vec<Arc<Server>>> {
-        let servers = self.each()?;
+        let servers = self.server_builders()?;
         if servers.len() < FEWEST {
             let count = servers.len();
             let message = format!(
@@ -179,7 +171,7 @@ impl RedlockBuilder {
             );
             return Err(failure::invalid(message));
         }
-        if self.settings.keep_fences < LEAST_KEPT {
+        if self.settings.keep_fences < MIN_KEEP_FENCES {
             let message =
                 "keep_fences must be at least 2h: a clock that is set back would let fences fall";
             return Err(failure::invalid(message));

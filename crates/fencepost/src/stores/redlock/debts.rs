@@ -73,15 +73,15 @@ impl Debts {
     /// Records that a release of `claim` for these keys is about to be sent. Earlier debts remain.
     pub(super) fn owe(&self, claim: &Claim, span: Span) {
         let over_at = BootClock.now() + claim.ttl;
-        let mut book = lock(&self.0);
-        if let Some(debt) = book.owed.get_mut(&claim.owner) {
+        let mut state = lock(&self.0);
+        if let Some(debt) = state.owed.get_mut(&claim.owner) {
             debt.span = debt.span.and(span);
             debt.over_at = debt.over_at.max(over_at);
             return;
         }
-        if book.owed.len() < MAX_DEBTS {
+        if state.owed.len() < MAX_DEBTS {
             let name = claim.name.as_str().into();
-            book.owed.insert(
+            state.owed.insert(
                 claim.owner,
                 Debt {
                     name,
@@ -94,10 +94,10 @@ impl Debts {
 
     /// Records that the server confirmed the release. A later release may not be confirmed yet.
     pub(super) fn paid(&self, owner: OwnerId, span: Span) {
-        let mut book = lock(&self.0);
+        let mut state = lock(&self.0);
         let is_this = |debt: &Debt| span.includes(debt.span);
-        if book.owed.get(&owner).is_some_and(is_this) {
-            book.owed.remove(&owner);
+        if state.owed.get(&owner).is_some_and(is_this) {
+            state.owed.remove(&owner);
         }
     }
 
@@ -109,23 +109,23 @@ impl Debts {
 
     /// Returns a debt that can still be settled. If there is none, the task is done.
     fn next(&self, now: Moment) -> Option<(OwnerId, Debt)> {
-        let mut book = lock(&self.0);
-        book.owed.retain(|_, debt| now < debt.over_at);
-        let next = book.owed.iter().next();
+        let mut state = lock(&self.0);
+        state.owed.retain(|_, debt| now < debt.over_at);
+        let next = state.owed.iter().next();
         let next = next.map(|(owner, debt)| (*owner, debt.clone()));
         // Under the same mutex, so that a new debt never relies on a task that is already ending.
-        book.is_collected = next.is_some();
+        state.is_collected = next.is_some();
         next
     }
 }
 
 /// Makes sure that a task repeats the releases that this server has not confirmed.
 pub(super) fn collect(server: &Arc<Server>) {
-    let mut book = lock(&server.debts.0);
-    if book.owed.is_empty() || book.is_collected {
+    let mut state = lock(&server.debts.0);
+    if state.owed.is_empty() || state.is_collected {
         return;
     }
-    book.is_collected = true;
+    state.is_collected = true;
     tokio::spawn(collecting(Collector(Arc::downgrade(server))));
 }
 

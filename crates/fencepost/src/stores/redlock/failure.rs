@@ -63,42 +63,42 @@ impl Failures {
     }
 }
 
-/// The error for a server that did not answer in time.
+/// Returns the error for a server that did not answer in time.
 pub(super) fn silent(operation: Operation) -> Error {
     Error::new(ErrorKind::Timeout, STORE, operation, "no answer in time").with_effect(Effect::Maybe)
 }
 
-/// The error for a server that was started too recently to know what was locked before.
+/// Returns the error for a server that was started too recently to know what was locked before.
 pub(super) fn young(up_seconds: i64) -> Error {
     let message =
         format!("up for {up_seconds} s only: it may have forgotten locks, and does not vote yet");
     Error::new(ErrorKind::Unavailable, STORE, Operation::Acquire, message)
 }
 
-/// The error for a majority that answered so late that the lease is practically over.
+/// Returns the error for a majority that answered so late that the lease is practically over.
 pub(super) fn too_slow() -> Error {
     let message = "the servers took longer to agree than the lease is valid; a longer TTL helps, or faster servers";
     Error::new(ErrorKind::Timeout, STORE, Operation::Acquire, message).with_effect(Effect::Maybe)
 }
 
-/// The error for settings that can never work.
+/// Returns the error for settings that can never work.
 pub(super) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+    Error::invalid_settings(STORE, message)
 }
 
-/// The error for a server that answers, but in a way that waiting will not fix.
+/// Returns the error for a server that answers, but in a way that waiting will not fix.
 pub(super) fn at(address: &str, error: &Error) -> Error {
     let message = format!("{address}: {}", error.message());
     Error::new(error.kind(), STORE, error.operation(), message).with_source(error.clone())
 }
 
-/// The error for two addresses of the same server.
+/// Returns the error for two addresses of the same server.
 pub(super) fn twice(address: &str, other: &str) -> Error {
     let message = format!("{address} and {other} are the same server, which would vote twice");
     Error::new(ErrorKind::Unusable, STORE, Operation::Open, message)
 }
 
-/// The error for a server that is a replica of another.
+/// Returns the error for a server that is a replica of another.
 pub(super) fn replica() -> Error {
     let message = "is a replica, and takes no votes; Redlock needs independent servers";
     Error::new(ErrorKind::Unusable, STORE, Operation::Open, message)

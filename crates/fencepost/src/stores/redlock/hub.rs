@@ -14,9 +14,8 @@ use super::votes::majority;
 use super::waiting::Bells;
 use crate::backend::LossBell;
 use crate::claim::Claim;
-use crate::clock::{BootClock, Clock};
+use crate::clock::{BootClock, Clock, unix_millis};
 use crate::error::{Effect, Operation};
-use crate::stores::kit::wall_clock::unix_millis;
 
 /// The settings of the builder.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use super::votes::{VoteState, vote_state};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock};
-use crate::error::{Effect, Error, ErrorKind, Operation, Result};
+use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::random::SystemRandom;
 use crate::retry::Schedule;
 use crate::stores::kit::outage::Outage;
@@ -73,11 +73,11 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
                 let pause = schedule.delay(splits, &SystemRandom);
                 BootClock.sleep_until(BootClock.now() + pause).await;
             }
-            Err(error) if wait.was_busy() && is_transient(&error) => {
-                outage.sit_out(hub.settings.max_outage, error).await?;
+            Err(error) => {
+                let is_transient = is_transient(&error);
+                let longest = hub.settings.max_outage;
+                outage.after(error, wait, is_transient, longest).await?;
             }
-            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
-            Err(error) => return Err(error),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! One of the servers: its connection, and the requests to it.
 
 use std::sync::Arc;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use super::debts::{self, Debts, Span};
 use super::failure;
 use super::granted::{Granted, LeaseState};
 use super::hub::Settings;
+use super::scripts::{ACCEPT, LOCK, RELEASE, RENEW, ScriptId};
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Error, Operation, Result};
@@ -19,19 +19,8 @@ use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::for_redlock::quorum_of;
 use crate::stores::redis::hub::Hub as RedisHub;
 use crate::stores::redis::requests::RENEWED_AT_ONCE;
-use crate::stores::redis::scripts::{ReadValue, Script, millis};
+use crate::stores::redis::scripts::{ReadValue, millis};
 use crate::stores::redis::session::Session;
-
-macro_rules! script {
-    ($name:ident: $($file:literal),+) => {
-        static $name: LazyLock<Script> = LazyLock::new(|| Script::new(&[$(include_str!($file)),+]));
-    };
-}
-
-script!(LOCK: "scripts/counter.lua", "scripts/lock.lua");
-script!(ACCEPT: "scripts/counter.lua", "scripts/accept.lua");
-script!(RENEW: "scripts/counter.lua", "scripts/renew.lua");
-script!(RELEASE: "scripts/release.lua");
 
 /// A key that never exists. A server that watches it announces only that all keys are gone.
 const NOBODYS_KEY: &str = "fp:{}:flushed";
@@ -48,35 +37,6 @@ pub(super) struct Server {
     tells_over: AtomicU64,
     /// For each script, the connection over which it was last called with success; it need not be sent as text there.
     known: [AtomicU64; 4],
-}
-
-/// The scripts, as indexes of `Server::known`.
-#[derive(Clone, Copy)]
-enum ScriptId {
-    Lock,
-    Accept,
-    Release,
-    Renew,
-}
-
-impl ScriptId {
-    /// Returns the operation, which decides how long a connection may be silent.
-    fn operation(self) -> Operation {
-        match self {
-            Self::Lock | Self::Accept => Operation::Acquire,
-            Self::Release => Operation::Release,
-            Self::Renew => Operation::Renew,
-        }
-    }
-
-    fn script(self) -> &'static Script {
-        match self {
-            Self::Lock => &LOCK,
-            Self::Accept => &ACCEPT,
-            Self::Release => &RELEASE,
-            Self::Renew => &RENEW,
-        }
-    }
 }
 
 /// One attempt to acquire a lock, as it is sent to every server.
@@ -121,7 +81,7 @@ pub(super) enum Vote {
 
 /// A server's answer to a proposed epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Acceptance {
     Accepted,
     /// The owner no longer has the key.
     Gone,
@@ -174,10 +134,14 @@ impl Server {
     /// not an independent server and has no vote.
     pub(super) async fn identity(&self) -> Result<Option<String>> {
         let session = self.session(Operation::Open).await?;
-        if told(&session, "replication", "role:").await.as_deref() == Some("slave") {
+        if info_field(&session, "replication", "role:")
+            .await
+            .as_deref()
+            == Some("slave")
+        {
             return Err(failure::replica());
         }
-        Ok(told(&session, "server", "run_id:").await)
+        Ok(info_field(&session, "server", "run_id:").await)
     }
 
     /// Asks for the key.
@@ -217,7 +181,7 @@ impl Server {
         claim: Claim,
         epoch: u64,
         listening: Listening,
-    ) -> Result<Verdict> {
+    ) -> Result<Acceptance> {
         let session = self.session_in_time(Operation::Acquire, &listening).await?;
         let name = claim.name.as_str();
         let mut call = ACCEPT.call(2);
@@ -227,9 +191,9 @@ impl Server {
         let answer = self.call(&session, ScriptId::Accept, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Acquire))?;
         match answer.integer() {
-            Some(0) => Ok(Verdict::Gone),
-            Some(count) if count < 0 => Ok(Verdict::Behind(count.unsigned_abs())),
-            Some(_) => Ok(Verdict::Accepted),
+            Some(0) => Ok(Acceptance::Gone),
+            Some(count) if count < 0 => Ok(Acceptance::Behind(count.unsigned_abs())),
+            Some(_) => Ok(Acceptance::Accepted),
             None => Err(unexpected(Operation::Acquire, &answer)),
         }
     }
@@ -380,7 +344,7 @@ impl Server {
 }
 
 /// Returns the value of a field in a section of `INFO`, or `None` if the user may not call it.
-async fn told(session: &Session, section: &str, name: &str) -> Option<String> {
+async fn info_field(session: &Session, section: &str, name: &str) -> Option<String> {
     let answer = session.send(redis::cmd("INFO").arg(section)).await.ok()?;
     let text = answer_text(&answer)?;
     let mut lines = text.lines();

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 
 /// The settings for opening a [`Sqlite`]; [`Sqlite::builder`] creates it.
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct SqliteBuilder {
     path: PathBuf,
     busy_timeout: Duration,
@@ -29,7 +30,6 @@ impl SqliteBuilder {
     }
 
     /// Sets how long a request waits while another program keeps the file locked. The default is 5 s.
-    #[must_use]
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = timeout;
         self
@@ -39,7 +39,6 @@ impl SqliteBuilder {
     ///
     /// If the file was lost and the system time cannot be trusted, pass a value larger than every epoch that a protected resource has seen.
     /// The default is the wall time since 2024 in units of 7.8125 µs.
-    #[must_use]
     pub fn first_epoch(mut self, epoch: u64) -> Self {
         self.first_epoch = Some(epoch);
         self
@@ -48,8 +47,8 @@ impl SqliteBuilder {
     /// Opens the file without blocking the runtime, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Unusable`] if the file cannot hold locks (see the [module](crate::stores::sqlite)), [`ErrorKind::Unavailable`] if another
-    /// program keeps it locked, and [`ErrorKind::InvalidInput`] if the path is empty.
+    /// Returns [`ErrorKind::Unusable`] if the file cannot hold locks (see the [module](crate::stores::sqlite)), [`ErrorKind::Unavailable`]
+    /// if another program keeps it locked, and [`ErrorKind::InvalidInput`] if the path is empty.
     ///
     /// # Cancel safety
     /// If the future is dropped, the file is closed again. A file that was created stays.

@@ -58,7 +58,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Call this after SQLite has read from the file, and therefore has opened its log.
+    /// Remembers the file. Call this after SQLite has read from the file, and therefore has opened its log.
     pub(super) fn new(file: Identity, path: &Path) -> Self {
         let log = log_at(path);
         Self { file, log }

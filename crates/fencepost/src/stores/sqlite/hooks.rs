@@ -6,7 +6,6 @@ use super::{SqliteBuilder, file};
 
 impl SqliteBuilder {
     /// Pretends that the machine was booted with this `id`, so that a test can simulate a reboot.
-    #[must_use]
     pub fn boot_id(mut self, id: &str) -> Self {
         self.boot_id = Some(id.to_owned());
         self

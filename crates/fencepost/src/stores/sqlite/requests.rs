@@ -77,7 +77,7 @@ pub(super) struct Ticket {
 
 /// What a claim does if it does not get the lock.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Otherwise {
+pub(super) enum IfBusy {
     /// It does not wait.
     GoAway,
     /// It waits. `place` is its ticket, if it had one that was taken away.
@@ -133,7 +133,7 @@ impl State {
 
 impl Database {
     /// Takes the lock if it is free and everybody ahead of this claim in line has let their time pass.
-    pub(super) fn ask(&self, claim: &Claim, otherwise: Otherwise) -> Result<Answer> {
+    pub(super) fn ask(&self, claim: &Claim, if_busy: IfBusy) -> Result<Answer> {
         let asked_at = self.now();
         let owner = claim.owner.to_string();
         self.write(|connection, now| {
@@ -154,7 +154,7 @@ impl Database {
                     Ok(granted(self.grant(claim, &owner, &state, now)?))
                 }
                 (_, Some(due)) => {
-                    let place = self.refuse(claim, &owner, &state, otherwise, now)?;
+                    let place = self.refuse(claim, &owner, &state, if_busy, now)?;
                     Ok(Answer::Refused { place, due })
                 }
                 (_, None) => {
@@ -171,7 +171,7 @@ impl Database {
                         0
                     ])?;
                     let due = claim_window::opens_at(now, state.ahead);
-                    let place = self.refuse(claim, &owner, &state, otherwise, now)?;
+                    let place = self.refuse(claim, &owner, &state, if_busy, now)?;
                     Ok(Answer::Refused { place, due })
                 }
             }
@@ -221,13 +221,13 @@ impl Database {
         claim: &Claim,
         owner: &str,
         state: &State,
-        otherwise: Otherwise,
+        if_busy: IfBusy,
         now: Moment,
     ) -> Result<Option<Ticket>> {
-        Ok(match (state.ticket, otherwise) {
+        Ok(match (state.ticket, if_busy) {
             (Some(ticket), _) => Some(ticket),
-            (None, Otherwise::GoAway) => None,
-            (None, Otherwise::Wait { place }) => Some(self.join_line(claim, owner, place, now)?),
+            (None, IfBusy::GoAway) => None,
+            (None, IfBusy::Wait { place }) => Some(self.join_line(claim, owner, place, now)?),
         })
     }
 

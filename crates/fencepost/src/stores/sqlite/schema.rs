@@ -7,8 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::failure::{Failure, Result};
 use super::session::{Database, Settings};
 use super::view::TableFeatures;
-use crate::fence::Fence;
-use crate::stores::kit::wall_clock;
+use crate::fence::{Fence, epoch_of_time};
 
 /// The version of the tables that this program creates and understands.
 ///
@@ -249,7 +248,7 @@ pub(super) fn set_synchronous(connection: &Connection, how: &str) -> Result<()> 
 fn counter_of_a_new_file(first_epoch: Option<u64>) -> i64 {
     let last = match first_epoch {
         Some(first) => first.saturating_sub(1).min(Fence::EPOCH_END),
-        None => wall_clock::first_epoch(SystemTime::now()),
+        None => epoch_of_time(SystemTime::now()),
     };
     // The value is at most 2^47.
     last as i64

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use super::requests::{Answer, Otherwise, Ticket, WaitingOrder};
+use super::requests::{Answer, IfBusy, Ticket, WaitingOrder};
 use super::session::Store;
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BootClock, Clock, Moment};
@@ -155,7 +155,7 @@ impl Waiting {
             let place = waiter
                 .ticket
                 .filter(|_| waiter.generation == database.generation);
-            let answer = database.ask(&waiter.claim, Otherwise::Wait { place })?;
+            let answer = database.ask(&waiter.claim, IfBusy::Wait { place })?;
             Ok((answer, database.generation))
         });
         self.seen = None;
@@ -260,7 +260,7 @@ mod tests {
         })
         .unwrap();
         let mut ask = |claim: &Claim| {
-            let wait = Otherwise::Wait { place: None };
+            let wait = IfBusy::Wait { place: None };
             let asked = store.run(Operation::Acquire, |database| {
                 Ok((database.ask(claim, wait)?, database.generation))
             });

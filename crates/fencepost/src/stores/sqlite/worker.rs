@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use super::requests::{Answer, Otherwise};
+use super::requests::{Answer, IfBusy};
 use super::session::{Database, Settings, Store};
 use super::waiting::{ASKED_AGAIN, RELEASED, Waiter, Waiting};
 use crate::backend::{Listed, Record, Release, Renewal};
@@ -159,7 +159,7 @@ impl Worker {
 
     fn try_acquire(&mut self, claim: &Claim) -> Result<Option<Grant>> {
         let answer = self.store.run(Operation::Acquire, |database| {
-            database.ask(claim, Otherwise::GoAway)
+            database.ask(claim, IfBusy::GoAway)
         })?;
         self.waiting.changed_here();
         Ok(match answer {
@@ -170,7 +170,7 @@ impl Worker {
 
     fn acquire(&mut self, claim: Claim, busy: oneshot::Sender<()>, reply: Reply<Grant>) {
         let answer = self.store.run(Operation::Acquire, |database| {
-            let answer = database.ask(&claim, Otherwise::Wait { place: None })?;
+            let answer = database.ask(&claim, IfBusy::Wait { place: None })?;
             Ok((answer, database.generation))
         });
         self.waiting.changed_here();

@@ -8,13 +8,14 @@ use zookeeper_client::{Client, Connector};
 use super::address::Address;
 use super::hub::{Hub, Settings};
 use super::{STORE, Zookeeper, view};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Result};
 #[cfg(feature = "blocking")]
 use crate::stores::kit::blocking;
 use crate::ttl::DEFAULT_TTL;
 
 /// The settings for opening a [`Zookeeper`]; [`Zookeeper::builder`] and [`Zookeeper::builder_from`] create it.
 #[derive(Clone)]
+#[must_use]
 pub struct ZookeeperBuilder {
     servers: Servers,
     settings: Settings,
@@ -48,7 +49,6 @@ impl ZookeeperBuilder {
 
     /// Sets whether only clients with the same authentication can access the nodes that this store creates. The default is `true` if the
     /// address contains a user, and otherwise `false`. Without authentication, the server refuses to create such nodes.
-    #[must_use]
     pub fn creator_only(mut self, creator_only: bool) -> Self {
         self.creator_only = Some(creator_only);
         self
@@ -58,14 +58,12 @@ impl ZookeeperBuilder {
     /// time for which a killed process blocks others. The default is 10 s, like the default TTL.
     ///
     /// The server limits the value, by default to 4 to 40 s (2 to 20 of its ticks).
-    #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.settings.session_timeout = timeout;
         self
     }
 
     /// Sets how long connecting may take. The default is 3 s.
-    #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
@@ -73,7 +71,6 @@ impl ZookeeperBuilder {
 
     /// Sets how long waiters tolerate a server that cannot be reached before they get an error, counted from the end of the session. The
     /// default is 30 s.
-    #[must_use]
     pub fn max_outage(mut self, longest: Duration) -> Self {
         self.settings.max_outage = longest;
         self
@@ -82,8 +79,9 @@ impl ZookeeperBuilder {
     /// Connects.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if no ZooKeeper answers there, and
-    /// [`ErrorKind::Unusable`] if it does not let this user in.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid,
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no ZooKeeper answers there, and
+    /// [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) if it does not let this user in.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is closed.
@@ -137,7 +135,8 @@ impl ZookeeperBuilder {
     /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`] inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async
+    /// runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Zookeeper> {
         blocking::open(STORE, async {
@@ -149,7 +148,7 @@ impl ZookeeperBuilder {
 }
 
 fn invalid(message: &'static str) -> Error {
-    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+    Error::invalid_settings(STORE, message)
 }
 
 fn connector_of(address: &Address) -> Connector {

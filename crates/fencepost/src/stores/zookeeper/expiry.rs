@@ -20,8 +20,8 @@ use crate::stores::kit::outage::Outage;
 
 /// Runs until the session is over or nobody uses it.
 pub(super) async fn attend(session: Arc<Session>) {
-    let on_duty = OnDuty(session);
-    let session = &on_duty.0;
+    let served = ServedSession(session);
+    let session = &served.0;
     let mut state = session.client.state_watcher();
     // The removals run concurrently, so that a node that the server does not remove delays no others.
     let mut ending = FuturesUnordered::new();
@@ -81,9 +81,9 @@ async fn end(session: &Session, owner: Arc<Owner>) {
 }
 
 /// Marks the session as unusable when the expiry task ends, including when its runtime ends, because no lease would end in it any more.
-struct OnDuty(Arc<Session>);
+struct ServedSession(Arc<Session>);
 
-impl Drop for OnDuty {
+impl Drop for ServedSession {
     fn drop(&mut self) {
         let session = &self.0;
         session.dismiss();

@@ -7,7 +7,7 @@ use zookeeper_client::Error as Cause;
 use super::STORE;
 use crate::error::{Effect, Error, ErrorKind, Operation};
 
-/// The error of a request that was sent, or may have been.
+/// Returns the error of a request that was sent, or may have been.
 pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
     let (kind, message, effect) = explain(&cause);
     Error::new(kind, STORE, operation, message)
@@ -15,25 +15,25 @@ pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
         .with_source(cause)
 }
 
-/// The error of a session that could not be created. No request was sent yet.
+/// Returns the error of a session that could not be created. No request was sent yet.
 pub(super) fn of_connecting(operation: Operation, cause: Cause) -> Error {
     let (kind, message, _) = explain(&cause);
     Error::new(kind, STORE, operation, message).with_source(cause)
 }
 
-/// The error if no server answered while connecting.
+/// Returns the error if no server answered while connecting.
 pub(super) fn unreachable(operation: Operation) -> Error {
     let message = "no ZooKeeper server answers there";
     Error::new(ErrorKind::Unavailable, STORE, operation, message)
 }
 
-/// The error if the session ended during a request.
+/// Returns the error if the session ended during a request.
 pub(super) fn session_ended(operation: Operation) -> Error {
     let message = "the session ended, and with it every lock it held";
     Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
-/// The error if the server's session timeout is shorter than the requested lease.
+/// Returns the error if the server's session timeout is shorter than the requested lease.
 pub(super) fn ttl_too_long(operation: Operation, ttl: Duration, session: Duration) -> Error {
     let message = format!(
         "a TTL of {ttl:?} is more than the session timeout of {session:?}, after which the server gives the lock away; choose a \
@@ -42,7 +42,7 @@ pub(super) fn ttl_too_long(operation: Operation, ttl: Duration, session: Duratio
     Error::new(ErrorKind::InvalidInput, STORE, operation, message)
 }
 
-/// The error for transaction numbers that are too large for a fence.
+/// Returns the error for transaction numbers that are too large for a fence.
 pub(super) fn fence_exhausted(zxid: i64) -> Error {
     let message = format!(
         "the server's transaction number {zxid:#x} does not fit a fence: its ensemble has elected more than 32,767 leaders; locks with \
@@ -56,7 +56,7 @@ pub(super) fn fence_exhausted(zxid: i64) -> Error {
     )
 }
 
-/// The error for a folder whose 31-bit sequence numbers are used up.
+/// Returns the error for a folder whose 31-bit sequence numbers are used up.
 pub(super) fn sequence_exhausted(folder: &str) -> Error {
     let message = format!(
         "the sequence numbers below {folder} are used up; delete that node while nobody wants the lock"
@@ -64,7 +64,7 @@ pub(super) fn sequence_exhausted(folder: &str) -> Error {
     Error::new(ErrorKind::Unusable, STORE, Operation::Acquire, message)
 }
 
-/// The error for a folder that vanished again and again between its creation and its use.
+/// Returns the error for a folder that vanished again and again between its creation and its use.
 pub(super) fn no_folder(operation: Operation, folder: &str) -> Error {
     let message = format!("{folder} vanishes as soon as it is made: somebody deletes it");
     Error::new(ErrorKind::Unusable, STORE, operation, message)

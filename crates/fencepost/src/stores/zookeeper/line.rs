@@ -43,22 +43,22 @@ pub(super) async fn position(request: &Request, claim: &Claim) -> Result<Positio
         match looked {
             Ok(Some(position)) => return Ok(position),
             Ok(None) => {}
-            Err(Trouble::NoFolder) if vanished < VANISHING_FOLDERS_MAX => vanished += 1,
-            Err(Trouble::NoFolder) => {
+            Err(LineError::NoFolder) if vanished < VANISHING_FOLDERS_MAX => vanished += 1,
+            Err(LineError::NoFolder) => {
                 return Err(failure::no_folder(
                     Operation::Acquire,
                     &request.owner.folder,
                 ));
             }
-            Err(Trouble::Lost) if !request.session.is_down() => {}
-            Err(Trouble::Lost) => return Err(failure::session_ended(Operation::Acquire)),
-            Err(Trouble::Failed(error)) => return Err(error),
+            Err(LineError::Lost) if !request.session.is_down() => {}
+            Err(LineError::Lost) => return Err(failure::session_ended(Operation::Acquire)),
+            Err(LineError::Failed(error)) => return Err(error),
         }
     }
 }
 
-/// What can get in the way.
-enum Trouble {
+/// Why a look at the line failed.
+enum LineError {
     /// The folder of the line does not exist.
     NoFolder,
     /// An answer was lost. It is worth asking again, which waits for the connection.
@@ -66,7 +66,7 @@ enum Trouble {
     Failed(crate::Error),
 }
 
-impl Trouble {
+impl LineError {
     fn of(session: &Session, cause: Cause) -> Self {
         match cause {
             Cause::NoNode => Self::NoFolder,
@@ -81,7 +81,7 @@ async fn enter(
     request: &Request,
     claim: &Claim,
     folder_is_missing: bool,
-) -> Result<Option<Position>, Trouble> {
+) -> Result<Option<Position>, LineError> {
     let (session, owner) = (&request.session, &request.owner);
     let (prefix, note) = (request.prefix(), Note::of(claim, claim.ttl).write());
     let how = CreateMode::EphemeralSequential.with_acls(session.acls);
@@ -102,19 +102,19 @@ async fn enter(
             // The nodes above the folder are missing, too.
             if let (Some(Err(Cause::NoNode)), Cause::NoNode) = (&made_folder, &cause) {
                 let made = session.make_base().await;
-                made.map_err(|cause| Trouble::of(session, cause))?;
+                made.map_err(|cause| LineError::of(session, cause))?;
             }
             if let Some(Err(cause)) = made_folder {
-                return Err(Trouble::of(session, cause));
+                return Err(LineError::of(session, cause));
             }
-            return Err(Trouble::of(session, cause));
+            return Err(LineError::of(session, cause));
         }
     };
     // The server's counter wraps around to negative numbers, which then say nothing about who came first.
     let sequence = u32::try_from(sequence.into_i64()).ok();
     let (Some(sequence), Ok(epoch)) = (sequence, epoch_of(stat.czxid)) else {
         // It stays unknown whether there is a node, and the expiry task removes whatever there is.
-        return Err(Trouble::Failed(match sequence {
+        return Err(LineError::Failed(match sequence {
             None => failure::sequence_exhausted(&owner.folder),
             Some(_) => failure::fence_exhausted(stat.czxid),
         }));
@@ -122,14 +122,14 @@ async fn enter(
     let name = format!("{}{sequence:010}", &prefix[owner.folder.len() + 1..]);
     let node = Node { name, epoch };
     owner.set_known(OwnNode::Node(node.clone()));
-    let line = line.map_err(|cause| Trouble::of(session, cause))?;
+    let line = line.map_err(|cause| LineError::of(session, cause))?;
     judge(request, line, node, Some(asked_at)).await
 }
 
 /// Reads the line.
-async fn look(request: &Request, node: Node) -> Result<Option<Position>, Trouble> {
+async fn look(request: &Request, node: Node) -> Result<Option<Position>, LineError> {
     let line = request.session.line(&request.owner.folder).await;
-    let line = line.map_err(|cause| Trouble::of(&request.session, cause))?;
+    let line = line.map_err(|cause| LineError::of(&request.session, cause))?;
     judge(request, line, node, None).await
 }
 
@@ -139,7 +139,7 @@ async fn judge(
     line: Vec<Contender>,
     node: Node,
     made_at: Option<Moment>,
-) -> Result<Option<Position>, Trouble> {
+) -> Result<Option<Position>, LineError> {
     let (session, owner) = (&request.session, &request.owner);
     let mut before: Option<&Contender> = None;
     for contender in &line {
@@ -164,16 +164,16 @@ async fn judge(
 }
 
 /// Finds out whether this owner has a node from a request whose answer was lost.
-async fn find(request: &Request) -> Result<(), Trouble> {
+async fn find(request: &Request) -> Result<(), LineError> {
     let (session, owner) = (&request.session, &request.owner);
     let mut known = OwnNode::Nothing;
     for name in nodes_of(session, owner)
         .await
-        .map_err(|cause| Trouble::of(session, cause))?
+        .map_err(|cause| LineError::of(session, cause))?
     {
         let path = request.path(&name);
         let stat = session.client.check_stat(&path).await;
-        let stat = stat.map_err(|cause| Trouble::of(session, cause))?;
+        let stat = stat.map_err(|cause| LineError::of(session, cause))?;
         let is_this_session =
             stat.is_some_and(|stat| stat.ephemeral_owner == session.client.session_id().0);
         match stat.map(|stat| epoch_of(stat.czxid)) {
@@ -198,10 +198,10 @@ pub(super) async fn nodes_of(session: &Session, owner: &Owner) -> Result<Vec<Str
     Ok(ours.map(|one| one.node).collect())
 }
 
-async fn remove(session: &Session, path: &str) -> Result<(), Trouble> {
+async fn remove(session: &Session, path: &str) -> Result<(), LineError> {
     match session.client.delete(path, None).await {
         Ok(()) | Err(Cause::NoNode) => Ok(()),
-        Err(cause) => Err(Trouble::of(session, cause)),
+        Err(cause) => Err(LineError::of(session, cause)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::claim::{Claim, OwnerId};
-use crate::stores::kit::wall_clock::unix_millis;
+use crate::clock::unix_millis;
 
 /// The longest label of another program that is shown.
 const FOREIGN_BYTES_MAX: usize = 255;

@@ -1,8 +1,8 @@
 //! What this session knows about each owner: its node in the line of a lock, its lease, and its requests in progress.
 //!
-//! ZooKeeper keeps a node for as long as its session lives, which would be for ever if nobody released it. An owner's node therefore has its own
-//! end: the end of its lease if the lock is held, and otherwise a moment after the last request for it was dropped. The session's [expiry
-//! task](super::expiry) then removes the node.
+//! ZooKeeper keeps a node for as long as its session lives, which would be for ever if nobody released it. An owner's node therefore has
+//! its own end: the end of its lease if the lock is held, and otherwise a moment after the last request for it was dropped. The session's
+//! [expiry task](super::expiry) then removes the node.
 
 use std::sync::Mutex;
 use std::time::Duration;

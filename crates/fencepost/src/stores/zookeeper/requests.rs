@@ -16,6 +16,7 @@ use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
 use crate::stores::kit::outage::Outage;
+use crate::stores::kit::renewals::all_failed;
 
 /// How many leases one transaction renews.
 pub(super) const RENEWED_AT_ONCE: usize = 100;
@@ -58,32 +59,49 @@ async fn is_wanted(request: &Request) -> Result<bool> {
 /// Waits in line, in a new session if the old one ends, until no server could be reached for too long.
 pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Grant> {
     let mut outage = Outage::default();
+    let mut has_lost_session = false;
     loop {
-        let waited = match hub.session(Operation::Acquire).await {
-            Ok(session) => {
-                outage = Outage::default();
-                wait_in_session(&session, claim, wait).await
-            }
-            Err(error) => Err(error),
+        let error = match hub.session(Operation::Acquire).await {
+            Ok(session) => match wait_in_session(&session, claim, wait, &mut outage).await {
+                Ok(grant) => return Ok(grant),
+                // A session may end just when it is needed, for instance one that was idle. Once, that is not a reason to give up.
+                Err(error) if session.is_down() && !has_lost_session => {
+                    tracing::debug!(%error, "the session has ended; the wait continues in a new one");
+                    has_lost_session = true;
+                    continue;
+                }
+                Err(error) => error,
+            },
+            Err(error) => error,
         };
-        match waited {
-            Ok(grant) => return Ok(grant),
-            Err(error) if failure::is_transient(&error) => {
-                outage.sit_out(hub.settings.max_outage, error).await?;
-            }
-            // The node of an owner that has been in line may still be there, whatever happened to the last request.
-            Err(error) if wait.was_busy() => return Err(error.with_effect(Effect::Maybe)),
-            Err(error) => return Err(error),
-        }
+        // The server may not know yet that the lost session is over.
+        let error = if has_lost_session {
+            error.with_effect(Effect::Maybe)
+        } else {
+            error
+        };
+        let is_transient = failure::is_transient(&error);
+        let longest = hub.settings.max_outage;
+        outage.after(error, wait, is_transient, longest).await?;
     }
 }
 
-async fn wait_in_session(session: &Arc<Session>, claim: &Claim, wait: &Wait) -> Result<Grant> {
+async fn wait_in_session(
+    session: &Arc<Session>,
+    claim: &Claim,
+    wait: &Wait,
+    outage: &mut Outage,
+) -> Result<Grant> {
     session.check_ttl(Operation::Acquire, claim.ttl)?;
-    wait_in_line(&session.begin(claim).await, claim, wait).await
+    wait_in_line(&session.begin(claim).await, claim, wait, outage).await
 }
 
-async fn wait_in_line(request: &Request, claim: &Claim, wait: &Wait) -> Result<Grant> {
+async fn wait_in_line(
+    request: &Request,
+    claim: &Claim,
+    wait: &Wait,
+    outage: &mut Outage,
+) -> Result<Grant> {
     loop {
         match line::position(request, claim).await? {
             Position::First { node, made_at } => {
@@ -93,6 +111,7 @@ async fn wait_in_line(request: &Request, claim: &Claim, wait: &Wait) -> Result<G
             }
             Position::Behind { before } => {
                 wait.report_busy();
+                *outage = Outage::default();
                 // Watch only the node just ahead of ours, so that its end wakes nobody else.
                 let path = request.path(&before);
                 match request.session.client.get_and_watch_data(&path).await {
@@ -217,7 +236,7 @@ pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
 async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let session = match hub.session(Operation::Renew).await {
         Ok(session) => session,
-        Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
+        Err(error) => return all_failed(claims, &error),
     };
     let mut answers: Vec<Result<Renewal>> = claims.iter().map(|_| Ok(Renewal::Lost)).collect();
     let mut held: Vec<HeldNode> = Vec::new();

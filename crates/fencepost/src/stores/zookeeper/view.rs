@@ -12,9 +12,8 @@ use super::requests::retry_or_fail;
 use super::session::Session;
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
-use crate::clock::{BootClock, Clock};
+use crate::clock::{BootClock, Clock, unix_millis};
 use crate::error::{Operation, Result};
-use crate::stores::kit::wall_clock::unix_millis;
 
 /// How many requests are in progress at the same time.
 const READ_AT_ONCE: usize = 128;

@@ -2,7 +2,7 @@
 //! is still there.
 //!
 //! A lease starts no earlier than it was requested. So it certainly runs until a TTL after the request, and no stall of the lab
-//! can turn a right lock into a wrong one here.
+//! can turn a right lock into a wrong one where only leases are compared.
 
 use super::{Findings, Overlap};
 use crate::holds::facts::{Hold, Op};
@@ -12,10 +12,8 @@ impl<'a> Findings<'a> {
     /// Returns the overlaps that no lock may allow: both leases were running, or the lock has none, and no server had failed.
     pub fn overlaps_within_lease(&self) -> Vec<Overlap<'a>> {
         let mut overlaps = self.overlaps();
-        // In a storm, a session may have ended because its process was stopped.
-        let lasts = self.claims.untimed && !(self.is_storm && self.claims.ends_with_holder());
         overlaps.retain(|overlap| {
-            let is_running = lasts || overlap.is_within_lease(self.ttl_ns);
+            let is_running = overlap.is_within_lease(self.ttl_ns) || self.has_no_end(overlap);
             is_running && !self.had_server_failed(overlap.from_ns)
         });
         overlaps
@@ -39,7 +37,7 @@ impl<'a> Findings<'a> {
             let (one, other) = (self.facts.hold_of(between)?, self.facts.hold_of(op)?);
             let asked_ns = one.asked.at_ns.min(other.asked.at_ns);
             let is_running = op.mark.at_ns < asked_ns.saturating_add(self.ttl_ns);
-            (self.claims.untimed || is_running).then_some(op)
+            (is_running || self.lasts_until([one, other], op.mark.at_ns)).then_some(op)
         })
     }
 
@@ -54,10 +52,23 @@ impl<'a> Findings<'a> {
             let lease_ns = held.asked.at_ns.saturating_add(self.ttl_ns);
             let until_ns = held.valid_until_ns.unwrap_or(u64::MAX).min(lease_ns);
             answered.at_ns < until_ns
-                && held.learnt.is_none()
+                && held.learned_at.is_none()
                 && held.silent.is_none()
                 && !self.had_server_failed(answered.at_ns)
         })
+    }
+
+    /// Returns whether this process certainly had the lock from one time to the other: it had been granted it before, had not said anything
+    /// against it, and its lease was running, is renewed by a process that nobody disturbs, or does not exist.
+    pub fn certainly_held(&self, held: &Hold, from_ns: u64, until_ns: u64) -> bool {
+        let lasts = self.claims.untimed || self.claims.keep_alive || self.claims.expires_after_work;
+        let is_running = lasts || until_ns < held.asked.at_ns.saturating_add(self.ttl_ns);
+        held.granted.at_ns < from_ns && held.unquestioned_until_ns() > until_ns && is_running
+    }
+
+    /// Returns whether a lock of this kind may be kept for longer than its TTL by a holder that does nothing for it.
+    pub fn lasts_by_itself(&self) -> bool {
+        self.claims.untimed || self.claims.expires_after_work
     }
 
     /// Returns whether anything had happened to a server by then.

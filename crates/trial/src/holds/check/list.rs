@@ -1,10 +1,10 @@
 //! The table of all properties of a lock, each with its finding and the grounds for it.
 
 use super::Findings;
-use crate::check::{Checked, Finding};
 use crate::history::Fault;
 use crate::holds::facts::Mark;
 use crate::text::numbers::{count, ms};
+use crate::verdict::{Checked, Finding};
 
 impl Findings<'_> {
     /// Returns every property with its finding.
@@ -138,7 +138,8 @@ impl Findings<'_> {
         };
         let took_ns = next.granted.at_ns - died.at_ns;
         let after = format!("{} ms after the kill", ms(took_ns));
-        let (finding, detail) = if took_ns <= self.recovery_bound_ns() {
+        let is_in_time = |bound_ns| took_ns <= bound_ns;
+        let (finding, detail) = if self.recovery_bound_ns().is_none_or(is_in_time) {
             (Finding::Held, after)
         } else if self.has_stalled(died, next.granted) {
             let detail = format!("{after}, but the lab stood still meanwhile");

@@ -1,4 +1,4 @@
-//! When each process was stopped, so that nobody is accused of what it could not do meanwhile.
+//! The periods in which each process was stopped by a signal. Checks look here before they blame a process for something that it did not do.
 
 use std::collections::HashMap;
 

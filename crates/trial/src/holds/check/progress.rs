@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::free::FreeLocks;
 use super::{Findings, with_slack};
-use crate::history::Fault;
+use crate::history::{Change, Fault};
 use crate::holds::check::nanoseconds;
 use crate::holds::facts::{Cycle, Hold, Mark, Wait};
 use crate::holds::lookup::LargestBefore;
@@ -56,31 +56,34 @@ pub struct Late<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// Returns a lock that nobody could take for three TTLs although its holder is dead, waits in a cycle, or never had it. The lab did
-    /// not stand still meanwhile.
+    /// Returns a lock that nobody could take for three TTLs although its holder is dead, waits in a cycle, or never had it.
     pub fn stuck(&self) -> Option<Stuck> {
-        self.seems_stuck()
-            .filter(|stuck| !self.has_stalled_during(stuck))
+        self.seems_stuck().filter(|stuck| self.could_recover(stuck))
     }
 
-    /// Returns a lock that seems stuck, but the lab stood still meanwhile. It may have read the refusals late.
+    /// Returns a lock that seems stuck, but the lab stood still for too much of that time.
     pub fn stuck_in_doubt(&self) -> Option<Stuck> {
         self.seems_stuck()
-            .filter(|stuck| self.has_stalled_during(stuck))
+            .filter(|stuck| !self.could_recover(stuck))
     }
 
-    fn has_stalled_during(&self, stuck: &Stuck) -> bool {
-        let refused = stuck.refused.iter().map(|(_, mark)| *mark);
-        let last = refused.max_by_key(|mark| mark.at_ns);
+    /// Returns whether the lock had the time to come free while the lab was there. When the lab stands still, the whole machine may, and
+    /// the lab may have read the refusals late. So only the rest of the time counts. A lease ends within one TTL of it, and a waiter has
+    /// another one to notice.
+    fn could_recover(&self, stuck: &Stuck) -> bool {
+        let refused = stuck.refused.iter().map(|(_, mark)| mark.at_ns);
         // Whoever asked long after the lock was free waited only from then on.
-        last.is_some_and(|last| {
-            let from_ns = last.at_ns.saturating_sub(stuck.lasted_ns);
-            self.stalls.touch(from_ns, last.at_ns)
+        refused.max().is_some_and(|last_ns| {
+            let from_ns = last_ns.saturating_sub(stuck.lasted_ns);
+            let stalled_ns = self.stalls.total_ns(from_ns, last_ns);
+            let awake_ns = stuck.lasted_ns.saturating_sub(stalled_ns);
+            let claimed_ns = self.claims.recovery_ms.map_or(0, nanoseconds);
+            stalled_ns == 0 || awake_ns >= self.ttl_ns.max(claimed_ns).saturating_add(self.ttl_ns)
         })
     }
 
     fn seems_stuck(&self) -> Option<Stuck> {
-        if self.is_storm {
+        if self.kills_several {
             return self.stuck_after_storm().or_else(|| self.stuck_free());
         }
         self.stuck_after_death()
@@ -90,7 +93,7 @@ impl<'a> Findings<'a> {
             .or_else(|| self.stuck_free())
     }
 
-    /// Returns a wait that was granted, but long after the lock was free. The lab may have stalled, so this accuses nobody.
+    /// Returns a wait that was granted, but long after the lock became free. The lab may have stalled, so this accuses nobody.
     pub fn granted_late(&self) -> Option<Late<'a>> {
         let locks = FreeLocks::of(self.facts, self.claims);
         self.facts.waits.iter().find_map(|wait| {
@@ -130,7 +133,8 @@ impl<'a> Findings<'a> {
         let late = tries.filter_map(|wait| {
             let answered = wait.granted().or(wait.refused())?;
             let took_ns = answered.at_ns.saturating_sub(wait.asked.at_ns);
-            (took_ns > with_slack(0) && !self.was_slowed(wait)).then_some(Late {
+            let is_late = took_ns > with_slack(0) && !self.was_held_up(wait, answered);
+            is_late.then_some(Late {
                 wait,
                 answered,
                 took_ns,
@@ -139,10 +143,11 @@ impl<'a> Findings<'a> {
         late.filter(|_| self.facts.servers.is_empty()).collect()
     }
 
-    /// Returns whether the lab itself had made the store's replies to this process slow.
-    fn was_slowed(&self, wait: &Wait) -> bool {
+    /// Returns whether the lab itself had made the store's replies to this process slow, or stopped it.
+    fn was_held_up(&self, wait: &Wait, answered: Mark) -> bool {
         let slowed = self.facts.fault_of(&wait.who, Fault::Slowed);
-        slowed.is_some_and(|mark| mark < wait.asked)
+        let was_stopped = self.was_stopped(&wait.who, wait.asked.at_ns, answered.at_ns);
+        was_stopped || slowed.is_some_and(|mark| mark < wait.asked)
     }
 
     /// Returns whether this is long enough to count as "forever".
@@ -150,24 +155,40 @@ impl<'a> Findings<'a> {
         lasted_ns >= self.ttl_ns.saturating_mul(3)
     }
 
-    /// Returns whether nothing that the lab saw in the store suggests that the lock will become free.
+    /// Returns whether a lock that claims a longer recovery than three TTLs has had that time.
+    pub(super) fn has_had_its_time(&self, lasted_ns: u64) -> bool {
+        let bound_ns = self.claims.recovery_ms.and(self.recovery_bound_ns());
+        bound_ns.is_none_or(|bound_ns| lasted_ns > bound_ns)
+    }
+
+    /// Returns whether nothing that the lab saw in the store suggests that the lock will become free in its time.
     pub(super) fn looks_stuck(&self) -> bool {
         let inspection = self.facts.inspections.last();
-        inspection.is_none_or(|inspection| inspection.taken && inspection.ttl_left_ms.is_none())
+        inspection.is_none_or(|inspection| {
+            let left_ms = inspection.ttl_left_ms;
+            inspection.taken && left_ms.is_none_or(|left_ms| self.lasts_too_long(left_ms))
+        })
+    }
+
+    /// Returns whether a lease that lasts this much longer does so only because the server's clock jumped back.
+    fn lasts_too_long(&self, left_ms: f64) -> bool {
+        let behind = self
+            .facts
+            .server_that(|change| change == Change::ClockBehind);
+        behind.is_some() && left_ms * 1e6 > self.ttl_ns.saturating_mul(3) as f64
     }
 
     fn stuck_after_death(&self) -> Option<Stuck> {
         let killed = self.facts.faults.iter();
         let (since, dead, _) = killed.clone().find(|(.., fault)| *fault == Fault::Killed)?;
         let mut alive = self.facts.waits.iter().filter(|wait| wait.who != *dead);
-        let nobody_got_it = !alive.any(|wait| wait.granted().is_some());
-        let mut waits = self.facts.waits.iter().rev();
-        let last = waits.find(|wait| wait.who != *dead)?;
+        let last = alive.clone().next_back()?;
         let refused = last.refused()?;
+        // Whoever got no answer may have it.
+        let nobody_got_it = alive.all(|wait| wait.key != last.key || wait.refused().is_some());
         let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
         // A lock that claims a longer recovery than three TTLs has that time.
-        let had_its_time =
-            self.claims.recovery_ms.is_none() || lasted_ns > self.recovery_bound_ns();
+        let had_its_time = self.has_had_its_time(lasted_ns);
         let proven =
             nobody_got_it && self.counts_as_stuck(lasted_ns) && had_its_time && self.looks_stuck();
         proven.then(|| Stuck {
@@ -180,12 +201,22 @@ impl<'a> Findings<'a> {
 
     fn stuck_in_cycle(&self) -> Option<Stuck> {
         let cycle = self.facts.cycles().first()?;
-        let refused = self.facts.waits.iter().filter(|wait| wait.wait_ms > 0);
-        let refused: Vec<(String, Mark)> = refused
-            .filter_map(|wait| Some((wait.who.clone(), wait.refused()?)))
-            .collect();
-        let all_refused = refused.len() == cycle.who.len();
-        (all_refused && self.counts_as_stuck(cycle.lasted_ns)).then_some(Stuck {
+        let waits_in_it = |wait: &&Wait, who: &str| {
+            let is_open = wait.answer.is_none_or(|(mark, _)| mark > cycle.since);
+            wait.who == who && wait.wait_ms > 0 && wait.asked <= cycle.since && is_open
+        };
+        let refused = cycle.who.iter().map(|who| {
+            let mut waits = self.facts.waits.iter();
+            let wait = waits.find(|wait| waits_in_it(wait, who))?;
+            Some((who.clone(), wait.refused()?))
+        });
+        let refused: Vec<(String, Mark)> = refused.collect::<Option<_>>()?;
+        let nobody_got_on = self
+            .facts
+            .holds
+            .iter()
+            .all(|held| !cycle.who.contains(&held.who) || held.granted < cycle.since);
+        (nobody_got_on && self.counts_as_stuck(cycle.lasted_ns)).then_some(Stuck {
             since: cycle.since,
             refused,
             lasted_ns: cycle.lasted_ns,
@@ -195,7 +226,9 @@ impl<'a> Findings<'a> {
 
     fn stuck_after_sale(&self) -> Option<Stuck> {
         let mut buys = self.facts.buys.iter();
-        let (since, _) = buys.next()?.answer?;
+        let (since, PurchaseOutcome::NoStock) = buys.next()?.answer? else {
+            return None;
+        };
         let later: Vec<_> = buys.filter_map(|buy| Some((buy, buy.answer?))).collect();
         let all_busy = later
             .iter()

@@ -1,6 +1,6 @@
 //! Whether the lab itself stood still, so that its clock accuses nobody of being slow.
 
-use super::Findings;
+use super::{Findings, Overlap};
 use crate::holds::facts::{Facts, Mark};
 
 /// When the lab stood still.
@@ -33,6 +33,18 @@ impl Stalls {
         let last = begun.checked_sub(1).map(|last| self.until_ns[last]);
         last.is_some_and(|ended_ns| ended_ns >= from_ns)
     }
+
+    /// Returns for how long the lab stood still within this time.
+    pub(super) fn total_ns(&self, from_ns: u64, until_ns: u64) -> u64 {
+        let mut counted_until_ns = from_ns;
+        let spans = self.from_ns.iter().zip(&self.until_ns);
+        let new = spans.map(|(began_ns, ended_ns)| {
+            let began_ns = counted_until_ns.max(*began_ns);
+            counted_until_ns = counted_until_ns.max((*ended_ns).min(until_ns));
+            counted_until_ns.saturating_sub(began_ns)
+        });
+        new.sum()
+    }
 }
 
 impl Findings<'_> {
@@ -40,5 +52,11 @@ impl Findings<'_> {
     /// long it took accuses nobody.
     pub fn has_stalled(&self, from: Mark, until: Mark) -> bool {
         self.stalls.touch(from.at_ns, until.at_ns)
+    }
+
+    /// Returns whether the lab stood still between the first holder's request and the second one's grant. Then the process that renews the
+    /// first lease may have stood still, too.
+    pub fn has_stalled_before(&self, overlap: &Overlap<'_>) -> bool {
+        self.has_stalled(overlap.first.asked, overlap.second.granted)
     }
 }

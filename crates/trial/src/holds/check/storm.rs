@@ -1,4 +1,5 @@
-//! The checks that only a storm needs: locks that nobody can take when it is over, and leases that were not kept alive.
+//! The checks of trials in which several processes are killed, above all of a storm: locks that nobody can take when it is over, and leases
+//! that were not kept alive.
 
 use super::{Findings, Overlap, Stuck, StuckBy};
 use crate::history::Fault;
@@ -6,7 +7,7 @@ use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::protocol::ReleaseResult;
 
 /// How many overlaps convict a lock that claims to keep its lease alive. Once may be a machine that did not let the holder run.
-const NOT_KEPT_MIN: usize = 2;
+pub(in crate::holds) const NOT_KEPT_MIN: usize = 2;
 
 /// The last moment at which somebody may have had a lock.
 struct Ended<'a> {
@@ -20,15 +21,14 @@ impl<'a> Findings<'a> {
     /// refused, or is dead.
     pub(super) fn stuck_after_storm(&self) -> Option<Stuck> {
         self.facts.waits.iter().find_map(|wait| {
-            // Only at the end of a storm does somebody wait for so long.
+            // In a storm, somebody waits for so long only at the end.
             let is_long = self.counts_as_stuck(super::nanoseconds(wait.wait_ms));
             let refused = wait.refused().filter(|_| is_long)?;
             let last = self.last_end(wait, refused)?;
             let since_ns = last.as_ref().map_or(0, |last| last.mark.at_ns);
             let since_ns = since_ns.max(wait.asked.at_ns);
             let lasted_ns = refused.at_ns.saturating_sub(since_ns);
-            let had_its_time =
-                self.claims.recovery_ms.is_none() || lasted_ns > self.recovery_bound_ns();
+            let had_its_time = self.has_had_its_time(lasted_ns);
             let went_on = self.last_pause_before(&wait.who, refused.at_ns);
             let proven = self.counts_as_stuck(lasted_ns)
                 && had_its_time

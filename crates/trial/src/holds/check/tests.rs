@@ -1,11 +1,11 @@
 //! Tests each check of a lock trial with handwritten histories in which it is violated, held or undecided.
 
 use super::*;
-use crate::check::Finding;
 use crate::history::What;
 use crate::holds::Scenario;
 use crate::holds::by_hand::{HistoryBuilder, KEY};
 use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
+use crate::verdict::Finding;
 
 const RELEASED: ReleaseResult = ReleaseResult::Released;
 

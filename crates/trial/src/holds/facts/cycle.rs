@@ -17,6 +17,22 @@ pub struct Cycle {
     pub lasted_ns: u64,
 }
 
+impl Cycle {
+    /// Returns words such as "A waits for B, B waits for A".
+    pub(crate) fn waits(&self) -> String {
+        let mut who = self.who.clone();
+        // The description starts with the first process by name, whichever closed the cycle.
+        let first = (0..who.len()).min_by_key(|index| who[*index].clone());
+        who.rotate_left(first.unwrap_or(0));
+        let next = who.iter().cycle().skip(1);
+        let pairs = who.iter().zip(next);
+        let pairs: Vec<String> = pairs
+            .map(|(one, other)| format!("{one} waits for {other}"))
+            .collect();
+        pairs.join(", ")
+    }
+}
+
 /// How many processes a cycle may have. A trial has a few; only a file that nobody recorded has more, and following its chains would
 /// take too long.
 const PROCESSES_MAX: usize = 64;

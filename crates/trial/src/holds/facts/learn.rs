@@ -68,17 +68,28 @@ impl Learner {
             What::LeaseOver { hold, .. } => {
                 self.change(&who, *hold, |held| held.lease_over = Some(mark));
             }
-            What::Declined { hold, .. } | What::Lost { hold } => {
+            What::Declined { hold, .. } => {
                 self.change(&who, *hold, |held| {
-                    held.learnt.get_or_insert(mark);
+                    held.learned_at.get_or_insert(mark);
+                    held.declined = Some(mark);
+                });
+            }
+            What::Lost { hold } => {
+                self.change(&who, *hold, |held| {
+                    held.learned_at.get_or_insert(mark);
                 });
             }
             What::Release { hold, .. } => {
-                self.change(&who, *hold, |held| held.release = Some(mark));
+                // A second request changes nothing about the first.
+                self.change(&who, *hold, |held| {
+                    held.release.get_or_insert(mark);
+                });
             }
             What::Released { hold, outcome, .. } => {
                 let outcome = *outcome;
-                self.change(&who, *hold, |held| held.released = Some((mark, outcome)));
+                self.change(&who, *hold, |held| {
+                    held.released.get_or_insert((mark, outcome));
+                });
             }
             What::Fault { fault } => self.fault(mark, who, *fault),
             What::StoreRead {
@@ -119,7 +130,9 @@ impl Learner {
                 let from_ns = mark.at_ns.saturating_sub((for_ms * 1e6) as u64);
                 self.facts.stalls.push((from_ns, mark));
             }
-            What::Round { .. } | What::StockRead { .. } | What::GaveUp { .. } => {}
+            What::Unseen { .. } => self.facts.unseen.push((mark, who)),
+            What::GaveUp { why } => self.facts.given_up.push((mark, why.clone())),
+            What::Round { .. } | What::StockRead { .. } => {}
         }
     }
 
@@ -154,7 +167,8 @@ impl Learner {
             release: None,
             released: None,
             killed: None,
-            learnt: None,
+            learned_at: None,
+            declined: None,
             silent: None,
             believed_until_ns: 0,
         });
@@ -218,7 +232,7 @@ impl Learner {
         self.facts.faults.push((mark, who, fault));
     }
 
-    /// The process is dead, silent or confused. It may have given up what it holds.
+    /// Notes that the process is dead, silent or confused. It may have given up what it holds.
     fn fall_silent(&mut self, who: &str, mark: Mark) {
         let holds = self.not_silent.remove(who).unwrap_or_default();
         self.each_open(holds, |held| held.silent = Some(mark));
@@ -260,7 +274,7 @@ fn bound_beliefs(facts: &mut Facts, steps: &ByHold<LastBelow<u64>>) {
                 asked_ns.max(held.granted.at_ns)
             })
         };
-        let doubt = [held.learnt, held.silent].into_iter().flatten();
+        let doubt = [held.learned_at, held.silent].into_iter().flatten();
         let doubt = doubt.min().filter(|doubt| doubt.at_ns <= end);
         held.believed_until_ns = match (doubt, held.valid_until_ns) {
             // A process that reports the loss of its lock, or stops making sense, may have known for a while. It still

@@ -47,7 +47,9 @@ pub struct Hold {
     /// When its process was killed.
     pub killed: Option<Mark>,
     /// When its process reported that the lock is lost.
-    pub learnt: Option<Mark>,
+    pub learned_at: Option<Mark>,
+    /// When its process last declined a step because the lock is lost.
+    pub declined: Option<Mark>,
     /// When its process failed to answer. What it has believed since its last answer is unknown.
     pub silent: Option<Mark>,
     /// Until when its process certainly believed that it held the lock.
@@ -60,10 +62,15 @@ impl Hold {
         self.release.is_none() && self.killed.is_none()
     }
 
+    /// Returns when its process last showed that it knew of the loss: when it declined a step, or else when it first said so.
+    pub fn decided(&self) -> Option<Mark> {
+        self.declined.or(self.learned_at)
+    }
+
     /// Returns until when nothing indicated that the hold was over. This is later than the certain belief if its process
     /// reports the loss late, or fails.
     pub fn unquestioned_until_ns(&self) -> u64 {
-        let doubts = [self.release, self.killed, self.learnt, self.silent];
+        let doubts = [self.release, self.killed, self.learned_at, self.silent];
         let first = doubts.into_iter().flatten().map(|mark| mark.at_ns).min();
         first.unwrap_or(u64::MAX)
     }

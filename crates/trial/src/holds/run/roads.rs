@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fencepost::stores::kinds::{ETCD, POSTGRES, ZOOKEEPER};
-use fencepost_rig::{Direction, Proxy, ReplyFate};
+use fencepost_rig::{Direction, Proxy, ReplyFate, Wire};
 
 use crate::holds::Trial;
 use crate::protocol::Failure;
-use crate::store::{Ground, TrialStore};
+use crate::store::{Ground, ServerList, TrialStore};
 
 /// The roads of all processes, by index.
 pub(super) struct Roads(Vec<Road>);
@@ -22,10 +22,18 @@ pub(super) struct Roads(Vec<Road>);
 pub(super) struct Road {
     proxies: Vec<Proxy>,
     endpoints: Vec<String>,
-    /// How many replies had come this way when the process was last asked to acquire a lock.
+    /// When the process was last asked to acquire a lock.
+    asked_at: Option<Instant>,
+    /// How many replies had come this way by then.
     replies_before: u64,
-    /// How many replies the last grant took.
-    replies_of_grant: u64,
+    /// How many replies to steps had come this way by then.
+    steps_before: u64,
+    /// How many replies to steps the last grant took.
+    steps_of_grant: u64,
+    /// How late every reply is while the lab measures how many of them a grant waits for.
+    rehearsal: Option<Duration>,
+    /// How many replies a grant waits for, one after the other.
+    rounds_of_grant: u32,
     /// The reply that meets a fate.
     chosen: Option<Arc<Chosen>>,
     /// When everything passes again at the latest, whatever the script says.
@@ -55,13 +63,13 @@ impl Chosen {
 }
 
 impl Roads {
-    /// Builds the roads of a trial that comes between the processes and their store. Returns `None` for other trials.
+    /// Builds the roads of a trial that has them. Returns `None` for other trials.
     pub(super) fn start(trial: &Trial, ground: &Ground) -> Result<Option<Self>, Failure> {
-        if !trial.scenario.comes_between() {
+        if !trial.has_roads() {
             return Ok(None);
         }
-        let road = |_| Road::to(&trial.store, ground);
-        let roads = (0..trial.scenario.processes()).map(road);
+        let road = |_| Road::to(&trial.store, trial.strategy.endpoints(ground));
+        let roads = (0..trial.processes()).map(road);
         Ok(Some(Self(roads.collect::<Result<_, _>>()?)))
     }
 
@@ -84,7 +92,7 @@ impl Roads {
     /// whether or not the process has the answer.
     pub(super) fn is_answered(&self, index: usize) -> bool {
         let road = &self.0[index];
-        road.replies_since_asked() >= road.replies_of_grant.max(1)
+        road.steps() - road.steps_before >= road.steps_of_grant.max(1)
     }
 
     /// Returns when the next road is opened again whatever the script says.
@@ -105,10 +113,10 @@ impl Roads {
 
 impl Road {
     /// Puts a proxy before every server.
-    fn to(store: &TrialStore, ground: &Ground) -> Result<Self, Failure> {
+    fn to(store: &TrialStore, direct: Vec<String>) -> Result<Self, Failure> {
         let mut proxies = Vec::new();
         let mut endpoints = Vec::new();
-        for endpoint in ground.endpoints() {
+        for endpoint in direct {
             let Some(address) = ServerList::read(&endpoint) else {
                 endpoints.push(endpoint);
                 continue;
@@ -117,6 +125,7 @@ impl Road {
             for server in &address.servers {
                 let proxy = Proxy::start(resolve(server.host, default_port(store))?);
                 let proxy = proxy.map_err(Failure::definite)?;
+                proxy.speaks(wire(store));
                 servers.push(format!("{}{}", server.user, proxy.address()));
                 proxies.push(proxy);
             }
@@ -126,8 +135,12 @@ impl Road {
         Ok(Self {
             proxies,
             endpoints,
+            asked_at: None,
             replies_before: 0,
-            replies_of_grant: 0,
+            steps_before: 0,
+            steps_of_grant: 0,
+            rehearsal: None,
+            rounds_of_grant: 1,
             chosen: None,
             reconnects_at: None,
         })
@@ -138,9 +151,22 @@ impl Road {
         replies.sum()
     }
 
+    fn steps(&self) -> u64 {
+        self.proxies.iter().map(|proxy| proxy.counts().steps).sum()
+    }
+
     /// Notes that the process is asked to acquire a lock.
     pub(super) fn asked(&mut self) {
+        self.asked_at = Some(Instant::now());
         self.replies_before = self.replies();
+        self.steps_before = self.steps();
+        self.proxies.iter().for_each(Proxy::forget_first_delivery);
+    }
+
+    /// Returns when something was first handed on to the process since it was last asked to acquire a lock.
+    pub(super) fn first_arrival(&self) -> Option<Instant> {
+        let each = self.proxies.iter();
+        each.filter_map(Proxy::first_delivery).min()
     }
 
     /// Returns how many replies came this way since the process was last asked to acquire a lock.
@@ -148,16 +174,31 @@ impl Road {
         self.replies() - self.replies_before
     }
 
-    /// Notes that the process was granted a lock.
-    pub(super) fn granted(&mut self) {
-        self.replies_of_grant = self.replies_since_asked();
+    /// Notes that the process was granted a lock by this time.
+    pub(super) fn granted(&mut self, at: Instant) {
+        self.steps_of_grant = self.steps() - self.steps_before;
+        if let (Some(each), Some(asked_at)) = (self.rehearsal.take(), self.asked_at) {
+            let took = at.saturating_duration_since(asked_at);
+            // Replies that come side by side are waited for only once.
+            let rounds = took.as_nanos() / each.as_nanos().max(1);
+            self.rounds_of_grant = u32::try_from(rounds).unwrap_or(u32::MAX).max(1);
+        }
     }
 
-    /// Delays the replies so that a grant takes this long, if it takes as many replies as the last one did.
+    /// Delays every reply a little, to learn from the next grant how many replies it waits for, one after the other.
+    pub(super) fn rehearse(&mut self, each: Duration) {
+        self.rehearsal = Some(each);
+        self.delay_replies(each);
+    }
+
+    /// Delays the replies so that a grant takes this long, if it waits for as many replies as the one in the rehearsal did.
     pub(super) fn slow(&self, grant: Duration) {
-        let replies = u32::try_from(self.replies_of_grant.max(1)).unwrap_or(u32::MAX);
+        self.delay_replies(grant / self.rounds_of_grant);
+    }
+
+    fn delay_replies(&self, by: Duration) {
         for proxy in &self.proxies {
-            proxy.delay(Direction::ToClient, grant / replies);
+            proxy.delay(Direction::ToClient, by);
         }
     }
 
@@ -208,41 +249,23 @@ impl Road {
     /// Lets everything pass again.
     pub(super) fn reconnect(&mut self) {
         self.reconnects_at = None;
+        self.rehearsal = None;
+        let held = self.chosen.as_ref();
+        if let Some(held) = held.filter(|chosen| chosen.fate == ReplyFate::Hold) {
+            // Whatever was held back is on its way, and nothing more is.
+            held.is_told.store(true, Ordering::SeqCst);
+        }
         self.proxies.iter().for_each(Proxy::heal);
     }
 }
 
-/// An address that names servers, as in `redis://user:password@host:6379/0#space`.
-#[derive(Debug, PartialEq)]
-struct ServerList<'a> {
-    before: &'a str,
-    servers: Vec<Server<'a>>,
-    after: &'a str,
-}
-
-#[derive(Debug, PartialEq)]
-struct Server<'a> {
-    /// The user and the password, up to and including the `@`; empty if there is none.
-    user: &'a str,
-    host: &'a str,
-}
-
-impl<'a> ServerList<'a> {
-    /// Returns `None` if the endpoint names no server.
-    fn read(endpoint: &'a str) -> Option<Self> {
-        let start = endpoint.find("://")? + "://".len();
-        let (before, rest) = endpoint.split_at(start);
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (servers, after) = rest.split_at(end);
-        let server = |text: &'a str| {
-            let (user, host) = text.split_at(text.rfind('@').map_or(0, |at| at + 1));
-            Server { user, host }
-        };
-        Some(Self {
-            before,
-            servers: servers.split(',').map(server).collect(),
-            after,
-        })
+/// Returns the protocol of a store.
+fn wire(store: &TrialStore) -> Wire {
+    match store {
+        store if store.is(&POSTGRES) => Wire::Postgres,
+        store if store.is(&ETCD) => Wire::Grpc,
+        store if store.is(&ZOOKEEPER) => Wire::ZooKeeper,
+        _ => Wire::Resp,
     }
 }
 
@@ -273,38 +296,6 @@ fn resolve(host: &str, default_port: u16) -> Result<SocketAddr, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_hosts_of_an_endpoint_are_replaced() {
-        for (endpoint, servers, after) in [
-            (
-                "redis://127.0.0.1:7000#lab",
-                vec![("", "127.0.0.1:7000")],
-                "#lab",
-            ),
-            ("redis://u:p@cache/2#lab", vec![("u:p@", "cache")], "/2#lab"),
-            (
-                "redlock://a:1,u:p@b:2?restart_delay=3s#lab",
-                vec![("", "a:1"), ("u:p@", "b:2")],
-                "?restart_delay=3s#lab",
-            ),
-            (
-                "zk://[::1]:2181/base#lab",
-                vec![("", "[::1]:2181")],
-                "/base#lab",
-            ),
-        ] {
-            let servers = servers.into_iter();
-            let servers = servers.map(|(user, host)| Server { user, host });
-            let expected = ServerList {
-                before: &endpoint[..endpoint.find("//").unwrap() + 2],
-                servers: servers.collect(),
-                after,
-            };
-            assert_eq!(ServerList::read(endpoint), Some(expected), "{endpoint}");
-        }
-        assert_eq!(ServerList::read("sqlite:/tmp/run.db"), None);
-    }
 
     #[test]
     fn a_host_without_a_port_has_that_of_its_store() {

@@ -3,14 +3,33 @@
 use std::time::Duration;
 
 use super::chance::Chance;
-use crate::holds::{FIRST, SECOND, Scenario, Trial};
-use crate::protocol::{Action, Claims};
+use crate::holds::{FIRST_LOCK, SECOND_LOCK, Scenario, Trial};
+use crate::protocol::Claims;
 use crate::store::redis::IDLE_CONNECTION;
 
+mod act;
+mod clocks;
+mod deadline;
+mod names;
 mod network;
+mod sequence;
+mod servers;
+mod steps;
+mod turns;
+mod waiters;
+mod wakeup;
+
+use act::try_once;
+pub(super) use act::{Act, RoadEvent, ServerEvent, read, write};
 
 /// The names of the processes, by index.
 pub const NAMES: [&str; 3] = ["A", "B", "C"];
+/// The process that has the lock first, and to which most things happen.
+pub(crate) const HOLDER: &str = NAMES[A];
+/// The process that wants the lock as well.
+pub(crate) const OTHER: &str = NAMES[B];
+/// The process that tries last, in scenarios with three processes.
+pub(crate) const THIRD: &str = NAMES[C];
 const A: usize = 0;
 const B: usize = 1;
 const C: usize = 2;
@@ -30,92 +49,6 @@ const UNTIL_DETECTED: Duration = Duration::from_secs(5);
 /// No recovery is waited for longer than this, whatever a lock claims.
 const LONGEST_RECOVERY: Duration = Duration::from_secs(60);
 
-/// One act of a script.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Act {
-    /// Acquires the lock, waiting for it. If the process does not get the lock, its script ends.
-    Acquire { key: &'static str, wait: Duration },
-    /// Acquires the lock without waiting, and stops between the lock's own steps if it has several.
-    AcquireStepwise { key: &'static str },
-    /// Acquires the lock, and stops after its first step on the way to waiting.
-    AcquirePaused { key: &'static str, wait: Duration },
-    /// Tries once. If the process gets the lock, its script ends; otherwise it continues.
-    Try { key: &'static str },
-    /// Tries once. The script continues whatever the answer is, also after an error.
-    TryAnyway { key: &'static str },
-    /// Takes a step on the number, if the process holds this lock. The script continues if it declines.
-    StepIfHeld { key: &'static str, action: Action },
-    /// Releases the lock, if the process holds it.
-    ReleaseIfHeld { key: &'static str },
-    /// Takes a step on the number, under the hold of this lock.
-    Step { key: &'static str, action: Action },
-    /// Does nothing for a while.
-    Work(Duration),
-    /// Releases the lock.
-    Release { key: &'static str },
-    /// Releases the lock, and stops between the lock's own steps.
-    ReleaseStepwise { key: &'static str },
-    /// The lab kills the process.
-    Kill,
-    /// The lab stops the process.
-    Stop,
-    /// The lab continues the process, and waits for its outstanding answer.
-    Continue,
-    /// Buys one unit. The script ends with any answer other than "busy".
-    Buy { wait: Duration },
-    /// The lab adds units to the stock.
-    Restock(i64),
-    /// The lab does this to the servers.
-    Servers(ServerEvent),
-    /// The lab does this to the road between the process and its store.
-    Road(RoadEvent),
-    /// Waits until the store has answered the request of another process for a lock, whether or not that process has the answer.
-    AfterAnswer(usize),
-    /// Ends the script, unless the reply that was chosen on this process's road has come.
-    EndUnlessMet,
-    /// Ends the script if another process has done all of its acts.
-    EndIfFinished(usize),
-    /// The road is open again after this time at the latest, whatever the process is doing then.
-    ReconnectWithin(Duration),
-    /// Waits until another process has done this many acts, or all of its acts.
-    After(usize, usize),
-    /// Does the same as `After`, but no longer than this duration.
-    Meet(usize, usize, Duration),
-    /// Waits until another process has done all of its acts.
-    AfterAll(usize),
-}
-
-/// What happens to the servers of a trial that has servers of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ServerEvent {
-    CutOff,
-    Kill,
-    ServeAgain,
-}
-
-/// What happens to the road between a process and its store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RoadEvent {
-    /// Nothing passes.
-    CutOff,
-    /// The replies come so late that a grant takes this long.
-    Slow(Duration),
-    /// The reply with this number, counted from now, is lost.
-    LoseReply(u64),
-    /// Everything passes again.
-    Reconnect,
-}
-
-pub(super) const fn read(key: &'static str) -> Act {
-    let action = Action::Read;
-    Act::Step { key, action }
-}
-
-pub(super) const fn write(key: &'static str) -> Act {
-    let action = Action::Write;
-    Act::Step { key, action }
-}
-
 /// Returns the scripts of a trial, one per process, for a lock with these claims.
 pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let chance = &Chance::new(trial.seed);
@@ -127,12 +60,20 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Sorted => sorted(trial, chance),
         Scenario::StaleRelease => stale_release(trial, claims, chance),
         Scenario::ShortStock => short_stock(trial, chance),
-        Scenario::Pause => pause(trial, claims, chance),
+        Scenario::Pause | Scenario::Suspend => pause(trial, claims, chance),
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
-        Scenario::LostWakeup => lost_wakeup(trial, claims, chance),
+        Scenario::ServerClock | Scenario::Eviction => servers::lost_lock(trial, chance),
+        Scenario::ServerClockBack => servers::clock_back(trial, claims, chance),
+        Scenario::ClientClock => clocks::client_clock(trial, claims, chance),
+        Scenario::LostWakeup => wakeup::lost_wakeup(trial, claims, chance),
+        Scenario::Names => names::script(trial, claims, chance),
+        Scenario::Turns => turns::script(trial, chance),
+        Scenario::Waiters => waiters::script(trial, claims, chance),
+        Scenario::Deadline => deadline::script(trial, claims, chance),
         Scenario::Cut => network::cut(trial, claims, chance),
         Scenario::SlowReplies => network::slow_replies(trial, claims, chance),
         Scenario::LostReply => network::lost_reply(trial, chance),
+        Scenario::PauseAtStep => steps::pause_at_step(trial, claims, chance),
         // What its processes do is chosen while it goes on.
         Scenario::Storm => vec![Vec::new(); trial.processes()],
     }
@@ -161,7 +102,7 @@ pub(super) fn until_recovered(trial: &Trial, claims: Claims) -> Duration {
 
 fn crash(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let work = before_kill(trial, chance);
-    let key = FIRST;
+    let key = FIRST_LOCK;
     let wait = until_recovered(trial, claims);
     vec![
         vec![
@@ -178,11 +119,11 @@ fn crash(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     ]
 }
 
-/// Such a lock is free as soon as its holder is gone, so it cannot be seen to exclude B after the kill. The script shows that
-/// before.
+/// Returns the scripts for a lock of a session. Such a lock is free as soon as its holder is gone, so it cannot be seen to exclude B after
+/// the kill. The script shows that before.
 fn crash_of_session(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let work = before_kill(trial, chance);
-    let key = FIRST;
+    let key = FIRST_LOCK;
     let wait = until_recovered(trial, claims);
     vec![
         vec![
@@ -202,7 +143,7 @@ fn crash_of_session(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<A
 }
 
 fn ttl_edge(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
-    let key = FIRST;
+    let key = FIRST_LOCK;
     // Well within the lease, so that B has to wait.
     let until_asked = chance.between(Duration::ZERO, trial.ttl() / 10);
     let work = Duration::from_millis(trial.work_ms);
@@ -241,32 +182,38 @@ fn deadlock(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
             Act::Work(chance.about(PAUSE)),
             Act::Acquire { key: theirs, wait },
             // The number checks the fence of only one of the two locks; it could not compare fences of different locks.
-            read(FIRST),
+            read(FIRST_LOCK),
             Act::Work(chance.about(PAUSE)),
             // The question is whether both are let in. If so, they meet here.
             Act::Meet(other, 5, trial.ttl() / 2),
-            write(FIRST),
+            write(FIRST_LOCK),
             Act::Release { key: theirs },
             Act::Release { key: mine },
         ]
     };
-    vec![way(FIRST, B, SECOND), way(SECOND, A, FIRST)]
+    vec![
+        way(FIRST_LOCK, B, SECOND_LOCK),
+        way(SECOND_LOCK, A, FIRST_LOCK),
+    ]
 }
 
 fn sorted(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let way = |wait| {
         vec![
-            Act::Acquire { key: FIRST, wait },
+            Act::Acquire {
+                key: FIRST_LOCK,
+                wait,
+            },
             Act::Work(chance.about(PAUSE)),
             Act::Acquire {
-                key: SECOND,
+                key: SECOND_LOCK,
                 wait: until_stuck(trial),
             },
-            read(FIRST),
+            read(FIRST_LOCK),
             Act::Work(chance.about(PAUSE)),
-            write(FIRST),
-            Act::Release { key: SECOND },
-            Act::Release { key: FIRST },
+            write(FIRST_LOCK),
+            Act::Release { key: SECOND_LOCK },
+            Act::Release { key: FIRST_LOCK },
         ]
     };
     let mut second = way(until_stuck(trial));
@@ -275,7 +222,7 @@ fn sorted(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
 }
 
 fn stale_release(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let key = FIRST;
+    let key = FIRST_LOCK;
     let wait = 2 * until_stuck(trial);
     let (read, write) = (read(key), write(key));
     let at_once = Act::Acquire {
@@ -338,10 +285,10 @@ fn short_stock(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     ]
 }
 
-/// A is stopped between its read and its write. If B gets the lock meanwhile, B is done before A goes on, so that A's write is
-/// certainly a late one.
+/// Returns the scripts of this scenario. A is stopped between its read and its write. If B gets the lock meanwhile, B is done before A goes
+/// on, so that A's write is certainly a late one.
 fn pause(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let (key, wait) = (FIRST, 2 * until_stuck(trial));
+    let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let at_once = Act::Acquire {
         key,
@@ -350,7 +297,9 @@ fn pause(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let beyond = trial.ttl() + MARGIN + chance.between(Duration::ZERO, trial.ttl() / 4);
     // Without a lease or a session that could end, nobody else gets the lock while its holder is paused, so the script only
     // waits until B has asked.
-    let until_b = if claims.untimed && !claims.ends_with_holder() {
+    let until_b = if trial.length().is_some() {
+        Act::Work(Duration::ZERO)
+    } else if claims.untimed && !claims.ends_with_holder() {
         Act::After(B, 1)
     } else {
         Act::Meet(B, 5, 2 * trial.ttl())
@@ -360,28 +309,22 @@ fn pause(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
             at_once,
             read,
             Act::Stop,
-            Act::Work(beyond),
+            Act::Work(trial.length().unwrap_or(beyond)),
             until_b,
             Act::Continue,
             write,
             release,
         ],
-        vec![
-            Act::After(A, 3),
-            Act::Acquire { key, wait },
-            read,
-            write,
-            release,
-        ],
+        takes_over(key, wait),
     ]
 }
 
-/// A holds the lock while the store fails and comes back. B, which was refused before, asks again.
+/// Returns the scripts of this scenario. A holds the lock while the store fails and comes back. B, which was refused before, asks again.
 ///
 /// A works until B has written, and a little longer. That is enough time for a lock that is notified of the loss to report it,
 /// but not for one that only renews. If B is refused, A works until B has waited for a while.
 fn lost_store(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
-    let (key, hearing) = (FIRST, trial.ttl() / 5);
+    let (key, hearing) = (FIRST_LOCK, trial.ttl() / 5);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let meeting = MEETING.min(trial.ttl() / 4);
     let at_once = Act::Acquire {
@@ -418,39 +361,15 @@ fn lost_store(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     ]
 }
 
-/// A releases the lock while B is about to wait for it.
-fn lost_wakeup(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    // A grant that A's lock did not prevent must arrive before A releases it, also on a busy machine. The lease must not end meanwhile.
-    let longest = (6 * PAUSE).min(trial.ttl() / 3);
-    let pause = chance.between(longest / 2, longest);
-    let (key, wait) = (FIRST, until_stuck(trial) + pause + MARGIN);
-    let (read, write, release) = (read(key), write(key), Act::Release { key });
-    let at_once = Act::Acquire {
-        key,
-        wait: Duration::ZERO,
-    };
-    let mut first = vec![at_once, read];
-    let (last, waiting) = if claims.looks_before_wait {
-        (
-            // A must not act before B has looked. Otherwise A's write could appear anywhere among B's steps in the picture.
-            vec![Act::After(B, 2), write, release],
-            vec![
-                Act::AcquirePaused { key, wait },
-                Act::AfterAll(A),
-                Act::Continue,
-            ],
-        )
-    } else {
-        (
-            vec![write, Act::After(B, 1), Act::Work(pause), release],
-            vec![Act::Acquire { key, wait }],
-        )
-    };
-    first.extend(last);
-    let mut next = vec![Act::After(A, 2)];
-    next.extend(waiting);
-    next.extend([read, write, release]);
-    vec![first, next]
+/// Returns what B does while A is away: it waits for the lock, adds 1 to the number, and releases the lock.
+fn takes_over(key: &'static str, wait: Duration) -> Vec<Act> {
+    vec![
+        Act::After(A, 3),
+        Act::Acquire { key, wait },
+        read(key),
+        write(key),
+        Act::Release { key },
+    ]
 }
 
 #[cfg(test)]

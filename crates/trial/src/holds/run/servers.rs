@@ -1,11 +1,14 @@
 //! Private servers that a trial makes fail, from the first cut to the moment at which clients are served again.
 //!
-//! A trial has three events for its servers: one is cut off, one is killed, and clients are served again. Each store decides
+//! A trial has three events for servers that die: one is cut off, one is killed, and clients are served again. Each store decides
 //! what that means: a replica takes over without the last writes, a server comes back empty, or a majority elects a new leader
-//! and nothing is lost. Every event returns only after its effect was observed.
+//! and nothing is lost. A fourth event is for servers that live on: the clock is set, or keys are evicted. Every event returns only
+//! after its effect was observed.
 
 use std::time::Instant;
 
+#[cfg(feature = "postgres")]
+use fencepost::stores::kinds::POSTGRES;
 use fencepost::stores::kinds::{ETCD, REDIS, REDLOCK};
 
 use crate::history::{Change, What};
@@ -14,11 +17,19 @@ use crate::protocol::Failure;
 use crate::store::locks;
 use crate::store::{Ground, TrialStore};
 
+mod clock;
 mod etcd;
+mod eviction;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod redis;
 mod redlock;
 
+use clock::{Clocked, Jump};
 use etcd::Members;
+use eviction::Crowded;
+#[cfg(feature = "postgres")]
+use postgres::Lagging;
 use redis::{Pair, Single};
 use redlock::Three;
 
@@ -39,11 +50,25 @@ pub(super) trait Servers {
         Ok(Vec::new())
     }
 
-    /// Kills the server that has the watched lock.
-    fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure>;
+    /// Kills the server that has the watched lock. Does nothing by default.
+    fn kill(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        Ok(Vec::new())
+    }
 
-    /// Makes clients reach a server at the same address again.
-    fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure>;
+    /// Makes clients reach a server at the same address again. Does nothing by default.
+    fn serve_again(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Makes the server do what the scenario is about, and live on. Does nothing by default.
+    fn misbehave(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Inspects the lock when the trial is over, if that matters then.
+    fn last_look(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        Ok(Vec::new())
+    }
 }
 
 /// The lock that the lab inspects on each server.
@@ -63,6 +88,10 @@ impl Watched<'_> {
             (Ground::Redis(endpoint), true) => {
                 let space = endpoint.split_once('#').map_or("", |(_, space)| space);
                 Ground::Redis(format!("{url}#{space}")).inspect(self.key)?
+            }
+            (Ground::Postgres(endpoint), true) => {
+                let schema = endpoint.rsplit_once('#').map_or("", |(_, schema)| schema);
+                Ground::Postgres(format!("{url}#{schema}")).inspect(self.key)?
             }
             (Ground::Locks(servers), true) => locks::inspect_one(url, &servers.name(self.key))?,
             _ => return Ok(None),
@@ -88,8 +117,13 @@ pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> 
     Ok(Some(match trial.scenario {
         Scenario::Failover if store.is(&ETCD) => Box::new(Members::start()?),
         Scenario::Failover if store.is(&REDIS) => Box::new(Pair::start()?),
+        #[cfg(feature = "postgres")]
+        Scenario::Failover if store.is(&POSTGRES) => Box::new(Lagging::start(store)?),
         Scenario::RestartEmpty if store.is(&REDLOCK) => Box::new(Three::start(store)?),
         Scenario::RestartEmpty if store.is(&REDIS) => Box::new(Single::start()?),
+        Scenario::ServerClock if store.is(&REDIS) => Box::new(Clocked::start(Jump::Forward)?),
+        Scenario::ServerClockBack if store.is(&REDIS) => Box::new(Clocked::start(Jump::Back)?),
+        Scenario::Eviction if store.is(&REDIS) => Box::new(Crowded::start()?),
         _ => {
             let kind = store.kind().title;
             let message = format!("this trial is not available on {kind}");
@@ -122,7 +156,10 @@ mod tests {
     fn a_store_without_such_servers_is_refused_instead_of_replaced() {
         let mut refused = 0;
         for kind in KINDS {
-            for scenario in [Scenario::Failover, Scenario::RestartEmpty] {
+            for scenario in Scenario::ALL {
+                if !scenario.fails_servers() {
+                    continue;
+                }
                 let mut trial = Trial::new(scenario, strategy::find("safe").unwrap(), 1);
                 trial.store = TrialStore::private(kind);
                 if scenario.server_fault(trial.store.facts()) == Some(ServerFault::Available) {
@@ -135,7 +172,7 @@ mod tests {
                 refused += 1;
             }
         }
-        assert!(refused >= 10, "{refused}");
+        assert!(refused >= 25, "{refused}");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! the number as soon as its reply is read. A signal is recorded once its effect was observed, with a timestamp that never
 //! overestimates how long a process believed in its lock or was paused.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,16 +11,18 @@ use std::time::{Duration, Instant};
 use fencepost_rig::Interrupt;
 
 use super::LockWatch;
+use super::clocks::Clocks;
 use super::lease::Lease;
 use super::roads::Roads;
 use super::script::scripts;
 use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
+use crate::holds::names;
 use crate::holds::register::Registers;
 use crate::holds::storm::{LOCKS, PROCESSES};
-use crate::holds::{FIRST, SECOND, Scenario, Trial};
-use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped, stall_ms};
-use crate::protocol::{Claims, PurchaseOutcome, Reply, Request, Resource};
+use crate::holds::{FIRST_LOCK, SECOND_LOCK, Scenario, Trial};
+use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
+use crate::protocol::{Claims, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
 use crate::text::foreign::quote;
@@ -29,8 +30,11 @@ use crate::text::foreign::quote;
 mod actor;
 mod acts;
 mod answers;
+mod clocks;
 mod diary;
+mod inspection;
 mod network;
+mod stalls;
 mod storm;
 
 use actor::{Actor, Doing, HeldLock, PendingRequest};
@@ -57,11 +61,19 @@ pub(super) fn run(
         Resource::Stock => Some(temporary.ground.stock()?),
         Resource::Register => None,
     };
+    let clocks = Clocks::start(trial)?;
     let endpoints = |index| match &roads {
         Some(roads) => roads.endpoints(index),
-        None => temporary.ground.endpoints(),
+        None => trial.strategy.endpoints(&temporary.ground),
     };
-    let subjects = match gather(trial, &endpoints, subject, watch, interrupt) {
+    let clocked = |index| {
+        let mut command = subject();
+        if let Some(clocks) = &clocks {
+            clocks.give(index, &mut command);
+        }
+        command
+    };
+    let subjects = match gather(trial, &endpoints, &clocked, watch, interrupt) {
         Ok(subjects) => subjects,
         Err(stopped) => {
             // The file should at least say what was to be tried.
@@ -85,6 +97,7 @@ pub(super) fn run(
         stock,
         servers,
         roads,
+        clocks,
         subjects,
         actors: actors
             .map(|(number, (script, who))| Actor::new(who, number, script))
@@ -94,7 +107,9 @@ pub(super) fn run(
         storm: trial.storm.map(|storm| Storm::new(trial, storm, claims)),
         diary: Diary::new(recorder),
         last_op: 0,
-        patience: watch.patience(),
+        kills: 0,
+        answer_timeout: watch.answer_timeout(),
+        last_seen: Instant::now(),
         watch,
         interrupt,
     };
@@ -104,10 +119,10 @@ pub(super) fn run(
     stage.diary.finish()
 }
 
-/// The claims by which the lock is judged. Those of an external lock were settled before the trial, with its manifest. A lock of ours may
-/// claim something else on this store than the list says.
+/// Returns the claims by which the lock is judged. Those of an external lock were settled before the trial, with its manifest. A lock of
+/// ours may claim something else on this store than the list says.
 fn claims(trial: &Trial, subjects: &Processes) -> Claims {
-    if trial.is_external() {
+    if trial.strategy.is_external() {
         trial.strategy.claims
     } else {
         subjects.claims().unwrap_or_default()
@@ -117,32 +132,40 @@ fn claims(trial: &Trial, subjects: &Processes) -> Claims {
 fn gather(
     trial: &Trial,
     endpoints: &dyn Fn(usize) -> Vec<String>,
-    subject: &dyn Fn() -> Command,
+    subject: &dyn Fn(usize) -> Command,
     watch: &mut dyn LockWatch,
     interrupt: Interrupt,
 ) -> Result<Processes, Stopped> {
     let index = |id: &str| names(trial).position(|name| name == id);
     let init = |id: &str| init(trial, endpoints(index(id).unwrap_or_default()), id, 1);
-    let patience = watch.patience();
+    let answer_timeout = watch.answer_timeout();
     let names = names(trial).map(str::to_owned).collect();
     let mut starting = |ready, of| watch.starting(ready, of);
-    let gathered = Processes::gather(names, subject, &init, patience, interrupt, &mut starting);
-    if trial.is_external() {
+    let gathered = Processes::gather(
+        names,
+        subject,
+        &init,
+        answer_timeout,
+        interrupt,
+        &mut starting,
+    );
+    if trial.strategy.is_external() {
         return gathered;
     }
     gathered.map_err(Stopped::of_our_lock)
 }
 
-/// The names of the processes in their first lives.
+/// Returns the names of the processes in their first lives.
 fn names(trial: &Trial) -> impl Iterator<Item = &'static str> {
     PROCESSES.into_iter().take(trial.processes())
 }
 
-/// The request that makes a process ready, in one of its lives.
+/// Returns the request that makes a process ready, in one of its lives.
 fn init(trial: &Trial, endpoints: Vec<String>, id: &str, incarnation: u64) -> Request {
     let keys = match trial.storm {
         Some(storm) => LOCKS.iter().take(storm.names).copied().collect(),
-        None => vec![FIRST, SECOND],
+        None if trial.scenario == Scenario::Names => names::all(),
+        None => vec![FIRST_LOCK, SECOND_LOCK],
     };
     Request::Init {
         id: id.into(),
@@ -165,6 +188,8 @@ struct Stage<'a> {
     servers: Option<Box<dyn Servers>>,
     /// The roads to the store, if the lab comes between.
     roads: Option<Roads>,
+    /// The clocks of the processes, if the lab sets them.
+    clocks: Option<Clocks>,
     subjects: Processes,
     actors: Vec<Actor>,
     lease: Lease,
@@ -173,7 +198,11 @@ struct Stage<'a> {
     storm: Option<Storm>,
     diary: Diary,
     last_op: u64,
-    patience: Duration,
+    /// How many processes were killed.
+    kills: usize,
+    answer_timeout: Duration,
+    /// When the lab was last seen to be there.
+    last_seen: Instant,
     watch: &'a mut dyn LockWatch,
     interrupt: Interrupt,
 }
@@ -185,9 +214,9 @@ impl Stage<'_> {
             self.set_stock(0)?;
         }
         self.diary.restart_clock();
-        let mut last_seen = Instant::now();
+        self.last_seen = Instant::now();
         loop {
-            self.notice_stall(&mut last_seen);
+            self.notice_stall();
             self.storm()?;
             while self.begin_ready_acts()? {}
             self.show();
@@ -202,21 +231,11 @@ impl Stage<'_> {
                 Err(_) => {
                     let now = Instant::now();
                     self.notice_met(now);
+                    self.notice_read(now);
                     self.diary.settle(now)?;
                 }
             }
             self.handle_timeouts()?;
-        }
-    }
-
-    /// Records that the lab itself stood still, if it did since it was here last.
-    fn notice_stall(&mut self, last_seen: &mut Instant) {
-        let now = Instant::now();
-        // Where the lab starts and stops servers, it is away for seconds, and nobody is judged by the time.
-        if let Some(for_ms) = stall_ms(now, last_seen)
-            && self.servers.is_none()
-        {
-            self.diary.later(now, None, What::Stalled { for_ms });
         }
     }
 
@@ -239,6 +258,7 @@ impl Stage<'_> {
     fn handle_timeouts(&mut self) -> Result<(), Stopped> {
         let now = Instant::now();
         self.reconnect_due(now);
+        self.deliver_forgotten();
         for index in 0..self.actors.len() {
             match &self.actors[index].doing {
                 Doing::Until(until) if *until <= now => self.actors[index].finish_act(),
@@ -247,9 +267,12 @@ impl Stage<'_> {
                 {
                     self.actors[index].finish_act();
                 }
-                Doing::Starting(until) if *until <= now => return Err(self.subjects.mute()),
+                Doing::Starting(until) if *until <= now => {
+                    let stopped = self.subjects.mute();
+                    self.not_ready_again(index, now, stopped)?;
+                }
                 Doing::Asked(asked, until) if *until <= now => {
-                    let message = format!("no answer for {} s", self.patience.as_secs());
+                    let message = format!("no answer for {} s", self.answer_timeout.as_secs());
                     let op = asked.op;
                     self.fail(index, op, now, false, message)?;
                 }
@@ -264,11 +287,10 @@ impl Stage<'_> {
         let (index, at) = (heard.from, heard.at);
         // Before the answer that it explains.
         self.notice_met(at);
+        self.notice_read(at);
         self.diary.settle(at)?;
         if let Doing::Starting(_) = self.actors[index].doing {
-            self.subjects.expect_ready(heard)?;
-            self.actors[index].doing = Doing::Nothing;
-            return Ok(());
+            return self.hear_returned(index, heard);
         }
         let message = match heard.what {
             Said::Reply(reply, line) => match self.handle_reply(index, at, reply, &line)? {
@@ -322,7 +344,7 @@ impl Stage<'_> {
         }
     }
 
-    /// The process has exited, was cut off, or will not answer any more because it closed its output. `how` says which.
+    /// Notes that the process has exited, was cut off, or will not answer any more because it closed its output. `how` says which.
     fn is_over(
         &mut self,
         index: usize,
@@ -359,12 +381,7 @@ impl Stage<'_> {
     ) -> Result<(), Stopped> {
         self.actors[index].end();
         self.actors[index].has_failed = true;
-        let what = What::Failed {
-            op,
-            definite,
-            message,
-        };
-        self.note(at, index, what)
+        self.note_failure(index, op, at, definite, message)
     }
 
     /// Records the same, but the process goes on with its script: the failure is what the trial is about.
@@ -377,6 +394,17 @@ impl Stage<'_> {
         message: String,
     ) -> Result<(), Stopped> {
         self.actors[index].finish_act();
+        self.note_failure(index, op, at, definite, message)
+    }
+
+    fn note_failure(
+        &mut self,
+        index: usize,
+        op: u64,
+        at: Instant,
+        definite: bool,
+        message: String,
+    ) -> Result<(), Stopped> {
         let what = What::Failed {
             op,
             definite,
@@ -389,7 +417,7 @@ impl Stage<'_> {
     /// itself makes servers fail, a failed request is part of the trial.
     fn check_store(&self) -> Result<(), Stopped> {
         if self.servers.is_none() {
-            self.ground.inspect(FIRST)?;
+            self.ground.inspect(FIRST_LOCK)?;
         }
         Ok(())
     }
@@ -415,53 +443,6 @@ impl Stage<'_> {
             stopped: self.actors.iter().filter(|actor| actor.alive).count(),
             events: self.diary.history().events.len(),
         })
-    }
-
-    /// Inspects the store itself, to see whether a lock that nobody could take is still on record.
-    fn look_at_store(&mut self) -> Result<(), Stopped> {
-        if self.servers.is_some() {
-            // The lab has already inspected each of these servers at the moment that mattered.
-            return Ok(());
-        }
-        let keys = self.last_refused();
-        keys.into_iter().try_for_each(|key| self.inspect(key))
-    }
-
-    /// Returns the lock that was refused last; in a storm, every lock whose last answer was a refusal.
-    fn last_refused(&self) -> Vec<String> {
-        let (mut refused, mut answered) = (Vec::new(), HashSet::new());
-        for event in self.diary.history().events.iter().rev() {
-            let (key, is_refusal) = match &event.what {
-                What::Refused { key, .. } => (key.as_str(), true),
-                What::Acquired { key, .. } if self.storm.is_some() => (key.as_str(), false),
-                What::Purchased { purchase, .. } if purchase.outcome == PurchaseOutcome::Busy => {
-                    (FIRST, true)
-                }
-                _ => continue,
-            };
-            if answered.insert(key) && is_refusal {
-                refused.push(key.to_owned());
-            }
-            if self.storm.is_none() {
-                break;
-            }
-        }
-        refused
-    }
-
-    fn inspect(&mut self, key: String) -> Result<(), Stopped> {
-        let state = self.ground.inspect(&key)?;
-        // An external lock may keep its records where the lab does not look. Then the lab cannot say anything about them.
-        if !state.taken && self.trial.is_external() {
-            return Ok(());
-        }
-        let what = What::StoreRead {
-            key,
-            taken: state.taken,
-            ttl_left_ms: state.ttl_left.map(|left| left.as_secs_f64() * 1e3),
-            server: None,
-        };
-        self.diary.record(Instant::now(), None, what)
     }
 
     /// Lets the remaining processes exit by themselves.

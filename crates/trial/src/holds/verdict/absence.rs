@@ -1,9 +1,12 @@
-//! A time in which the holder could not act, or could not reach its store: the fault that began it, the one that ended it, and the words.
+//! A time in which the holder could not act, or could not reach its store: the fault that began it, the one that ended it, the words,
+//! and the verdict on a lock that lasted all that time.
 
-use super::Court;
+use super::{Court, inconclusive};
 use crate::history::Fault;
-use crate::holds::facts::Mark;
+use crate::holds::Scenario;
+use crate::holds::facts::{Hold, Mark};
 use crate::text::numbers::{count, ms};
+use crate::verdict::{Outcome, Verdict};
 
 /// How a holder was away.
 #[derive(Clone, Copy)]
@@ -22,6 +25,13 @@ pub(super) const STOPPED: Manner = Manner {
     ended: Fault::Continued,
     was: "stopped",
     state: "paused",
+};
+
+/// Its machine was suspended: its process was stopped, and one of its clocks with it.
+pub(super) const SUSPENDED: Manner = Manner {
+    was: "suspended",
+    state: "suspended",
+    ..STOPPED
 };
 
 /// Its process could not reach the store.
@@ -55,7 +65,7 @@ impl Absence {
         self.until.at_ns.saturating_sub(self.from.at_ns)
     }
 
-    /// "A was stopped for 602.4 ms on a lease of 500 ms"
+    /// Returns words such as "A was stopped for 602.4 ms on a lease of 500 ms".
     pub(super) fn on_a_lease(&self, court: &Court<'_>) -> String {
         format!(
             "A was {} for {} ms on a lease of {} ms",
@@ -66,11 +76,41 @@ impl Absence {
     }
 }
 
-/// Returns whether this process was cut off from its store, or slowed, before this time.
-pub(super) fn was_disturbed(court: &Court<'_>, who: &str, before_ns: u64) -> bool {
-    let mut faults = [Fault::CutOff, Fault::Slowed].into_iter();
-    faults.any(|fault| {
-        let began = court.facts.fault_of(who, fault);
-        began.is_some_and(|mark| mark.at_ns < before_ns)
-    })
+/// Returns the verdict on a run in which nobody else got the lock while its holder was away, as with a lock without a lease.
+pub(super) fn kept(court: &Court<'_>, late: &Hold, new: &Hold, absence: Absence) -> Verdict {
+    let away_ns = absence.lasted_ns();
+    let waited = new.asked.at_ns < absence.until.at_ns && away_ns >= court.ttl_ns();
+    let state = absence.manner.state;
+    let release = late.release.filter(|sent| new.granted.at_ns > sent.at_ns);
+    let (Some(release), true) = (release, waited) else {
+        return inconclusive(
+            format!("Nothing broke, and nothing was tested: B did not wait while A was {state}."),
+            "contention",
+            "somebody who waits for the lock meanwhile.",
+        );
+    };
+    let ends = match court.claims.recovery_ms {
+        Some(_) => "only the end of A's process, or of its connection, would have let B in",
+        None if court.claims.untimed => "had A died there, nobody would ever have got it",
+        None => "A's lease did not end",
+    };
+    Verdict {
+        witness: vec![format!(
+            "A was {} for {} ms; B waited, and came in {} ms after A's release was sent",
+            absence.manner.was,
+            ms(away_ns),
+            ms(new.granted.at_ns - release.at_ns)
+        )],
+        limits: Some(format!("nobody could work while A was {state}: {ends}")),
+        next: court
+            .next_scenario(Scenario::Crash, "")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(
+            Outcome::Held,
+            format!(
+                "A kept its lock while it was {state}: B got it only after A had given it back."
+            ),
+        )
+    }
 }

@@ -1,7 +1,6 @@
 //! Why two processes held a lock at once, as far as the events of the run show it.
 
 use super::Court;
-use super::absence::was_disturbed;
 use crate::holds::check::{Overlap, nanoseconds};
 use crate::holds::facts::Wait;
 use crate::text::numbers::{count, ms};
@@ -54,7 +53,7 @@ impl<'a> Cause<'a> {
         }
     }
 
-    /// "Two holders at once, within A's lease"
+    /// Returns words such as "Two holders at once, within A's lease".
     pub(super) fn headline(&self) -> String {
         let (first, second) = (&self.overlap.first.who, &self.overlap.second.who);
         let how = match (&self.lease, self.timed_out_ms) {
@@ -106,7 +105,7 @@ fn was_away(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
     let was_stopped = court
         .findings
         .was_stopped(&first.who, first.asked.at_ns, overlap.from_ns);
-    was_stopped || was_disturbed(court, &first.who, overlap.from_ns)
+    was_stopped || court.findings.was_disturbed(&first.who, overlap.from_ns)
 }
 
 /// Returns how long the second process was to wait, if its grant came when that time was over, and not when the first lease

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::cause::Cause;
-use super::edge::FENCED_LIMITS;
+use super::late_write::FENCED_LIMITS;
+use super::overlap::overlap_evidence;
 use super::{Court, evidence, inconclusive};
 use crate::holds::Scenario;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::protocol::Action;
 use crate::text::numbers::ms;
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Outcome, Verdict};
 
 const WHY: &str =
     "A lease that ends while its holder waits no longer protects what the holder believes.";
@@ -33,6 +34,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         );
     };
     let overlaps = court.guilty_overlaps();
+    if let Some(doubt) = court.not_renewed_in_a_stall(&overlaps) {
+        return doubt;
+    }
     if court.is_damaged() || !overlaps.is_empty() {
         return broken(court, Some(cycle), &overlaps);
     }
@@ -71,11 +75,11 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
 }
 
-/// The store told one of the two processes that it had lost its lock, and the other one continued.
+/// Returns the verdict if the store told one of the two processes that it had lost its lock, and the other one continued.
 fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
     let lost = |held: &&Hold| {
         let is_told = |mark: Mark| mark.at_ns >= cycle.since.at_ns;
-        cycle.who.contains(&held.who) && held.learnt.is_some_and(is_told)
+        cycle.who.contains(&held.who) && held.learned_at.is_some_and(is_told)
     };
     let victim = court.facts.holds.iter().find(lost)?;
     let after = |held: &&Hold| {
@@ -88,9 +92,11 @@ fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
     let wrote = |op: &Op| op.who == next.who && op.action == Action::Write && !op.refused;
     court.facts.ops.iter().find(|op| wrote(op))?;
     // Whoever states the validity of its lock knows the end of its lease.
-    let is_known = victim
-        .valid_until_ns
-        .is_some_and(|until_ns| victim.learnt.is_some_and(|learnt| until_ns <= learnt.at_ns));
+    let is_known = victim.valid_until_ns.is_some_and(|until_ns| {
+        victim
+            .learned_at
+            .is_some_and(|learned| until_ns <= learned.at_ns)
+    });
     let said = court.facts.failures.iter();
     let said = said.clone().find(|(_, who, _)| *who == victim.who);
     let said = said.map_or_else(String::new, |(_, who, words)| format!("; {who}: {words}"));
@@ -134,7 +140,7 @@ fn broken(court: &Court<'_>, cycle: Option<&Cycle>, overlaps: &[Overlap<'_>]) ->
         let until = cycle.until.map_or_else(String::new, |until| {
             format!(", until {} ms", ms(until.at_ns))
         });
-        let sentence = format!("wait cycle: {}{until}", waits(cycle));
+        let sentence = format!("wait cycle: {}{until}", cycle.waits());
         evidence(cycle.since, &cycle.who[0], "wait cycle", sentence)
     });
     let double = overlap_evidence(overlaps.first());
@@ -155,21 +161,7 @@ fn broken(court: &Court<'_>, cycle: Option<&Cycle>, overlaps: &[Overlap<'_>]) ->
     verdict
 }
 
-/// "B is granted product_A; A, granted it at 0.9, held on to 3,053.9"
-pub(super) fn overlap_evidence(overlap: Option<&Overlap<'_>>) -> Option<Evidence> {
-    let Overlap { first, second, .. } = overlap?;
-    let sentence = format!(
-        "{} is granted {}; {}, granted it at {}, held on to {}",
-        second.who,
-        second.key,
-        first.who,
-        ms(first.granted.at_ns),
-        ms(first.believed_until_ns)
-    );
-    Some(evidence(second.granted, &second.who, "granted", sentence))
-}
-
-/// "two holders of product_A for 51.4 ms, of product_B for 51.1 ms"
+/// Returns words such as "two holders of product_A for 51.4 ms, of product_B for 51.1 ms".
 fn of_each_lock(overlaps: &[Overlap<'_>]) -> Option<String> {
     let mut each: BTreeMap<&str, u64> = BTreeMap::new();
     for overlap in overlaps {
@@ -183,22 +175,8 @@ fn of_each_lock(overlaps: &[Overlap<'_>]) -> Option<String> {
     (!each.is_empty()).then(|| format!("two holders {}", each.join(", ")))
 }
 
-/// "A waits for B, B waits for A"
-pub(crate) fn waits(cycle: &Cycle) -> String {
-    let mut who = cycle.who.clone();
-    // The description starts with the first process by name, whichever closed the cycle.
-    let first = (0..who.len()).min_by_key(|index| who[*index].clone());
-    who.rotate_left(first.unwrap_or(0));
-    let next = who.iter().cycle().skip(1);
-    let pairs = who.iter().zip(next);
-    let pairs: Vec<String> = pairs
-        .map(|(one, other)| format!("{one} waits for {other}"))
-        .collect();
-    pairs.join(", ")
-}
-
 fn cycle_in_words(cycle: &Cycle) -> String {
-    format!("{}, for {} ms", waits(cycle), ms(cycle.lasted_ns))
+    format!("{}, for {} ms", cycle.waits(), ms(cycle.lasted_ns))
 }
 
 pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {

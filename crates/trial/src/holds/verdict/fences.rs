@@ -47,7 +47,7 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
     not_as_granted(court).or_else(|| let_in(court))
 }
 
-/// A process showed the resource a fence other than the one it was granted.
+/// Returns the verdict if a process showed the resource a fence other than the one it was granted.
 fn not_as_granted(court: &Court<'_>) -> Option<Verdict> {
     let (held, op) = court.findings.fence_exchanged()?;
     let shown = op.fence.as_deref().unwrap_or("none");
@@ -61,7 +61,7 @@ fn not_as_granted(court: &Court<'_>) -> Option<Verdict> {
     Some(broken(because, vec![granted(held), came]))
 }
 
-/// The resource accepted a late step.
+/// Returns the verdict if the resource accepted a late step.
 fn let_in(court: &Court<'_>) -> Option<Verdict> {
     let op = court.findings.unfenced()?;
     let came = format!("{}, under a fence lower than one seen before", did(op));
@@ -93,11 +93,10 @@ fn fence(held: &Hold) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::Finding;
     use crate::holds::Scenario;
     use crate::holds::by_hand::{HistoryBuilder, KEY, shown};
     use crate::protocol::{Claims, ReleaseResult};
-    use crate::verdict::{Outcome, Verdict};
+    use crate::verdict::{Finding, Outcome, Verdict};
 
     fn two_grants(promises_fences: bool, fences: [Option<&str>; 2]) -> Verdict {
         let claims = Claims {

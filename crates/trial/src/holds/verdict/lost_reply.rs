@@ -1,18 +1,15 @@
 //! The store's replies to a request were lost, one after the other: did an error count as a grant, and did the lock come free again?
+//!
+//! A is the process whose replies are lost, and B the one that wants the lock as well.
 
-use super::deadlock::overlap_evidence;
-use super::edge::two_holders;
+use super::overlap::{overlap_evidence, two_holders};
 use super::{Court, evidence, inconclusive};
 use crate::history::Fault;
-use crate::holds::FIRST;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
+use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::{in_words, ms};
 use crate::verdict::{Outcome, Verdict};
-
-/// The process whose replies are lost, and the one that wants the lock as well.
-const UNANSWERED: &str = "A";
-const OTHER: &str = "B";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let within = court.findings.overlaps_within_lease();
@@ -37,6 +34,13 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a lock that asks its store through the address it is given.",
         );
     }
+    if !lost.iter().any(|wait| meets_holder(court, wait)) {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: no reply to A was lost while B certainly held the lock.",
+            "contention",
+            "a reply that is lost while another process holds the lock, on a lease that is running.",
+        );
+    }
     let next: Option<Vec<u64>> = lost.iter().map(|wait| next_grant(court, wait)).collect();
     match next {
         Some(next) => held(&lost, &next),
@@ -47,7 +51,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 /// Returns the requests of A for the lock during which a reply was lost.
 fn lost_replies<'a>(court: &'a Court<'_>) -> Vec<&'a Wait> {
     let waits = court.facts.waits.iter();
-    let own = waits.filter(|wait| wait.who == UNANSWERED && wait.key == FIRST);
+    let own = waits.filter(|wait| wait.who == HOLDER && wait.key == FIRST_LOCK);
     own.filter(|wait| lost_during(court, wait).is_some())
         .collect()
 }
@@ -59,6 +63,19 @@ fn lost_during(court: &Court<'_>, wait: &Wait) -> Option<Mark> {
         *fault == Fault::ReplyLost && *who == wait.who && wait.asked < *mark && *mark < answered
     });
     lost.map(|(mark, ..)| *mark)
+}
+
+/// Returns whether B certainly held the lock from this request to its answer.
+fn meets_holder(court: &Court<'_>, wait: &Wait) -> bool {
+    let Some((answered, _)) = wait.answer else {
+        return false;
+    };
+    let holds = court.facts.holds.iter();
+    let mut others = holds.filter(|held| held.who == OTHER && held.key == wait.key);
+    others.any(|held| {
+        let findings = &court.findings;
+        findings.certainly_held(held, wait.asked.at_ns, answered.at_ns)
+    })
 }
 
 /// Returns how long after this request was answered B had the lock, or zero if B had it then.

@@ -1,23 +1,23 @@
-//! The store failed while A held the lock, and came back: did another process get the lock meanwhile?
+//! Judges `failover` and `restart-empty`: the store failed while A held the lock, and came back. Did another process get the lock meanwhile?
 
 use std::time::Duration;
 
 use fencepost::stores::kinds::REDLOCK;
 
 use super::cause::Cause;
-use super::edge::{FENCED_LIMITS, two_holders};
-use super::{Court, did, evidence, inconclusive, op_evidence};
+use super::late_write::FENCED_LIMITS;
+use super::overlap::{overlap_evidence, two_at_once, two_holders};
+use super::server_loss::{believed_until, fenced, guilty_overlaps};
+use super::{Court, did, evidence, fences, inconclusive, op_evidence};
 use crate::history::Change;
-use crate::holds::Trial;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
+use crate::holds::{HOLDER, OTHER, Trial};
 use crate::protocol::Action;
 use crate::store::TrialStore;
 use crate::text::numbers::ms;
 use crate::verdict::{Evidence, Next, Outcome, Verdict};
 
-const HOLDER: &str = "A";
-const OTHER: &str = "B";
 const WHY_FAILOVER: &str =
     "A primary answers before its replica has the write; what was not copied died with it.";
 const WHY_EMPTY: &str =
@@ -34,14 +34,18 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let guilty = guilty_overlaps(court, killed.map(|(mark, _)| mark));
     let is_damaged = court.is_damaged();
     let claims = court.claims;
-    let is_covered =
-        claims.fencing || claims.keep_alive || court.findings.is_damaged_while_leased();
+    let is_covered = claims.fencing
+        || claims.keep_alive && court.facts.stalls.is_empty()
+        || court.findings.is_damaged_while_leased();
     let known = write_after_loss(court);
-    if let Some((learnt, write)) = known.filter(|_| guilty.is_empty() && is_damaged && is_covered) {
-        return wrote_after_loss(court, learnt, write);
+    if let Some((learned, write)) = known.filter(|_| guilty.is_empty() && is_damaged && is_covered)
+    {
+        return wrote_after_loss(court, learned, write);
     }
     if !guilty.is_empty() || is_damaged && is_covered {
-        return broken(court, &guilty, killed.map(|(mark, _)| mark));
+        // If fences were to prevent the damage, they say why they did not.
+        let fences = fences::judge(court).filter(|_| guilty.is_empty());
+        return fences.unwrap_or_else(|| broken(court, &guilty, killed.map(|(mark, _)| mark)));
     }
     if is_damaged {
         return inconclusive(
@@ -63,13 +67,18 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return court.unanswered();
     };
     let failure = StoreFailure { dead, again, new };
-    if let Some((learnt, write)) = known {
-        return harmless_after_loss(court, learnt, write);
+    if let Some((learned, write)) = known {
+        return harmless_after_loss(court, learned, write);
     }
     let last = court.facts.ops.iter().rev().find(|op| op.who == HOLDER);
-    match (last, holder.learnt) {
+    match (last, holder.learned_at) {
         (Some(op), _) if op.refused => refused(court, &failure, op, other),
-        (_, Some(learnt)) if learnt > again => declined(&failure, learnt, other),
+        (_, Some(learned)) if learned > again => match holder.decided() {
+            Some(decided) if again < other.granted && other.granted < decided => {
+                declined(&failure, learned, other)
+            }
+            _ => court.not_overtaken(),
+        },
         (Some(op), _) if op.action == Action::Write => kept_out(court, &failure, holder, other),
         _ => court.unanswered(),
     }
@@ -83,43 +92,28 @@ struct StoreFailure<'a> {
 }
 
 impl StoreFailure<'_> {
-    /// "the primary died while A held the lock"
+    /// Returns words such as "the primary died of signal 9 while A held the lock".
     fn death(&self) -> String {
         format!("the {} died of signal 9 while A held the lock", self.dead)
     }
 }
 
-/// Returns the overlaps that count against this lock. Fences excuse an overlap only after the failure; a lease that may have
-/// expired also excuses it.
-fn guilty_overlaps<'a>(court: &'a Court<'_>, killed: Option<Mark>) -> Vec<Overlap<'a>> {
-    let mut overlaps = court.findings.overlaps();
-    let ttl_ns = court.ttl_ns();
-    let is_early =
-        |overlap: &Overlap<'_>| killed.is_none_or(|killed| overlap.from_ns < killed.at_ns);
-    overlaps.retain(|overlap| {
-        let has_no_end = court.claims.keep_alive || court.claims.untimed;
-        let is_running = has_no_end || overlap.is_within_lease(ttl_ns);
-        is_running && (!court.claims.fencing || is_early(overlap))
-    });
-    overlaps
-}
-
 /// Returns when A said that its lock was lost, and the first write that the resource accepted from A afterwards.
 fn write_after_loss<'a>(court: &'a Court<'_>) -> Option<(Mark, &'a Op)> {
     let holder = court.facts.first_of(HOLDER)?;
-    let learnt = holder.learnt?;
+    let learned = holder.learned_at?;
     let mut ops = court.facts.ops.iter();
     let write = ops.find(|op| {
         let is_own = op.who == HOLDER && op.hold == holder.hold;
-        is_own && op.action == Action::Write && !op.refused && op.mark > learnt
+        is_own && op.action == Action::Write && !op.refused && op.mark > learned
     })?;
-    Some((learnt, write))
+    Some((learned, write))
 }
 
-/// A knew that its lock was lost, and wrote nevertheless.
-fn wrote_after_loss(court: &Court<'_>, learnt: Mark, write: &Op) -> Verdict {
+/// Returns the verdict on a run in which A knew that its lock was lost, and wrote nevertheless.
+fn wrote_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict {
     let again = court.facts.server_that(Change::serves_again);
-    let said = evidence(learnt, HOLDER, "lost", "A says that its lock is lost");
+    let said = evidence(learned, HOLDER, "lost", "A says that its lock is lost");
     let wrote = match court.lost() {
         Some(lost) => lost.evidence(),
         None => op_evidence(write, did(write)),
@@ -130,20 +124,20 @@ fn wrote_after_loss(court: &Court<'_>, learnt: Mark, write: &Op) -> Verdict {
             .chain([said, wrote])
             .collect(),
         why: Some(WHY_KNEW.into()),
-        next: fenced(court).collect(),
+        next: fenced(court).into_iter().collect(),
         ..Verdict::bare(
             Outcome::Broken,
             format!(
                 "A said at {} ms that its lock was lost, and wrote all the same.{}",
-                ms(learnt.at_ns),
+                ms(learned.at_ns),
                 court.losses()
             ),
         )
     }
 }
 
-/// A wrote although it had said that its lock was lost, and nobody else was at work by then.
-fn harmless_after_loss(court: &Court<'_>, learnt: Mark, write: &Op) -> Verdict {
+/// Returns the verdict on a run in which A wrote although it had said that its lock was lost, and nobody else was at work by then.
+fn harmless_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict {
     if court.claims.fencing {
         return inconclusive(
             "Nothing broke, and nothing was tested: A wrote before B was let in.",
@@ -152,14 +146,14 @@ fn harmless_after_loss(court: &Court<'_>, learnt: Mark, write: &Op) -> Verdict {
         );
     }
     // A process may write and report a loss in two threads. Only a request that came after the report found A informed.
-    if write.asked.is_none_or(|asked| asked < learnt) {
+    if write.asked.is_none_or(|asked| asked < learned) {
         return inconclusive(
             "A said that its lock was lost while it was asked to write: it may have written before it knew.",
             "order",
             "a report of the loss before the write, or none. Run it again.",
         );
     }
-    wrote_after_loss(court, learnt, write)
+    wrote_after_loss(court, learned, write)
 }
 
 /// Returns the server that serves again as a piece of evidence.
@@ -169,13 +163,6 @@ fn takeover(court: &Court<'_>, again: Option<(Mark, &str)>) -> Option<Evidence> 
     let without = court.facts.is_without_lock(server);
     let sentence = change.describe(server, without);
     Some(evidence(mark, "lab", "serves_again", sentence))
-}
-
-/// Suggests a lock whose late writes the resource refuses.
-fn fenced(court: &Court<'_>) -> impl Iterator<Item = Next> {
-    court
-        .next("fenced", "lets the resource refuse A")
-        .into_iter()
 }
 
 fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> Verdict {
@@ -195,23 +182,17 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
     let mut verdict = Verdict {
         evidence: takeover(court, after_failure)
             .into_iter()
-            .chain(super::deadlock::overlap_evidence(first))
-            .chain(match court.lost() {
-                Some(lost) => Some(lost.evidence()),
-                None => court.interleaving(),
-            })
+            .chain(overlap_evidence(first))
+            .chain(court.damage_evidence())
             .collect(),
         why: match after_failure {
             Some(_) => why(court).map(Into::into),
             None => first.and_then(|overlap| Cause::of(court, overlap).why()),
         },
-        next: fenced(court)
-            .chain(with_delay(court))
-            .filter(|next: &Next| !court.runs(&next.command))
-            .collect(),
+        next: court.suggest([fenced(court), with_delay(court)]),
         ..Verdict::bare(
             Outcome::Broken,
-            format!("Two holders at once{how}.{}", court.losses()),
+            format!("{}{how}.{}", two_at_once(first), court.losses()),
         )
     };
     verdict.belief.text = first.map(two_holders);
@@ -251,7 +232,7 @@ fn was_cut_off((.., change): &(Mark, String, Change)) -> bool {
     *change == Change::CutOff
 }
 
-/// The resource refused the step with the older fence.
+/// Returns the verdict on a run in which the resource refused the step with the older fence.
 fn refused(court: &Court<'_>, failure: &StoreFailure<'_>, op: &Op, other: &Hold) -> Verdict {
     let overlaps = court.findings.overlaps();
     let mut verdict = Verdict {
@@ -283,18 +264,11 @@ fn refused(court: &Court<'_>, failure: &StoreFailure<'_>, op: &Op, other: &Hold)
     verdict
 }
 
-/// A learned before it wrote that its lock was gone.
+/// Returns the verdict on a run in which A learned before it wrote that its lock was gone.
 ///
 /// It is not known whether A believed in its lock until then, so this is not a certain overlap. It may have been one, though.
-fn declined(failure: &StoreFailure<'_>, learnt: Mark, other: &Hold) -> Verdict {
-    let after = ms(learnt.at_ns.saturating_sub(failure.again.at_ns));
-    let belief = match learnt.at_ns.saturating_sub(other.granted.at_ns) {
-        0 => "two holders were not seen at once".to_owned(),
-        most => format!(
-            "two holders for at most {} ms; harmless here, because A wrote nothing meanwhile",
-            ms(most)
-        ),
-    };
+fn declined(failure: &StoreFailure<'_>, learned: Mark, other: &Hold) -> Verdict {
+    let after = ms(learned.at_ns.saturating_sub(failure.again.at_ns));
     let mut verdict = Verdict {
         witness: vec![format!(
             "{}; B was granted it at {} ms",
@@ -310,11 +284,11 @@ fn declined(failure: &StoreFailure<'_>, learnt: Mark, other: &Hold) -> Verdict {
             "A stopped itself: it wrote nothing after its lock was lost.",
         )
     };
-    verdict.belief.text = Some(belief);
+    verdict.belief.text = Some(believed_until(learned, other));
     verdict
 }
 
-/// B got the lock only after A had released it.
+/// Returns the verdict on a run in which B got the lock only after A had released it.
 fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other: &Hold) -> Verdict {
     let Some(release) = holder.release else {
         return court.unanswered();
@@ -336,8 +310,15 @@ fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other:
     }
     let may_forget = court.facts.server_that(Change::may_forget).is_some();
     if !waited || may_forget {
+        let mut inspected = court.facts.inspections.iter();
+        let is_visible = inspected.any(|seen| seen.server.as_deref() == Some(failure.new));
         return inconclusive(
-            "Nothing broke, and nothing was tested: the lock survived the failure.",
+            if is_visible {
+                "Nothing broke, and nothing was tested: the lock survived the failure."
+            } else {
+                "Nothing broke, and nothing was tested: B got the lock only after A had given it back. The lab cannot see whether the store \
+                 had forgotten it."
+            },
             "loss",
             "a store that forgets the lock: it must fail before the lock is copied.",
         );
@@ -359,7 +340,7 @@ fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other:
     }
 }
 
-/// The server that had forgotten the lock did not vote.
+/// Returns the verdict on a run in which the server that had forgotten the lock did not vote.
 fn delayed(
     court: &Court<'_>,
     failure: &StoreFailure<'_>,

@@ -1,17 +1,17 @@
 //! The holder was away between its read and its write, longer than its lease: it was stopped, or cut off from the store. What became of
 //! the write?
+//!
+//! A is the process that is away, and B the one that may get the lock meanwhile.
 
-use super::absence::{Absence, CUT_OFF, Manner, STOPPED};
-use super::edge::{self, FENCED_LIMITS};
-use super::{Court, inconclusive, stale};
+use super::absence::{Absence, CUT_OFF, Manner, STOPPED, SUSPENDED, kept};
+use super::court::STARTED_BY_IT;
+use super::{Court, inconclusive, late_write};
+use crate::history::Fault;
 use crate::holds::check::Overlap;
-use crate::holds::facts::{Hold, Op};
+use crate::holds::facts::Op;
+use crate::holds::{HOLDER, OTHER};
 use crate::protocol::Action;
-use crate::verdict::{Next, Outcome, Verdict};
-
-/// The process that is away, and the one that may get the lock meanwhile.
-const AWAY: &str = "A";
-const OTHER: &str = "B";
+use crate::verdict::{Outcome, Verdict};
 
 /// Judges a holder that was stopped.
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
@@ -24,6 +24,39 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     };
     let helps = "knows after the pause that its lease is over";
     judge_absence(court, STOPPED, helps, nothing)
+}
+
+/// What a suspended machine hides from a lock.
+const STOOD_STILL: &str = "CLOCK_MONOTONIC stood still for A meanwhile, as on a suspended machine: a lock that counts its lease by it cannot know that the lease is over";
+
+/// Judges a holder whose machine was suspended.
+pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
+    let nothing = || {
+        inconclusive(
+            "Nothing broke, and nothing was tested: A was not seen to be suspended for longer than its lease.",
+            "pause",
+            "a holder that is seen to be stopped for longer than the TTL, and to go on.",
+        )
+    };
+    let helps = "knows when it wakes that its lease is over";
+    let mut verdict = judge_absence(court, SUSPENDED, helps, nothing);
+    let suspended = court.facts.fault_of(HOLDER, Fault::Suspended);
+    let read = court.facts.fault_of(HOLDER, Fault::ClockRead);
+    let is_shown = suspended.is_some() && read > suspended;
+    if verdict.outcome == Outcome::Held && !is_shown {
+        return inconclusive(
+            "Not tried: A did not ask the C library for the time, so the lab could not show it a suspended machine.",
+            "clock",
+            "a program whose clocks the lab can set: not Go, and not linked statically.",
+        );
+    }
+    if let Some(limits) = verdict.limits.as_mut().filter(|_| is_shown) {
+        limits.push_str(&format!("; {STARTED_BY_IT}"));
+    }
+    if verdict.outcome == Outcome::Broken && is_shown {
+        verdict.notes.push(STOOD_STILL.into());
+    }
+    verdict
 }
 
 /// Judges a holder that was cut off from the store.
@@ -49,70 +82,69 @@ fn judge_absence(
     if court.is_damaged() || !overlaps.is_empty() {
         return broken(court, &overlaps, watchdog_helps);
     }
-    let absence = Absence::of(court, AWAY, manner);
+    let absence = Absence::of(court, HOLDER, manner);
     let Some(absence) = absence.filter(|absence| absence.lasted_ns() > court.ttl_ns()) else {
         return nothing();
     };
-    let (Some(away), Some(other)) = (court.facts.first_of(AWAY), court.facts.first_of(OTHER))
+    let (Some(away), Some(other)) = (court.facts.first_of(HOLDER), court.facts.first_of(OTHER))
     else {
         return court.unanswered();
     };
     // Whoever was stopped writes after it. Whoever was cut off may write while it is.
     let lease_ns = absence.from.at_ns.saturating_add(court.ttl_ns());
-    let late = |op: &&Op| op.who == AWAY && op.action == Action::Write && op.mark.at_ns > lease_ns;
+    let late =
+        |op: &&Op| op.who == HOLDER && op.action == Action::Write && op.mark.at_ns > lease_ns;
     let write = court.facts.ops.iter().find(late);
-    match (write, away.learnt) {
+    match (write, away.learned_at) {
         (Some(write), _) if write.refused => refused(court, write, absence),
-        (Some(_), _) => stale::kept(court, away, other, absence),
-        (None, Some(learnt)) if learnt > absence.from => declined(court, other, absence),
+        (Some(_), _) if court.findings.lasts_by_itself() => kept(court, away, other, absence),
+        (Some(_), _) => not_overtaken(absence),
+        (None, Some(learned)) if learned > absence.from => {
+            // Whoever declines while nobody else has the lock shows nothing.
+            let is_overtaken = |decided| other.granted > absence.from && other.granted < decided;
+            if away.decided().is_some_and(is_overtaken) {
+                declined(court, absence)
+            } else {
+                not_overtaken(absence)
+            }
+        }
         (None, _) => court.unanswered(),
     }
 }
 
-/// The verdict of the TTL edge, with suggestions that help whoever was away.
+/// Returns the verdict on a run in which B came too late, so A's late write could do no damage.
+fn not_overtaken(absence: Absence) -> Verdict {
+    inconclusive(
+        format!(
+            "Nothing broke, and nothing was tested: B did not get the lock while A was {}.",
+            absence.manner.state
+        ),
+        "overrun",
+        "somebody who gets the lock when the lease is over, and before A is asked to write.",
+    )
+}
+
+/// Returns the verdict of the TTL edge, with suggestions that help whoever was away.
 fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], watchdog_helps: &'static str) -> Verdict {
-    let suggested = [
+    let mut verdict = late_write::broken(court, overlaps);
+    verdict.next = court.suggest([
         court.next("watchdog", watchdog_helps),
         court.next("fenced", "lets the resource refuse A"),
         court.next("advisory", "has no lease: it lasts as long as A does"),
-    ];
-    let mut verdict = edge::broken(court, overlaps);
-    let suggested = suggested.into_iter().flatten();
-    verdict.next = suggested
-        .filter(|next: &Next| !court.runs(&next.command))
-        .collect();
+    ]);
     verdict
 }
 
 fn refused(court: &Court<'_>, write: &Op, absence: Absence) -> Verdict {
-    let mut verdict = Verdict {
-        witness: vec![format!(
-            "{}; B came in and wrote",
-            absence.on_a_lease(court)
-        )],
-        limits: Some(FENCED_LIMITS.into()),
-        ..Verdict::bare(
-            Outcome::Held,
-            format!(
-                "No damage: the resource refused A's late write ({}).",
-                court.fences(write)
-            ),
-        )
-    };
-    verdict.belief.text = Some(edge::harmless(court));
-    verdict
+    let away = absence.on_a_lease(court);
+    court.refused(write, format!("{away}; B came in and used the number"))
 }
 
-/// A found out by itself that its lock was lost.
-fn declined(court: &Court<'_>, other: &Hold, absence: Absence) -> Verdict {
-    let came_in = if other.granted < absence.until {
-        "; B came in meanwhile"
-    } else {
-        ""
-    };
+/// Returns the verdict on a run in which A found out by itself that its lock was lost.
+fn declined(court: &Court<'_>, absence: Absence) -> Verdict {
     Verdict {
         witness: vec![format!(
-            "{}{came_in}; then A knew that its lock was lost, and did not write",
+            "{}; B came in meanwhile; then A knew that its lock was lost, and did not write",
             absence.on_a_lease(court)
         )],
         limits: Some("a pause between looking and writing is not covered; a fence would be".into()),

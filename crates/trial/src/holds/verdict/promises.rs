@@ -4,8 +4,7 @@
 //! These judgments take precedence over an acquittal of the scenario, and over its finding that nothing was tested.
 
 use super::cause::Cause;
-use super::deadlock::overlap_evidence;
-use super::edge::two_holders;
+use super::overlap::{overlap_evidence, two_holders};
 use super::{Court, evidence, fences, inconclusive, stalled, stuck};
 use crate::holds::Scenario;
 use crate::holds::check::Late;
@@ -40,7 +39,7 @@ pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
     verdict
 }
 
-/// Two holders within a lease.
+/// Returns the verdict if there were two holders within a lease.
 fn exclusion(court: &Court<'_>) -> Option<Verdict> {
     let overlaps = court.findings.overlaps_within_lease();
     let overlap = overlaps.first()?;
@@ -64,7 +63,21 @@ fn exclusion(court: &Court<'_>) -> Option<Verdict> {
     Some(verdict)
 }
 
-/// A holder was told within its own lease that its lock was gone.
+/// Withdraws an acquittal if the lock did not use the store on trial. What convicts a lock convicts it wherever it keeps its records.
+pub(super) fn through_the_store(court: &Court<'_>, verdict: Verdict) -> Verdict {
+    match court.facts.unseen.first() {
+        Some((_, who)) if verdict.outcome == Outcome::Held => inconclusive(
+            format!(
+                "{who} was granted the lock without the store: nothing came through the address that it was given."
+            ),
+            "traffic",
+            "a program that uses the endpoints of init, and no others.",
+        ),
+        _ => verdict,
+    }
+}
+
+/// Returns the verdict if a holder was told within its own lease that its lock was gone.
 fn kept_for_its_lease(court: &Court<'_>) -> Option<Verdict> {
     let held = court.findings.lost_within_lease()?;
     let (answered, _) = held.released?;
@@ -111,7 +124,8 @@ fn why_gone(court: &Court<'_>, held: &Hold) -> String {
     }
 }
 
-/// The waiter got a free lock, but so late that "it was woken" would be wrong. The lab may have stalled, so nobody is accused.
+/// Returns the verdict on a run in which the waiter got a free lock, but so late that "it was woken" would be wrong. The lab may have
+/// stalled, so nobody is accused.
 fn granted_late(court: &Court<'_>, late: &Late<'_>) -> Verdict {
     let (who, took) = (&late.wait.who, ms(late.took_ns));
     if court.findings.has_stalled(late.wait.asked, late.answered) {

@@ -3,10 +3,11 @@
 //!
 //! What a lock does not claim is not judged. A plain lease may be overrun by a pause, and what its holder does afterwards accuses nobody.
 
+use std::collections::BTreeSet;
+
 use super::cause::Cause;
-use super::deadlock::overlap_evidence;
-use super::edge::{self, two_holders};
-use super::{Court, fences, inconclusive};
+use super::overlap::{overlap_evidence, two_holders};
+use super::{Court, fences, inconclusive, late_write};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::Hold;
@@ -21,7 +22,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return broken;
     }
     if court.claims.fencing && court.is_damaged() {
-        let mut broken = edge::broken(court, &court.guilty_overlaps());
+        let mut broken = late_write::broken(court, &court.guilty_overlaps());
         broken.next.clear();
         return broken;
     }
@@ -39,7 +40,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
 }
 
-/// A lock that its holder should have kept was given to another process.
+/// Returns the verdict on a run in which a lock that its holder should have kept was given to another process.
 fn not_kept(court: &Court<'_>, overlap: &Overlap<'_>) -> Verdict {
     let cause = Cause::of(court, overlap);
     let mut verdict = Verdict {
@@ -61,6 +62,8 @@ struct Weather {
     pauses: usize,
     pauses_beyond_lease: usize,
     pauses_of_holders: usize,
+    /// A lock that somebody held, and that nobody took when the last fault was over.
+    not_taken_again: Option<String>,
 }
 
 impl Weather {
@@ -98,6 +101,7 @@ impl Weather {
             pauses: pauses.len(),
             pauses_beyond_lease: beyond.clone().count(),
             pauses_of_holders: beyond.filter(|(who, ns, _)| holds_at(who, *ns)).count(),
+            not_taken_again: not_taken_again(court),
         }
     }
 
@@ -121,10 +125,12 @@ impl Weather {
             let because = "no kill and no pause beyond the lease hit a holder".to_owned();
             return Some((because, "fault", "more faults: a longer --for."));
         }
-        None
+        let key = self.not_taken_again.as_ref()?;
+        let because = format!("nobody took {key} when the storm was over");
+        Some((because, "aftermath", "a last round for every lock."))
     }
 
-    /// "412 rounds; 9 kills, 3 of them of a holder; 14 pauses, 8 of them beyond the lease, 5 of these of a holder"
+    /// Returns words such as "412 rounds; 9 kills, 3 of them of a holder; 14 pauses, 8 of them beyond the lease, 5 of these of a holder".
     fn in_words(&self) -> String {
         format!(
             "{}; {}, {} of a holder; {}, {} beyond the lease, {} of these of a holder",
@@ -136,6 +142,19 @@ impl Weather {
             self.pauses_of_holders,
         )
     }
+}
+
+fn not_taken_again(court: &Court<'_>) -> Option<String> {
+    let (holds, faults) = (&court.facts.holds, &court.facts.faults);
+    let last_fault = faults.iter().map(|(mark, ..)| *mark).max();
+    let is_after = |held: &&Hold| Some(held.asked) > last_fault;
+    let again: BTreeSet<&str> = holds
+        .iter()
+        .filter(is_after)
+        .map(|held| &*held.key)
+        .collect();
+    let keys: BTreeSet<&str> = holds.iter().map(|held| &*held.key).collect();
+    keys.difference(&again).next().map(|key| (*key).to_owned())
 }
 
 fn limits(court: &Court<'_>) -> &'static str {

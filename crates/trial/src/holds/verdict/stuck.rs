@@ -1,11 +1,11 @@
 //! Nobody can take the lock any more: the verdict, in every scenario.
 
-use super::deadlock::waits;
 use super::{Court, evidence};
+use crate::history::Change;
 use crate::holds::Scenario;
 use crate::holds::check::{Stuck, StuckBy};
 use crate::holds::facts::{Cycle, Hold, Mark};
-use crate::text::numbers::ms;
+use crate::text::numbers::{decimal, ms};
 use crate::verdict::{Evidence, Next, Outcome, Verdict};
 
 /// Returns a verdict if nobody could take a lock that nobody holds.
@@ -20,9 +20,10 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
     })
 }
 
-/// "6,000.0 ms (3 × TTL)"
-fn duration(stuck: &Stuck) -> String {
-    format!("{} ms (3 × TTL)", ms(stuck.lasted_ns))
+/// Returns words such as "6,000.0 ms (3 × TTL)".
+fn duration(court: &Court<'_>, stuck: &Stuck) -> String {
+    let times = stuck.lasted_ns / court.ttl_ns().max(1);
+    format!("{} ms ({times} × TTL)", ms(stuck.lasted_ns))
 }
 
 fn verdict(
@@ -63,19 +64,24 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
         "before it was told whether it has the lock"
     };
     let sentence = format!("{dead} is killed (signal 9) {when}");
-    let mut proof = vec![evidence(stuck.since, dead, "killed", sentence)];
+    let behind = clock_behind(court, stuck);
+    let mut proof: Vec<Evidence> = behind.iter().map(|(jumped, _)| jumped.clone()).collect();
+    proof.push(evidence(stuck.since, dead, "killed", sentence));
     proof.extend(refused(stuck, "refused", "is still refused"));
     proof.extend(court.last_inspection(stuck));
-    let next = if court.claims.untimed {
-        court.next("lease", "a row that says until when")
-    } else {
-        court.next("safe", "both in one step")
+    let next = match behind {
+        Some(_) => None,
+        None if court.claims.untimed => court.next("lease", "a row that says until when"),
+        None => court.next("safe", "both in one step"),
     };
     let because = format!(
         "The holder is dead, and {} later nobody can have its lock.",
-        duration(stuck)
+        duration(court, stuck)
     );
-    let why = court.why_strategy().or_else(|| {
+    let why = behind
+        .and_then(|(_, why)| why)
+        .or_else(|| court.why_strategy());
+    let why = why.or_else(|| {
         let inspection = court.inspection_of(stuck)?;
         let stays = inspection.taken && inspection.ttl_left_ms.is_none();
         stays.then(|| format!("The store still has {dead}'s lock, and nothing there ends it."))
@@ -83,8 +89,26 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     verdict(because, proof, why, next)
 }
 
+/// Returns the jump of the server's clock as evidence, if it jumped back before the death, and what the store shows of it.
+fn clock_behind(court: &Court<'_>, stuck: &Stuck) -> Option<(Evidence, Option<String>)> {
+    let (mark, server) = court
+        .facts
+        .server_that(|change| change == Change::ClockBehind)?;
+    let sentence = Change::ClockBehind.describe(server, false);
+    let left_ms = court.inspection_of(stuck).and_then(|seen| seen.ttl_left_ms);
+    let why = left_ms.map(|left_ms| {
+        format!(
+            "The server ends a lease by its time of day: since that jumped back, a lease of {} ms has {} ms left.",
+            ms(court.ttl_ns()),
+            decimal(left_ms)
+        )
+    });
+    let is_before = mark < stuck.since;
+    is_before.then(|| (evidence(mark, "lab", "server", sentence), why))
+}
+
 fn in_cycle(court: &Court<'_>, stuck: &Stuck, cycle: &Cycle) -> Verdict {
-    let sentence = format!("wait cycle: {}", waits(cycle));
+    let sentence = format!("wait cycle: {}", cycle.waits());
     let mut proof = vec![evidence(cycle.since, &cycle.who[0], "wait cycle", sentence)];
     let last = stuck.refused.iter().max_by_key(|(_, mark)| mark.at_ns);
     if let Some((who, mark)) = last {
@@ -107,7 +131,7 @@ fn in_cycle(court: &Court<'_>, stuck: &Stuck, cycle: &Cycle) -> Verdict {
     };
     let because = format!(
         "Both wait for each other, and {} later neither has got on.",
-        duration(stuck)
+        duration(court, stuck)
     );
     let next = court.next_scenario(Scenario::Sorted, "both take the locks in the same order");
     verdict(because, proof, why, next)
@@ -120,13 +144,13 @@ fn after_purchase(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     proof.extend(court.last_inspection(stuck));
     let because = format!(
         "Nobody died, and {} after a purchase without stock nobody can buy any more.",
-        duration(stuck)
+        duration(court, stuck)
     );
     let next = court.next("safe", "gives the lock back");
     verdict(because, proof, court.why_strategy(), next)
 }
 
-/// A reply was lost, and what the store did then stays done.
+/// Returns the verdict on a run in which a reply was lost, and what the store did then stays done.
 fn after_lost_reply(court: &Court<'_>, stuck: &Stuck, who: &str) -> Verdict {
     let sentence = format!("{who} is told of an error; the store's reply was lost");
     let mut proof = vec![evidence(stuck.since, who, "failed", sentence)];
@@ -134,7 +158,7 @@ fn after_lost_reply(court: &Court<'_>, stuck: &Stuck, who: &str) -> Verdict {
     proof.extend(court.last_inspection(stuck));
     let because = format!(
         "A reply to {who} was lost, and {} later nobody can have the lock.",
-        duration(stuck)
+        duration(court, stuck)
     );
     let inspection = court.facts.inspections.last();
     let stays = inspection.is_some_and(|seen| seen.taken && seen.ttl_left_ms.is_none());
@@ -149,7 +173,7 @@ fn after_lost_reply(court: &Court<'_>, stuck: &Stuck, who: &str) -> Verdict {
     verdict(because, proof, why, next)
 }
 
-/// Nobody holds the lock, but the waiter does not get it.
+/// Returns the verdict on a run in which nobody holds the lock, but the waiter does not get it.
 fn free(court: &Court<'_>, stuck: &Stuck, freed_by: Option<&str>) -> Verdict {
     let waiter = stuck.refused.first().map_or("B", |(who, _)| who);
     let reached = court
@@ -178,7 +202,7 @@ fn free(court: &Court<'_>, stuck: &Stuck, freed_by: Option<&str>) -> Verdict {
     ));
     let because = format!(
         "Nobody has the lock, and {} later {waiter} still waits for it.",
-        duration(stuck)
+        duration(court, stuck)
     );
     let why = court
         .why_strategy()

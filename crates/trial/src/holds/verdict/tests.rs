@@ -1,28 +1,33 @@
 //! Tests the verdicts on lock trials with handwritten histories; one submodule per group of scenarios.
 
+mod client_clock;
 mod cut;
-mod late_release;
+mod lost_lock;
 mod lost_store;
+mod lost_wakeup;
 mod network;
 mod owner_check;
 mod pause;
+mod pause_at_step;
 mod promises;
 mod sessions;
+mod several;
+mod stale_release;
 mod stalls;
 mod storm;
 mod suggestions;
-mod wakeup;
 mod whys;
+mod witnesses;
 
 use crate::history::{Fault, What};
-use crate::holds::Scenario;
 use crate::holds::by_hand::{HistoryBuilder, KEY, shown};
+use crate::holds::{SECOND_LOCK, Scenario};
 use crate::protocol::{PurchaseOutcome, ReleaseResult};
 use crate::verdict::{Belief, Damage, Outcome, Verdict};
 
 const RELEASED: ReleaseResult = ReleaseResult::Released;
 const LOST: ReleaseResult = ReleaseResult::AlreadyLost;
-const OTHER: &str = "product_B";
+const OTHER: &str = SECOND_LOCK;
 
 fn missing(verdict: &Verdict) -> &'static str {
     assert_eq!(

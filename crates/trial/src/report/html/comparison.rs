@@ -64,41 +64,45 @@ pub struct Turn {
     pub answered_ms: f64,
 }
 
-/// Converts the costs of a comparison for a page.
-pub fn table_of(judged: &Judged) -> ComparisonTable {
-    let comparison = &judged.comparison;
-    let caption = format!(
-        "{} with {}, stock {}, at most {}.",
-        plural(comparison.concurrency, "process", "processes"),
-        comparison.strategy.name,
-        count(comparison.stock.into()),
-        plural(comparison.max_retries as usize, "retry", "retries"),
-    );
-    let of = comparison.concurrency.min(comparison.stock as usize);
-    ComparisonTable {
-        caption,
-        conclusions: judged.verdict.found.clone(),
-        rows: judged
-            .rounds
-            .iter()
-            .map(|round| row(round, of, judged.expected()))
-            .collect(),
+impl ComparisonTable {
+    /// Converts the costs of a comparison for a page.
+    pub(super) fn of(judged: &Judged) -> Self {
+        let comparison = &judged.comparison;
+        let caption = format!(
+            "{} with {}, stock {}, at most {}.",
+            plural(comparison.concurrency, "process", "processes"),
+            comparison.strategy.name,
+            count(comparison.stock.into()),
+            plural(comparison.max_retries as usize, "retry", "retries"),
+        );
+        let of = comparison.concurrency.min(comparison.stock as usize);
+        Self {
+            caption,
+            conclusions: judged.verdict.found.clone(),
+            rows: judged
+                .rounds
+                .iter()
+                .map(|round| row(round, of, judged.expected()))
+                .collect(),
+        }
     }
 }
 
-/// Returns the page of a comparison.
-pub fn page_of_comparison(judged: &Judged) -> Page<'_> {
-    let comparison = &judged.comparison;
-    let run = |(round, (_, events))| run_of_round(judged, round, events);
-    let rounds = judged.rounds.iter().zip(split(&judged.events));
-    Page {
-        title: "retry: what does each way of waiting cost?".into(),
-        command: comparison.reproduce(),
-        generated: judged.header.recorded.clone(),
-        seed: comparison.seed,
-        verdict: Some(&judged.verdict),
-        runs: rounds.map(run).collect(),
-        retry: Some(table_of(judged)),
+impl<'a> Page<'a> {
+    /// Returns the page of a comparison.
+    pub fn of_comparison(judged: &'a Judged) -> Self {
+        let comparison = &judged.comparison;
+        let run = |(round, (_, events))| run_of_round(judged, round, events);
+        let rounds = judged.rounds.iter().zip(split(&judged.events));
+        Self {
+            title: "retry: what does each way of waiting cost?".into(),
+            command: judged.reproduce(),
+            generated: judged.header.recorded.clone(),
+            seed: comparison.seed,
+            verdict: Some(&judged.verdict),
+            runs: rounds.map(run).collect(),
+            retry: Some(ComparisonTable::of(judged)),
+        }
     }
 }
 
@@ -110,7 +114,7 @@ fn run_of_round<'a>(judged: &'a Judged, round: &'a Round, events: &'a [Event]) -
         id: format!("{}.{short}", judged.header.strategy),
         scenario: short.into(),
         about: retry.pauses.name(),
-        command: comparison.reproduce(),
+        command: judged.reproduce(),
         settings: vec![
             ("stock", count(comparison.stock.into())),
             ("processes", count(comparison.concurrency as i64)),

@@ -13,7 +13,7 @@ use crate::store::TrialStore;
 use crate::story::{Beat, beats};
 use crate::strategy;
 use crate::text::numbers::ShortFences;
-use crate::verdict::{Axis, Belief, Damage, Evidence, Outcome, Verdict};
+use crate::verdict::{Axis, Belief, Checked, Damage, Evidence, Outcome, Verdict};
 
 #[derive(Serialize)]
 struct Data<'a> {
@@ -52,6 +52,7 @@ struct Column<'a> {
 struct Overall<'a> {
     outcome: Outcome,
     because: &'a str,
+    found: &'a [String],
     witness: &'a [String],
     limits: Option<&'a str>,
 }
@@ -61,6 +62,7 @@ impl<'a> Overall<'a> {
         Self {
             outcome: verdict.outcome,
             because: &verdict.because,
+            found: &verdict.found,
             witness: &verdict.witness,
             limits: verdict.limits.as_deref(),
         }
@@ -96,6 +98,7 @@ struct Run<'a> {
     measured: &'a [String],
     found: &'a [String],
     evidence: Vec<Proof<'a>>,
+    label: Option<&'a str>,
     witness: &'a [String],
     missing: Option<&'static str>,
     why: Option<&'a str>,
@@ -114,34 +117,36 @@ struct Proof<'a> {
     shows: &'a str,
 }
 
-/// Returns the data of a page as JSON, on one line and safe inside a script element.
-pub fn data(page: &Page<'_>) -> String {
-    let mut tables = Tables::default();
-    let runs: Vec<Run<'_>> = page
-        .runs
-        .iter()
-        .map(|run| Run::of(run, &mut tables))
-        .collect();
-    let data = Data {
-        format: "fencepost/page/1",
-        version: env!("CARGO_PKG_VERSION"),
-        title: &page.title,
-        command: &page.command,
-        generated: page.generated.replace('T', " ").replace("+00:00", " UTC"),
-        seed: page.seed,
-        store: stores(page),
-        lead: lead(page),
-        verdict: page.verdict.map(Overall::of),
-        rows: rows(page),
-        columns: columns(page),
-        runs,
-        retry: page.retry.as_ref(),
-        words: tables.words().to_vec(),
-        shapes: tables.shapes(),
-    };
-    // A script element ends at the first "</script", even inside a string, so the data must not contain a "<".
-    let text = serde_json::to_string(&data).unwrap_or_default();
-    text.replace('<', "\\u003c")
+impl Page<'_> {
+    /// Returns the data of the page as JSON, on one line and safe inside a script element.
+    pub fn data(&self) -> String {
+        let mut tables = Tables::default();
+        let runs: Vec<Run<'_>> = self
+            .runs
+            .iter()
+            .map(|run| Run::of(run, &mut tables))
+            .collect();
+        let data = Data {
+            format: "fencepost/page/1",
+            version: env!("CARGO_PKG_VERSION"),
+            title: &self.title,
+            command: &self.command,
+            generated: self.generated.replace('T', " ").replace("+00:00", " UTC"),
+            seed: self.seed,
+            store: stores(self),
+            lead: lead(self),
+            verdict: self.verdict.map(Overall::of),
+            rows: rows(self),
+            columns: columns(self),
+            runs,
+            retry: self.retry.as_ref(),
+            words: tables.words().to_vec(),
+            shapes: tables.shapes(),
+        };
+        // A script element ends at the first "</script", even inside a string, so the data must not contain a "<".
+        let text = serde_json::to_string(&data).unwrap_or_default();
+        text.replace('<', "\\u003c")
+    }
 }
 
 fn stores(page: &Page<'_>) -> String {
@@ -241,6 +246,7 @@ impl<'a> Run<'a> {
                 .iter()
                 .map(|evidence| Proof::of(evidence, start_ns))
                 .collect(),
+            label: run.label.as_deref(),
             witness: &verdict.witness,
             missing: verdict.missing.as_ref().map(|missing| missing.advice),
             why: verdict.why.as_deref(),
@@ -307,7 +313,7 @@ fn settings(run: &PageRun<'_>) -> String {
 }
 
 fn checks(verdict: &Verdict) -> Vec<Value> {
-    let check = |checked: &crate::check::Checked| {
+    let check = |checked: &Checked| {
         json!({
             "name": checked.name,
             "title": checked.title,

@@ -4,7 +4,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use super::data::data;
 use super::{Page, PageRun};
 
 const TEMPLATE: &str = include_str!("assets/page.html");
@@ -20,26 +19,28 @@ const SCRIPTS: [&str; 7] = [
     include_str!("assets/main.js"),
 ];
 
-/// Renders the page. It loads nothing else, and its policy forbids it.
-pub fn render(page: &Page<'_>) -> String {
-    let (style, script) = (
-        fencepost_viewer::style(STYLE),
-        fencepost_viewer::script(&SCRIPTS),
-    );
-    let policy = format!(
-        "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
-        hash(&style),
-        hash(&script)
-    );
-    fill(&[
-        ("csp", &policy),
-        ("version", env!("CARGO_PKG_VERSION")),
-        ("title", &escape(&title(page))),
-        ("style", &style),
-        ("noscript", &without_script(page)),
-        ("data", &data(page)),
-        ("script", &script),
-    ])
+impl Page<'_> {
+    /// Renders the page as an HTML document. It loads nothing else, and its policy forbids it.
+    pub fn render(&self) -> String {
+        let (style, script) = (
+            fencepost_viewer::style(STYLE),
+            fencepost_viewer::script(&SCRIPTS),
+        );
+        let policy = format!(
+            "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+            hash(&style),
+            hash(&script)
+        );
+        fill(&[
+            ("csp", &policy),
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("title", &escape(&title(self))),
+            ("style", &style),
+            ("noscript", &without_script(self)),
+            ("data", &self.data()),
+            ("script", &script),
+        ])
+    }
 }
 
 /// Fills in the template in one pass, so that inserted text is never interpreted as a placeholder.

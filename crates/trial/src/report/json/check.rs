@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::decision::Decision;
+use super::VerdictEntry;
 use crate::saved::Rejudged;
 
 /// Returns what was recorded and what the current checks say, as one JSON document.
@@ -23,6 +23,6 @@ pub fn report(rejudged: &Rejudged, file: &str) -> Value {
         "cut_line": saved.cut_line,
         "recorded": saved.seal.as_ref().map(|seal| seal.verdict),
         "stands": rejudged.stands(),
-        "verdict": Decision::of(&rejudged.verdict, None, rejudged.reproduce()),
+        "verdict": VerdictEntry::of(&rejudged.verdict, None, rejudged.reproduce()),
     })
 }

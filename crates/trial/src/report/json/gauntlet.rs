@@ -1,9 +1,10 @@
-//! The JSON report of `gauntlet`.
+//! The JSON reports of `gauntlet` and of `gauntlet --ladder`.
 
 use serde_json::{Value, json};
 
 use super::matrix;
-use crate::gauntlet::{Gauntlet, Row, Untried};
+use crate::gauntlet::ladder::{Rung, command};
+use crate::gauntlet::{Gauntlet, Label, Row, Untried};
 use crate::report::fault;
 
 /// Returns the report of a gauntlet as one JSON document: one entry per scenario with the report of its worst run.
@@ -15,6 +16,7 @@ pub fn report(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Val
         "version": env!("CARGO_PKG_VERSION"),
         "lock": gauntlet.strategy.name,
         "claims": gauntlet.strategy.claims,
+        "kind": gauntlet.kind,
         "store": gauntlet.store.name(),
         "ttl_ms": gauntlet.lease_ms(),
         "seed": gauntlet.seed,
@@ -27,6 +29,30 @@ pub fn report(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Val
     })
 }
 
+/// Returns the report of a ladder as one JSON document: the report of each lock's gauntlet, the lock on trial last.
+pub fn report_of_ladder(rungs: &[Rung<'_>]) -> Value {
+    let on_trial = rungs.last();
+    let verdict = on_trial.map(|rung| rung.gauntlet.verdict(&rung.rows, rung.untried));
+    let each = |rung: &Rung<'_>| report(rung.gauntlet, &rung.rows, rung.untried);
+    json!({
+        "schema": "fencepost/ladder/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "lock": on_trial.map(|rung| rung.gauntlet.strategy.name),
+        "reproduce": on_trial.map(|rung| command(rung.gauntlet)),
+        "outcome": verdict.as_ref().map(|verdict| verdict.outcome),
+        "exit_code": verdict.as_ref().map(|verdict| verdict.outcome.exit_code()),
+        "rungs": rungs.iter().map(each).collect::<Vec<_>>(),
+    })
+}
+
+fn label(label: &Label) -> Value {
+    json!({
+        "name": label.name,
+        "because": label.because,
+        "reference": label.reference,
+    })
+}
+
 fn entry(row: &Row<'_>) -> Value {
     json!({
         "scenario": row.worst.scenario(),
@@ -35,6 +61,7 @@ fn entry(row: &Row<'_>) -> Value {
         "times": row.times,
         "runs": row.of,
         "judged_by": row.judged_by(),
+        "label": row.label.map(label),
         "reproduce": row.reproduce(),
         "worst": matrix::report(row.worst),
     })

@@ -3,8 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::decision::Decision;
-use super::ms;
+use super::{VerdictEntry, ms};
 use crate::history::{Change, Fault, StormSettings};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
@@ -48,7 +47,7 @@ struct Report<'a> {
     stuck_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     shortest_conviction: Option<Beginning>,
-    verdict: Decision,
+    verdict: VerdictEntry,
 }
 
 #[derive(Serialize)]
@@ -198,7 +197,7 @@ impl<'a> Report<'a> {
                 of: judged.events.len(),
             }),
             stuck_ms: findings.stuck().map(|stuck| ms(stuck.lasted_ns)),
-            verdict: Decision::of(&judged.verdict, judged.expected(), judged.trial.reproduce()),
+            verdict: VerdictEntry::of(&judged.verdict, judged.expected(), judged.reproduce()),
         }
     }
 }
@@ -213,10 +212,20 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Pause
         | Scenario::Failover
         | Scenario::RestartEmpty
+        | Scenario::ServerClock
+        | Scenario::ServerClockBack
+        | Scenario::Eviction
+        | Scenario::ClientClock
+        | Scenario::Suspend
         | Scenario::LostWakeup
+        | Scenario::Names
+        | Scenario::Turns
+        | Scenario::Waiters
+        | Scenario::Deadline
         | Scenario::Cut
         | Scenario::SlowReplies
         | Scenario::LostReply
+        | Scenario::PauseAtStep
         | Scenario::Storm => "fencepost/trial/1",
     }
 }
@@ -238,7 +247,7 @@ impl Options {
 
 impl<'a> HoldEntry<'a> {
     fn of(hold: &'a Hold) -> Self {
-        let ended = match (hold.killed, hold.released, hold.release, hold.learnt) {
+        let ended = match (hold.killed, hold.released, hold.release, hold.learned_at) {
             (Some(_), ..) => "killed",
             (_, Some((_, ReleaseResult::AlreadyLost)), ..) => "already_lost",
             (_, _, Some(_), _) => "released",

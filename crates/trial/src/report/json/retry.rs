@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{decision, ms, sale};
+use super::{VerdictEntry, ms, sale};
 use crate::protocol::{PurchaseOutcome, Retry};
 use crate::retry::{Judged, Round};
 
@@ -29,7 +29,7 @@ pub fn report(judged: &Judged) -> Value {
             "delay_us": comparison.delay_us,
         },
         "found": judged.verdict.found,
-        "verdict": decision::verdict(&judged.verdict, expected, comparison.reproduce()),
+        "verdict": VerdictEntry::of(&judged.verdict, expected, judged.reproduce()),
     })
 }
 
@@ -38,11 +38,11 @@ pub fn reports(judged: &Judged) -> Vec<Value> {
     let expected = judged.expected();
     let document = |round: &Round| {
         let mut document = run(judged, round);
-        let again = judged.comparison.reproduce();
+        let again = judged.reproduce();
         document["schema"] = "fencepost/retry/1".into();
         document["store"] = judged.header.store.as_str().into();
         document["seed"] = judged.header.seed.into();
-        document["verdict"] = decision::verdict(&round.verdict, expected, again);
+        document["verdict"] = json!(VerdictEntry::of(&round.verdict, expected, again));
         document
     };
     judged.rounds.iter().map(document).collect()

@@ -3,8 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::decision::Decision;
-use super::ms;
+use super::{VerdictEntry, ms};
 use crate::protocol::PurchaseOutcome;
 use crate::sale::Judged;
 use crate::sale::facts::{Answer, Attempt};
@@ -57,7 +56,7 @@ struct Report<'a> {
     oversold_units: i64,
     undersold_units: i64,
     lost_updates: i64,
-    verdict: Decision,
+    verdict: VerdictEntry,
 }
 
 #[derive(Serialize)]
@@ -119,7 +118,7 @@ impl<'a> Report<'a> {
             oversold_units: facts.sold_beyond().least,
             undersold_units: facts.unsold(),
             lost_updates: facts.lost_updates(),
-            verdict: Decision::of(&judged.verdict, judged.expected(), judged.reproduce()),
+            verdict: VerdictEntry::of(&judged.verdict, judged.expected(), judged.reproduce()),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The terminal report of `check`: a table of properties, and whether the recorded verdict stands.
 
-use super::grounds::headline;
-use crate::check::{Checked, Finding};
+use super::verdict::headline;
 use crate::history::Header;
 use crate::holds::Scenario;
 use crate::saved::Rejudged;
 use crate::store::TrialStore;
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::plural;
+use crate::verdict::{Checked, Finding};
 
 /// On a narrower screen, details are printed below their rows.
 const NARROW: usize = 98;

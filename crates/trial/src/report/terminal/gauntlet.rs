@@ -1,9 +1,10 @@
 //! The terminal report of `gauntlet`: one entry per scenario, and what the lock withstood.
 
-use super::grounds::{headline, role};
-use super::table::glyph;
-use crate::gauntlet::{Gauntlet, Plan, Row, Untried, in_words};
+use super::verdict::{glyph, headline, role};
+use crate::gauntlet::{Gauntlet, Plan, Prediction, Row, Untried, claims_in_words};
+use crate::matrix::Cell;
 use crate::report::fault;
+use crate::story::scenarios::judged_by;
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, decimal};
 use crate::verdict::{Outcome, Verdict};
@@ -15,12 +16,21 @@ const SCENARIO: usize = 17;
 /// Returns the title with the settings.
 pub fn title(gauntlet: &Gauntlet) -> String {
     format!(
-        "gauntlet   one lock, every scenario that applies\n  lock {}   TTL {} ms   store {}   seed {}\n  it claims: {}\n",
+        "gauntlet   one lock, every scenario that applies\n{}  it claims: {}\n  its kind: {}\n",
+        settings(gauntlet),
+        claims_in_words(gauntlet.strategy.claims),
+        gauntlet.kind.in_words(),
+    )
+}
+
+/// Returns the line with the settings.
+pub(super) fn settings(gauntlet: &Gauntlet) -> String {
+    format!(
+        "  lock {}   TTL {} ms   store {}   seed {}\n",
         gauntlet.strategy.name,
         count(gauntlet.lease_ms() as i64),
         gauntlet.store.title(),
         gauntlet.seed,
-        in_words(gauntlet.strategy.claims),
     )
 }
 
@@ -38,6 +48,24 @@ pub fn list(plan: &Plan, ink: Ink) -> String {
     text
 }
 
+/// What a user who predicts is told first.
+pub const HOW_TO_PREDICT: &str = "Predict each verdict: held, broken, stuck or inconclusive. A letter is enough; Enter: no prediction.\n";
+
+/// Returns a scenario before it is run: what happens, and what the lock is judged by.
+pub fn question(gauntlet: &Gauntlet, cell: &Cell, ink: Ink) -> String {
+    let scenario = match cell {
+        Cell::Hold(trial) => Some(trial.scenario),
+        Cell::Sale(_) | Cell::Retry(_) => None,
+    };
+    let name = cell.scenario();
+    let fault = fault::of_cell(cell);
+    let by = judged_by(scenario, gauntlet.strategy.claims);
+    format!(
+        "\n  {name:<SCENARIO$}{fault}\n{}",
+        ink.sentence("judged by", &by)
+    )
+}
+
 /// The results of a gauntlet to be shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
@@ -47,6 +75,8 @@ pub struct Shown<'a> {
     pub rows: &'a [Row<'a>],
     /// What was left out.
     pub untried: &'a [Untried],
+    /// What was predicted.
+    pub predictions: &'a [Prediction],
     /// The total duration.
     pub took_ns: u64,
 }
@@ -58,10 +88,48 @@ impl Shown<'_> {
         let mut text = format!("{}\n", ink.paint(Role::Label, heading));
         for row in self.rows {
             text.push_str(&entry(row, quiet, ink));
+            text.push_str(&self.predicted(row, ink));
         }
         text.push('\n');
         text.push_str(&self.conclusion(ink));
         text
+    }
+
+    /// Returns what was predicted for a row, if anything was.
+    fn predicted(&self, row: &Row<'_>, ink: Ink) -> String {
+        match self.prediction(row) {
+            Some(outcome) if outcome == row.outcome() => {
+                ink.sentence("predicted", &format!("{outcome}, and so it came"))
+            }
+            Some(outcome) => {
+                let came = row.outcome();
+                ink.sentence("predicted", &format!("{outcome}, but it came out {came}"))
+            }
+            None => String::new(),
+        }
+    }
+
+    fn prediction(&self, row: &Row<'_>) -> Option<Outcome> {
+        let mut all = self.predictions.iter();
+        let own = all.find(|one| one.scenario == row.worst.scenario())?;
+        Some(own.outcome)
+    }
+
+    /// Returns how many predictions came true; empty if there were none.
+    fn score(&self, ink: Ink) -> String {
+        let predicted = self.rows.iter().filter_map(|row| {
+            let outcome = self.prediction(row)?;
+            Some(outcome == row.outcome())
+        });
+        let came: Vec<bool> = predicted.collect();
+        if came.is_empty() {
+            return String::new();
+        }
+        let right = came.iter().filter(|is_right| **is_right).count();
+        ink.sentence(
+            "predicted",
+            &format!("{right} of {} came as predicted", came.len()),
+        )
     }
 
     /// Returns the verdict on all scenarios, then which held, which broke the lock, and which were not tried.
@@ -83,6 +151,7 @@ impl Shown<'_> {
                 text.push_str(&ink.sentence(label, &names.join(", ")));
             }
         }
+        text.push_str(&self.score(ink));
         if let Some(names) = self.gauntlet.not_tried(self.untried) {
             text.push_str(&ink.sentence("not tried", &names));
         }
@@ -91,8 +160,14 @@ impl Shown<'_> {
 
     fn of(&self, outcome: Outcome) -> Vec<String> {
         let all = self.rows.iter().filter(|row| row.outcome() == outcome);
-        all.map(|row| format!("{} ({})", row.worst.scenario(), fault::of_run(row.worst)))
-            .collect()
+        all.map(|row| {
+            let (scenario, fault) = (row.worst.scenario(), fault::of_run(row.worst));
+            match row.label {
+                Some(label) => format!("{scenario} ({fault}; {})", label.name.in_words()),
+                None => format!("{scenario} ({fault})"),
+            }
+        })
+        .collect()
     }
 }
 
@@ -109,6 +184,9 @@ fn entry(row: &Row<'_>, quiet: bool, ink: Ink) -> String {
         let (label, ground) = ground(row.worst.verdict());
         text.push_str(&ink.sentence("judged by", &row.judged_by()));
         text.push_str(&ink.sentence(label, &ground));
+        if let Some(label) = row.label {
+            text.push_str(&ink.sentence("label", &label.text()));
+        }
         let command = ink.paint(Role::Command, row.reproduce());
         text.push_str(&ink.labelled("again", &command));
     }
@@ -130,7 +208,7 @@ fn ground(verdict: &Verdict) -> (&'static str, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gauntlet::{SCENARIOS, left_out, rows};
+    use crate::gauntlet::{Kind, SCENARIOS, left_out, rows};
     use crate::history::History;
     use crate::holds::{Judged, Scenario, Trial};
     use crate::matrix::Run;
@@ -140,6 +218,8 @@ mod tests {
     fn gauntlet() -> Gauntlet {
         Gauntlet {
             strategy: strategy::find("safe").unwrap(),
+            kind: Kind::of_ours(strategy::find("safe").unwrap().claims),
+            limits: Vec::new(),
             store: TrialStore::sqlite(),
             ttl_ms: None,
             seed: 7,
@@ -154,7 +234,7 @@ mod tests {
         let plan = gauntlet().plan();
         assert_eq!(
             left_out(&plan.untried),
-            "cut, slow-replies, lost-reply (no server: a file is not reached through a connection); failover, restart-empty (a file has no server that could fail)"
+            "cut, slow-replies, lost-reply, pause-at-step (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
         );
         let list = list(&plan, Ink::PLAIN);
         assert_eq!(list.lines().count(), SCENARIOS.len());
@@ -177,6 +257,7 @@ mod tests {
             gauntlet: &gauntlet,
             rows: &rows(&runs),
             untried: &[],
+            predictions: &[],
             took_ns: 1_500_000_000,
         };
         let text = shown.text(false, Ink::PLAIN);

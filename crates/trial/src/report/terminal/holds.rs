@@ -5,11 +5,11 @@
 
 use std::path::Path;
 
-use fencepost::stores::kinds::REDIS;
+use fencepost::stores::kinds::{POSTGRES, REDIS};
 
 use crate::history::{Event, Header, StormSettings};
-use crate::holds::{FIRST, Judged, NAMES, SECOND, Scenario, Trial};
-use crate::story::{Entry, SETTLED_NS, lanes};
+use crate::holds::{FIRST_LOCK, Judged, NAMES, SECOND_LOCK, Scenario, Trial};
+use crate::story::{Entry, SETTLED_NS, lanes, scenarios};
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, decimal, ms, plural};
 
@@ -17,6 +17,8 @@ use crate::text::numbers::{count, decimal, ms, plural};
 const WIDTH: usize = 100;
 /// The column at which the lanes begin.
 const INDENT: usize = 13;
+/// The length beyond which the name of a store stands alone.
+const LONG_NAME: usize = 32;
 /// The column of the operation number in a layout with two lanes.
 const OP_COLUMN: usize = 32;
 
@@ -40,7 +42,7 @@ pub fn title(trial: &Trial) -> String {
     let with_gloss = set(gloss(trial));
     let fits = with_gloss.chars().count() <= WIDTH;
     let set = if fits { with_gloss } else { set("") };
-    let (command, question) = (trial.scenario.command(), question(trial));
+    let (command, question) = (trial.scenario.command(), scenarios::question(trial));
     let mut text = format!("{command}   {question}\n{set}");
     if trial.strategy.claims.fencing && trial.scenario != Scenario::ShortStock {
         text.push_str(
@@ -50,82 +52,22 @@ pub fn title(trial: &Trial) -> String {
     text
 }
 
-/// Returns what the trial is about, in a sentence.
-fn question(trial: &Trial) -> &'static str {
-    let is_untimed = trial.strategy.claims.untimed;
-    let keeps_stock = trial.store.keeps_stock();
-    match trial.scenario {
-        Scenario::Crash => "the holder is killed: how long until somebody else gets the lock?",
-        Scenario::TtlEdge if is_untimed => {
-            "A's work takes longer than a lease would last; both add 1 to a shared number"
-        }
-        Scenario::TtlEdge => {
-            "A's work takes longer than its lock lasts; both add 1 to a shared number"
-        }
-        Scenario::Deadlock => {
-            "two processes take two locks in opposite order, then each adds 1 to a shared number"
-        }
-        Scenario::Sorted => {
-            "two processes take two locks in the same order, and each adds 1 to a number"
-        }
-        Scenario::StaleRelease if is_untimed => {
-            "A is paused while it holds the lock and B wants it: who gets it, and when?"
-        }
-        Scenario::StaleRelease => {
-            "A is paused beyond its lease, B gets the lock, A gives it back: what then?"
-        }
-        Scenario::ShortStock => {
-            "a purchase finds nothing to sell; then a unit comes in: can it be bought?"
-        }
-        Scenario::Pause if is_untimed => {
-            "A is paused between read and write, and B wants the lock: who gets it, and when?"
-        }
-        Scenario::Pause => {
-            "A reads and is paused beyond its lease; B gets the lock and adds 1; then A writes"
-        }
-        Scenario::Failover if keeps_stock => {
-            "the primary dies before its replica has A's lock; the replica takes over"
-        }
-        Scenario::Failover => "the leader dies while A holds the lock; the others elect a new one",
-        Scenario::RestartEmpty if keeps_stock => {
-            "the store's server dies while A holds the lock, and comes back empty"
-        }
-        Scenario::RestartEmpty => {
-            "A's lock is on two servers of three; one of them dies, and comes back empty"
-        }
-        Scenario::LostWakeup => {
-            "A gives the lock back just when B is about to wait for it: is B woken?"
-        }
-        Scenario::Cut if is_untimed => {
-            "A is cut off from its store while it holds the lock and B wants it: who gets it?"
-        }
-        Scenario::Cut => {
-            "A reads and is cut off from its store; B gets the lock and adds 1; then A writes"
-        }
-        Scenario::SlowReplies => {
-            "the store answers A late; when A's lease is over, B adds 1; then A writes"
-        }
-        Scenario::LostReply => {
-            "a reply to A's request is lost: is that a grant, and is the lock free again?"
-        }
-        Scenario::Storm => {
-            "processes take turns, and are killed, started again and paused at random"
-        }
-    }
-}
-
 /// Returns what the TTL means for this lock, where the trial depends on it and the question does not say it.
 fn gloss(trial: &Trial) -> &'static str {
     let claims = trial.strategy.claims;
     match trial.scenario {
-        Scenario::TtlEdge | Scenario::Failover | Scenario::RestartEmpty => "",
+        Scenario::TtlEdge
+        | Scenario::Failover
+        | Scenario::RestartEmpty
+        | Scenario::ServerClock
+        | Scenario::Eviction => "",
         _ if claims.untimed => " (not used: no lease)",
         _ if claims.keep_alive => " (the lease, renewed)",
         _ => " (the lease, then it is free)",
     }
 }
 
-/// "   5 processes, 3 names, 60 s"
+/// Returns words such as "   5 processes, 3 names, 60 s".
 fn size_of_storm(storm: StormSettings) -> String {
     format!(
         "   {}, {}, {} s",
@@ -159,8 +101,15 @@ pub fn convictions(convicted: usize, runs: u64, ink: Ink) -> String {
 /// Describes where the trial takes place, in a few words.
 fn stage_of(trial: &Trial) -> String {
     match trial.scenario {
+        // A long name leaves no room for more.
+        _ if trial.store.is_private() && trial.store.name().len() > LONG_NAME => {
+            trial.store.name().to_owned()
+        }
         Scenario::Failover if trial.store.is_private() && trial.store.is(&REDIS) => {
             "redis (a primary, a replica)".into()
+        }
+        Scenario::Failover if trial.store.is_private() && trial.store.is(&POSTGRES) => {
+            format!("{} (a primary, a standby)", trial.store.name())
         }
         _ => trial.store.title(),
     }
@@ -191,8 +140,8 @@ impl Lanes {
     }
 
     fn rest(&mut self, header: &Header, events: &[Event], until_ns: u64) -> String {
-        // A storm has too many processes and events for lanes.
-        let scripted = Scenario::find(&header.scenario).filter(|all| *all != Scenario::Storm);
+        // Some trials have too many processes and events for lanes.
+        let scripted = Scenario::find(&header.scenario).filter(|all| !all.is_long());
         let Some(scenario) = scripted else {
             return String::new();
         };
@@ -221,8 +170,11 @@ impl Lanes {
     fn heading(&self, scenario: Scenario) -> String {
         let lanes = scenario.processes();
         let orders = match scenario {
-            Scenario::Deadlock => [(FIRST, SECOND, ""), (SECOND, FIRST, "")],
-            Scenario::Sorted => [(FIRST, SECOND, ""), (FIRST, SECOND, " (sorted)")],
+            Scenario::Deadlock => [(FIRST_LOCK, SECOND_LOCK, ""), (SECOND_LOCK, FIRST_LOCK, "")],
+            Scenario::Sorted => [
+                (FIRST_LOCK, SECOND_LOCK, ""),
+                (FIRST_LOCK, SECOND_LOCK, " (sorted)"),
+            ],
             _ => [("", "", ""); 2],
         };
         let heads = NAMES[..lanes].iter().enumerate().map(|(index, name)| {

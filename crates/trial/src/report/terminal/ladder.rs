@@ -1,11 +1,11 @@
 //! The terminal report of `gauntlet --ladder`: a table with one row per scenario and one column per lock.
 
-use super::grounds::{headline, role};
-use super::table::glyph;
+use super::gauntlet::settings;
+use super::verdict::{glyph, headline, role};
 use crate::gauntlet::Gauntlet;
 use crate::gauntlet::ladder::{Rung, command, first_to_hold, scenarios};
 use crate::text::ink::{Ink, Role};
-use crate::text::numbers::{count, decimal};
+use crate::text::numbers::decimal;
 use crate::verdict::Outcome;
 
 /// The width of the first column.
@@ -14,11 +14,8 @@ const SCENARIO: usize = 19;
 /// Returns the title with the settings.
 pub fn title(on_trial: &Gauntlet) -> String {
     format!(
-        "ladder   the same faults, from the simplest lock to the lock on trial\n  lock {}   TTL {} ms   store {}   seed {}\n",
-        on_trial.strategy.name,
-        count(on_trial.lease_ms() as i64),
-        on_trial.store.title(),
-        on_trial.seed,
+        "ladder   the same faults, from the simplest lock to the lock on trial\n{}",
+        settings(on_trial)
     )
 }
 
@@ -54,7 +51,8 @@ pub fn text(rungs: &[Rung<'_>], took_ns: u64, quiet: bool, ink: Ink) -> String {
     text
 }
 
-/// The width of each lock's column: its name, or its longest verdict. If that is too wide for the screen, verdicts are glyphs alone.
+/// Returns the width of each lock's column: its name, or its longest verdict. If that is too wide for the screen, verdicts are glyphs
+/// alone.
 fn widths(rungs: &[Rung<'_>], ink: Ink) -> Vec<usize> {
     let longest = |rung: &Rung<'_>, of: fn(Outcome) -> String| {
         let said = rung

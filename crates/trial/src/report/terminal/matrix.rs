@@ -1,7 +1,6 @@
 //! The terminal report of `run-all`: the matrix, its legend, and the commands that repeat a cell.
 
-use super::grounds::role;
-use super::table::{counts, glyph, summary};
+use super::verdict::{counts, glyph, role, summary};
 use crate::holds::Scenario;
 use crate::matrix::{COLUMNS, Cell, Column, DEFAULT_TIMES, Run, Summary};
 use crate::retry::{Judged, Round};

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use super::Latches;
 use crate::protocol::Failure;
 use crate::store::LockState;
-use crate::store::postgres::{Connection, Trouble, table_of};
+use crate::store::postgres::{Connection, StoreError, table_of};
 
 /// A connection to the lock records in a Postgres database.
 pub(crate) struct PostgresLatches(Connection);
@@ -52,7 +52,7 @@ impl Latches for PostgresLatches {
         }
         let ttl = ttl.map(microseconds);
         let changed = self.0.change(SQL, &[&key, &token, &ttl]);
-        Ok(changed.map_err(Trouble::unwritten)? == 1)
+        Ok(changed.map_err(StoreError::into_write_failure)? == 1)
     }
 
     fn expire(&mut self, key: &str, ttl: Duration) -> Result<bool, Failure> {
@@ -60,13 +60,16 @@ impl Latches for PostgresLatches {
             "UPDATE latch SET expires = clock_timestamp() + $2::bigint * interval '1 microsecond'
             WHERE key = $1 AND (expires IS NULL OR expires > clock_timestamp())";
         let changed = self.0.change(SQL, &[&key, &microseconds(ttl)]);
-        Ok(changed.map_err(Trouble::unwritten)? == 1)
+        Ok(changed.map_err(StoreError::into_write_failure)? == 1)
     }
 
     fn get(&mut self, key: &str) -> Result<Option<String>, Failure> {
         const SQL: &str = "SELECT token FROM latch
             WHERE key = $1 AND (expires IS NULL OR expires > clock_timestamp())";
-        let row = self.0.ask_one(SQL, &[&key]).map_err(Trouble::unread)?;
+        let row = self
+            .0
+            .ask_one(SQL, &[&key])
+            .map_err(StoreError::into_read_failure)?;
         Ok(row.map(|row| row.get(0)))
     }
 
@@ -74,19 +77,19 @@ impl Latches for PostgresLatches {
         const SQL: &str =
             "DELETE FROM latch WHERE key = $1 AND (expires IS NULL OR expires > clock_timestamp())";
         let changed = self.0.change(SQL, &[&key]);
-        Ok(changed.map_err(Trouble::unwritten)? == 1)
+        Ok(changed.map_err(StoreError::into_write_failure)? == 1)
     }
 
     fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure> {
         const SQL: &str = "DELETE FROM latch
             WHERE key = $1 AND token = $2 AND (expires IS NULL OR expires > clock_timestamp())";
         let changed = self.0.change(SQL, &[&key, &token]);
-        Ok(changed.map_err(Trouble::unwritten)? == 1)
+        Ok(changed.map_err(StoreError::into_write_failure)? == 1)
     }
 
     /// Also sees leases, lock rows, and the locks of the database itself.
     fn inspect(&mut self, key: &str) -> Result<LockState, Failure> {
-        let row = self.record(key).map_err(Trouble::unread)?;
+        let row = self.record(key).map_err(StoreError::into_read_failure)?;
         if let Some(row) = row {
             let left: Option<f64> = row.get(0);
             let left = left.map(|seconds| Duration::from_secs_f64(seconds.max(0.0)));
@@ -95,7 +98,9 @@ impl Latches for PostgresLatches {
                 ttl_left: left,
             });
         }
-        let taken = self.is_row_locked(key).map_err(Trouble::unread)?;
+        let taken = self
+            .is_row_locked(key)
+            .map_err(StoreError::into_read_failure)?;
         Ok(LockState {
             taken,
             ..LockState::FREE
@@ -105,7 +110,7 @@ impl Latches for PostgresLatches {
 
 impl PostgresLatches {
     /// Returns the record of a lock: the seconds until it expires, or NULL if it does not expire.
-    fn record(&mut self, key: &str) -> Result<Option<Row>, Trouble> {
+    fn record(&mut self, key: &str) -> Result<Option<Row>, StoreError> {
         const SQL: &str = "
             SELECT extract(epoch FROM expires - clock_timestamp())::float8 FROM latch
                 WHERE key = $1 AND (expires IS NULL OR expires > clock_timestamp())
@@ -125,8 +130,13 @@ impl PostgresLatches {
         self.0.ask_one(SQL, &[&key, &number, &table_of(key)])
     }
 
-    /// Row locks are not recorded anywhere. The only way to detect one is to request it.
-    fn is_row_locked(&mut self, key: &str) -> Result<bool, Trouble> {
+    /// Returns whether a transaction has locked the row. Row locks are not recorded anywhere. The only way to detect one is to request it.
+    /// Nobody has one on a standby.
+    fn is_row_locked(&mut self, key: &str) -> Result<bool, StoreError> {
+        let recovers = self.0.ask_one("SELECT pg_is_in_recovery()", &[])?;
+        if recovers.is_some_and(|row| row.get(0)) {
+            return Ok(false);
+        }
         const THERE: &str = "SELECT (SELECT count(*) FROM thing WHERE name = $1)
             + (SELECT count(*) FROM stock WHERE product = $1)";
         const THING: &str = "SELECT 1 FROM thing WHERE name = $1 FOR UPDATE SKIP LOCKED";

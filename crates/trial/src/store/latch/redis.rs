@@ -7,7 +7,7 @@ use redis::cmd;
 use super::Latches;
 use crate::protocol::Failure;
 use crate::store::LockState;
-use crate::store::redis::{Connection, Trouble};
+use crate::store::redis::{Connection, StoreError};
 
 const COMPARE_AND_DELETE: &str = "
     if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
@@ -50,35 +50,42 @@ impl Latches for RedisLatches {
         if let Some(ms) = ttl.map(milliseconds).or(self.0.lasts_ms()) {
             set.arg("PX").arg(ms);
         }
-        let done: Option<String> = self.0.ask(&set).map_err(Trouble::unwritten)?;
+        let done: Option<String> = self.0.ask(&set).map_err(StoreError::into_write_failure)?;
         Ok(done.is_some())
     }
 
     fn expire(&mut self, key: &str, ttl: Duration) -> Result<bool, Failure> {
         let key = self.fresh_key(key);
         let done = self.0.ask(cmd("PEXPIRE").arg(key).arg(milliseconds(ttl)));
-        done.map_err(Trouble::unwritten)
+        done.map_err(StoreError::into_write_failure)
     }
 
     fn get(&mut self, key: &str) -> Result<Option<String>, Failure> {
         let key = self.fresh_key(key);
-        self.0.ask(cmd("GET").arg(key)).map_err(Trouble::unread)
+        self.0
+            .ask(cmd("GET").arg(key))
+            .map_err(StoreError::into_read_failure)
     }
 
     fn delete(&mut self, key: &str) -> Result<bool, Failure> {
         let key = self.fresh_key(key);
-        self.0.ask(cmd("DEL").arg(key)).map_err(Trouble::unwritten)
+        self.0
+            .ask(cmd("DEL").arg(key))
+            .map_err(StoreError::into_write_failure)
     }
 
     fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure> {
         let key = self.fresh_key(key);
         let done = self.0.run(COMPARE_AND_DELETE, &[&key], &[token]);
-        done.map_err(Trouble::unwritten)
+        done.map_err(StoreError::into_write_failure)
     }
 
     fn inspect(&mut self, key: &str) -> Result<LockState, Failure> {
         let key = self.fresh_key(key);
-        let left: i64 = self.0.ask(cmd("PTTL").arg(key)).map_err(Trouble::unread)?;
+        let left: i64 = self
+            .0
+            .ask(cmd("PTTL").arg(key))
+            .map_err(StoreError::into_read_failure)?;
         Ok(match left {
             ..=-2 => LockState::FREE,
             -1 => LockState {

@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement};
 
-use super::patience::wait_until;
+use super::blocking::wait_until;
 use super::{quoted, split};
 use crate::protocol::Failure;
 
@@ -48,7 +48,7 @@ impl Drop for Session {
 
 /// A failure on the way to the server, or on the server.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct StoreError {
     cause: Cause,
     /// Whether the request had been sent.
     sent: bool,
@@ -64,9 +64,9 @@ enum Cause {
     System(String),
 }
 
-impl Trouble {
+impl StoreError {
     /// Converts the failure of a statement that changes something: if it was sent, it may have been executed.
-    pub(crate) fn unwritten(self) -> Failure {
+    pub(crate) fn into_write_failure(self) -> Failure {
         let answered = self.code().is_some_and(|code| !ends_sessions(code));
         if answered || !self.sent {
             Failure::definite(self.message())
@@ -76,7 +76,7 @@ impl Trouble {
     }
 
     /// Converts the failure of a statement that changes nothing.
-    pub(crate) fn unread(self) -> Failure {
+    pub(crate) fn into_read_failure(self) -> Failure {
         Failure::definite(self.message())
     }
 
@@ -162,14 +162,14 @@ pub(super) fn config(url: &str) -> Result<Config, Error> {
 }
 
 /// Returns the runtime that drives all connections.
-fn listeners() -> Result<&'static Runtime, Trouble> {
+fn listeners() -> Result<&'static Runtime, StoreError> {
     static LISTENERS: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let made = LISTENERS.get_or_init(|| {
         let mut runtime = Builder::new_multi_thread();
         runtime.worker_threads(1).enable_all();
         runtime.build().map_err(|error| error.to_string())
     });
-    made.as_ref().map_err(|words| Trouble {
+    made.as_ref().map_err(|words| StoreError {
         cause: Cause::System(words.clone()),
         sent: false,
     })
@@ -177,11 +177,13 @@ fn listeners() -> Result<&'static Runtime, Trouble> {
 
 /// Runs work that needs a runtime, and waits for its result.
 pub(super) fn wait_for<T: Send + 'static>(
-    patience: Duration,
+    timeout: Duration,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Failure> {
-    let working = listeners().map_err(Trouble::unread)?.spawn(work);
-    match wait_until(Instant::now() + patience, working) {
+    let working = listeners()
+        .map_err(StoreError::into_read_failure)?
+        .spawn(work);
+    match wait_until(Instant::now() + timeout, working) {
         Some(done) => done.map_err(Failure::definite),
         None => Err(Failure::definite("postgres: no answer")),
     }
@@ -190,12 +192,12 @@ pub(super) fn wait_for<T: Send + 'static>(
 impl Connection {
     /// Connects to `postgres://…#SCHEMA`.
     pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
-        Self::connect_to(endpoint, CONNECT).map_err(Trouble::unread)
+        Self::connect_to(endpoint, CONNECT).map_err(StoreError::into_read_failure)
     }
 
-    pub(super) fn connect_to(endpoint: &str, within: Duration) -> Result<Self, Trouble> {
+    pub(super) fn connect_to(endpoint: &str, within: Duration) -> Result<Self, StoreError> {
         let (url, schema) = split(endpoint).unwrap_or((endpoint, "public"));
-        let config = config(url).map_err(|error| Trouble {
+        let config = config(url).map_err(|error| StoreError {
             cause: Cause::Told(error),
             sent: false,
         })?;
@@ -232,7 +234,7 @@ impl Connection {
         &mut self,
         sql: &'static str,
         parameters: Parameters<'_>,
-    ) -> Result<Vec<Row>, Trouble> {
+    ) -> Result<Vec<Row>, StoreError> {
         self.ask_within(sql, parameters, Duration::ZERO)
     }
 
@@ -242,7 +244,7 @@ impl Connection {
         sql: &'static str,
         parameters: Parameters<'_>,
         wait: Duration,
-    ) -> Result<Vec<Row>, Trouble> {
+    ) -> Result<Vec<Row>, StoreError> {
         let deadline = Instant::now() + wait + ANSWER;
         self.with(deadline, |session| {
             session.prepared(sql, deadline, |client, statement| async move {
@@ -256,7 +258,7 @@ impl Connection {
         &mut self,
         sql: &'static str,
         parameters: Parameters<'_>,
-    ) -> Result<Option<Row>, Trouble> {
+    ) -> Result<Option<Row>, StoreError> {
         Ok(self.ask(sql, parameters)?.into_iter().next())
     }
 
@@ -265,7 +267,7 @@ impl Connection {
         &mut self,
         sql: &'static str,
         parameters: Parameters<'_>,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, StoreError> {
         let deadline = Instant::now() + ANSWER;
         self.with(deadline, |session| {
             session.prepared(sql, deadline, |client, statement| async move {
@@ -275,12 +277,16 @@ impl Connection {
     }
 
     /// Runs statements without results, in one transaction unless they say otherwise.
-    pub(crate) fn run(&mut self, statements: &str) -> Result<(), Trouble> {
+    pub(crate) fn run(&mut self, statements: &str) -> Result<(), StoreError> {
         self.run_within(statements, Duration::ZERO)
     }
 
     /// Runs statements without results that may wait this long for a lock.
-    pub(crate) fn run_within(&mut self, statements: &str, wait: Duration) -> Result<(), Trouble> {
+    pub(crate) fn run_within(
+        &mut self,
+        statements: &str,
+        wait: Duration,
+    ) -> Result<(), StoreError> {
         let deadline = Instant::now() + wait + ANSWER;
         self.with(deadline, |session| {
             wait_until(deadline, session.client.batch_execute(statements))
@@ -291,12 +297,12 @@ impl Connection {
         &mut self,
         deadline: Instant,
         work: impl FnOnce(&mut Session) -> Option<Result<T, Error>>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, StoreError> {
         self.forget_what_is_closed();
         let mut session = match self.session.take() {
             Some(session) => session,
             None if self.pinned => {
-                return Err(Trouble {
+                return Err(StoreError {
                     cause: Cause::Gone,
                     sent: false,
                 });
@@ -317,7 +323,7 @@ impl Connection {
         }
         let done = done.ok_or(Cause::Silence);
         let done = done.and_then(|done| done.map_err(Cause::Told));
-        done.map_err(|cause| Trouble { cause, sent: true })
+        done.map_err(|cause| StoreError { cause, sent: true })
     }
 
     fn forget_what_is_closed(&mut self) {
@@ -327,8 +333,8 @@ impl Connection {
         }
     }
 
-    fn connect(&self, deadline: Instant) -> Result<Session, Trouble> {
-        let unsent = |cause| Trouble { cause, sent: false };
+    fn connect(&self, deadline: Instant) -> Result<Session, StoreError> {
+        let unsent = |cause| StoreError { cause, sent: false };
         let mut config = self.config.clone();
         if config.get_application_name().is_none() {
             config.application_name("fencepost lab");

@@ -92,7 +92,7 @@ fn register(server: &Redis, endpoint: &str, product: &str) -> RedisRegister {
     RedisRegister::new(server, &redis::key(endpoint, "stock", product))
 }
 
-/// A refusal is definite: nothing was changed.
+/// Returns the failure of a late write. A refusal is definite: nothing was changed.
 pub(super) fn late(refused: Refused) -> Failure {
     Failure::definite(format!("the stock refused a late holder: {refused}"))
 }

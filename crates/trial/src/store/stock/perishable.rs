@@ -6,7 +6,7 @@ use fencepost::resource::{Credential, REDIS_ADMIT, Refused};
 
 use super::fenced::late;
 use crate::protocol::Failure;
-use crate::store::redis::{Connection, Trouble};
+use crate::store::redis::{Connection, StoreError};
 
 /// KEYS: units gate. ARGV: epoch seq owner lifetime, and the new units for a write. Answers like the library's register.
 const ACCESS: &str = "
@@ -31,7 +31,7 @@ impl PerishableStock {
 
     pub(crate) fn read(&mut self, product: &str, credential: Credential) -> Result<i64, Failure> {
         let found = self.access(product, credential, None);
-        let units = found.map_err(Trouble::unread)??;
+        let units = found.map_err(StoreError::into_read_failure)??;
         let units = units.and_then(|units| units.parse().ok());
         units.ok_or_else(|| Failure::definite(format!("there is no {product}")))
     }
@@ -43,7 +43,7 @@ impl PerishableStock {
         credential: Credential,
     ) -> Result<(), Failure> {
         let written = self.access(product, credential, Some(units));
-        written.map_err(Trouble::unwritten)?.map(drop)
+        written.map_err(StoreError::into_write_failure)?.map(drop)
     }
 
     /// Executes the access and returns the resulting units, unless the credential is outdated.
@@ -52,7 +52,7 @@ impl PerishableStock {
         product: &str,
         credential: Credential,
         units: Option<i64>,
-    ) -> Result<Result<Option<String>, Failure>, Trouble> {
+    ) -> Result<Result<Option<String>, Failure>, StoreError> {
         let key = self.0.key("stock", product);
         let mut arguments = vec![
             credential.fence.epoch().to_string(),

@@ -7,7 +7,7 @@ use tokio_postgres::error::SqlState;
 
 use super::{QueuedRequest, Settled, Stock, Ticket, Version};
 use crate::protocol::Failure;
-use crate::store::postgres::{Connection, Trouble};
+use crate::store::postgres::{Connection, StoreError};
 
 /// A connection to the stock in a Postgres database.
 pub(crate) struct PostgresStock(Connection);
@@ -32,7 +32,7 @@ impl PostgresStock {
         sql: &'static str,
         product: &str,
         quantity: i64,
-    ) -> Result<Option<i64>, Trouble> {
+    ) -> Result<Option<i64>, StoreError> {
         let row = self.0.ask_one(sql, &[&product, &quantity])?;
         Ok(row.map(|row| row.get(0)))
     }
@@ -73,14 +73,14 @@ impl PostgresStock {
         credential: Credential,
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        self.0.run("BEGIN").map_err(Trouble::unread)?;
+        self.0.run("BEGIN").map_err(StoreError::into_read_failure)?;
         self.0.pin(true);
         let done = self.admit(product, credential).and_then(|()| work(self));
         let ended = match done {
             Ok(done) => self
                 .0
                 .run("COMMIT")
-                .map_err(Trouble::unwritten)
+                .map_err(StoreError::into_write_failure)
                 .map(|()| done),
             Err(failure) => {
                 // A session that is gone has been rolled back.
@@ -96,11 +96,11 @@ impl PostgresStock {
         const HIGHEST: &str = "SELECT fence FROM fencepost_gate WHERE resource = $1";
         let (fence, owner) = (credential.fence.as_i64(), credential.owner.to_string());
         let admitted = self.0.change(ADMIT, &[&product, &fence, &owner]);
-        if admitted.map_err(Trouble::unread)? == 1 {
+        if admitted.map_err(StoreError::into_read_failure)? == 1 {
             return Ok(());
         }
         let highest = self.0.ask_one(HIGHEST, &[&product]);
-        let highest = highest.map_err(Trouble::unread)?;
+        let highest = highest.map_err(StoreError::into_read_failure)?;
         let highest = there(product, highest.map(|row| row.get(0)))?;
         let refused = Refused {
             offered: credential.fence,
@@ -126,7 +126,10 @@ fn request(row: &Row) -> QueuedRequest {
 impl Stock for PostgresStock {
     fn read(&mut self, product: &str) -> Result<i64, Failure> {
         const SQL: &str = "SELECT units FROM stock WHERE product = $1";
-        let row = self.0.ask_one(SQL, &[&product]).map_err(Trouble::unread)?;
+        let row = self
+            .0
+            .ask_one(SQL, &[&product])
+            .map_err(StoreError::into_read_failure)?;
         there(product, row.map(|row| row.get(0)))
     }
 
@@ -134,14 +137,14 @@ impl Stock for PostgresStock {
         const SQL: &str = "INSERT INTO stock (product, units) VALUES ($1, $2)
             ON CONFLICT (product) DO UPDATE SET units = $2, version = stock.version + 1";
         let written = self.0.change(SQL, &[&product, &units]);
-        written.map(drop).map_err(Trouble::unwritten)
+        written.map(drop).map_err(StoreError::into_write_failure)
     }
 
     fn decrement(&mut self, product: &str, quantity: i64) -> Result<i64, Failure> {
         const SQL: &str = "UPDATE stock SET units = units - $2, version = version + 1
             WHERE product = $1 RETURNING units";
         let left = self.take(SQL, product, quantity);
-        there(product, left.map_err(Trouble::unwritten)?)
+        there(product, left.map_err(StoreError::into_write_failure)?)
     }
 
     fn decrement_if_enough(
@@ -152,7 +155,7 @@ impl Stock for PostgresStock {
         const SQL: &str = "UPDATE stock SET units = units - $2, version = version + 1
             WHERE product = $1 AND units >= $2 RETURNING units";
         let left = self.take(SQL, product, quantity);
-        left.map_err(Trouble::unwritten)
+        left.map_err(StoreError::into_write_failure)
     }
 
     fn decrement_constrained(
@@ -164,14 +167,17 @@ impl Stock for PostgresStock {
             "UPDATE stock SET units = units - $2, version = version + 1, constrained = true
             WHERE product = $1 RETURNING units";
         match self.take(SQL, product, quantity) {
-            Err(trouble) if trouble.code() == Some(&SqlState::CHECK_VIOLATION) => Ok(None),
-            left => left.map_err(Trouble::unwritten),
+            Err(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => Ok(None),
+            left => left.map_err(StoreError::into_write_failure),
         }
     }
 
     fn read_version(&mut self, product: &str) -> Result<(i64, Version), Failure> {
         const SQL: &str = "SELECT units, version FROM stock WHERE product = $1";
-        let row = self.0.ask_one(SQL, &[&product]).map_err(Trouble::unread)?;
+        let row = self
+            .0
+            .ask_one(SQL, &[&product])
+            .map_err(StoreError::into_read_failure)?;
         there(product, row.map(|row| (row.get(0), Version(row.get(1)))))
     }
 
@@ -184,20 +190,23 @@ impl Stock for PostgresStock {
         const SQL: &str = "UPDATE stock SET units = $2, version = version + 1
             WHERE product = $1 AND version = $3";
         let changed = self.0.change(SQL, &[&product, &units, &version.0]);
-        Ok(changed.map_err(Trouble::unwritten)? == 1)
+        Ok(changed.map_err(StoreError::into_write_failure)? == 1)
     }
 
     fn enqueue(&mut self, product: &str, quantity: i64) -> Result<Ticket, Failure> {
         const SQL: &str =
             "INSERT INTO request (product, quantity) VALUES ($1, $2) RETURNING ticket";
         let ticket = self.take(SQL, product, quantity);
-        there(product, ticket.map_err(Trouble::unwritten)?).map(Ticket)
+        there(product, ticket.map_err(StoreError::into_write_failure)?).map(Ticket)
     }
 
     fn next_request(&mut self, product: &str) -> Result<Option<QueuedRequest>, Failure> {
         const SQL: &str = "SELECT ticket, quantity FROM request
             WHERE product = $1 AND before IS NULL ORDER BY ticket LIMIT 1";
-        let row = self.0.ask_one(SQL, &[&product]).map_err(Trouble::unread)?;
+        let row = self
+            .0
+            .ask_one(SQL, &[&product])
+            .map_err(StoreError::into_read_failure)?;
         Ok(row.as_ref().map(request))
     }
 
@@ -211,13 +220,16 @@ impl Stock for PostgresStock {
         let settled = self
             .0
             .change(SQL, &[&product, &ticket.0, &answer.before, &answer.after]);
-        settled.map(drop).map_err(Trouble::unwritten)
+        settled.map(drop).map_err(StoreError::into_write_failure)
     }
 
     fn answer(&mut self, _product: &str, ticket: Ticket) -> Result<Option<Settled>, Failure> {
         const SQL: &str =
             "SELECT before, after FROM request WHERE ticket = $1 AND before IS NOT NULL";
-        let row = self.0.ask_one(SQL, &[&ticket.0]).map_err(Trouble::unread)?;
+        let row = self
+            .0
+            .ask_one(SQL, &[&ticket.0])
+            .map_err(StoreError::into_read_failure)?;
         Ok(row.map(|row| Settled {
             before: row.get(0),
             after: row.get(1),

@@ -4,7 +4,7 @@ use redis::{Cmd, cmd};
 
 use super::{QueuedRequest, Settled, Stock, Ticket, Version};
 use crate::protocol::Failure;
-use crate::store::redis::{Connection, Trouble};
+use crate::store::redis::{Connection, StoreError};
 
 const IF_ENOUGH: &str = "
     local left = tonumber(redis.call('GET', KEYS[1])) - tonumber(ARGV[1])
@@ -63,19 +63,22 @@ fn there<T>(product: &str, found: Option<T>) -> Result<T, Failure> {
 impl Stock for RedisStock {
     fn read(&mut self, product: &str) -> Result<i64, Failure> {
         let units = self.units(product);
-        let found = self.0.ask(cmd("GET").arg(units)).map_err(Trouble::unread)?;
+        let found = self
+            .0
+            .ask(cmd("GET").arg(units))
+            .map_err(StoreError::into_read_failure)?;
         there(product, found)
     }
 
     fn write(&mut self, product: &str, units: i64) -> Result<(), Failure> {
         let set = self.set(product, units);
-        self.0.ask(&set).map_err(Trouble::unwritten)
+        self.0.ask(&set).map_err(StoreError::into_write_failure)
     }
 
     fn decrement(&mut self, product: &str, quantity: i64) -> Result<i64, Failure> {
         let key = self.units(product);
         let left = self.0.ask(cmd("DECRBY").arg(key).arg(quantity));
-        left.map_err(Trouble::unwritten)
+        left.map_err(StoreError::into_write_failure)
     }
 
     fn decrement_if_enough(
@@ -85,7 +88,7 @@ impl Stock for RedisStock {
     ) -> Result<Option<i64>, Failure> {
         let key = self.units(product);
         let left = self.0.run(IF_ENOUGH, &[&key], &[&quantity.to_string()]);
-        left.map_err(Trouble::unwritten)
+        left.map_err(StoreError::into_write_failure)
     }
 
     fn decrement_constrained(
@@ -95,20 +98,20 @@ impl Stock for RedisStock {
     ) -> Result<Option<i64>, Failure> {
         let key = self.units(product);
         match self.0.run(CONSTRAINED, &[&key], &[&quantity.to_string()]) {
-            Err(trouble) if trouble.code() == Some(BELOW_ZERO) => Ok(None),
-            left => left.map(Some).map_err(Trouble::unwritten),
+            Err(error) if error.code() == Some(BELOW_ZERO) => Ok(None),
+            left => left.map(Some).map_err(StoreError::into_write_failure),
         }
     }
 
     /// The server watches the key (`WATCH`) as long as the connection lasts.
     fn read_version(&mut self, product: &str) -> Result<(i64, Version), Failure> {
         let key = self.units(product);
-        let mut read = || -> Result<Option<i64>, Trouble> {
+        let mut read = || -> Result<Option<i64>, StoreError> {
             let () = self.0.ask(&cmd("UNWATCH"))?;
             let () = self.0.ask(cmd("WATCH").arg(&key))?;
             self.0.ask(cmd("GET").arg(&key))
         };
-        let units = there(product, read().map_err(Trouble::unread)?)?;
+        let units = there(product, read().map_err(StoreError::into_read_failure)?)?;
         Ok((units, Version(self.0.generation())))
     }
 
@@ -124,7 +127,10 @@ impl Stock for RedisStock {
         }
         let mut write = redis::pipe();
         write.atomic().add_command(self.set(product, units));
-        let done: Option<Vec<String>> = self.0.ask_all(&write).map_err(Trouble::unwritten)?;
+        let done: Option<Vec<String>> = self
+            .0
+            .ask_all(&write)
+            .map_err(StoreError::into_write_failure)?;
         Ok(done.is_some())
     }
 
@@ -133,13 +139,13 @@ impl Stock for RedisStock {
         let ticket: i64 = self
             .0
             .ask(cmd("INCR").arg(tickets))
-            .map_err(Trouble::unread)?;
+            .map_err(StoreError::into_read_failure)?;
         let queue = self.queue(product);
         let request = format!("{ticket} {quantity}");
         let _: i64 = self
             .0
             .ask(cmd("RPUSH").arg(queue).arg(request))
-            .map_err(Trouble::unwritten)?;
+            .map_err(StoreError::into_write_failure)?;
         Ok(Ticket(ticket))
     }
 
@@ -148,7 +154,7 @@ impl Stock for RedisStock {
         let oldest: Option<String> = self
             .0
             .ask(cmd("LINDEX").arg(queue).arg(0))
-            .map_err(Trouble::unread)?;
+            .map_err(StoreError::into_read_failure)?;
         let Some(oldest) = oldest else {
             return Ok(None);
         };
@@ -176,12 +182,15 @@ impl Stock for RedisStock {
             .arg(slip)
             .ignore();
         all.cmd("LPOP").arg(self.queue(product)).ignore();
-        self.0.ask_all(&all).map_err(Trouble::unwritten)
+        self.0.ask_all(&all).map_err(StoreError::into_write_failure)
     }
 
     fn answer(&mut self, product: &str, ticket: Ticket) -> Result<Option<Settled>, Failure> {
         let slip = self.slip(product, ticket);
-        let slip: Option<String> = self.0.ask(cmd("GET").arg(slip)).map_err(Trouble::unread)?;
+        let slip: Option<String> = self
+            .0
+            .ask(cmd("GET").arg(slip))
+            .map_err(StoreError::into_read_failure)?;
         let Some(slip) = slip else {
             return Ok(None);
         };

@@ -97,7 +97,7 @@ impl SqliteStock {
     ) -> Result<(), Failure> {
         let transaction = self.admitted(product, credential)?;
         set(&transaction, product, units).map_err(Failure::definite)?;
-        transaction.commit().map_err(unwritten)
+        transaction.commit().map_err(write_failure)
     }
 
     fn admitted(
@@ -144,8 +144,8 @@ fn set(connection: &Connection, product: &str, units: i64) -> rusqlite::Result<(
     Ok(())
 }
 
-/// A writer that timed out waiting for its turn has written nothing.
-fn unwritten(error: rusqlite::Error) -> Failure {
+/// Converts the failure of a write. A writer that timed out waiting for its turn has written nothing.
+fn write_failure(error: rusqlite::Error) -> Failure {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy) => Failure::definite(error),
         _ => Failure::indefinite(error),
@@ -158,14 +158,14 @@ impl Stock for SqliteStock {
     }
 
     fn write(&mut self, product: &str, units: i64) -> Result<(), Failure> {
-        set(&self.0, product, units).map_err(unwritten)
+        set(&self.0, product, units).map_err(write_failure)
     }
 
     fn decrement(&mut self, product: &str, quantity: i64) -> Result<i64, Failure> {
         const SQL: &str =
             "UPDATE stock SET units = units - ?2, version = version + 1 WHERE product = ?1
             RETURNING units";
-        let left = self.change(SQL, product, quantity).map_err(unwritten)?;
+        let left = self.change(SQL, product, quantity).map_err(write_failure)?;
         left.ok_or_else(|| Failure::definite(format!("there is no {product}")))
     }
 
@@ -176,7 +176,7 @@ impl Stock for SqliteStock {
     ) -> Result<Option<i64>, Failure> {
         const SQL: &str = "UPDATE stock SET units = units - ?2, version = version + 1
             WHERE product = ?1 AND units >= ?2 RETURNING units";
-        self.change(SQL, product, quantity).map_err(unwritten)
+        self.change(SQL, product, quantity).map_err(write_failure)
     }
 
     fn decrement_constrained(
@@ -191,7 +191,7 @@ impl Stock for SqliteStock {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
                 Ok(None)
             }
-            left => left.map_err(unwritten),
+            left => left.map_err(write_failure),
         }
     }
 
@@ -215,7 +215,7 @@ impl Stock for SqliteStock {
             .0
             .prepare_cached(SQL)
             .and_then(|mut statement| statement.execute(params![product, units, version.0]));
-        Ok(changed.map_err(unwritten)? == 1)
+        Ok(changed.map_err(write_failure)? == 1)
     }
 
     fn enqueue(&mut self, product: &str, quantity: i64) -> Result<Ticket, Failure> {
@@ -224,7 +224,7 @@ impl Stock for SqliteStock {
             .0
             .prepare_cached(SQL)
             .and_then(|mut statement| statement.insert(params![product, quantity]));
-        put.map(Ticket).map_err(unwritten)
+        put.map(Ticket).map_err(write_failure)
     }
 
     fn next_request(&mut self, product: &str) -> Result<Option<QueuedRequest>, Failure> {
@@ -253,7 +253,7 @@ impl Stock for SqliteStock {
             transaction.prepare_cached(SQL)?.execute(parameters)
         })();
         written.map_err(Failure::definite)?;
-        transaction.commit().map_err(unwritten)
+        transaction.commit().map_err(write_failure)
     }
 
     fn answer(&mut self, _product: &str, ticket: Ticket) -> Result<Option<Settled>, Failure> {

@@ -7,10 +7,9 @@ use tokio_postgres::error::SqlState;
 use super::super::hand_made::{Latch, Recipe, released_if};
 use super::super::{Failure, Halt};
 use crate::protocol::ReleaseResult;
-use crate::store::LockState;
 use crate::store::latch::Latches;
 use crate::store::latch::postgres::microseconds;
-use crate::store::postgres::{Connection, Trouble};
+use crate::store::postgres::{Connection, StoreError};
 
 /// Takes the record without an expiry, and deletes it if it is its own.
 pub(super) const UNTIMED: Recipe = Recipe {
@@ -33,11 +32,6 @@ fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseResul
     Ok(released_if(deleted))
 }
 
-/// No lock uses this operation.
-fn not_used<T>() -> Result<T, Failure> {
-    Err(Failure::definite("these rows know no such step"))
-}
-
 /// Rows that exist or not: the index refuses a second one with the same name.
 pub(super) struct UniqueRows(Connection);
 
@@ -57,31 +51,15 @@ impl Latches for UniqueRows {
         const SQL: &str = "INSERT INTO lock_row (name, owner) VALUES ($1, $2)";
         match self.0.change(SQL, &[&key, &token]) {
             Ok(_) => Ok(true),
-            Err(trouble) if trouble.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
-            Err(trouble) => Err(trouble.unwritten()),
+            Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
+            Err(error) => Err(error.into_write_failure()),
         }
     }
 
     fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure> {
         const SQL: &str = "DELETE FROM lock_row WHERE name = $1 AND owner = $2";
         let changed = self.0.change(SQL, &[&key, &token]);
-        Ok(changed.map_err(Trouble::unwritten)? == 1)
-    }
-
-    fn expire(&mut self, _: &str, _: Duration) -> Result<bool, Failure> {
-        not_used()
-    }
-
-    fn get(&mut self, _: &str) -> Result<Option<String>, Failure> {
-        not_used()
-    }
-
-    fn delete(&mut self, _: &str) -> Result<bool, Failure> {
-        not_used()
-    }
-
-    fn inspect(&mut self, _: &str) -> Result<LockState, Failure> {
-        not_used()
+        Ok(changed.map_err(StoreError::into_write_failure)? == 1)
     }
 }
 
@@ -109,7 +87,7 @@ impl Latches for LeaseRows {
             WHERE shedlock.lock_until <= timezone('utc', clock_timestamp())";
         let ttl = microseconds(ttl.unwrap_or(Duration::MAX));
         let changed = self.0.change(SQL, &[&key, &token, &ttl]);
-        Ok(changed.map_err(Trouble::unwritten)? == 1)
+        Ok(changed.map_err(StoreError::into_write_failure)? == 1)
     }
 
     /// Rows are never deleted; a release sets their expiry.
@@ -118,22 +96,6 @@ impl Latches for LeaseRows {
             WHERE name = $1 AND locked_by = $2
                 AND lock_until > timezone('utc', clock_timestamp())";
         let changed = self.0.change(SQL, &[&key, &token]);
-        Ok(changed.map_err(Trouble::unwritten)? == 1)
-    }
-
-    fn expire(&mut self, _: &str, _: Duration) -> Result<bool, Failure> {
-        not_used()
-    }
-
-    fn get(&mut self, _: &str) -> Result<Option<String>, Failure> {
-        not_used()
-    }
-
-    fn delete(&mut self, _: &str) -> Result<bool, Failure> {
-        not_used()
-    }
-
-    fn inspect(&mut self, _: &str) -> Result<LockState, Failure> {
-        not_used()
+        Ok(changed.map_err(StoreError::into_write_failure)? == 1)
     }
 }

@@ -14,7 +14,7 @@ use super::super::{Buyer, Failure, Granted, Halt, Locking, Order, read_work_writ
 use super::LockKind;
 use crate::protocol::{Purchase, ReleaseResult};
 use crate::store::latch::postgres::advisory_key;
-use crate::store::postgres::{Connection, Trouble, table_of};
+use crate::store::postgres::{Connection, StoreError, table_of};
 use crate::store::stock::postgres::PostgresStock;
 
 /// What represents the name of a lock.
@@ -119,7 +119,7 @@ impl SessionLock {
             self.run("SAVEPOINT attempt")?;
         }
         if let Some(wait) = wait {
-            self.patience(wait)?;
+            self.set_wait(wait)?;
         }
         let asked = match (self.kind, self.target) {
             (LockKind::Row, Target::Stock) => self.lock_row(key, wait, ROW_OF_STOCK),
@@ -137,22 +137,22 @@ impl SessionLock {
                     Answer::Taken
                 }
             }
-            Err(trouble) if trouble.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
                 if self.in_transaction() {
                     self.run("ROLLBACK TO attempt")?;
                 }
                 Answer::Taken
             }
-            Err(trouble) if trouble.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {
+            Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {
                 Answer::Deadlock
             }
-            Err(trouble) => return Err(trouble.unread()),
+            Err(error) => return Err(error.into_read_failure()),
         };
         Ok(answer)
     }
 
     /// Sets how long the database lets a request wait.
-    fn patience(&mut self, wait: Duration) -> Result<(), Failure> {
+    fn set_wait(&mut self, wait: Duration) -> Result<(), Failure> {
         let milliseconds = wait.as_millis().clamp(1, 2_000_000_000);
         let scope = if self.in_transaction() {
             "LOCAL"
@@ -208,12 +208,7 @@ impl SessionLock {
             generation: self.connection().generation(),
         };
         self.holds.insert(self.last_hold, hold);
-        Granted {
-            hold: self.last_hold,
-            fence: None,
-            valid_ms: None,
-            contended,
-        }
+        Granted::plain(self.last_hold, contended)
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
@@ -268,7 +263,7 @@ impl SessionLock {
                 if self.holds.is_empty() {
                     self.connection()
                         .run("COMMIT")
-                        .map_err(Trouble::unwritten)?;
+                        .map_err(StoreError::into_write_failure)?;
                 }
                 ReleaseResult::Released
             }
@@ -284,7 +279,7 @@ impl SessionLock {
         const SQL: &str = "SELECT pg_advisory_unlock($1)";
         let number = advisory_key(self.connection().schema(), key);
         let row = self.connection().ask_one(SQL, &[&number]);
-        let row = row.map_err(Trouble::unwritten)?;
+        let row = row.map_err(StoreError::into_write_failure)?;
         Ok(if row.is_some_and(|row| row.get(0)) {
             ReleaseResult::Released
         } else {
@@ -293,12 +288,14 @@ impl SessionLock {
     }
 
     fn run(&mut self, statement: &str) -> Result<(), Failure> {
-        self.connection().run(statement).map_err(Trouble::unread)
+        self.connection()
+            .run(statement)
+            .map_err(StoreError::into_read_failure)
     }
 }
 
 /// The database's answer to a request and, inside, its meaning for the lock.
-type LockAnswer = Result<Result<bool, Failure>, Trouble>;
+type LockAnswer = Result<Result<bool, Failure>, StoreError>;
 
 const ROW_OF_STOCK: [&str; 2] = [
     "SELECT 1 FROM stock WHERE product = $1 FOR UPDATE NOWAIT",

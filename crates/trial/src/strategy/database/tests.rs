@@ -7,7 +7,7 @@ use super::super::customer::Onwards;
 use super::super::{Buyer, Locking, Order};
 use super::LockKind;
 use super::session::{SessionBuyer, SessionLock, Target};
-use crate::holds::{FIRST, SECOND};
+use crate::holds::{FIRST_LOCK, SECOND_LOCK};
 use crate::protocol::ReleaseResult;
 use crate::store::Ground;
 use crate::store::postgres::Connection;
@@ -15,7 +15,7 @@ use crate::store::tests::{SomePostgres, postgres};
 
 const KINDS: [LockKind; 3] = [LockKind::Row, LockKind::Table, LockKind::Advisory];
 const AT_ONCE: Duration = Duration::ZERO;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A schema that is dropped with this value.
 struct Schema {
@@ -52,7 +52,7 @@ impl Schema {
                 OR ((classid::bigint << 32) | objid::bigint) = $2)";
         let mut connection = Connection::open(&self.ground.to_string()).unwrap();
         let schema = connection.schema().to_owned();
-        let number = crate::store::latch::postgres::advisory_key(&schema, FIRST);
+        let number = crate::store::latch::postgres::advisory_key(&schema, FIRST_LOCK);
         let ended = connection
             .ask_one(SQL, &[&schema, &number])
             .unwrap()
@@ -63,7 +63,7 @@ impl Schema {
 
 fn order(delay: Duration) -> Order {
     Order {
-        product: FIRST.into(),
+        product: FIRST_LOCK.into(),
         quantity: 1,
         wait: AT_ONCE,
         in_line: false,
@@ -79,12 +79,12 @@ async fn being_refused_one_lock_costs_no_other() {
     for kind in KINDS {
         let mut a = place.session(kind, Target::Thing);
         let mut b = place.session(kind, Target::Thing);
-        let first = a.acquire(FIRST, AT_ONCE, &mut Onwards).await.unwrap();
-        let second = b.acquire(SECOND, AT_ONCE, &mut Onwards).await.unwrap();
+        let first = a.acquire(FIRST_LOCK, AT_ONCE, &mut Onwards).await.unwrap();
+        let second = b.acquire(SECOND_LOCK, AT_ONCE, &mut Onwards).await.unwrap();
         for wait in [AT_ONCE, Duration::from_millis(30)] {
-            let refused = a.acquire(SECOND, wait, &mut Onwards).await.unwrap();
+            let refused = a.acquire(SECOND_LOCK, wait, &mut Onwards).await.unwrap();
             assert_eq!(refused, None, "{kind:?}");
-            let kept_out = b.acquire(FIRST, AT_ONCE, &mut Onwards).await.unwrap();
+            let kept_out = b.acquire(FIRST_LOCK, AT_ONCE, &mut Onwards).await.unwrap();
             assert_eq!(kept_out, None, "{kind:?}");
         }
         for (who, held) in [(&mut a, first), (&mut b, second)] {
@@ -100,10 +100,11 @@ async fn a_deadlock_costs_one_of_the_two_all_it_had_and_lets_the_other_on() {
         return;
     };
     for kind in KINDS {
-        let mut sessions = [(FIRST, SECOND), (SECOND, FIRST)].map(|(mine, theirs)| {
-            let session = place.session(kind, Target::Thing);
-            (session, mine, theirs)
-        });
+        let mut sessions =
+            [(FIRST_LOCK, SECOND_LOCK), (SECOND_LOCK, FIRST_LOCK)].map(|(mine, theirs)| {
+                let session = place.session(kind, Target::Thing);
+                (session, mine, theirs)
+            });
         for (session, mine, _) in &mut sessions {
             let held = session.acquire(mine, AT_ONCE, &mut Onwards).await.unwrap();
             assert!(held.is_some());
@@ -112,7 +113,7 @@ async fn a_deadlock_costs_one_of_the_two_all_it_had_and_lets_the_other_on() {
         let crossing = sessions.map(|(mut session, _, theirs)| {
             let runtime = runtime.clone();
             std::thread::spawn(move || {
-                let taken = runtime.block_on(session.acquire(theirs, PATIENCE, &mut Onwards));
+                let taken = runtime.block_on(session.acquire(theirs, TIMEOUT, &mut Onwards));
                 (
                     taken.map(|held| held.is_some()),
                     session.forfeited(),
@@ -140,19 +141,19 @@ async fn whose_session_was_ended_knows_it_and_can_begin_anew() {
     };
     for kind in KINDS {
         let mut a = place.session(kind, Target::Thing);
-        let held = a.acquire(FIRST, AT_ONCE, &mut Onwards).await.unwrap();
+        let held = a.acquire(FIRST_LOCK, AT_ONCE, &mut Onwards).await.unwrap();
         let hold = held.unwrap().hold;
         assert!(!a.knows_lost(hold));
         place.end_sessions();
-        let deadline = std::time::Instant::now() + PATIENCE;
+        let deadline = std::time::Instant::now() + TIMEOUT;
         while !a.knows_lost(hold) {
             assert!(std::time::Instant::now() < deadline, "{kind:?}: never told");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let second = a.acquire(SECOND, AT_ONCE, &mut Onwards).await;
+        let second = a.acquire(SECOND_LOCK, AT_ONCE, &mut Onwards).await;
         assert!(second.is_err(), "{kind:?}: beside a hold that is lost");
         assert_eq!(a.forfeited(), [hold]);
-        let again = a.acquire(FIRST, AT_ONCE, &mut Onwards).await.unwrap();
+        let again = a.acquire(FIRST_LOCK, AT_ONCE, &mut Onwards).await.unwrap();
         assert!(again.is_some(), "{kind:?}");
     }
 }
@@ -163,21 +164,22 @@ async fn a_sale_whose_session_ends_before_the_commit_is_none_for_certain() {
         return;
     };
     let mut stock = place.ground.stock().unwrap();
-    stock.write(FIRST, 5).unwrap();
+    stock.write(FIRST_LOCK, 5).unwrap();
     for kind in [LockKind::Row, LockKind::Table] {
         let mut buyer = SessionBuyer::new(place.session(kind, Target::Stock));
         let runtime = tokio::runtime::Handle::current();
         let selling = std::thread::spawn(move || {
             let slow = Order {
-                wait: PATIENCE,
-                ..order(Duration::from_secs(2))
+                wait: TIMEOUT,
+                // Longer than a busy machine needs to end the session.
+                ..order(Duration::from_secs(6))
             };
             let bought = runtime.block_on(buyer.purchase(&slow));
             let again = runtime.block_on(buyer.purchase(&order(AT_ONCE)));
             (bought, again)
         });
-        let deadline = std::time::Instant::now() + PATIENCE;
-        while !place.ground.inspect(FIRST).unwrap().taken {
+        let deadline = std::time::Instant::now() + TIMEOUT;
+        while !place.ground.inspect(FIRST_LOCK).unwrap().taken {
             assert!(
                 std::time::Instant::now() < deadline,
                 "{kind:?}: never locked"
@@ -188,6 +190,6 @@ async fn a_sale_whose_session_ends_before_the_commit_is_none_for_certain() {
         let failure = bought.unwrap_err();
         assert!(failure.definite, "{kind:?}: {failure}");
         let before = again.unwrap().before.unwrap();
-        assert_eq!(stock.read(FIRST).unwrap(), before - 1, "{kind:?}");
+        assert_eq!(stock.read(FIRST_LOCK).unwrap(), before - 1, "{kind:?}");
     }
 }

@@ -17,7 +17,7 @@ use crate::strategy::{
 };
 
 /// Such a lock blocks: its callers queue even if they were not asked to wait.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WAIT_MIN: Duration = Duration::from_secs(2);
 /// The minimum duration of a commit, or ten times the work if that is longer: enough for the next holder to read, even on a
 /// busy machine.
 const COMMIT: Duration = Duration::from_millis(50);
@@ -61,7 +61,7 @@ impl Buyer for EarlyUnlock {
 
 impl EarlyUnlock {
     async fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
-        let turn = Turn::take(&mut self.lock, order, order.wait.max(PATIENCE)).await?;
+        let turn = Turn::take(&mut self.lock, order, order.wait.max(WAIT_MIN)).await?;
         let Some(held) = turn.held else {
             return Ok(turn.busy());
         };

@@ -32,7 +32,7 @@ impl Room {
     }
 }
 
-/// The tightest of the limits of the server, the user and the database.
+/// Returns the tightest of the limits of the server, the user and the database.
 pub(super) fn room(read: &Readings) -> Option<Room> {
     let facts = &read.facts;
     let is_super = facts.get("is_super") == "t";
@@ -54,7 +54,7 @@ pub(super) fn room(read: &Readings) -> Option<Room> {
     held.chain([of_server]).flatten().min()
 }
 
-/// Why `fencepost locks` cannot show the names of locks; `None` if it can.
+/// Returns why `fencepost locks` cannot show the names of locks; `None` if it can.
 pub(super) fn untracked(read: &Readings) -> Option<String> {
     let bytes = read.facts.number("track_bytes").unwrap_or(TRACKED_BYTES);
     match read.facts.get("track_activities") {
@@ -68,7 +68,7 @@ fn limit_ms(facts: &Facts, name: &str) -> Option<i64> {
     facts.number(name).filter(|ms| *ms > 0)
 }
 
-/// The limits that are set for the role, in words.
+/// Returns the limits that are set for the role, in words.
 pub(super) fn set(facts: &Facts) -> Vec<String> {
     let names = ["statement_timeout", "idle_session_timeout"].into_iter();
     let set = names.filter_map(|name| {
@@ -81,12 +81,12 @@ pub(super) fn set(facts: &Facts) -> Vec<String> {
     set.chain(read_only).collect()
 }
 
-/// `statement_timeout` in ms, if it is too short.
+/// Returns `statement_timeout` in ms, if it is too short.
 pub(super) fn short_statements(read: &Readings) -> Option<i64> {
     limit_ms(&read.facts, "statement_timeout").filter(|ms| *ms < STATEMENT_MS)
 }
 
-/// `idle_session_timeout` in ms, if it is set.
+/// Returns `idle_session_timeout` in ms, if it is set.
 pub(super) fn idle(read: &Readings) -> Option<i64> {
     limit_ms(&read.facts, "idle_session_timeout")
 }

@@ -47,7 +47,7 @@ impl<'a> Standbys<'a> {
         is_absent.then(|| format!("synchronous_standby_names is '{names}', and none is connected"))
     }
 
-    /// The user may not see whether the connected standbys are the configured ones.
+    /// Describes that the user may not see whether the connected standbys are the configured ones.
     pub(super) fn unseen(&self) -> Option<String> {
         let (said, names) = (self.said(), self.names);
         (self.is_synchronous && !self.is_seen).then(|| {
@@ -71,8 +71,8 @@ impl<'a> Standbys<'a> {
         ))
     }
 
-    /// More standbys can confirm a commit than are needed. If one of them is promoted, the others can still confirm the commits of the old
-    /// primary.
+    /// Describes that more standbys can confirm a commit than are needed. If one of them is promoted, the others can still confirm the
+    /// commits of the old primary.
     pub(super) fn more_than_needed(&self) -> Option<String> {
         let (able, needed, names) = (self.able, self.needed(), self.names);
         let is_more = self.is_synchronous && self.waited_for.max(able) > needed;
@@ -81,7 +81,7 @@ impl<'a> Standbys<'a> {
         })
     }
 
-    /// How to make every commit wait for all standbys that may be promoted.
+    /// Returns how to make every commit wait for all standbys that may be promoted.
     pub(super) fn wait_for_all(&self) -> String {
         let able = self.able;
         format!(
@@ -112,13 +112,13 @@ impl<'a> Standbys<'a> {
         }
     }
 
-    /// How many standbys a commit waits for.
+    /// Returns how many standbys a commit waits for.
     pub(super) fn needed(&self) -> i64 {
         needed(self.names)
     }
 }
 
-/// How many standbys a commit waits for: `FIRST 2 (a, b)`, `ANY 2 (*)`, `2 (a, b)`, or 1 for a plain list.
+/// Returns how many standbys a commit waits for: `FIRST 2 (a, b)`, `ANY 2 (*)`, `2 (a, b)`, or 1 for a plain list.
 fn needed(names: &str) -> i64 {
     let Some((before, _)) = names.split_once('(') else {
         return 1;

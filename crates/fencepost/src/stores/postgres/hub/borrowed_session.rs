@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio_postgres::SimpleQueryRow;
 
-use super::{Hub, Reservation};
+use super::{Hub, OpeningSession};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
-use crate::stores::postgres::book::{Number, Pick};
+use crate::stores::postgres::book::{Pick, SessionNumber};
 use crate::stores::postgres::published::comment;
-use crate::stores::postgres::seat::looking;
+use crate::stores::postgres::seat::start_query;
 use crate::stores::postgres::session::Session;
 use crate::stores::postgres::{STORE, failure, statements};
 
@@ -18,7 +18,7 @@ pub(in crate::stores::postgres) type Rows = Arc<Vec<SimpleQueryRow>>;
 
 struct BorrowedSession<'a> {
     hub: &'a Hub,
-    number: Number,
+    number: SessionNumber,
     session: Arc<Session>,
     is_reused: bool,
 }
@@ -60,8 +60,8 @@ impl Hub {
                     return Ok(BorrowedSession::new(self, number, session, true));
                 }
                 // All sessions are being opened or wait, so a session that only looks may exceed the limit.
-                Pick::None => None,
-                Pick::Open => Some(Reservation::new(self)),
+                Pick::Unavailable => None,
+                Pick::Open => Some(OpeningSession::new(self)),
             }
         };
         let session = self.open(operation).await?;
@@ -78,7 +78,7 @@ impl Hub {
 }
 
 impl<'a> BorrowedSession<'a> {
-    fn new(hub: &'a Hub, number: Number, session: Arc<Session>, is_reused: bool) -> Self {
+    fn new(hub: &'a Hub, number: SessionNumber, session: Arc<Session>, is_reused: bool) -> Self {
         Self {
             hub,
             number,
@@ -102,7 +102,7 @@ impl<'a> BorrowedSession<'a> {
             } else {
                 comment(seats.iter().map(|seat| seat.published())) + statement
             };
-            looking(self.session.clone(), operation, statement)
+            start_query(self.session.clone(), operation, statement)
         };
         match tokio::time::timeout(self.hub.settings.connect_timeout, asking).await {
             Ok(Err(_)) if self.is_reused && self.session.is_closed() => Ok(None),

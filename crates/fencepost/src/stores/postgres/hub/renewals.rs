@@ -13,7 +13,7 @@ use super::{Hub, Shared, State};
 use crate::clock::{BootClock, BoxFuture, Clock};
 use crate::error::{Operation, Result};
 use crate::mutex::lock;
-use crate::stores::postgres::book::Number;
+use crate::stores::postgres::book::SessionNumber;
 use crate::stores::postgres::seat::{Flight, Seat};
 use crate::stores::postgres::session::Session;
 use crate::stores::postgres::{STORE, failure, statements};
@@ -60,7 +60,7 @@ impl Hub {
 fn following(
     under_way: Flight<Result<()>>,
     shared: Weak<Shared>,
-    (number, session): (Number, Arc<Session>),
+    (number, session): (SessionNumber, Arc<Session>),
     spare: Duration,
 ) -> Flight<Result<()>> {
     let next: BoxFuture<'static, Result<()>> = Box::pin(async move {
@@ -79,7 +79,7 @@ impl State {
     /// Sends a renewal for all seats that have requested one by now.
     fn renew(
         &mut self,
-        number: Number,
+        number: SessionNumber,
         session: &Arc<Session>,
         spare: Duration,
     ) -> Flight<Result<()>> {

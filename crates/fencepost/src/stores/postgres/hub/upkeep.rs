@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::State;
 use crate::clock::{BootClock, Clock};
 use crate::error::Result;
-use crate::stores::postgres::book::Number;
+use crate::stores::postgres::book::SessionNumber;
 use crate::stores::postgres::published::comment;
 use crate::stores::postgres::seat::{Flight, LeaseCare, Seat};
 use crate::stores::postgres::statements::Lasting;
@@ -24,7 +24,7 @@ impl Upkeep {
     /// Returns the upkeep for the next statement of a session. Does not count the seat that is `leaving` with that statement.
     pub(super) fn of(
         state: &mut State,
-        number: Number,
+        number: SessionNumber,
         spare: Duration,
         leaving: Option<&Seat>,
     ) -> Self {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::{A, Act, B, MARGIN, RoadEvent, read, until_stuck, write};
+use super::{A, Act, B, MARGIN, RoadEvent, read, takes_over, try_once, until_stuck, write};
 use crate::holds::run::chance::Chance;
-use crate::holds::{FIRST, SECOND, Trial};
+use crate::holds::{FIRST_LOCK, SECOND_LOCK, Trial};
 use crate::protocol::{Action, Claims};
 
-/// A is cut off between its read and its write. If B gets the lock meanwhile, B is done before A writes, so that A's write is certainly a
-/// late one. A is still cut off then: nobody but its own clock can tell it that its lease is over.
+/// Returns the scripts of this scenario. A is cut off between its read and its write. If B gets the lock meanwhile, B is done before A
+/// writes, so that A's write is certainly a late one. A is still cut off then: nobody but its own clock can tell it that its lease is over.
 pub(super) fn cut(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let (key, wait) = (FIRST, 2 * until_stuck(trial));
+    let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let at_once = Act::Acquire {
         key,
@@ -22,7 +22,7 @@ pub(super) fn cut(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act
             at_once,
             read,
             Act::Road(RoadEvent::CutOff),
-            Act::Work(beyond),
+            Act::Work(trial.length().unwrap_or(beyond)),
             until_overtaken(trial, claims),
             // A lock that asks its store before it lets A write gets its answer, if late.
             Act::ReconnectWithin(trial.ttl() / 2),
@@ -30,36 +30,37 @@ pub(super) fn cut(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act
             Act::Road(RoadEvent::Reconnect),
             release,
         ],
-        vec![
-            Act::After(A, 3),
-            Act::Acquire { key, wait },
-            read,
-            write,
-            release,
-        ],
+        takes_over(key, wait),
     ]
 }
 
 /// How much of the lease is over when A learns of its grant.
 const LEARNED_AFTER: f64 = 0.6;
 
-/// A takes another lock first, so that its connections are open and the lab knows how many replies a grant takes. Then the replies come so
-/// late that more than half of the lease is over when A learns of its grant. A writes when B has taken over.
+/// Which part of the lease each reply takes in the rehearsal.
+const REHEARSED: u32 = 10;
+
+/// Returns the scripts of this scenario. A takes another lock first, so that its connections are open and the lab knows how many replies a
+/// grant waits for. Then the replies come so late that more than half of the lease is over when A learns of its grant. A writes when B has
+/// taken over.
 pub(super) fn slow_replies(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let (key, wait) = (FIRST, 2 * until_stuck(trial));
+    let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let at_once = |key| Act::Acquire {
         key,
         wait: Duration::ZERO,
     };
-    let learned = trial.ttl().mul_f64(LEARNED_AFTER);
+    let learned = trial.length();
+    let learned = learned.unwrap_or_else(|| trial.ttl().mul_f64(LEARNED_AFTER));
     vec![
         vec![
-            at_once(SECOND),
-            Act::Release { key: SECOND },
+            at_once(SECOND_LOCK),
+            Act::Release { key: SECOND_LOCK },
             // Once more: the first time, scripts are loaded and connections opened.
-            at_once(SECOND),
-            Act::Release { key: SECOND },
+            Act::Road(RoadEvent::Rehearse(trial.ttl() / REHEARSED)),
+            at_once(SECOND_LOCK),
+            Act::Road(RoadEvent::Reconnect),
+            Act::Release { key: SECOND_LOCK },
             Act::Road(RoadEvent::Slow(learned)),
             at_once(key),
             read,
@@ -83,20 +84,21 @@ pub(super) fn slow_replies(trial: &Trial, claims: Claims, chance: &Chance) -> Ve
 /// The number of replies that are lost, one in each round. A lock that needs more for a grant is tried with the first of them.
 const REPLIES_MAX: u64 = 8;
 
-/// In each round, one reply more passes before one is lost: the first, the second, and so on, until a grant needs no further one.
+/// Returns the scripts of this scenario. In each round, one reply more passes before one is lost: the first, the second, and so on, until a
+/// grant needs no further one.
 ///
 /// A's request meets a free lock first. The lock must come free again: B waits for it. Then A's request meets B's hold: whatever A takes
 /// the lost reply for, it must not be a grant.
 pub(super) fn lost_reply(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
-    let (key, wait) = (FIRST, until_stuck(trial));
+    let (key, wait) = (FIRST_LOCK, until_stuck(trial));
     let step = |action| Act::StepIfHeld { key, action };
     let at_once = Act::Acquire {
         key,
         wait: Duration::ZERO,
     };
     // Another lock, so that the connection is open again and only the replies to the request itself are counted.
-    let warm = Act::TryAnyway { key: SECOND };
-    let cool = Act::ReleaseIfHeld { key: SECOND };
+    let warm = try_once(SECOND_LOCK);
+    let cool = Act::ReleaseIfHeld { key: SECOND_LOCK };
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for number in 1..=REPLIES_MAX {
         let (before, other) = (first.len(), second.len());
@@ -104,7 +106,7 @@ pub(super) fn lost_reply(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
             warm,
             cool,
             Act::Road(RoadEvent::LoseReply(number)),
-            Act::TryAnyway { key },
+            try_once(key),
             Act::Road(RoadEvent::Reconnect),
             Act::ReleaseIfHeld { key },
             Act::EndUnlessMet,
@@ -113,7 +115,7 @@ pub(super) fn lost_reply(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
             Act::After(B, other + 6),
             Act::EndIfFinished(B),
             Act::Road(RoadEvent::LoseReply(number)),
-            Act::TryAnyway { key },
+            try_once(key),
             Act::Road(RoadEvent::Reconnect),
             step(Action::Read),
             step(Action::Write),
@@ -137,9 +139,13 @@ pub(super) fn lost_reply(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     vec![first, second]
 }
 
-/// Without a lease or a session that could end, nobody else gets the lock while its holder is away, so the script only waits until B
-/// has asked.
+/// Returns the act with which A waits for B to take over. Without a lease or a session that could end, nobody else gets the lock while its
+/// holder is away, so the script only waits until B has asked.
 fn until_overtaken(trial: &Trial, claims: Claims) -> Act {
+    // In a search, the length of the fault alone decides.
+    if trial.length().is_some() {
+        return Act::Work(Duration::ZERO);
+    }
     if claims.untimed && !claims.ends_with_holder() {
         Act::After(B, 1)
     } else {

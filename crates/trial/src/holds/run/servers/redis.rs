@@ -12,10 +12,10 @@ use crate::protocol::Failure;
 use crate::store::TrialStore;
 
 /// How long a server may take to do what it was asked.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const PRIMARY: &str = "primary";
 const REPLICA: &str = "replica";
-const SERVER: &str = "server";
+pub(super) const SERVER: &str = "server";
 
 /// A primary and its replica, behind an address that moves from one to the other.
 pub(super) struct Pair {
@@ -108,7 +108,7 @@ impl Servers for Single {
 }
 
 /// Returns a private server, as clients reach it through this proxy.
-fn private(front: &Proxy) -> TrialStore {
+pub(super) fn private(front: &Proxy) -> TrialStore {
     TrialStore::private(&REDIS).at(format!("redis://{}", front.address()))
 }
 
@@ -124,8 +124,8 @@ pub(super) fn crash(server: &mut Redis, name: &str) -> Result<Seen, Failure> {
     }
 }
 
-fn ask(server: &Redis, words: &[&str]) -> Result<Value, Failure> {
-    let answer = Connection::open(server.address(), PATIENCE)
+pub(super) fn ask(server: &Redis, words: &[&str]) -> Result<Value, Failure> {
+    let answer = Connection::open(server.address(), ANSWER_TIMEOUT)
         .and_then(|mut connection| connection.ask(words))
         .map_err(Failure::definite)?;
     match answer {
@@ -136,14 +136,14 @@ fn ask(server: &Redis, words: &[&str]) -> Result<Value, Failure> {
 
 /// Waits until a section of the server's `INFO` contains this line.
 fn until(server: &Redis, section: &str, line: &str) -> Result<(), Failure> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
     loop {
         let info = ask(server, &["INFO", section])?;
         if matches!(&info, Value::Text(info) if info.lines().any(|said| said == line)) {
             return Ok(());
         }
         if Instant::now() > deadline {
-            let message = format!("no {line} within {} s: {info:?}", PATIENCE.as_secs());
+            let message = format!("no {line} within {} s: {info:?}", ANSWER_TIMEOUT.as_secs());
             return Err(Failure::definite(message));
         }
         std::thread::sleep(Duration::from_millis(2));

@@ -24,6 +24,12 @@ pub(super) struct Actor {
     pub(super) has_failed: bool,
     /// Whether the lab disturbs what passes between it and its store.
     pub(super) is_disturbed: bool,
+    /// Whether the lab has stopped it at a step, and asks nothing of it.
+    pub(super) is_at_step: bool,
+    /// How often it has answered.
+    pub(super) answers: u64,
+    /// How often it had answered when it last went on after a step.
+    pub(super) answers_before: u64,
     /// The request that it was executing when it stopped itself.
     pub(super) interrupted: Option<PendingRequest>,
 }
@@ -42,6 +48,9 @@ impl Actor {
             is_stopped: false,
             has_failed: false,
             is_disturbed: false,
+            is_at_step: false,
+            answers: 0,
+            answers_before: 0,
             interrupted: None,
         }
     }

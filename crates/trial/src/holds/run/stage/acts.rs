@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use fencepost_rig::Signal;
 
-use super::{Doing, PendingRequest, Stage};
+use super::stalls::witnessed;
+use super::{Actor, Doing, PendingRequest, Stage, init};
 use crate::history::{Fault, What};
-use crate::holds::FIRST;
+use crate::holds::FIRST_LOCK;
 use crate::holds::run::chance;
 use crate::holds::run::lease::Lease;
 use crate::holds::run::script::{Act, ServerEvent};
-use crate::holds::run::servers::Watched;
+use crate::holds::run::servers::{Seen, Servers, Watched};
+use crate::holds::storm::{PROCESSES, name_of, process_of};
 use crate::processes::Stopped;
-use crate::protocol::{Action, Request};
+use crate::protocol::{Action, Failure, Request};
 
 /// How long it may take until the effect of a signal is visible.
 const WITNESS: Duration = Duration::from_secs(10);
@@ -24,7 +26,7 @@ impl Stage<'_> {
         let mut began = false;
         for index in self.order() {
             let actor = &self.actors[index];
-            let is_free = matches!(actor.doing, Doing::Nothing);
+            let is_free = matches!(actor.doing, Doing::Nothing) && !actor.is_at_step;
             let Some(act) = actor.script.front().copied().filter(|_| is_free) else {
                 continue;
             };
@@ -48,8 +50,17 @@ impl Stage<'_> {
             Act::After(other, acts) => self.has_done(other, acts),
             Act::AfterAll(other) => self.actors[other].is_finished(),
             Act::AfterAnswer(other) => self.is_answered(other),
+            Act::AfterKills(kills) => self.kills >= kills || self.is_over_for_others(act),
+            Act::AfterPause(other, acts) => self.is_at_step(other) || self.has_done(other, acts),
+            Act::AfterNextAnswer(other) => self.has_answered(other),
             _ => true,
         }
+    }
+
+    /// Returns whether every process has finished, except those that wait with the same act.
+    fn is_over_for_others(&self, act: Act) -> bool {
+        let mut actors = self.actors.iter();
+        actors.all(|actor| actor.is_finished() || actor.script.front() == Some(&act))
     }
 
     pub(super) fn has_done(&self, index: usize, acts: usize) -> bool {
@@ -58,7 +69,14 @@ impl Stage<'_> {
 
     fn begin(&mut self, index: usize, act: Act) -> Result<(), Stopped> {
         match act {
-            Act::After(..) | Act::AfterAll(_) | Act::AfterAnswer(_) => {
+            Act::KillIfBelow(most) if self.kills < most => self.kill(index),
+            Act::After(..)
+            | Act::AfterAll(_)
+            | Act::AfterAnswer(_)
+            | Act::AfterKills(_)
+            | Act::AfterPause(..)
+            | Act::AfterNextAnswer(_)
+            | Act::KillIfBelow(_) => {
                 self.actors[index].done += 1;
             }
             Act::Meet(other, acts, _) if self.has_done(other, acts) => {
@@ -68,12 +86,12 @@ impl Stage<'_> {
                 self.actors[index].doing = Doing::Meeting(other, acts, Instant::now() + limit);
             }
             Act::Work(time) => self.actors[index].doing = Doing::Until(Instant::now() + time),
-            Act::Acquire { key, wait } => self.acquire(index, act, key, wait, None),
+            Act::Acquire { key, wait } | Act::TryAnyway { key, wait } => {
+                self.acquire(index, act, key, wait, None);
+            }
             Act::AcquireStepwise { key } => self.acquire(index, act, key, Duration::ZERO, Some(1)),
             Act::AcquirePaused { key, wait } => self.acquire(index, act, key, wait, Some(1)),
-            Act::Try { key } | Act::TryAnyway { key } => {
-                self.acquire(index, act, key, Duration::ZERO, None);
-            }
+            Act::Try { key } => self.acquire(index, act, key, Duration::ZERO, None),
             Act::Step { key, action } | Act::StepIfHeld { key, action } => {
                 self.step(index, act, key, action);
             }
@@ -94,16 +112,32 @@ impl Stage<'_> {
                 self.act_on_road(index, event);
                 self.actors[index].finish_act();
             }
+            Act::Clock(event) => {
+                self.act_on_clock(index, event);
+                self.actors[index].finish_act();
+            }
             Act::EndUnlessMet if !self.has_met(index) => self.actors[index].end(),
             Act::EndIfFinished(other) if self.actors[other].is_finished() => {
                 self.actors[index].end();
             }
-            Act::EndUnlessMet | Act::EndIfFinished(_) => self.actors[index].done += 1,
+            Act::EndUnlessPaused(other) if !self.is_at_step(other) => self.actors[index].end(),
+            Act::EndUnlessMet | Act::EndIfFinished(_) | Act::EndUnlessPaused(_) => {
+                self.actors[index].done += 1;
+            }
+            Act::Deliver(other) => {
+                self.deliver(other);
+                self.actors[index].finish_act();
+            }
             Act::ReconnectWithin(time) => {
                 self.reconnect_within(index, time);
                 self.actors[index].finish_act();
             }
             Act::Kill => self.kill(index),
+            Act::KillOther(other) => {
+                self.kill(other);
+                self.actors[index].finish_act();
+            }
+            Act::Restart => self.restart(index)?,
             Act::Stop => {
                 let _ = self.subjects.child(index).signal(Signal::SIGSTOP);
                 self.witness_stop(index);
@@ -120,7 +154,7 @@ impl Stage<'_> {
         self.diary.later(at, Some(&self.actors[index].who), what);
         let op = self.last_op;
         self.actors[index].doing =
-            Doing::Asked(PendingRequest { op, act }, at + wait + self.patience);
+            Doing::Asked(PendingRequest { op, act }, at + wait + self.answer_timeout);
         self.subjects.send(index, request);
     }
 
@@ -157,7 +191,7 @@ impl Stage<'_> {
         );
     }
 
-    /// The act needs a hold that the process does not have: it is left out, or the process has nothing more to do.
+    /// Ends an act that needs a hold which the process does not have: it is left out, or the process has nothing more to do.
     fn without_hold(&mut self, index: usize, act: Act) {
         match act {
             Act::StepIfHeld { .. } | Act::ReleaseIfHeld { .. } => self.actors[index].finish_act(),
@@ -198,7 +232,7 @@ impl Stage<'_> {
         let (op, quantity) = (self.next_op(), 1);
         let request = Request::Purchase {
             op,
-            product: FIRST.into(),
+            product: FIRST_LOCK.into(),
             quantity,
             wait_ms: milliseconds(wait),
             delay_us: 0,
@@ -209,7 +243,7 @@ impl Stage<'_> {
 
     pub(super) fn set_stock(&mut self, units: i64) -> Result<(), Stopped> {
         if let Some(stock) = &mut self.stock {
-            stock.write(FIRST, units)?;
+            stock.write(FIRST_LOCK, units)?;
         }
         self.diary
             .later(Instant::now(), None, What::StockSet { units });
@@ -218,20 +252,36 @@ impl Stage<'_> {
 
     /// Does this to the servers, and records what was observed.
     fn act_on_servers(&mut self, event: ServerEvent) -> Result<(), Stopped> {
+        self.observe(|servers, watched| match event {
+            ServerEvent::CutOff => servers.cut_off(),
+            ServerEvent::Kill => servers.kill(watched),
+            ServerEvent::ServeAgain => servers.serve_again(watched),
+            ServerEvent::Misbehave => servers.misbehave(watched),
+        })
+    }
+
+    /// Inspects the servers when the trial is over.
+    pub(super) fn look_at_servers(&mut self) -> Result<(), Stopped> {
+        self.observe(|servers, watched| servers.last_look(watched))
+    }
+
+    fn observe(
+        &mut self,
+        act: impl FnOnce(&mut dyn Servers, &Watched<'_>) -> Result<Vec<Seen>, Failure>,
+    ) -> Result<(), Stopped> {
+        self.notice_stall();
         let Some(servers) = &mut self.servers else {
             return Ok(());
         };
         let watched = Watched {
             ground: self.ground,
-            key: FIRST,
-            is_known: !self.trial.is_external(),
+            key: FIRST_LOCK,
+            is_known: !self.trial.strategy.is_external(),
         };
-        let seen = match event {
-            ServerEvent::CutOff => servers.cut_off()?,
-            ServerEvent::Kill => servers.kill(&watched)?,
-            ServerEvent::ServeAgain => servers.serve_again(&watched)?,
-        };
-        for seen in seen {
+        // Starting and stopping servers takes seconds.
+        let (seen, stalls) = witnessed(|| act(&mut **servers, &watched));
+        self.was_busy(stalls);
+        for seen in seen? {
             self.diary.later(seen.at, None, seen.what);
         }
         Ok(())
@@ -247,9 +297,43 @@ impl Stage<'_> {
         if status.is_some_and(|status| status.signal() == Some(Signal::SIGKILL as i32)) {
             self.fault(at, index, Fault::Killed);
         }
+        self.kills += 1;
         self.diary.forget_leases(index);
         self.actors[index].alive = false;
         self.actors[index].end();
+    }
+
+    /// Kills the process and starts it again. Its next life has the rest of the script.
+    fn restart(&mut self, index: usize) -> Result<(), Stopped> {
+        let script = std::mem::take(&mut self.actors[index].script);
+        let done = self.actors[index].done + 1;
+        self.kill(index);
+        let life = process_of(&self.actors[index].who).1 + 1;
+        // Every life of every process has a number of its own.
+        let number = self.actors[index].number + self.actors.len();
+        self.start_life(index, life, number)?;
+        (self.actors[index].script, self.actors[index].done) = (script, done);
+        Ok(())
+    }
+
+    /// Starts a dead process again. Its new life has a name and a number of its own, and may count its holds from 1.
+    pub(super) fn start_life(
+        &mut self,
+        index: usize,
+        life: u64,
+        number: usize,
+    ) -> Result<(), Stopped> {
+        let process = PROCESSES[index];
+        let endpoints = match &self.roads {
+            Some(roads) => roads.endpoints(index),
+            None => self.trial.strategy.endpoints(self.ground),
+        };
+        let init = init(self.trial, endpoints, process, life);
+        self.subjects.restart(index, (self.subject)(), &init)?;
+        let mut actor = Actor::new(name_of(process, life), number, Vec::new());
+        actor.doing = Doing::Starting(Instant::now() + self.answer_timeout);
+        self.actors[index] = actor;
+        Ok(())
     }
 
     /// Records that the process is stopped, once it was seen in that state.
@@ -260,10 +344,13 @@ impl Stage<'_> {
         let at = Instant::now();
         self.fault(at, index, Fault::Stopped);
         self.actors[index].is_stopped = true;
+        if let Some(clocks) = &mut self.clocks {
+            clocks.stopped(index, at);
+        }
         self.expect_no_renewal(index, at);
     }
 
-    /// The process cannot renew its leases any more; the last renewal was before this time.
+    /// Notes that the process cannot renew its leases any more; the last renewal was before this time.
     pub(super) fn expect_no_renewal(&mut self, index: usize, at: Instant) {
         if self.lease != Lease::Renewed {
             return;
@@ -275,9 +362,8 @@ impl Stage<'_> {
         }
     }
 
-    fn resume(&mut self, index: usize) {
-        // Taken before the signal: the process may answer before this thread runs again.
-        let at = Instant::now();
+    /// Continues a process that was stopped.
+    pub(super) fn go_on(&mut self, index: usize, at: Instant) {
         if std::mem::take(&mut self.actors[index].is_stopped) {
             let _ = self.subjects.child(index).signal(Signal::SIGCONT);
             self.fault(at, index, Fault::Continued);
@@ -285,13 +371,20 @@ impl Stage<'_> {
         if self.lease == Lease::Renewed {
             self.diary.forget_leases(index);
         }
+    }
+
+    fn resume(&mut self, index: usize) {
+        self.suspend(index);
+        // Taken before the signal: the process may answer before this thread runs again.
+        let at = Instant::now();
+        self.go_on(index, at);
         match self.actors[index].interrupted.take() {
             Some(asked) => {
                 let wait = match asked.act {
                     Act::AcquirePaused { wait, .. } => wait,
                     _ => Duration::ZERO,
                 };
-                self.actors[index].doing = Doing::Asked(asked, at + wait + self.patience);
+                self.actors[index].doing = Doing::Asked(asked, at + wait + self.answer_timeout);
             }
             None => self.actors[index].finish_act(),
         }

@@ -8,7 +8,7 @@ use crate::holds::register::Step;
 use crate::holds::run::lease::Lease;
 use crate::holds::run::script::{Act, RoadEvent};
 use crate::processes::Stopped;
-use crate::protocol::{Action, PurchaseOutcome, Reply};
+use crate::protocol::{Action, PurchaseOutcome, ReleaseResult, Reply};
 use crate::text::foreign::quote;
 
 impl Stage<'_> {
@@ -21,19 +21,14 @@ impl Stage<'_> {
         reply: Reply,
     ) -> Result<(), Stopped> {
         let op = asked.op;
+        self.actors[index].answers += 1;
         match (asked.act, reply) {
             (
                 _,
                 Reply::Error {
                     definite, message, ..
                 },
-            ) => {
-                match asked.act {
-                    Act::TryAnyway { .. } => self.fail_anyway(index, op, at, definite, message)?,
-                    _ => self.fail(index, op, at, definite, message)?,
-                }
-                self.check_store()
-            }
+            ) => self.failed(index, at, asked, definite, message),
             (
                 Act::AcquireStepwise { .. }
                 | Act::AcquirePaused { .. }
@@ -45,11 +40,7 @@ impl Stage<'_> {
                 Ok(())
             }
             (
-                Act::Acquire { key, .. }
-                | Act::AcquirePaused { key, .. }
-                | Act::AcquireStepwise { key }
-                | Act::Try { key }
-                | Act::TryAnyway { key },
+                act,
                 Reply::Acquired {
                     hold,
                     fence,
@@ -57,39 +48,12 @@ impl Stage<'_> {
                     contended,
                     ..
                 },
-            ) => {
-                if !self.actors[index].is_new_hold(hold) {
-                    let message = format!(
-                        "answered with hold {hold}, a number that it had given to another hold"
-                    );
-                    return self.fail(index, op, at, false, message);
-                }
-                let what = What::Acquired {
-                    op,
-                    key: key.into(),
-                    hold,
-                    fence: fence.clone(),
-                    valid_ms,
-                    contended,
-                };
-                self.granted(index, at, asked.act, HeldLock { key, hold, fence });
-                self.note(at, index, what)
+            ) if let Some(key) = act.acquired_key() => {
+                let held = HeldLock { key, hold, fence };
+                self.acquired(index, at, asked, held, valid_ms, contended)
             }
-            (
-                Act::Acquire { key, .. }
-                | Act::AcquirePaused { key, .. }
-                | Act::AcquireStepwise { key }
-                | Act::Try { key }
-                | Act::TryAnyway { key },
-                Reply::Refused { .. },
-            ) => {
-                match asked.act {
-                    Act::Try { .. } | Act::TryAnyway { .. } => self.actors[index].finish_act(),
-                    _ if self.storm.is_some() => self.actors[index].give_up(),
-                    _ => self.actors[index].end(),
-                }
-                let key = key.into();
-                self.note(at, index, What::Refused { op, key })
+            (act, Reply::Refused { .. }) if let Some(key) = act.acquired_key() => {
+                self.refused(index, at, asked, key)
             }
             (
                 Act::Step { key, action } | Act::StepIfHeld { key, action },
@@ -109,20 +73,7 @@ impl Stage<'_> {
             (
                 Act::Release { key } | Act::ReleaseIfHeld { key } | Act::ReleaseStepwise { key },
                 Reply::Released { outcome, .. },
-            ) => {
-                let actor = &mut self.actors[index];
-                let hold = actor.hold_of(key).unwrap_or_default();
-                actor.holds.retain(|held| held.hold != hold);
-                actor.finish_act();
-                self.diary.forget_lease(index, hold);
-                let what = What::Released {
-                    op,
-                    key: key.into(),
-                    hold,
-                    outcome,
-                };
-                self.note(at, index, what)
-            }
+            ) => self.released(index, at, op, key, outcome),
             (Act::Buy { .. }, Reply::Purchased { purchase, .. }) => {
                 match purchase.outcome {
                     PurchaseOutcome::Busy => self.actors[index].finish_act(),
@@ -137,11 +88,110 @@ impl Stage<'_> {
         }
     }
 
-    fn granted(&mut self, index: usize, at: Instant, act: Act, held: HeldLock) {
-        let (key, hold) = (held.key, held.hold);
-        if let Some(roads) = &mut self.roads {
-            roads.of(index).granted();
+    /// Records an error. The script of the process ends, unless the act allows for errors.
+    fn failed(
+        &mut self,
+        index: usize,
+        at: Instant,
+        asked: PendingRequest,
+        definite: bool,
+        message: String,
+    ) -> Result<(), Stopped> {
+        let op = asked.op;
+        match asked.act {
+            Act::TryAnyway { .. } => self.fail_anyway(index, op, at, definite, message)?,
+            Act::StepIfHeld { key, .. } | Act::ReleaseIfHeld { key } => {
+                // Nobody knows what became of it, and nothing more is asked about it.
+                self.actors[index].holds.retain(|held| held.key != key);
+                self.fail_anyway(index, op, at, definite, message)?;
+            }
+            _ => self.fail(index, op, at, definite, message)?,
         }
+        self.check_store()
+    }
+
+    /// Records a grant, and whether the store had no part in it. A number that another hold had is a failure.
+    fn acquired(
+        &mut self,
+        index: usize,
+        at: Instant,
+        asked: PendingRequest,
+        held: HeldLock,
+        valid_ms: Option<f64>,
+        contended: bool,
+    ) -> Result<(), Stopped> {
+        let (op, hold) = (asked.op, held.hold);
+        if !self.actors[index].is_new_hold(hold) {
+            let message =
+                format!("answered with hold {hold}, a number that it had given to another hold");
+            return self.fail(index, op, at, false, message);
+        }
+        let what = What::Acquired {
+            op,
+            key: held.key.into(),
+            hold,
+            fence: held.fence.clone(),
+            valid_ms,
+            contended,
+        };
+        let is_seen = self.granted(index, at, asked.act, held);
+        self.note(at, index, what)?;
+        if is_seen {
+            Ok(())
+        } else {
+            self.note(at, index, What::Unseen { hold })
+        }
+    }
+
+    /// Records a refusal. The script of the process ends, unless it only tried.
+    fn refused(
+        &mut self,
+        index: usize,
+        at: Instant,
+        asked: PendingRequest,
+        key: &'static str,
+    ) -> Result<(), Stopped> {
+        match asked.act {
+            Act::Try { .. } | Act::TryAnyway { .. } => self.actors[index].finish_act(),
+            _ if self.storm.is_some() => self.actors[index].give_up(),
+            _ => self.actors[index].end(),
+        }
+        let (op, key) = (asked.op, key.into());
+        self.note(at, index, What::Refused { op, key })
+    }
+
+    /// Records the end of a hold.
+    fn released(
+        &mut self,
+        index: usize,
+        at: Instant,
+        op: u64,
+        key: &'static str,
+        outcome: ReleaseResult,
+    ) -> Result<(), Stopped> {
+        let actor = &mut self.actors[index];
+        let hold = actor.hold_of(key).unwrap_or_default();
+        actor.holds.retain(|held| held.hold != hold);
+        actor.finish_act();
+        self.diary.forget_lease(index, hold);
+        let what = What::Released {
+            op,
+            key: key.into(),
+            hold,
+            outcome,
+        };
+        self.note(at, index, what)
+    }
+
+    /// Notes a grant. Returns whether the store had a part in it, as far as the lab can see that.
+    fn granted(&mut self, index: usize, at: Instant, act: Act, held: HeldLock) -> bool {
+        let (key, hold) = (held.key, held.hold);
+        let road = self.roads.as_mut().map(|roads| roads.of(index));
+        let is_seen = road.is_none_or(|road| {
+            road.granted(at);
+            road.replies_since_asked() > 0
+        });
+        self.note_late_reply(index);
         let actor = &mut self.actors[index];
         actor.holds.push(held);
         if let Act::Try { .. } = act {
@@ -152,6 +202,7 @@ impl Stage<'_> {
         if self.lease == Lease::FromGrant {
             self.lease_runs(index, at, key, hold);
         }
+        is_seen
     }
 
     /// Schedules the latest end of the lease, unless the lock is released before.
@@ -189,7 +240,7 @@ impl Stage<'_> {
         self.note(at, index, what)
     }
 
-    /// The process knows that its lock is lost.
+    /// Records that the process knows that its lock is lost.
     fn declined(
         &mut self,
         index: usize,
@@ -204,7 +255,7 @@ impl Stage<'_> {
         self.note(at, index, What::Declined { op, hold })
     }
 
-    /// The process has stopped itself where the lab wanted it to.
+    /// Notes that the process has stopped itself where the lab wanted it to.
     fn reached(&mut self, index: usize, asked: PendingRequest) {
         if let Act::AcquireStepwise { .. } = asked.act {
             // The script wants the process to be killed at this step.

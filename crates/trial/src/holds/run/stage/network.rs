@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost_rig::ReplyFate;
+use fencepost_rig::{ReplyFate, Signal};
 
 use super::{Doing, Stage};
 use crate::history::Fault;
-use crate::holds::FIRST;
+use crate::holds::FIRST_LOCK;
 use crate::holds::run::lease::Lease;
 use crate::holds::run::script::{Act, RoadEvent};
 use crate::processes::LOOK_UP;
@@ -19,11 +19,13 @@ impl Stage<'_> {
         match event {
             RoadEvent::CutOff => self.cut_off(index),
             RoadEvent::Slow(grant) => self.slow(index, grant),
-            RoadEvent::LoseReply(number) => {
+            RoadEvent::Rehearse(each) => {
                 if let Some(roads) = &mut self.roads {
-                    roads.of(index).choose_reply(number, ReplyFate::Cut);
+                    roads.of(index).rehearse(each);
                 }
             }
+            RoadEvent::LoseReply(number) => self.choose_reply(index, number, ReplyFate::Cut),
+            RoadEvent::HoldReply(number) => self.choose_reply(index, number, ReplyFate::Hold),
             RoadEvent::Reconnect => self.reconnect(index),
         }
     }
@@ -53,15 +55,72 @@ impl Stage<'_> {
         self.actors[index].is_disturbed = true;
     }
 
-    /// Records a reply that was lost by this time.
+    fn choose_reply(&mut self, index: usize, number: u64, fate: ReplyFate) {
+        if let Some(roads) = &mut self.roads {
+            roads.of(index).choose_reply(number, fate);
+        }
+    }
+
+    /// Records when the first of the late replies came, if the lab has delayed them, before the grant that they led to.
+    pub(super) fn note_late_reply(&mut self, index: usize) {
+        let Some(roads) = self
+            .roads
+            .as_mut()
+            .filter(|_| self.actors[index].is_disturbed)
+        else {
+            return;
+        };
+        if let Some(at) = roads.of(index).first_arrival() {
+            self.fault(at, index, Fault::ReplyArrives);
+        }
+    }
+
+    /// Records a reply that was lost or held back by this time. Whoever waits for one that is held back is stopped.
     pub(super) fn notice_met(&mut self, by: Instant) {
         for index in 0..self.actors.len() {
             let road = self.roads.as_mut().map(|roads| roads.of(index));
             match road.and_then(|road| road.tell_met()) {
                 Some(ReplyFate::Cut) => self.fault(by, index, Fault::ReplyLost),
-                Some(ReplyFate::Hold | ReplyFate::Pass) | None => {}
+                Some(ReplyFate::Hold) => {
+                    self.fault(by, index, Fault::ReplyHeld);
+                    self.stop_at_step(index);
+                }
+                Some(ReplyFate::Pass) | None => {}
             }
         }
+    }
+
+    fn stop_at_step(&mut self, index: usize) {
+        let _ = self.subjects.child(index).signal(Signal::SIGSTOP);
+        self.witness_stop(index);
+        self.actors[index].is_at_step = self.actors[index].is_stopped;
+    }
+
+    pub(super) fn is_at_step(&self, index: usize) -> bool {
+        self.actors[index].is_at_step
+    }
+
+    /// Hands on the reply that was held back, and lets the process go on.
+    pub(super) fn deliver(&mut self, index: usize) {
+        // Taken before: the process may answer before this thread runs again.
+        let at = Instant::now();
+        if let Some(roads) = &mut self.roads {
+            roads.of(index).reconnect();
+            self.fault(at, index, Fault::ReplyDelivered);
+        }
+        self.go_on(index, at);
+        let actor = &mut self.actors[index];
+        actor.is_at_step = false;
+        actor.answers_before = actor.answers;
+        if let Doing::Asked(_, until) = &mut actor.doing {
+            *until = at + self.answer_timeout;
+        }
+    }
+
+    /// Returns whether this process has answered something since it went on, or will not answer any more.
+    pub(super) fn has_answered(&self, index: usize) -> bool {
+        let actor = &self.actors[index];
+        actor.answers > actor.answers_before || actor.is_finished()
     }
 
     /// Returns whether the reply that was chosen on the road of this process has come.
@@ -75,11 +134,11 @@ impl Stage<'_> {
         let actor = &self.actors[index];
         let is_asked = matches!(
             &actor.doing,
-            Doing::Asked(asked, _) if matches!(asked.act, Act::Acquire { key: FIRST, .. })
+            Doing::Asked(asked, _) if matches!(asked.act, Act::Acquire { key: FIRST_LOCK, .. })
         );
         let roads = self.roads.as_ref();
         let is_answered = roads.is_some_and(|roads| roads.is_answered(index));
-        actor.is_finished() || actor.hold_of(FIRST).is_some() || (is_asked && is_answered)
+        actor.is_finished() || actor.hold_of(FIRST_LOCK).is_some() || (is_asked && is_answered)
     }
 
     /// Returns how often the lab looks for what no process tells it.
@@ -109,6 +168,17 @@ impl Stage<'_> {
     pub(super) fn reconnect_within(&mut self, index: usize, time: Duration) {
         if let Some(roads) = &mut self.roads {
             roads.of(index).reconnect_at(Instant::now() + time);
+        }
+    }
+
+    /// Lets whoever is paused at a step go on if nobody is left who would do that.
+    pub(super) fn deliver_forgotten(&mut self) {
+        for index in 0..self.actors.len() {
+            let actors = self.actors.iter().enumerate();
+            let mut others = actors.filter(|(other, _)| *other != index);
+            if self.is_at_step(index) && others.all(|(_, actor)| actor.is_finished()) {
+                self.deliver(index);
+            }
         }
     }
 

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use fencepost_rig::Signal;
 
-use super::{Actor, Doing, Stage, init};
+use super::{Actor, Doing, NOTHING_ASKED, Stage};
 use crate::history::{Fault, StormSettings, What};
 use crate::holds::Trial;
 use crate::holds::run::chance::Chance;
 use crate::holds::run::script::{Act, read, until_recovered, write};
-use crate::holds::storm::{LOCKS, PROCESSES, name_of};
-use crate::processes::Stopped;
+use crate::holds::storm::LOCKS;
+use crate::processes::{Heard, Stopped};
 use crate::protocol::Claims;
 
 /// The faults of a storm, and how often each is chosen.
@@ -116,7 +116,7 @@ impl Storm {
         matches!(self.phase, Phase::Raging { .. })
     }
 
-    /// Returns whether this happens, in one case of so many.
+    /// Returns `true` with a probability of 1 in `cases`.
     fn one_in(&self, cases: usize) -> bool {
         self.chance.below(cases) == 0
     }
@@ -340,17 +340,39 @@ impl Stage<'_> {
         }
     }
 
-    /// Starts a dead process again. Its new life has a name and a number of its own, and may count its holds from 1.
     fn start_again(&mut self, storm: &mut Storm, index: usize) -> Result<(), Stopped> {
-        let (process, life) = (PROCESSES[index], storm.weather[index].life + 1);
-        let init = init(self.trial, self.ground.endpoints(), process, life);
-        self.subjects.restart(index, (self.subject)(), &init)?;
-        let mut actor = Actor::new(name_of(process, life), storm.started, Vec::new());
-        actor.doing = Doing::Starting(Instant::now() + self.patience);
-        self.actors[index] = actor;
+        let life = storm.weather[index].life + 1;
+        self.start_life(index, life, storm.started)?;
         storm.started += 1;
         storm.weather[index].life = life;
         Ok(())
+    }
+
+    /// Handles what a process says that was started again.
+    pub(super) fn hear_returned(&mut self, index: usize, heard: Heard) -> Result<(), Stopped> {
+        let at = heard.at;
+        match self.subjects.expect_ready(heard) {
+            Ok(()) => {
+                self.actors[index].doing = Doing::Nothing;
+                Ok(())
+            }
+            Err(stopped) => self.not_ready_again(index, at, stopped),
+        }
+    }
+
+    /// Records that a process that was started again did not get ready. That is a failure like others: it is started once more.
+    pub(super) fn not_ready_again(
+        &mut self,
+        index: usize,
+        at: Instant,
+        stopped: Stopped,
+    ) -> Result<(), Stopped> {
+        match stopped.not_ready() {
+            Some((_, instead)) if self.trial.strategy.is_external() => {
+                self.fail(index, NOTHING_ASKED, at, true, instead)
+            }
+            _ => Err(stopped.of_our_lock()),
+        }
     }
 
     /// Kills every process of which a request has failed, so that nobody has to guess what it holds, and starts it again. If that happens

@@ -1,4 +1,4 @@
-//! Verdicts on a store that forgets the lock.
+//! Verdicts on a store that forgets the lock, in `failover` and `restart-empty`.
 
 use super::*;
 use crate::history::Change;
@@ -83,6 +83,38 @@ fn a_fence_that_the_resource_refuses_makes_it_harmless() {
 }
 
 #[test]
+fn a_fence_that_the_new_server_hands_out_again_is_named() {
+    for (fence, outcome) in [("1.0", Outcome::Broken), ("2.0", Outcome::Held)] {
+        let history = HistoryBuilder::of(Scenario::Failover)
+            .with("fenced")
+            .at_store("postgres?locks=advisory")
+            .server("standby", 0.0, Change::CutOff)
+            .fenced("A", KEY, 1.0, "1.0")
+            .reads("A", 2.0, 1)
+            .tries("B", 5.0)
+            .server("primary", 101.0, Change::Killed)
+            .looks_on("standby", 109.0, false)
+            .server("standby", 110.0, Change::Promoted)
+            .fenced("B", KEY, 112.0, fence)
+            .reads("B", 113.0, 1)
+            .writes("B", 160.0, 1, 1);
+        let history = match outcome {
+            Outcome::Broken => history.writes("A", 161.0, 1, 1),
+            _ => history.write_refused("A", 161.0, 1, 1),
+        };
+        let verdict = history.judged();
+        assert_eq!(verdict.outcome, outcome, "{}", verdict.because);
+        if outcome == Outcome::Broken {
+            assert_eq!(
+                verdict.because,
+                "Fences do not grow: B was granted product_A with fence 1.0, after A with fence 1.0."
+            );
+            assert_eq!(verdict.why.as_deref(), Some(super::super::fences::WHY));
+        }
+    }
+}
+
+#[test]
 fn fences_excuse_nobody_before_a_server_failed() {
     let verdict = HistoryBuilder::of(Scenario::Failover)
         .with("fenced")
@@ -118,7 +150,11 @@ fn whoever_learns_of_the_loss_and_stops_is_not_accused() {
 #[test]
 fn whoever_learns_of_the_loss_before_anybody_is_let_in_was_alone() {
     let history = failover("watchdog", false).add(111.5, "A", What::Lost { hold: 1 });
-    let verdict = both_inside(history).judged();
+    let history = both_inside(history);
+    // Nobody asked A to write when B had the lock.
+    assert_eq!(missing(&history.clone().judged()), "overrun");
+    let declined = What::Declined { op: 99, hold: 1 };
+    let verdict = history.add(161.0, "A", declined).judged();
     held(&verdict);
     let belief = "two holders were not seen at once";
     assert_eq!(verdict.belief.text.as_deref(), Some(belief));
@@ -247,6 +283,24 @@ fn a_lock_that_was_not_lost_proves_nothing_about_a_store_that_loses_locks() {
     assert_eq!(missing(&copied.judged()), "loss");
     let late = one_after_the_other(failover("safe", false));
     assert_eq!(missing(&late.judged()), "contention");
+}
+
+/// The lab does not know where an external lock keeps its records.
+#[test]
+fn a_lock_that_nobody_can_see_is_not_said_to_have_survived() {
+    let unseen = HistoryBuilder::of(Scenario::Failover)
+        .with("safe")
+        .server("replica", 0.0, Change::CutOff)
+        .granted("A", KEY, 0.5, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .tries("B", 5.0)
+        .server("primary", 101.0, Change::Killed)
+        .server("replica", 110.0, Change::Promoted);
+    let verdict = one_after_the_other(unseen).judged();
+    assert_eq!(missing(&verdict), "loss");
+    assert!(!verdict.because.contains("survived"), "{}", verdict.because);
+    let copied = one_after_the_other(failover("safe", true)).judged();
+    assert!(copied.because.contains("survived"), "{}", copied.because);
 }
 
 #[test]

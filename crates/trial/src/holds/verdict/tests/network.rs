@@ -1,16 +1,25 @@
 //! Verdicts on locks whose store answers late, or whose answers are lost.
 
 use super::*;
+use crate::protocol::Claims;
 
 /// The replies to A are slow; A asks at 10 ms and learns of its grant at this time.
 fn slowed(strategy: &'static str, learned: f64) -> HistoryBuilder {
-    HistoryBuilder::of(Scenario::SlowReplies)
+    let history = HistoryBuilder::of(Scenario::SlowReplies)
         .with(strategy)
         .granted("A", OTHER, 0.0, 1.0, 1)
         .releases_of("A", OTHER, 2.0, 1, RELEASED)
-        .fault("A", 5.0, Fault::Slowed)
-        .granted("A", KEY, 10.0, learned, 2)
+        .fault("A", 5.0, Fault::Slowed);
+    let op = history.events().len() as u64 + 1;
+    history
+        .asks("A", KEY, 10.0, 0)
+        .fault("A", learned - 2.0, Fault::ReplyArrives)
+        .grants("A", KEY, op, learned, 2, None)
         .reads("A", learned + 1.0, 2)
+}
+
+fn declines(history: HistoryBuilder, at: f64) -> HistoryBuilder {
+    history.add(at, "A", What::Declined { op: 99, hold: 2 })
 }
 
 fn by_b(history: HistoryBuilder) -> HistoryBuilder {
@@ -53,16 +62,14 @@ fn a_lock_that_claims_to_renew_is_not_accused_of_not_renewing_over_a_slow_networ
 
 #[test]
 fn who_counts_from_the_request_holds_and_so_does_who_is_refused() {
-    let declined = What::Declined { op: 99, hold: 2 };
-    let verdict = by_b(slowed("watchdog", 610.0))
-        .add(1050.0, "A", declined)
-        .judged();
+    let verdict = declines(by_b(slowed("watchdog", 610.0)), 1050.0).judged();
     held(&verdict);
     assert_eq!(
         verdict.witness,
         [
             "A learned of its grant 600.0 ms after it had asked, on a lease of 1,000 ms; B came in; then A knew that its lock was lost, \
-             and did not write"
+             and did not write",
+            "counted from the reply, its lease would have run for 558.0 ms more at least",
         ]
     );
     let fenced = HistoryBuilder::of(Scenario::SlowReplies)
@@ -75,8 +82,7 @@ fn who_counts_from_the_request_holds_and_so_does_who_is_refused() {
 
 #[test]
 fn a_grant_that_came_in_time_shows_nothing() {
-    let declined = What::Declined { op: 99, hold: 2 };
-    let in_time = by_b(slowed("watchdog", 400.0)).add(1050.0, "A", declined);
+    let in_time = declines(by_b(slowed("watchdog", 400.0)), 1050.0);
     assert_eq!(missing(&in_time.judged()), "delay");
     let refused = HistoryBuilder::of(Scenario::SlowReplies)
         .granted("A", OTHER, 0.0, 1.0, 1)
@@ -84,6 +90,44 @@ fn a_grant_that_came_in_time_shows_nothing() {
         .fault("A", 5.0, Fault::Slowed)
         .tries("A", 700.0);
     assert_eq!(missing(&by_b(refused).judged()), "grant");
+}
+
+/// On a busy machine, whoever counts from the reply declines as well, and whoever declines may be alone.
+#[test]
+fn who_declines_shows_something_only_while_a_wrong_lock_would_have_written() {
+    let wrong_as_well = declines(by_b(slowed("watchdog", 610.0)), 1609.0);
+    assert_eq!(missing(&wrong_as_well.judged()), "calm");
+    let just_in_time = declines(by_b(slowed("watchdog", 610.0)), 1607.0);
+    held(&just_in_time.judged());
+    let before_b = by_b(declines(slowed("watchdog", 610.0), 1005.0));
+    assert_eq!(missing(&before_b.judged()), "overrun");
+    // It said so before, but it was asked to write when B had come in.
+    let said = slowed("watchdog", 610.0).add(1005.0, "A", What::Lost { hold: 2 });
+    held(&declines(by_b(said), 1050.0).judged());
+}
+
+/// B came late, so a lease that was over did no damage.
+#[test]
+fn who_writes_after_its_lease_while_nobody_came_in_shows_nothing() {
+    let alone = |claims: Claims, wrote: f64| {
+        let history = slowed("safe", 610.0).promising(claims);
+        let op = history.events().len() as u64 + 1;
+        history
+            .asks("B", KEY, 620.0, 10_000)
+            .writes("A", wrote, 2, 1)
+            .releases("A", wrote + 1.0, 2, RELEASED)
+            .grants("B", KEY, op, wrote + 3.0, 1, None)
+            .judged()
+    };
+    let renewed = Claims {
+        keep_alive: true,
+        ..Claims::OWNED
+    };
+    assert_eq!(missing(&alone(Claims::OWNED, 1050.0)), "overrun");
+    assert_eq!(missing(&alone(Claims::OWNED, 2500.0)), "overrun");
+    assert_eq!(missing(&alone(renewed, 1050.0)), "overrun", "too soon");
+    held(&alone(renewed, 2050.0));
+    held(&alone(Claims::OF_SESSION, 1050.0));
 }
 
 /// A asks at this time; the reply is lost, and A is told of an error.
@@ -142,6 +186,26 @@ fn an_error_that_is_taken_for_a_grant_breaks() {
     assert_eq!(verdict.evidence[0].what, "reply_lost");
 }
 
+/// Nothing was in danger while nobody certainly had the lock.
+#[test]
+fn a_lost_reply_shows_something_only_beside_a_certain_hold() {
+    let alone = lost_reply()
+        .granted("B", KEY, 20.0, 1011.0, 1)
+        .releases("B", 1012.0, 1, RELEASED);
+    assert_eq!(missing(&alone.judged()), "contention");
+    let beside = |asked: f64, lost: f64| {
+        let history = lost_reply().granted("B", KEY, 20.0, 1011.0, 1);
+        let history = history.releases("B", 1012.0, 1, RELEASED);
+        let history = history.granted("B", KEY, asked, 1021.0, 2);
+        loses(history, lost)
+            .releases("B", 2100.0, 2, RELEASED)
+            .judged()
+    };
+    held(&beside(1020.0, 2017.0));
+    assert_eq!(missing(&beside(1020.0, 2019.0)), "contention", "over");
+    assert_eq!(missing(&beside(1020.0, 1021.0)), "contention", "too early");
+}
+
 /// A grant beside B's that no lost reply explains is another fault, and has another reason.
 #[test]
 fn two_holders_without_a_lost_reply_are_not_explained_by_one() {
@@ -180,7 +244,7 @@ fn a_lock_that_stays_taken_after_a_lost_reply_is_stuck() {
     let with_ttl = waits().looks(3_101.0, true, Some(200.0)).judged();
     assert_eq!(with_ttl.outcome, Outcome::Inconclusive);
     let stalled = lost_reply()
-        .stalls(100.0, 900.0)
+        .stalls(100.0, 1_300.0)
         .waits_in_vain("B", 20.0, 3_100.0)
         .judged();
     assert_eq!(missing(&stalled), "calm");

@@ -105,7 +105,7 @@ fn a_late_write_that_the_resource_refuses_holds() {
     held(&verdict);
     assert_eq!(
         verdict.witness,
-        ["A was stopped for 1,026.0 ms on a lease of 1,000 ms; B came in and wrote"]
+        ["A was stopped for 1,026.0 ms on a lease of 1,000 ms; B came in and used the number"]
     );
 }
 
@@ -119,6 +119,9 @@ fn a_holder_that_knows_after_the_pause_that_it_lost_its_lock_holds() {
         verdict.because,
         "A stopped itself: it wrote nothing after its lock was lost."
     );
+    let alone = stopped("watchdog").fault("A", 1030.0, Fault::Continued);
+    let alone = by_b(declines(alone, 1032.0).releases("A", 1033.0, 1, LOST));
+    assert_eq!(missing(&alone.judged()), "overrun", "B came too late");
     let early = HistoryBuilder::of(Scenario::Pause)
         .with("watchdog")
         .granted("A", KEY, 0.0, 1.0, 1)
@@ -134,8 +137,9 @@ fn a_lock_without_a_lease_holds_if_the_other_waits_for_its_release() {
         untimed: true,
         ..Claims::OWNED
     };
-    let waits = |granted: f64| {
-        let history = stopped("safe").promising(untimed);
+    let waits = |claims: Claims| {
+        let granted = 1035.0;
+        let history = stopped("safe").promising(claims);
         let op = history.events().len() as u64 + 1;
         history
             .asks("B", KEY, 5.0, 10_000)
@@ -148,13 +152,15 @@ fn a_lock_without_a_lease_holds_if_the_other_waits_for_its_release() {
             .releases("B", granted + 3.0, 1, RELEASED)
             .judged()
     };
-    let verdict = waits(1035.0);
+    let verdict = waits(untimed);
     held(&verdict);
     assert!(
         verdict
             .because
             .starts_with("A kept its lock while it was paused")
     );
+    // A lease was over by then, and B was only slow.
+    assert_eq!(missing(&waits(Claims::OWNED)), "overrun");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Verdicts on locks without a lease, such as the locks of a database session.
 
 use super::*;
+use crate::holds::check::Findings;
 use crate::protocol::Claims;
 
 fn of_session(scenario: Scenario) -> HistoryBuilder {
@@ -80,6 +81,100 @@ fn a_pause_excuses_no_second_holder_where_there_is_no_lease() {
         .releases("A", 1031.0, 1, RELEASED)
         .judged();
     assert_eq!(verdict.outcome, Outcome::Broken, "{}", verdict.because);
+}
+
+/// A pause of a session that a server keeps as long as it hears of it. The resource refuses A's late write, if the lock has fences.
+fn overtaken_at(store: &str, claims: Claims) -> HistoryBuilder {
+    let history = HistoryBuilder::of(Scenario::Pause)
+        .with(if claims.fencing { "fenced" } else { "safe" })
+        .at_store(store)
+        .promising(claims)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .fault("A", 4.0, Fault::Stopped)
+        .granted("B", KEY, 5.0, 1_005.0, 1)
+        .reads("B", 1_006.0, 1)
+        .writes("B", 1_007.0, 1, 1)
+        .releases("B", 1_008.0, 1, RELEASED)
+        .fault("A", 1_030.0, Fault::Continued);
+    if claims.fencing {
+        history.write_refused("A", 1_032.0, 1, 1)
+    } else {
+        history.writes("A", 1_032.0, 1, 1)
+    }
+}
+
+#[test]
+fn a_session_that_a_server_ends_in_a_pause_is_not_within_a_lease() {
+    let fenced = Claims {
+        fencing: true,
+        ..Claims::OF_SESSION
+    };
+    for store in ["zk", "etcd", "redis"] {
+        held(&overtaken_at(store, fenced).judged());
+    }
+    // No pause ends a session in a file, or in a database: it ends with its process, or with its connection.
+    for store in ["sqlite", "postgres"] {
+        let verdict = overtaken_at(store, fenced).judged();
+        assert_eq!(verdict.outcome, Outcome::Broken, "{store}");
+    }
+    let history = overtaken_at("zk", Claims::OF_SESSION);
+    assert_eq!(
+        history.judged().outcome,
+        Outcome::Broken,
+        "an update is lost"
+    );
+    let (header, facts) = (history.header(), history.facts());
+    let findings = Findings::of(&header, &facts);
+    assert!(findings.overlaps_within_lease().is_empty());
+    assert!(!findings.is_damaged_within_lease());
+}
+
+/// The way to the server leads through the lab, which stood still.
+#[test]
+fn a_session_may_end_while_the_lab_stands_still() {
+    let two = |store: &str, stalled: bool| {
+        let history = HistoryBuilder::of(Scenario::Turns)
+            .at_store(store)
+            .promising(Claims::OF_SESSION)
+            .granted("A", KEY, 0.0, 1.0, 1)
+            .reads("A", 2.0, 1);
+        let history = if stalled {
+            history.stalls(10.0, 1_900.0)
+        } else {
+            history
+        };
+        let history = history
+            .granted("B", KEY, 1_901.0, 1_902.0, 1)
+            .reads("B", 1_903.0, 1)
+            .writes("B", 1_904.0, 1, 1)
+            .writes("A", 1_905.0, 1, 1);
+        history.judged().outcome
+    };
+    for store in ["zk", "etcd", "postgres"] {
+        assert_eq!(two(store, true), Outcome::Inconclusive, "{store}");
+    }
+    assert_eq!(two("zk", false), Outcome::Broken);
+    assert_eq!(two("sqlite", true), Outcome::Broken, "a file has no server");
+}
+
+#[test]
+fn a_late_release_of_a_session_that_ended_in_a_pause_is_no_second_holder() {
+    let paused = |store: &str| {
+        let verdict = HistoryBuilder::of(Scenario::StaleRelease)
+            .at_store(store)
+            .promising(Claims::OF_SESSION)
+            .granted("A", KEY, 0.0, 1.0, 1)
+            .fault("A", 4.0, Fault::Stopped)
+            .granted("B", KEY, 5.0, 1_005.0, 1)
+            .fault("A", 1_030.0, Fault::Continued)
+            .releases("A", 1_031.0, 1, LOST)
+            .tries("C", 1_036.0)
+            .judged();
+        verdict.outcome
+    };
+    assert_eq!(paused("zk"), Outcome::Inconclusive);
+    assert_eq!(paused("sqlite"), Outcome::Broken);
 }
 
 fn crossed() -> HistoryBuilder {

@@ -1,7 +1,7 @@
 //! Verdicts on runs in which the lab itself stood still: its clock then accuses nobody of being slow.
 
 use super::*;
-use crate::check::Finding;
+use crate::verdict::Finding;
 
 fn finding(verdict: &Verdict, name: &str) -> Finding {
     let mut checks = verdict.checks.iter();
@@ -60,6 +60,24 @@ fn a_lock_is_stuck_only_if_the_lab_was_there() {
         "Nobody got the lock for 6,087.6 ms, but the lab itself stood still meanwhile."
     );
     assert_eq!(finding(&verdict, "not_stuck"), Finding::Undecided);
+}
+
+#[test]
+fn short_stalls_leave_enough_time_to_call_a_lock_stuck() {
+    let refused = |stalls: &[(f64, f64)]| {
+        let history = stalls
+            .iter()
+            .fold(recovered_late(), |history, (from, until)| {
+                history.stalls(*from, *until)
+            });
+        history.waits_in_vain("B", 313.0, 6_400.0).judged()
+    };
+    // Of 6,087.6 ms, 4,000 must remain.
+    let short = [(0.0, 300.0), (400.0, 1_400.0), (3_000.0, 4_000.0)];
+    assert_eq!(refused(&short).outcome, Outcome::Stuck);
+    let long = [(400.0, 1_500.0), (3_000.0, 4_000.0)];
+    assert_eq!(missing(&refused(&long)), "calm");
+    assert_eq!(missing(&refused(&[(300.0, 2_500.0)])), "calm");
 }
 
 #[test]

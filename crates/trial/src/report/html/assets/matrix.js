@@ -1,16 +1,19 @@
-// One row per strategy, one column per scenario. A cell is a button; arrow keys go from cell to cell.
+// One row per strategy, one column per scenario; many scenarios of one strategy are a list. A cell is a button; arrow keys go from cell to
+// cell.
 
 import { $, commandBox, h, verdictTag } from '../../../../../viewer/src/dom.js';
 import { count } from '../../../../../viewer/src/format.js';
 
 const MEANINGS = [
   ['HELD', 'no violation, and the danger was seen to arise'],
-  ['BROKEN', 'a promise was broken, with proof'],
+  ['BROKEN', 'two held the lock at once, or data was damaged; with evidence'],
   ['STUCK', 'nobody could get on any more'],
-  ['INCONCLUSIVE', 'nothing broke, and nothing was tested'],
+  ['INCONCLUSIVE', 'the run shows neither'],
   ['N/A', 'does not apply'],
 ];
 const REFUSED = 'two believed they held it; the resource refused the late one';
+// More columns than this have no room for words.
+const WORDY_COLUMNS = 9;
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 export const isSurprise = run => run.expected != null && run.expected !== run.outcome;
@@ -33,15 +36,42 @@ export class Matrix {
     const below = ways ? ` The ${count(ways)} ways of waiting have a table of their own, below.` : '';
     $('#matrix-sum').textContent = `${count(runs.length)} runs.${expected} Choose a cell to see its run.${below}`;
     if (this.data.retry && this.data.verdict) $('#h-m').textContent = 'Every way of waiting as a run';
-    const table = h('table', { class: 'matrix' },
+    const isList = this.data.rows.length === 1 && this.data.columns.length > WORDY_COLUMNS;
+    const table = h('table', { class: isList ? 'matrix list' : 'matrix' },
       h('caption', { class: 'sr' }, 'The verdict of each strategy in each scenario'),
-      h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, h('span', { class: 'sr' }, 'Strategy')), this.data.columns.map(column => h('th', { scope: 'col' }, h('span', {}, column.name), h('small', {}, column.about))))),
-      h('tbody', {}, this.body()));
+      h('thead', {}, isList ? this.listHead() : this.head()),
+      h('tbody', {}, isList ? this.list() : this.body()));
+    if (!isList) this.fit(table);
     table.addEventListener('keydown', event => step(table, event));
     $('#matrix-table').append(table);
     $('#vkey').append(...MEANINGS.filter(([outcome]) => outcome === 'N/A' || runs.some(run => run.outcome === outcome)).map(([outcome, text]) => h('li', {}, verdictTag(outcome), text)));
     if (runs.some(refusedOverlap)) $('#vkey').append(h('li', {}, h('b', {}, '≈'), REFUSED));
     if (surprises) $('#vkey').append(h('li', {}, h('b', {}, '≠'), 'not as expected'));
+  }
+
+  head() {
+    const column = ({ name, about }) => h('th', { scope: 'col' }, h('span', {}, name), h('small', {}, about));
+    return h('tr', {}, h('th', { scope: 'col' }, h('span', { class: 'sr' }, 'Strategy')), this.data.columns.map(column));
+  }
+
+  listHead() {
+    return h('tr', {}, ['Scenario', 'Verdict', 'What was seen'].map(name => h('th', { scope: 'col' }, name)));
+  }
+
+  list() {
+    const [strategy] = this.data.rows;
+    return this.data.columns.map(column => {
+      const run = this.data.runs.find(one => one.scenario === column.name);
+      return h('tr', {}, h('th', { scope: 'row' }, h('code', {}, column.name), h('small', {}, column.about)), this.cell(strategy, column), h('td', { class: 'seen' }, run?.because));
+    });
+  }
+
+  // Without room for words, a cell is its sign alone.
+  fit(table) {
+    const narrow = matchMedia('(max-width: 900px)');
+    const apply = () => table.classList.toggle('dense', narrow.matches || this.data.columns.length > WORDY_COLUMNS);
+    narrow.addEventListener('change', apply);
+    apply();
   }
 
   body() {

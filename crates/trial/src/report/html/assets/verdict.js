@@ -25,6 +25,7 @@ export function grounds(run) {
   const add = (name, ...lines) => lines.filter(Boolean).forEach((line, at) => rows.push(h('dt', {}, at ? '' : name), h('dd', {}, line)));
   add('measured', ...run.measured);
   add('proof', ...run.evidence.map(evidence => [h('span', { class: 'when' }, `#${evidence.event} · ${moment(evidence.at_us)}`), ' ', evidence.text, evidence.shows ? h('span', { class: 'shows' }, `; ${evidence.shows}`) : null]));
+  add('label', run.label);
   add('witness', ...run.witness);
   add('missing', run.missing);
   add('found', ...run.found);
@@ -47,8 +48,8 @@ export function mountHead(place, data) {
     return;
   }
   if (data.verdict) {
-    const { outcome, because, witness, limits } = data.verdict;
-    place.append(h('p', { class: 'over' }, data.title), h('div', { class: 'verdictline' }, verdictTag(outcome)), h('h1', {}, sentence(because)), grounds({ measured: [], evidence: [], found: [], notes: [], witness, limits }), meta);
+    const { outcome, because, found, witness, limits } = data.verdict;
+    place.append(h('p', { class: 'over' }, data.title), h('div', { class: 'verdictline' }, verdictTag(outcome)), h('h1', {}, sentence(because)), grounds({ measured: [], evidence: [], notes: [], found, witness, limits }), meta);
     return;
   }
   // Each way of waiting has a verdict too, though it stands in a table of its own.

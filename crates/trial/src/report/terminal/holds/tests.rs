@@ -125,15 +125,15 @@ fn a_deadlock_and_its_cycle() {
     let history = HistoryBuilder::of(Scenario::Deadlock)
         .ttl(3_000)
         .granted("A", KEY, 0.5, 0.9, 1)
-        .granted("B", SECOND, 0.6, 1.0, 1)
-        .asks("A", SECOND, 51.1, 9_020)
+        .granted("B", SECOND_LOCK, 0.6, 1.0, 1)
+        .asks("A", SECOND_LOCK, 51.1, 9_020)
         .asks("B", KEY, 51.2, 9_020)
         .grants("B", KEY, 6, 3002.5, 2, None)
-        .grants("A", SECOND, 5, 3002.8, 2, None)
+        .grants("A", SECOND_LOCK, 5, 3002.8, 2, None)
         .reads("A", 3003.1, 1)
         .reads("B", 3003.2, 2)
         .writes("A", 3053.4, 1, 1)
-        .releases_of("A", SECOND, 3053.9, 2, RELEASED)
+        .releases_of("A", SECOND_LOCK, 3053.9, 2, RELEASED)
         .releases_of("A", KEY, 3054.3, 1, LOST);
     assert_eq!(
         lanes(&history, 100),
@@ -158,10 +158,10 @@ fn the_same_order() {
     let history = HistoryBuilder::of(Scenario::Sorted)
         .granted("A", KEY, 0.5, 0.9, 1)
         .asks("B", KEY, 1.0, 3_000)
-        .granted("A", SECOND, 51.0, 51.2, 2)
+        .granted("A", SECOND_LOCK, 51.0, 51.2, 2)
         .reads("A", 51.5, 1)
         .writes("A", 101.6, 1, 1)
-        .releases_of("A", SECOND, 101.7, 2, RELEASED)
+        .releases_of("A", SECOND_LOCK, 101.7, 2, RELEASED)
         .releases_of("A", KEY, 102.1, 1, RELEASED)
         .grants("B", KEY, 3, 103.4, 1, None);
     assert_eq!(

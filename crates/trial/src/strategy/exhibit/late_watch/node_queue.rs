@@ -119,12 +119,7 @@ impl NodeQueue {
     fn granted(&mut self, path: String, contended: bool) -> Granted {
         self.last_hold += 1;
         self.holds.insert(self.last_hold, path);
-        Granted {
-            hold: self.last_hold,
-            fence: None,
-            valid_ms: None,
-            contended,
-        }
+        Granted::plain(self.last_hold, contended)
     }
 
     /// Deletes the node. Returns whether it existed, or may have existed at the first request.
@@ -170,10 +165,6 @@ impl Locking for NodeQueue {
         halt: &'a mut dyn Halt,
     ) -> BoxFuture<'a, Result<Option<Granted>, Failure>> {
         Box::pin(self.take(key, wait, halt))
-    }
-
-    fn knows_lost(&mut self, _hold: u64) -> bool {
-        false
     }
 
     fn release<'a>(

@@ -1,0 +1,33 @@
+//! Runs the reference exhibits beside the lock on trial, in the scenarios that convicted it.
+
+use std::time::Instant;
+
+use fencepost_trial::gauntlet::{Gauntlet, Row};
+use fencepost_trial::matrix::Run;
+
+use super::stems;
+use crate::batch::Batch;
+use crate::command_error::CommandError;
+use crate::screen::Screen;
+
+/// Runs the reference exhibits that explain these rows. Their files have names of their own: `reference-pause.jsonl`.
+pub(super) fn run(
+    on_trial: &Batch<'_>,
+    gauntlet: &Gauntlet,
+    rows: &[Row<'_>],
+    screen: &mut Screen,
+    started: Instant,
+) -> Result<Vec<Run>, CommandError> {
+    let cells = gauntlet.reference_cells(rows);
+    let stems: Vec<String> = stems(&cells, gauntlet.runs)
+        .into_iter()
+        .map(|stem| format!("reference-{stem}"))
+        .collect();
+    let batch = Batch {
+        cells: &cells,
+        stems: &stems,
+        contender: None,
+        ..*on_trial
+    };
+    Ok(batch.run(screen, started)?.runs)
+}

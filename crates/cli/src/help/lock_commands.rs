@@ -1,0 +1,119 @@
+//! The help texts of the commands that use locks: `exec`, `locks`, `doctor` and `serve`.
+
+pub(super) const EXEC: &str = "\
+Runs a command while holding a lock. If the lock is lost, stops the command and its children.
+Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
+
+  --name NAME         the lock: any text without control characters, at most 255 bytes
+  --wait TIME         wait this long for the lock: 500ms, 30s, 1h30m  [default: one attempt]
+  --ttl TIME          how long the lock outlives a crash, 500ms to 24h; renewed while it runs
+                      ZooKeeper: at most its maxSessionTimeout        [default: 10s]
+  --grace TIME        from SIGTERM to SIGKILL when renewals fail; at most 0.45 × TTL - 0.1 s
+                                                                      [default: 2s, at most TTL / 5]
+  --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
+{servers}                      FENCEPOST_STORE sets it, except for trials, and keeps passwords out of ps
+  -q, --quiet         do not print who holds the lock while waiting
+The command has FENCEPOST_NAME and FENCEPOST_FENCE in its environment and receives the signals that
+exec receives. A resource that remembers the highest fence can refuse a stale command.
+Exit codes
+  the command's own; 128 + N if signal N ended it; 125 the lock was lost, the command was stopped
+  The command was not started: 75 busy   124 not free in time   126 cannot be executed
+  127 not found   69 store unreachable   64 usage
+";
+
+pub(super) const EXEC_EXAMPLES: &str = "\
+Examples
+  fencepost exec --name deploy -- ./deploy.sh --production
+  fencepost exec --name nightly --wait 30m -- sh -c 'pg_dump shop > shop.sql'
+  fencepost exec --name deploy --store redis://cache -- ./deploy.sh
+";
+
+pub(super) const LOCKS: &str = "\
+Shows locks, and releases a lock by force.
+Usage: fencepost locks list [PATTERN] | show NAME | release NAME [OPTIONS]
+
+  list [PATTERN]      locks with a holder or waiters; patterns have * ? [a-z], \\ escapes
+  show NAME           one lock: its holder, lease and waiters. Exit 1: nobody holds it
+  release NAME        asks first. The holder notices by its next renewal, and may still be working
+  -y, --yes           release without asking
+  --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
+{servers}                      FENCEPOST_STORE sets it, except for trials, and keeps passwords out of ps
+  --json   -q, --quiet   --color auto|always|never   --ascii
+Exit codes
+  0 done   1 nobody holds it, or not released   64 usage   69 store unreachable
+";
+
+pub(super) const LOCKS_EXAMPLES: &str = "\
+Examples
+  fencepost locks list 'deploy*'
+  fencepost locks show deploy --json | jq .lock.holder
+  fencepost locks release deploy --yes
+";
+
+pub(super) const DOCTOR: &str = "\
+Checks what endangers locks in a store: settings, replicas, rights, clock, latency. Changes nothing.
+Usage: fencepost doctor [OPTIONS]
+
+  --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
+{servers}                      FENCEPOST_STORE sets it, except for trials
+  --slow TIME         a caution if the slowest 1 % of a server's answers take this long
+                                                                      [default: 250ms]
+  --json   -q, --quiet (leave out what is fine)   --color auto|always|never   --ascii
+Exit codes
+  0 fine   1 caution   2 danger   64 usage   69 store unreachable
+";
+
+pub(super) const DOCTOR_EXAMPLES: &str = "\
+Examples
+  fencepost doctor --store redis://cache
+  fencepost doctor --store postgres://shop@db/shop
+  fencepost doctor --store redis://cache -q || echo 'look at the store first'
+  fencepost doctor --store redis://cache --json | jq -r '.findings[] | .severity + \" \" + .topic'
+";
+
+pub(super) const SERVE: &str = "\
+A checkout over HTTP that never oversells: products, orders, reservations under the library's locks.
+Usage: fencepost serve [OPTIONS]                                        (also: http-server)
+
+  --port N            0 for any free port                             [default: 8080]
+  --host ADDRESS      an address of this machine; all but loopback need --admin-token
+                                                                      [default: 127.0.0.1]
+  --admin-token TEXT  required to change anything: Authorization: Bearer TEXT
+                      FENCEPOST_ADMIN_TOKEN sets it too, and keeps it out of ps
+  --db DATABASE       products and orders: a file, or postgres://USER@HOST/DATABASE
+                      (built with --features full)                    [default: shop.db]
+                      FENCEPOST_DB sets it too, and keeps a password out of ps
+  --store STORE       the locks: sqlite, sqlite:PATH, redis://HOST …  [default: sqlite]
+  --ttl TIME          a lock's lease, renewed while an order works    [default: 3s]
+  --retries N         retries before an order gives up on a lock      [default: 10]
+  --retry SCHEDULE    the pauses: 50ms · exponential:10ms:1s · jitter:10ms:1s · 10ms,20ms,50ms
+                                                                      [default: 50ms]
+  --wait line|poll    line: first come, first served, for the sum of all pauses;
+                      poll: try again after each pause                [default: line]
+  --order-path PATH   lock · optimistic (versions) · row (the database's locks) [default: lock]
+  --reserve-for TIME  units of an unconfirmed order return after this [default: 10m]
+  --keep-keys TIME    how long to keep idempotency keys, at least until their orders have ended
+                                                                      [default: 24h]
+  --deadline TIME     limit for an order's waiting; 504 half a second later [default: 5s]
+  --max-in-flight N   concurrent requests and orders; more are refused [default: 512]
+  --max-connections N concurrent connections; more have to wait       [default: 1024]
+  --lab               lock trials on the page, and a scratch shop for load tests:
+                      POST /reset, POST /purchase, GET /stock/ID; http-server is serve --lab
+  --log text|json     log every request to standard error, not only failures
+  -q, --quiet         print only the first line and errors
+  --color auto|always|never   --ascii
+Exit codes
+  0 stopped by Ctrl-C or SIGTERM   64 usage   69 store or database unreachable   71 port taken
+  73 the file cannot be opened
+";
+
+pub(super) const SERVE_EXAMPLES: &str = "\
+Examples
+  fencepost serve
+  fencepost serve --db postgres://shop@db/shop --store redis://cache --log json
+  fencepost serve --lab
+  fencepost serve --retry jitter:10ms:1s --retries 8 --wait poll
+  FENCEPOST_ADMIN_TOKEN=$(openssl rand -hex 16) fencepost serve --host 0.0.0.0
+  curl -H 'Content-Type: application/json' http://127.0.0.1:8080/v1/products \\
+    -d '{\"product_id\":\"lamp-7\",\"shop_id\":\"s1\",\"name\":\"Lamp\",\"price_cents\":1990,\"stock\":5}'
+";

@@ -1,0 +1,212 @@
+//! The kind of a lock: how it is built, whatever its documentation promises. Locks of one kind have the same limits.
+
+use fencepost::stores::kinds::POSTGRES;
+use serde::{Deserialize, Serialize};
+
+use crate::holds::Scenario;
+use crate::protocol::Claims;
+use crate::store::{ServerFault, TrialStore};
+use crate::strategy::{self, Strategy};
+
+/// How a lock is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table with `hold`")]
+pub struct Kind {
+    /// What ends a hold that nobody releases.
+    pub hold: Hold,
+    /// It renews its lease or session while its holder lives.
+    #[serde(default)]
+    pub renewed: bool,
+    /// Its holder stops by itself when it can no longer be sure of the lock.
+    #[serde(default)]
+    pub stops_itself: bool,
+    /// Its grants carry fences.
+    #[serde(default)]
+    pub fenced: bool,
+}
+
+/// What ends a hold that nobody releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// A time.
+    Lease,
+    /// The end of a connection or a process.
+    Session,
+    /// Nothing.
+    Untimed,
+}
+
+impl Kind {
+    /// Returns the kind of a lock of ours. Those that renew their lease also stop by themselves.
+    pub fn of_ours(claims: Claims) -> Self {
+        Self {
+            stops_itself: claims.keep_alive,
+            ..Self::of_claims(claims)
+        }
+    }
+
+    /// Returns the kind of a lock of which only the claims are known. What it does not claim, it does not do.
+    pub fn of_claims(claims: Claims) -> Self {
+        let hold = match claims {
+            _ if claims.ends_with_holder() => Hold::Session,
+            _ if claims.untimed => Hold::Untimed,
+            _ => Hold::Lease,
+        };
+        Self {
+            hold,
+            renewed: claims.keep_alive,
+            stops_itself: false,
+            fenced: claims.fencing,
+        }
+    }
+
+    /// Returns the reference exhibit of this kind in a scenario (`None`: the sale): a lock of ours that is built alike where it matters
+    /// there. Returns `None` if there is none on this store.
+    pub fn reference(
+        self,
+        scenario: Option<Scenario>,
+        store: &TrialStore,
+    ) -> Option<&'static Strategy> {
+        let is_database = store.is(&POSTGRES);
+        let has_server = store.facts().connection == ServerFault::Available;
+        let is_decided_by_renewal = scenario.is_none_or(Scenario::is_decided_by_renewal);
+        let has_watchdog = match self.hold {
+            // Only the end of the process ends it.
+            Hold::Session if !has_server => true,
+            // The server ends a session of which it hears nothing. Being heard of is what keeps a session.
+            Hold::Session if is_decided_by_renewal => true,
+            _ if is_decided_by_renewal => self.renewed,
+            _ => self.stops_itself,
+        };
+        let name = match self.hold {
+            _ if self.fenced => "fenced",
+            Hold::Session if is_database => "advisory",
+            Hold::Untimed if is_database => "unique-index",
+            Hold::Untimed => return None,
+            Hold::Lease | Hold::Session if has_watchdog => "watchdog",
+            Hold::Lease | Hold::Session => "safe",
+        };
+        let reference = strategy::find(name)?;
+        reference.stores.include(store).then_some(reference)
+    }
+
+    /// Returns words such as "a lease, renewed, does not stop itself, no fence".
+    pub fn in_words(self) -> String {
+        let hold = match self.hold {
+            Hold::Lease => "a lease",
+            Hold::Session => "a session",
+            Hold::Untimed => "no end of its own",
+        };
+        let mut words = vec![hold];
+        if self.hold != Hold::Untimed {
+            words.push(if self.renewed {
+                "renewed"
+            } else {
+                "not renewed"
+            });
+            words.push(if self.stops_itself {
+                "stops itself"
+            } else {
+                "does not stop itself"
+            });
+        }
+        words.push(if self.fenced { "fenced" } else { "no fence" });
+        words.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(kind: Kind, scenario: Scenario, store: &str) -> Option<&'static str> {
+        let store = TrialStore::named(store).unwrap();
+        kind.reference(Some(scenario), &store)
+            .map(|strategy| strategy.name)
+    }
+
+    const LEASE: Kind = Kind {
+        hold: Hold::Lease,
+        renewed: false,
+        stops_itself: false,
+        fenced: false,
+    };
+
+    #[test]
+    fn a_lock_is_compared_with_one_that_is_built_alike_where_it_matters() {
+        let renewed = Kind {
+            renewed: true,
+            ..LEASE
+        };
+        let careful = Kind {
+            stops_itself: true,
+            ..renewed
+        };
+        let fenced = Kind {
+            fenced: true,
+            ..LEASE
+        };
+        let of_session = Kind {
+            hold: Hold::Session,
+            ..LEASE
+        };
+        let untimed = Kind {
+            hold: Hold::Untimed,
+            ..LEASE
+        };
+        for (kind, scenario, store, expected) in [
+            (LEASE, Scenario::TtlEdge, "sqlite", Some("safe")),
+            (LEASE, Scenario::Pause, "redis", Some("safe")),
+            // It renews its lease, but whoever is paused cannot, and it does not stop by itself.
+            (renewed, Scenario::TtlEdge, "redis", Some("watchdog")),
+            (renewed, Scenario::Pause, "redis", Some("safe")),
+            (renewed, Scenario::Suspend, "redis", Some("safe")),
+            (renewed, Scenario::Names, "redis", Some("watchdog")),
+            (renewed, Scenario::ClientClock, "redis", Some("watchdog")),
+            (careful, Scenario::Pause, "redis", Some("watchdog")),
+            (fenced, Scenario::Pause, "etcd", Some("fenced")),
+            // A server ends the session of a process that is paused, but a file does not.
+            (of_session, Scenario::TtlEdge, "zk", Some("watchdog")),
+            (of_session, Scenario::Pause, "zk", Some("safe")),
+            (of_session, Scenario::Pause, "sqlite", Some("watchdog")),
+            (of_session, Scenario::Pause, "postgres", Some("advisory")),
+            (untimed, Scenario::Crash, "postgres", Some("unique-index")),
+            (untimed, Scenario::Crash, "sqlite", None),
+        ] {
+            assert_eq!(
+                reference(kind, scenario, store),
+                expected,
+                "{kind:?} {scenario:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn our_own_references_are_references_of_their_own_kind() {
+        for (name, store) in [
+            ("safe", "sqlite"),
+            ("watchdog", "sqlite"),
+            ("fenced", "redis"),
+            ("advisory", "postgres"),
+            ("unique-index", "postgres"),
+        ] {
+            let kind = Kind::of_ours(strategy::find(name).unwrap().claims);
+            for scenario in Scenario::ALL {
+                assert_eq!(reference(kind, scenario, store), Some(name), "{scenario:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_kind_is_told_in_words() {
+        let kind = Kind {
+            renewed: true,
+            ..LEASE
+        };
+        assert_eq!(
+            kind.in_words(),
+            "a lease, renewed, does not stop itself, no fence"
+        );
+    }
+}

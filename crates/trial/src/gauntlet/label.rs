@@ -1,0 +1,427 @@
+//! The label of a bad row: why a lock was convicted in a scenario, as far as a comparison with the reference exhibit of its kind shows it.
+//!
+//! A label accuses nobody by itself. It says what the lock's own documentation says, or what happened to a lock of ours that is built
+//! alike.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::kind::{Hold, Kind};
+use super::{Gauntlet, Row, SCENARIOS};
+use crate::holds::Scenario;
+use crate::matrix::{Cell, Run};
+use crate::strategy::Strategy;
+use crate::text::numbers::in_words;
+use crate::verdict::{Outcome, Verdict};
+
+/// How often the reference must have held, without exception, before a conviction breaks a promise.
+pub const REFERENCE_RUNS: usize = 20;
+/// How often the lock must have been convicted.
+pub const CONVICTIONS: usize = 2;
+
+/// A limit that the lock's own documentation states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    /// The scenario in which it shows.
+    pub scenario: String,
+    /// What the documentation says, word for word.
+    pub quote: String,
+    /// Where it says so.
+    pub place: String,
+}
+
+/// Why a lock was convicted, in two words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabelName {
+    /// Its own documentation says so.
+    DocumentedLimit,
+    /// The reference exhibit of its kind is convicted in the same way.
+    LimitOfItsKind,
+    /// The reference exhibit held every time, and the lock was convicted more than once.
+    BreaksItsPromise,
+    /// None of these.
+    Unexplained,
+}
+
+impl LabelName {
+    const ALL: [Self; 4] = [
+        Self::BreaksItsPromise,
+        Self::Unexplained,
+        Self::DocumentedLimit,
+        Self::LimitOfItsKind,
+    ];
+
+    /// Returns the label as people read it.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::DocumentedLimit => "documented limit",
+            Self::LimitOfItsKind => "limit of its kind",
+            Self::BreaksItsPromise => "breaks its promise",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// The label of a row, with its reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The label.
+    pub name: LabelName,
+    /// The reason.
+    pub because: String,
+    /// What happened to the reference exhibit, if it was run.
+    pub reference: Option<Compared>,
+}
+
+impl Label {
+    /// Returns words such as "limit of its kind: its reference, safe, was convicted in the same way, 1 of 1".
+    pub fn text(&self) -> String {
+        format!("{}: {}", self.name.in_words(), self.because)
+    }
+}
+
+/// What happened to the reference exhibit in the same scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// Its name.
+    pub lock: &'static str,
+    /// How often it was convicted.
+    pub convicted: usize,
+    /// How often it held.
+    pub held: usize,
+    /// How often it was run.
+    pub runs: usize,
+}
+
+impl Gauntlet {
+    /// Returns the trials of the reference exhibits that explain these rows: as many runs of each scenario, with the same seeds.
+    pub fn reference_cells(&self, rows: &[Row<'_>]) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for row in rows {
+            let Some(strategy) = self.to_compare(row) else {
+                continue;
+            };
+            let reference = Self {
+                strategy,
+                ..self.clone()
+            };
+            let mut columns = SCENARIOS.into_iter();
+            let column = columns.find(|one| one.name() == row.worst.scenario());
+            let runs = |column| (0..self.runs).map(move |run| (column, run));
+            let all = column.into_iter().flat_map(runs);
+            cells.extend(all.map(|(column, run)| reference.cell(column, run)));
+        }
+        cells
+    }
+
+    /// Returns the label of each row, given the runs of the reference exhibits.
+    pub fn labels(&self, rows: &[Row<'_>], references: &[Run]) -> Vec<Option<Label>> {
+        let label = |row: &Row<'_>| {
+            let same = references.iter();
+            let same = same.filter(|run| run.scenario() == row.worst.scenario());
+            self.label(row, &same.collect::<Vec<_>>())
+        };
+        rows.iter().map(label).collect()
+    }
+
+    /// Returns the lock that must be run in the scenario of this row to explain it; `None` if the row is good, or if no run would explain
+    /// it.
+    fn to_compare(&self, row: &Row<'_>) -> Option<&'static Strategy> {
+        if !row.outcome().is_conviction() || self.limit_in(row).is_some() {
+            return None;
+        }
+        let reference = self.reference(row)?;
+        (!std::ptr::eq(reference, self.strategy)).then_some(reference)
+    }
+
+    /// Returns the label of a row; `None` if the lock was not convicted. `reference` contains the runs of the reference exhibit in the
+    /// same scenario.
+    fn label(&self, row: &Row<'_>, reference: &[&Run]) -> Option<Label> {
+        if !row.outcome().is_conviction() {
+            return None;
+        }
+        let bare = |name, because| Label {
+            name,
+            because,
+            reference: None,
+        };
+        if let Some(limit) = self.limit_in(row) {
+            let said = format!("\"{}\" ({})", limit.quote, limit.place);
+            return Some(bare(LabelName::DocumentedLimit, said));
+        }
+        let Some(exhibit) = self.reference(row) else {
+            let because = "the lab has no exhibit of its kind on this store".into();
+            return Some(bare(LabelName::Unexplained, because));
+        };
+        if std::ptr::eq(exhibit, self.strategy) {
+            let because = "it is the reference exhibit of its kind";
+            let known = limits_of(self.kind, scenario_of(row));
+            return Some(if is_covered(&grounds_of(row), known) {
+                bare(LabelName::LimitOfItsKind, because.into())
+            } else {
+                let because = format!("{because}, and locks of this kind should withstand this");
+                bare(LabelName::Unexplained, because)
+            });
+        }
+        let label = compare(row, exhibit, reference);
+        Some(match self.strategy.flaw {
+            // The lab itself documents what is wrong with its exhibits.
+            Some(flaw) if label.name != LabelName::LimitOfItsKind => Label {
+                name: LabelName::DocumentedLimit,
+                because: format!("an exhibit with a known flaw: {flaw}"),
+                ..label
+            },
+            _ => label,
+        })
+    }
+
+    /// Returns the limit that the lock's own documentation states for the scenario of this row, if it covers what happened.
+    fn limit_in(&self, row: &Row<'_>) -> Option<&Limit> {
+        let mut limits = self.limits.iter();
+        let limit = limits.find(|limit| limit.scenario == row.worst.scenario())?;
+        let grounds = grounds_of(row);
+        let uncovered = [Ground::WithinLease, Ground::Fence];
+        let is_more = is_about_an_end(scenario_of(row))
+            && uncovered.iter().any(|ground| grounds.contains(ground));
+        (!is_more).then_some(limit)
+    }
+
+    fn reference(&self, row: &Row<'_>) -> Option<&'static Strategy> {
+        // A fence that the lock does not claim is not judged, so it is none of the reference either.
+        let fenced = self.kind.fenced && self.strategy.claims.fencing;
+        let kind = Kind {
+            fenced,
+            ..self.kind
+        };
+        kind.reference(scenario_of(row), &self.store)
+    }
+}
+
+/// Returns the scenario of a row; `None` for a sale.
+fn scenario_of(row: &Row<'_>) -> Option<Scenario> {
+    match row.worst {
+        Run::Hold(judged) => Some(judged.trial.scenario),
+        Run::Sale(_) | Run::Retry(_) => None,
+    }
+}
+
+/// Returns the rows with their labels.
+pub fn labelled<'a>(rows: &[Row<'a>], labels: &'a [Option<Label>]) -> Vec<Row<'a>> {
+    let pairs = rows.iter().zip(labels);
+    pairs
+        .map(|(row, label)| Row {
+            label: label.as_ref(),
+            ..*row
+        })
+        .collect()
+}
+
+/// Returns the scenarios under each label: "limit of its kind: deadlock, pause".
+pub(super) fn summary(rows: &[Row<'_>]) -> Vec<String> {
+    let named = |name: LabelName| {
+        let own = |row: &&Row<'_>| row.label.is_some_and(|label| label.name == name);
+        let scenarios = rows.iter().filter(own).map(|row| row.worst.scenario());
+        let scenarios: Vec<&str> = scenarios.collect();
+        let said = format!("{}: {}", name.in_words(), scenarios.join(", "));
+        (!scenarios.is_empty()).then_some(said)
+    };
+    LabelName::ALL.into_iter().filter_map(named).collect()
+}
+
+fn compare(row: &Row<'_>, exhibit: &'static Strategy, reference: &[&Run]) -> Label {
+    let is = |wanted: fn(Outcome) -> bool| {
+        let outcomes = reference.iter().map(|run| run.verdict().outcome);
+        outcomes.filter(|outcome| wanted(*outcome)).count()
+    };
+    let compared = Compared {
+        lock: exhibit.name,
+        convicted: is(Outcome::is_conviction),
+        held: is(|outcome| outcome == Outcome::Held),
+        runs: reference.len(),
+    };
+    let Compared {
+        lock,
+        convicted,
+        held,
+        runs,
+    } = compared;
+    let times = row.convictions().count();
+    let same = alike(&grounds_of(row), reference);
+    let (name, because) = if same > 0 {
+        (
+            LabelName::LimitOfItsKind,
+            format!("its reference, {lock}, was convicted in the same way, {same} of {runs}"),
+        )
+    } else if convicted > 0 {
+        (
+            LabelName::Unexplained,
+            format!(
+                "its reference, {lock}, was convicted for another reason, {convicted} of {runs}"
+            ),
+        )
+    } else if held == runs && runs >= REFERENCE_RUNS && times >= CONVICTIONS {
+        let times = in_words(times as i64, "time", "times");
+        (
+            LabelName::BreaksItsPromise,
+            format!(
+                "its reference, {lock}, held {held} of {runs}, and this lock was convicted {times}"
+            ),
+        )
+    } else {
+        (LabelName::Unexplained, missing(compared, times))
+    };
+    Label {
+        name,
+        because,
+        reference: Some(compared),
+    }
+}
+
+/// Returns what the comparison showed, and what it lacks.
+fn missing(compared: Compared, times: usize) -> String {
+    let Compared {
+        lock, held, runs, ..
+    } = compared;
+    let mut text = format!("its reference, {lock}, held {held} of {runs}");
+    if runs < REFERENCE_RUNS {
+        text.push_str(&format!(
+            "; --runs {REFERENCE_RUNS} would show whether it breaks its promise"
+        ));
+    } else if times < CONVICTIONS {
+        text.push_str(", and this lock was convicted only once");
+    }
+    text
+}
+
+/// What a lock can be convicted for. Several checks may notice the same thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ground {
+    /// Two holders at once, or an update that one of them lost.
+    TwoHolders,
+    /// The same, while a lease was certainly running, or a lock that was gone by then.
+    WithinLease,
+    /// A fence that is missing, does not grow, or is not enforced.
+    Fence,
+    /// A lock that came free too late.
+    Recovery,
+    /// A lock that nobody can take.
+    Stuck,
+    /// Something else.
+    Other,
+}
+
+/// The checks, and what each convicts a lock for.
+const CHECKS: [(&str, Ground); 9] = [
+    ("exclusion_at_resource", Ground::TwoHolders),
+    ("exclusion_of_belief", Ground::TwoHolders),
+    ("no_lost_update", Ground::TwoHolders),
+    ("no_oversell", Ground::TwoHolders),
+    ("fence_issued", Ground::Fence),
+    ("fence_enforced", Ground::Fence),
+    ("fence", Ground::Fence),
+    ("recovery", Ground::Recovery),
+    ("not_stuck", Ground::Stuck),
+];
+
+/// Returns what is known to convict locks of a kind in a scenario (`None`: the sale), however well they are made. Nothing else is a limit of
+/// the kind, least of all a second holder within a running lease.
+fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Ground] {
+    let lasts = kind.renewed || kind.hold != Hold::Lease;
+    match scenario {
+        // The server ends every lease by its own time of day.
+        Some(Scenario::ServerClockBack) => &[Ground::Stuck, Ground::Recovery],
+        // Two that wait for each other keep their locks for as long as they live.
+        Some(Scenario::Deadlock) if lasts => &[Ground::Stuck],
+        Some(Scenario::Crash | Scenario::Waiters | Scenario::LostReply | Scenario::Storm)
+            if kind.hold == Hold::Untimed =>
+        {
+            &[Ground::Stuck, Ground::Recovery]
+        }
+        Some(Scenario::Deadlock | Scenario::TtlEdge) if !lasts && !kind.fenced => {
+            &[Ground::TwoHolders]
+        }
+        Some(
+            Scenario::Pause
+            | Scenario::Suspend
+            | Scenario::Cut
+            | Scenario::SlowReplies
+            | Scenario::PauseAtStep
+            | Scenario::Failover
+            | Scenario::RestartEmpty
+            | Scenario::ServerClock
+            | Scenario::Eviction,
+        ) if !kind.fenced => &[Ground::TwoHolders],
+        _ => &[],
+    }
+}
+
+/// Returns whether a scenario is about holders whose lease, session or life is over. Whoever does not withstand that admits nothing about
+/// running leases.
+fn is_about_an_end(scenario: Option<Scenario>) -> bool {
+    matches!(
+        scenario,
+        Some(
+            Scenario::Deadlock
+                | Scenario::Crash
+                | Scenario::TtlEdge
+                | Scenario::Pause
+                | Scenario::Suspend
+                | Scenario::Cut
+                | Scenario::SlowReplies
+                | Scenario::Failover
+                | Scenario::RestartEmpty
+                | Scenario::ServerClock
+                | Scenario::ServerClockBack
+                | Scenario::Eviction
+        )
+    )
+}
+
+fn is_covered(grounds: &BTreeSet<Ground>, known: &[Ground]) -> bool {
+    grounds.iter().all(|ground| known.contains(ground))
+}
+
+/// Returns how often the reference was convicted for each of these reasons at least; zero if one of them never convicted it.
+fn alike(against: &BTreeSet<Ground>, reference: &[&Run]) -> usize {
+    let own: Vec<BTreeSet<Ground>> = reference.iter().map(|run| grounds(run)).collect();
+    let times = |ground: &Ground| own.iter().filter(|own| own.contains(ground)).count();
+    against.iter().map(times).min().unwrap_or_default()
+}
+
+/// Returns what the runs of a row convict the lock for, all together.
+fn grounds_of(row: &Row<'_>) -> BTreeSet<Ground> {
+    row.convictions().flat_map(grounds).collect()
+}
+
+/// Returns what a run convicts its lock for; nothing if it does not convict it.
+fn grounds(run: &Run) -> BTreeSet<Ground> {
+    let verdict = run.verdict();
+    if !verdict.outcome.is_conviction() {
+        return BTreeSet::new();
+    }
+    let mut grounds = of_checks(verdict);
+    if let Run::Hold(judged) = run {
+        let findings = judged.findings();
+        let is_within_lease = !findings.overlaps_within_lease().is_empty()
+            || findings.is_damaged_within_lease()
+            || findings.lost_within_lease().is_some();
+        grounds.extend(is_within_lease.then_some(Ground::WithinLease));
+    }
+    if verdict.outcome == Outcome::Stuck {
+        grounds.insert(Ground::Stuck);
+    }
+    if grounds.is_empty() {
+        grounds.insert(Ground::Other);
+    }
+    grounds
+}
+
+fn of_checks(verdict: &Verdict) -> BTreeSet<Ground> {
+    let violated = CHECKS.iter().filter(|(name, _)| verdict.violates(name));
+    violated.map(|(_, ground)| *ground).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! How brute force reads the events of a history, one by one.
+//!
+//! [`Facts`](crate::holds::facts::Facts) reads them alike. `learn`, `op`, `answer_wait` and `bound_beliefs` are copied from it on
+//! purpose: the meaning of an event is written down twice, so that a slip in one of the copies makes them differ. Here, each record is
+//! found by a search of all records, without an index.
+
+use super::*;
+
+impl BruteForce {
+    pub(super) fn learn(&mut self, event: &Event) {
+        let mark = Mark::from(event);
+        let who = event.who.clone().unwrap_or_default();
+        match &event.what {
+            What::Acquire { op, key, wait_ms } => self.waits.push(Wait {
+                who,
+                key: key.clone(),
+                op: *op,
+                wait_ms: *wait_ms,
+                asked: mark,
+                answer: None,
+            }),
+            What::Acquired {
+                op,
+                key,
+                hold,
+                fence,
+                valid_ms,
+                ..
+            } => {
+                let asked = self
+                    .answer_wait(*op, mark, WaitEnd::Granted)
+                    .unwrap_or(mark);
+                self.holds.push(Hold {
+                    who,
+                    key: key.clone(),
+                    hold: *hold,
+                    fence: fence.clone(),
+                    valid_until_ns: valid_ms
+                        .map(|ms| asked.at_ns.saturating_add((ms * 1e6) as u64)),
+                    asked,
+                    granted: mark,
+                    lease_over: None,
+                    release: None,
+                    released: None,
+                    killed: None,
+                    learned_at: None,
+                    declined: None,
+                    silent: None,
+                    believed_until_ns: 0,
+                });
+            }
+            What::Refused { op, .. } => drop(self.answer_wait(*op, mark, WaitEnd::Refused)),
+            What::Reached { op, step, of, .. } => {
+                self.answer_wait(*op, mark, WaitEnd::Unknown);
+                self.reached.push((mark, who, *step, *of));
+            }
+            What::Failed { op, message, .. } => {
+                self.answer_wait(*op, mark, WaitEnd::Unknown);
+                self.fall_silent(&who, mark);
+                self.failures.push((mark, who, message.clone()));
+            }
+            What::Step { op, .. } => self.asked_ops.push((*op, mark)),
+            What::Register { op, .. } => {
+                self.op(event, mark, who, *op);
+            }
+            What::LeaseOver { hold, .. } => {
+                self.change(&who, *hold, |held| held.lease_over = Some(mark));
+            }
+            What::Declined { hold, .. } | What::Lost { hold } => {
+                let declined = matches!(event.what, What::Declined { .. }).then_some(mark);
+                self.change(&who, *hold, |held| {
+                    held.learned_at.get_or_insert(mark);
+                    held.declined = declined.or(held.declined);
+                });
+            }
+            What::Release { hold, .. } => {
+                let first = |held: &mut Hold| held.release = held.release.or(Some(mark));
+                self.change(&who, *hold, first);
+            }
+            What::Released { hold, outcome, .. } => {
+                let answer = Some((mark, *outcome));
+                self.change(&who, *hold, |held| held.released = held.released.or(answer));
+            }
+            What::Fault { fault } => self.fault(mark, who, *fault),
+            What::StoreRead {
+                key,
+                taken,
+                ttl_left_ms,
+                server,
+            } => self.inspections.push(Inspection {
+                mark,
+                key: key.clone(),
+                taken: *taken,
+                ttl_left_ms: *ttl_left_ms,
+                server: server.clone(),
+            }),
+            What::Server { server, change } => self.servers.push((mark, server.clone(), *change)),
+            What::StockSet { units } => self.stocked.push((mark, *units)),
+            What::Purchase { op, .. } => {
+                self.asked_ops.push((*op, mark));
+                self.buys.push(Buy {
+                    who,
+                    asked: mark,
+                    answer: None,
+                    waited_ms: 0.0,
+                });
+            }
+            What::Purchased { op, purchase } => {
+                let asked = self.asked(*op);
+                let buy = self.buys.iter_mut().find(|buy| Some(buy.asked) == asked);
+                if let Some(buy) = buy {
+                    buy.answer = Some((mark, purchase.outcome));
+                    buy.waited_ms = purchase.waited_ms;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn asked(&self, op: u64) -> Option<Mark> {
+        let asked = self.asked_ops.iter().find(|(of, _)| *of == op);
+        asked.map(|(_, mark)| *mark)
+    }
+
+    /// Records the answer to a wait and returns when the wait was requested.
+    fn answer_wait(&mut self, op: u64, mark: Mark, end: WaitEnd) -> Option<Mark> {
+        let wait = self.waits.iter_mut().find(|wait| wait.op == op)?;
+        wait.answer = Some((mark, end));
+        Some(wait.asked)
+    }
+
+    fn op(&mut self, event: &Event, mark: Mark, who: String, request: u64) {
+        let What::Register {
+            hold,
+            serial,
+            action,
+            value,
+            fence,
+            highest,
+            refused,
+            ..
+        } = &event.what
+        else {
+            return;
+        };
+        let asked = self.asked(request);
+        if let Some(asked) = asked {
+            self.answered_steps.push((who.clone(), *hold, asked.at_ns));
+        }
+        let found = |held: &&Hold| held.who == who && held.hold == *hold;
+        let held = self.holds.iter().rev().find(found);
+        self.ops.push(Op {
+            serial: *serial,
+            mark,
+            asked,
+            key: held.map_or_else(String::new, |held| held.key.clone()),
+            who,
+            hold: *hold,
+            action: *action,
+            value: *value,
+            fence: fence.clone(),
+            highest: highest.clone(),
+            refused: *refused,
+        });
+    }
+
+    /// Changes the latest hold with this identifier. Identifiers are unique within a process.
+    fn change(&mut self, who: &str, hold: u64, change: impl FnOnce(&mut Hold)) {
+        let found = |held: &&mut Hold| held.who == who && held.hold == hold;
+        if let Some(held) = self.holds.iter_mut().rev().find(found) {
+            change(held);
+        }
+    }
+
+    fn fault(&mut self, mark: Mark, who: String, fault: Fault) {
+        if fault == Fault::Killed {
+            let open = |held: &&mut Hold| held.who == who && held.is_open();
+            self.holds
+                .iter_mut()
+                .filter(open)
+                .for_each(|held| held.killed = Some(mark));
+        }
+        self.faults.push((mark, who, fault));
+    }
+
+    /// Notes that the process is dead, silent or confused. It may have given up what it holds.
+    fn fall_silent(&mut self, who: &str, mark: Mark) {
+        let open = |held: &&mut Hold| held.who == who && held.is_open();
+        for held in self.holds.iter_mut().filter(open) {
+            held.silent.get_or_insert(mark);
+        }
+    }
+
+    /// Determines until when each belief is certain.
+    pub(super) fn bound_beliefs(&mut self) {
+        for held in &mut self.holds {
+            let ends = [held.release, held.killed].into_iter().flatten();
+            let end = ends.map(|mark| mark.at_ns).min().unwrap_or(self.end_ns);
+            let last_step_before = |ns: u64| {
+                let own = |step: &&(String, u64, u64)| {
+                    step.0 == held.who && step.1 == held.hold && step.2 < ns
+                };
+                let last = self.answered_steps.iter().rev().find(own);
+                last.map_or(held.granted.at_ns, |step| step.2.max(held.granted.at_ns))
+            };
+            let doubt = [held.learned_at, held.silent].into_iter().flatten();
+            let doubt = doubt.min().filter(|doubt| doubt.at_ns <= end);
+            held.believed_until_ns = match (doubt, held.valid_until_ns) {
+                // A process that reports the loss of its lock, or stops making sense, may have known for a while. It still
+                // believed in the lock when it took its last step.
+                (Some(doubt), _) => last_step_before(doubt.at_ns),
+                // Whoever says how long its lock is valid believes in it no longer, unless a later step shows that it does.
+                (None, Some(valid_ns)) if valid_ns < end => valid_ns.max(last_step_before(end)),
+                (None, _) => end,
+            };
+        }
+    }
+}

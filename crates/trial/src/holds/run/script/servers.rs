@@ -1,0 +1,80 @@
+//! The scripts in which a server misbehaves and lives on.
+
+use std::time::Duration;
+
+use super::{
+    A, Act, B, PAUSE, ServerEvent, before_kill, read, until_recovered, until_stuck, write,
+};
+use crate::holds::run::chance::Chance;
+use crate::holds::{FIRST_LOCK, Trial};
+use crate::protocol::Claims;
+
+/// Returns the scripts of this scenario. B, which was refused before, asks again when the server may have ended A's lease. If B is let in,
+/// A writes right after it.
+///
+/// Nobody tells A of the loss, and a lock that renews its lease does not ask so soon. If B is refused, A writes after a while.
+pub(super) fn lost_lock(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
+    let key = FIRST_LOCK;
+    let (read, write, release) = (read(key), write(key), Act::Release { key });
+    let meeting = trial.ttl() / 8;
+    vec![
+        vec![
+            at_once(key),
+            read,
+            Act::After(B, 3),
+            Act::Meet(B, 7, meeting),
+            write,
+            release,
+        ],
+        vec![
+            Act::After(A, 2),
+            Act::Try { key },
+            Act::Servers(ServerEvent::Misbehave),
+            Act::Acquire {
+                key,
+                wait: until_stuck(trial),
+            },
+            read,
+            Act::Work(chance.about(PAUSE) / 2),
+            write,
+            // Both processes still hold the lock when the second one has written, so that the overlap is visible.
+            Act::Meet(A, 5, meeting),
+            Act::Work(PAUSE),
+            release,
+        ],
+    ]
+}
+
+/// Returns the scripts of this scenario. The clock of the server jumps back while A holds the lock. Then A dies, and B waits as long as a
+/// dead holder may keep it.
+pub(super) fn clock_back(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    let key = FIRST_LOCK;
+    let work = before_kill(trial, chance);
+    vec![
+        vec![
+            at_once(key),
+            read(key),
+            Act::After(B, 3),
+            Act::Work(work / 4),
+            Act::Kill,
+        ],
+        vec![
+            Act::After(A, 2),
+            Act::Try { key },
+            Act::Servers(ServerEvent::Misbehave),
+            Act::AfterAll(A),
+            Act::Acquire {
+                key,
+                wait: until_recovered(trial, claims),
+            },
+            // Whatever the answer is, the lab looks at the store.
+        ],
+    ]
+}
+
+fn at_once(key: &'static str) -> Act {
+    Act::Acquire {
+        key,
+        wait: Duration::ZERO,
+    }
+}

@@ -1,0 +1,69 @@
+//! Notices when the lab itself stands still: because it was stopped, or because the machine is busy.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use super::Stage;
+use crate::history::What;
+use crate::processes::{LOOK_UP, stall_ms};
+
+impl Stage<'_> {
+    /// Records that the lab itself stood still, if it did since it was here last.
+    pub(super) fn notice_stall(&mut self) {
+        let now = Instant::now();
+        if let Some(for_ms) = stall_ms(now, &mut self.last_seen) {
+            self.diary.later(now, None, What::Stalled { for_ms });
+        }
+    }
+
+    /// Records that the lab stood still while it was busy for long with something else.
+    pub(super) fn was_busy(&mut self, stalls: Vec<(Instant, f64)>) {
+        for (at, for_ms) in stalls {
+            self.diary.later(at, None, What::Stalled { for_ms });
+        }
+        self.last_seen = Instant::now();
+    }
+}
+
+/// Does something that takes long. Returns its result and the times at which the lab stood still meanwhile: when each ended, and how many
+/// milliseconds it lasted.
+pub(super) fn witnessed<T>(act: impl FnOnce() -> T) -> (T, Vec<(Instant, f64)>) {
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let witness = scope.spawn(|| {
+            let (mut last_seen, mut stalls) = (Instant::now(), Vec::new());
+            while !is_done.load(Ordering::SeqCst) {
+                thread::park_timeout(LOOK_UP);
+                let now = Instant::now();
+                stalls.extend(stall_ms(now, &mut last_seen).map(|for_ms| (now, for_ms)));
+            }
+            stalls
+        });
+        let result = act();
+        is_done.store(true, Ordering::SeqCst);
+        witness.thread().unpark();
+        (result, witness.join().unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_long_act_is_no_stall() {
+        let (result, stalls) = witnessed(|| {
+            thread::sleep(Duration::from_millis(700));
+            7
+        });
+        assert_eq!(result, 7);
+        // A busy machine may stand still, but not for the whole time.
+        assert!(
+            stalls.iter().all(|(_, for_ms)| *for_ms < 650.0),
+            "{stalls:?}"
+        );
+    }
+}

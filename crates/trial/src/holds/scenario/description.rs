@@ -1,0 +1,240 @@
+//! What the lab must know of each scenario before it runs it, in one place.
+
+use super::Scenario;
+use crate::holds::{Trial, storm, turns};
+use crate::protocol::Resource;
+use crate::store::{ServerFault, StoreFacts};
+
+/// The facts of one scenario.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Description {
+    /// Its name in histories.
+    pub(super) name: &'static str,
+    /// The arguments of `fencepost` that run it.
+    pub(super) command: &'static str,
+    /// The default TTL.
+    pub(super) ttl_ms: u64,
+    /// It needs a lease as long as its default, whatever lease other scenarios have.
+    pub(super) keeps_its_ttl: bool,
+    /// How many processes take part by default.
+    pub(super) processes: usize,
+    /// The resource that the locks protect.
+    pub(super) resource: Resource,
+    /// What the lab does to the store.
+    pub(super) at_store: AtStore,
+    /// Whose clocks the lab sets.
+    pub(super) clocks: Clocks,
+    /// The holder is paused, suspended or cut off until its lease is over, so that it cannot learn of the end in time.
+    pub(super) holder_is_away: bool,
+    /// Several processes are killed, one after the other.
+    pub(super) kills_several: bool,
+    /// So much happens that lanes would not help a reader.
+    pub(super) is_long: bool,
+    /// It matters that a lease is renewed. Where this is false, the holder cannot renew it, and it matters whether the holder stops by
+    /// itself.
+    pub(super) is_decided_by_renewal: bool,
+    /// Returns roughly how long a run takes, in milliseconds.
+    pub(super) likely_ms: fn(&Trial) -> u64,
+}
+
+/// What the lab does to the store in a scenario.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum AtStore {
+    /// Nothing. The store need not have a server.
+    Nothing,
+    /// The lab makes servers fail, and uses servers of its own. The function returns whether it can do so with those of a store.
+    Fails(fn(&StoreFacts) -> ServerFault),
+    /// The lab comes between the processes and the server of their store.
+    ComesBetween,
+    /// The machine of the holder is suspended, and neither that of the others nor that of the store.
+    RunsElsewhere,
+}
+
+/// Whose clocks the lab sets in a scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clocks {
+    /// Nobody's.
+    Real,
+    /// Those of the servers.
+    OfServers,
+    /// Those of the processes.
+    OfProcesses,
+}
+
+/// Returns a scenario of two processes, a short lease and one number, that leaves the store alone.
+const fn usual(name: &'static str, command: &'static str) -> Description {
+    Description {
+        name,
+        command,
+        ttl_ms: 500,
+        keeps_its_ttl: false,
+        processes: 2,
+        resource: Resource::Register,
+        at_store: AtStore::Nothing,
+        clocks: Clocks::Real,
+        holder_is_away: false,
+        kills_several: false,
+        is_long: false,
+        is_decided_by_renewal: true,
+        likely_ms: |trial| 300 + 2 * trial.ttl_ms,
+    }
+}
+
+/// Returns a scenario in which the lab makes servers fail. Nobody waits for the lease to end; everything happens within it.
+const fn failing(
+    name: &'static str,
+    command: &'static str,
+    fault: fn(&StoreFacts) -> ServerFault,
+) -> Description {
+    Description {
+        ttl_ms: 10_000,
+        keeps_its_ttl: true,
+        at_store: AtStore::Fails(fault),
+        is_decided_by_renewal: false,
+        likely_ms: |trial| 800 + trial.ttl_ms / 10,
+        ..usual(name, command)
+    }
+}
+
+impl Description {
+    /// Returns the facts of this scenario.
+    pub(super) const fn of(scenario: Scenario) -> Self {
+        match scenario {
+            Scenario::Crash => Self {
+                // A delay of a lease must be longer than what a busy machine explains.
+                ttl_ms: 2_000,
+                likely_ms: |trial| 300 + 3 * trial.ttl_ms,
+                ..usual("crash", "crash")
+            },
+            Scenario::TtlEdge => Self {
+                ttl_ms: 2_000,
+                likely_ms: |trial| 300 + trial.work_ms,
+                ..usual("ttl-edge", "crash --ttl-edge")
+            },
+            Scenario::Deadlock => Self {
+                ttl_ms: 3_000,
+                likely_ms: |trial| 300 + 3 * trial.ttl_ms,
+                ..usual("deadlock", "deadlock")
+            },
+            Scenario::Sorted => Self {
+                ttl_ms: 3_000,
+                likely_ms: |_| 400,
+                ..usual("deadlock-sorted", "deadlock --mitigate")
+            },
+            Scenario::StaleRelease => Self {
+                processes: 3,
+                holder_is_away: true,
+                ..usual("stale-release", "trial stale-release")
+            },
+            Scenario::ShortStock => Self {
+                resource: Resource::Stock,
+                ..usual("short-stock", "trial short-stock")
+            },
+            Scenario::Pause => Self {
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                ..usual("pause", "trial pause")
+            },
+            Scenario::Failover => failing("failover", "trial failover", |facts| facts.failover),
+            Scenario::RestartEmpty => failing("restart-empty", "trial restart-empty", |facts| {
+                facts.restart_empty
+            }),
+            Scenario::ServerClock => Self {
+                clocks: Clocks::OfServers,
+                likely_ms: |_| 800,
+                ..failing("server-clock", "trial server-clock", |facts| {
+                    facts.server_clock
+                })
+            },
+            Scenario::ServerClockBack => Self {
+                // The clock must be set while the lease runs.
+                ttl_ms: 1_000,
+                clocks: Clocks::OfServers,
+                likely_ms: |trial| 800 + 3 * trial.ttl_ms,
+                ..failing("clock-back", "trial clock-back", |facts| facts.server_clock)
+            },
+            Scenario::Eviction => Self {
+                likely_ms: |_| 800,
+                ..failing("eviction", "trial eviction", |facts| facts.eviction)
+            },
+            Scenario::ClientClock => Self {
+                // The clock must be set while the lease runs.
+                ttl_ms: 1_000,
+                clocks: Clocks::OfProcesses,
+                likely_ms: |trial| 600 + 3 * trial.ttl_ms,
+                ..usual("client-clock", "trial client-clock")
+            },
+            Scenario::Suspend => Self {
+                at_store: AtStore::RunsElsewhere,
+                clocks: Clocks::OfProcesses,
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                ..usual("suspend", "trial suspend")
+            },
+            Scenario::LostWakeup => Self {
+                likely_ms: |_| 200,
+                ..usual("lost-wakeup", "trial lost-wakeup")
+            },
+            Scenario::Names => Self {
+                is_long: true,
+                likely_ms: |trial| 1_000 + 6 * trial.ttl_ms,
+                ..usual("names", "trial names")
+            },
+            Scenario::Turns => Self {
+                processes: turns::PROCESSES,
+                is_long: true,
+                likely_ms: |_| 6_000,
+                ..usual("turns", "trial turns")
+            },
+            Scenario::Waiters => Self {
+                processes: 6,
+                kills_several: true,
+                is_long: true,
+                likely_ms: |trial| 800 + 3 * trial.ttl_ms,
+                ..usual("waiters", "trial waiters")
+            },
+            Scenario::Deadline => Self {
+                // As in a crash.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                processes: 3,
+                likely_ms: |trial| 1_500 + 2 * trial.ttl_ms,
+                ..usual("deadline", "trial deadline")
+            },
+            Scenario::Cut => Self {
+                at_store: AtStore::ComesBetween,
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                ..usual("cut", "trial cut")
+            },
+            Scenario::SlowReplies => Self {
+                at_store: AtStore::ComesBetween,
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                ..usual("slow-replies", "trial slow-replies")
+            },
+            Scenario::LostReply => Self {
+                at_store: AtStore::ComesBetween,
+                likely_ms: |trial| 500 + 2 * trial.ttl_ms,
+                ..usual("lost-reply", "trial lost-reply")
+            },
+            Scenario::PauseAtStep => Self {
+                processes: 3,
+                at_store: AtStore::ComesBetween,
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                likely_ms: |trial| 500 + 8 * trial.ttl_ms,
+                ..usual("pause-at-step", "trial pause-at-step")
+            },
+            Scenario::Storm => Self {
+                processes: storm::DEFAULT.processes,
+                kills_several: true,
+                is_long: true,
+                likely_ms: |trial| {
+                    trial.storm.map_or(0, |storm| storm.for_ms) + 300 + 3 * trial.ttl_ms
+                },
+                ..usual("storm", "trial storm")
+            },
+        }
+    }
+}

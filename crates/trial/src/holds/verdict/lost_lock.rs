@@ -1,0 +1,227 @@
+//! Judges `server-clock` and `eviction`: a server that lives on ended A's lease before its time, because its clock jumped forward, or because
+//! it evicted the lock. Did B get in, and what became of A's write?
+
+use super::cause::Cause;
+use super::overlap::{overlap_evidence, two_at_once, two_holders};
+use super::server_loss::{believed_until, fenced, guilty_overlaps};
+use super::{Court, evidence, inconclusive};
+use crate::history::Change;
+use crate::holds::check::Overlap;
+use crate::holds::facts::{Hold, Mark, Op};
+use crate::holds::{HOLDER, OTHER};
+use crate::protocol::Action;
+use crate::text::numbers::ms;
+use crate::verdict::{Evidence, Outcome, Verdict};
+
+const WHY_CLOCK: &str =
+    "The server ends a lease by its time of day: when that jumps, every lease may end at once.";
+const WHY_EVICTED: &str =
+    "A server that may evict any key evicts a held lock like anything else, and tells nobody.";
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    let loss = Loss::of(court);
+    let guilty = guilty_overlaps(court, loss.as_ref().map(|loss| loss.at));
+    let claims = court.claims;
+    let is_covered = claims.fencing
+        || claims.keep_alive && court.facts.stalls.is_empty()
+        || claims.untimed && (!claims.ends_with_holder() || court.facts.stalls.is_empty())
+        || court.findings.is_damaged_while_leased();
+    if !guilty.is_empty() || court.is_damaged() && is_covered {
+        return broken(court, &guilty, loss.as_ref());
+    }
+    if let Some(overrun) = court.overrun().filter(|_| court.is_damaged()) {
+        return overrun;
+    }
+    let Some(loss) = loss else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: the server was not seen to end A's lease.",
+            "loss",
+            "a server that keeps the lock, and that does what the trial is about.",
+        );
+    };
+    let (Some(holder), Some(other)) = (court.facts.first_of(HOLDER), court.facts.first_of(OTHER))
+    else {
+        return court.unanswered();
+    };
+    if holder.granted > loss.at {
+        return court.unanswered();
+    }
+    let last = court.facts.ops.iter().rev().find(|op| op.who == HOLDER);
+    match (last, holder.learned_at) {
+        (Some(op), _) if op.refused => refused(court, &loss, op, other),
+        (_, Some(learned)) if learned > loss.at => {
+            let is_lost = court.facts.is_without_lock(loss.server)
+                || court.is_taken_over(holder, other)
+                || court.findings.lasts_by_itself()
+                || claims.keep_alive;
+            match holder.decided() {
+                Some(decided) if is_lost && loss.at < other.granted && other.granted < decided => {
+                    declined(&loss, learned, other)
+                }
+                _ => court.not_overtaken(),
+            }
+        }
+        (Some(op), _) if op.action == Action::Write => kept_out(court, &loss, holder, other),
+        _ => court.unanswered(),
+    }
+}
+
+/// How the server lost the lock, as the lab saw it.
+struct Loss<'a> {
+    at: Mark,
+    server: &'a str,
+    change: Change,
+}
+
+impl<'a> Loss<'a> {
+    fn of(court: &'a Court<'_>) -> Option<Self> {
+        let (at, server) = court.facts.server_that(Change::ends_leases)?;
+        let mut changes = court.facts.servers.iter();
+        let (.., change) = changes.find(|(mark, ..)| *mark == at)?;
+        Some(Self {
+            at,
+            server,
+            change: *change,
+        })
+    }
+
+    /// Returns words such as "the server had set its clock forward".
+    fn brief(&self) -> String {
+        let what = match self.change {
+            Change::Evicted => "had evicted its keys",
+            _ => "had set its clock forward",
+        };
+        format!("the {} {what}", self.server)
+    }
+
+    fn evidence(&self) -> Evidence {
+        let sentence = self.change.describe(self.server, false);
+        evidence(self.at, "lab", "server", sentence)
+    }
+
+    /// Returns words such as "the server had evicted its keys 52.1 ms after A's grant".
+    fn witness(&self, holder: Option<&Hold>) -> String {
+        let granted_ns = holder.map_or(0, |held| held.granted.at_ns);
+        format!(
+            "{} {} ms after A's grant",
+            self.brief(),
+            ms(self.at.at_ns.saturating_sub(granted_ns))
+        )
+    }
+
+    /// Returns why B was let in, as far as the events show it.
+    fn why(&self, court: &Court<'_>) -> Option<String> {
+        if court.facts.is_without_lock(self.server) {
+            let why = match self.change {
+                Change::Evicted => WHY_EVICTED,
+                _ => WHY_CLOCK,
+            };
+            return Some(why.into());
+        }
+        let mut waits = court.facts.waits.iter();
+        let refused = waits.any(|wait| {
+            wait.who == OTHER && wait.refused().is_some_and(|refused| refused < self.at)
+        });
+        refused.then(|| {
+            format!(
+                "B was refused before {}, and let in after it.",
+                self.brief()
+            )
+        })
+    }
+}
+
+fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], loss: Option<&Loss<'_>>) -> Verdict {
+    let first = overlaps.first();
+    // Only what came after the loss can come from it.
+    let from_loss = loss.filter(|loss| first.is_none_or(|overlap| overlap.from_ns > loss.at.at_ns));
+    let how = match from_loss {
+        Some(loss) => format!(": {}", loss.brief()),
+        None => ", and no server had done anything yet".into(),
+    };
+    let mut verdict = Verdict {
+        evidence: from_loss
+            .map(Loss::evidence)
+            .into_iter()
+            .chain(overlap_evidence(first))
+            .chain(court.damage_evidence())
+            .collect(),
+        why: match from_loss {
+            Some(loss) => loss.why(court),
+            None => first.and_then(|overlap| Cause::of(court, overlap).why()),
+        },
+        next: court.suggest([fenced(court)]),
+        ..Verdict::bare(
+            Outcome::Broken,
+            format!("{}{how}.{}", two_at_once(first), court.losses()),
+        )
+    };
+    verdict.belief.text = first.map(two_holders);
+    verdict
+}
+
+/// Returns the verdict on a run in which the resource refused the step with the older fence.
+fn refused(court: &Court<'_>, loss: &Loss<'_>, op: &Op, other: &Hold) -> Verdict {
+    let witness = format!(
+        "{}; B was granted it {} ms later",
+        loss.witness(court.facts.first_of(HOLDER)),
+        ms(other.granted.at_ns.saturating_sub(loss.at.at_ns))
+    );
+    court.refused(op, witness)
+}
+
+/// Returns the verdict on a run in which A learned before it wrote that its lock was gone. It may have believed in it until then.
+fn declined(loss: &Loss<'_>, learned: Mark, other: &Hold) -> Verdict {
+    let mut verdict = Verdict {
+        witness: vec![format!(
+            "{}; B was granted it at {} ms",
+            loss.brief(),
+            ms(other.granted.at_ns)
+        )],
+        limits: Some(format!(
+            "A said so {} ms after that; a write before is not covered",
+            ms(learned.at_ns.saturating_sub(loss.at.at_ns))
+        )),
+        ..Verdict::bare(
+            Outcome::Held,
+            "A stopped itself: it wrote nothing after its lock was lost.",
+        )
+    };
+    verdict.belief.text = Some(believed_until(learned, other));
+    verdict
+}
+
+/// Returns the verdict on a run in which B got the lock only after A had released it.
+fn kept_out(court: &Court<'_>, loss: &Loss<'_>, holder: &Hold, other: &Hold) -> Verdict {
+    let release = holder.release.filter(|release| other.granted > *release);
+    let (Some(release), true) = (release, other.asked > loss.at) else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
+            "contention",
+            "somebody who asks for the lock after the loss, before A gives it back.",
+        );
+    };
+    if loss.change == Change::Evicted {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: the server has evicted its keys, but the lock was not among them.",
+            "loss",
+            "a lock that the server keeps.",
+        );
+    }
+    Verdict {
+        witness: vec![format!(
+            "{}; B asked after that, and came in {} ms after A's release was sent",
+            loss.witness(Some(holder)),
+            ms(other.granted.at_ns.saturating_sub(release.at_ns))
+        )],
+        limits: Some(if court.claims.untimed {
+            "the lock has no lease that a clock could end".into()
+        } else {
+            "one jump of one hour, and nobody died".to_owned()
+        }),
+        ..Verdict::bare(
+            Outcome::Held,
+            "A's lock did not end by the server's time of day: B got it only after A had given it back.",
+        )
+    }
+}

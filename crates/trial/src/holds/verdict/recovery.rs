@@ -1,0 +1,144 @@
+//! The holder died, and another process got its lock: how long that took, and what the lock promises about it.
+
+use super::{Court, evidence, inconclusive, stalled};
+use crate::holds::facts::{Hold, Mark, Wait};
+use crate::holds::{HOLDER, Scenario};
+use crate::text::numbers::{decimal, ms};
+use crate::verdict::{Next, Outcome, Verdict};
+
+/// Returns the verdict on a run in which `next` got the lock of a holder that had died.
+pub(super) fn recovered(
+    court: &Court<'_>,
+    died: Mark,
+    held: Option<&Hold>,
+    next: &Hold,
+) -> Verdict {
+    let took_ns = next.granted.at_ns.saturating_sub(died.at_ns);
+    let bound_ns = court.findings.recovery_bound_ns();
+    let is_late = bound_ns.is_some_and(|bound_ns| took_ns > bound_ns);
+    if is_late && court.findings.has_stalled(died, next.granted) {
+        let because = format!(
+            "{} got the lock {} ms after the kill, but the lab itself stood still meanwhile.",
+            next.who,
+            ms(took_ns)
+        );
+        return stalled(because);
+    }
+    let how = match held {
+        Some(_) => "while holding",
+        None => "between two steps of taking the lock",
+    };
+    if is_late {
+        return late(court, died, how, next);
+    }
+    // Before A's grant, nothing of A's can keep anybody out.
+    let is_kept_out =
+        |wait: &&Wait| wait.who != HOLDER && held.is_none_or(|held| wait.asked > held.granted);
+    let mut others = court.facts.waits.iter().filter(is_kept_out);
+    let Some(refused) = others.find_map(|wait| wait.refused()) else {
+        return inconclusive(
+            "B got the lock at its first try: nothing shows that A's hold had kept anybody out.",
+            "contention",
+            "somebody whom the dead holder's lock keeps out at first.",
+        );
+    };
+    let witness = match refused.at_ns.checked_sub(died.at_ns) {
+        Some(after) => {
+            let after = ms(after);
+            format!("A died of signal 9 {how}; B was refused {after} ms later")
+        }
+        None => format!(
+            "B was refused while A held it; A died of signal 9 {} ms later",
+            ms(died.at_ns - refused.at_ns)
+        ),
+    };
+    Verdict {
+        measured: measured(court, died, held, took_ns).into_iter().collect(),
+        witness: vec![witness],
+        limits: Some(limits(court, took_ns)),
+        next: next_commands(court),
+        ..Verdict::bare(
+            Outcome::Held,
+            format!("Recovered by itself, {} ms after the kill.", ms(took_ns)),
+        )
+    }
+}
+
+/// Returns the verdict on a run in which somebody got the lock later than it was promised, or than the lease explains.
+fn late(court: &Court<'_>, died: Mark, how: &str, next: &Hold) -> Verdict {
+    let took_ns = next.granted.at_ns.saturating_sub(died.at_ns);
+    let promise = match court.claims.recovery_ms {
+        Some(promised) => format!("{} ms were promised", decimal(promised as f64)),
+        None => format!("its lease lasts {} ms", ms(court.ttl_ns())),
+    };
+    let because = format!("Recovered {} ms after the kill; {promise}.", ms(took_ns));
+    let killed = format!("A is killed (signal 9) {how}");
+    let granted = format!("{} is granted the lock", next.who);
+    Verdict {
+        why: Some(why_late(court, died, next)),
+        evidence: vec![
+            evidence(died, HOLDER, "killed", killed),
+            evidence(next.granted, &next.who, "granted", granted),
+        ],
+        ..Verdict::bare(Outcome::Broken, because)
+    }
+}
+
+/// Returns who was kept out by the dead holder's lock, and for how long.
+fn why_late(court: &Court<'_>, died: Mark, next: &Hold) -> String {
+    let in_vain = court.facts.waits.iter().filter(|wait| wait.who != HOLDER);
+    let in_vain = in_vain.filter_map(|wait| wait.refused());
+    let in_vain = in_vain.filter(|mark| mark.at_ns > died.at_ns).count();
+    let since = if next.asked > died { next.asked } else { died };
+    let waited = ms(next.granted.at_ns.saturating_sub(since.at_ns));
+    let refused = match in_vain {
+        0 => String::new(),
+        1 => " Somebody was refused once before.".to_owned(),
+        more => format!(" Others were refused {more} times before."),
+    };
+    format!(
+        "{} waited {waited} ms for the lock of a dead holder.{refused}",
+        next.who
+    )
+}
+
+fn limits(court: &Court<'_>, took_ns: u64) -> String {
+    if court.claims.untimed {
+        return "the store saw the connection close. A machine that vanishes without a word keeps its \
+            locks until TCP gives up."
+            .into();
+    }
+    let seconds = decimal(took_ns as f64 / 1e9);
+    format!(
+        "nobody could work for {seconds} s. A shorter TTL recovers sooner and is overrun sooner."
+    )
+}
+
+/// Compares the recovery with the rest of the lease.
+fn measured(court: &Court<'_>, died: Mark, held: Option<&Hold>, took_ns: u64) -> Option<String> {
+    let held = held?;
+    if court.claims.untimed {
+        return Some("there was no lease to wait for".into());
+    }
+    let since_ns = died.at_ns.saturating_sub(held.granted.at_ns);
+    let left_ns = if court.claims.keep_alive {
+        // The lease may have been renewed just before.
+        court.ttl_ns()
+    } else {
+        court.ttl_ns().saturating_sub(since_ns)
+    };
+    let came = match took_ns.checked_sub(left_ns) {
+        Some(on_top) => format!("{} ms or more came on top", ms(on_top)),
+        None => format!("it was free {} ms before that", ms(left_ns - took_ns)),
+    };
+    Some(format!(
+        "{} ms at most were left of the lease at the kill; {came}",
+        ms(left_ns)
+    ))
+}
+
+fn next_commands(court: &Court<'_>) -> Vec<Next> {
+    let naive = court.next("naive", "");
+    let edge = court.next_scenario(Scenario::TtlEdge, "");
+    naive.into_iter().chain(edge).collect()
+}

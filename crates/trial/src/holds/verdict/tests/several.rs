@@ -1,0 +1,8 @@
+//! Trials in which several names are held, several turns taken, or several processes wait.
+
+mod deadline;
+mod names;
+mod turns;
+mod waiters;
+
+use super::*;

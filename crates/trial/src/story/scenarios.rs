@@ -1,0 +1,235 @@
+//! The words for each scenario: its question, what happens in it, and what a lock is judged by.
+
+use fencepost::stores::kinds::POSTGRES;
+
+use crate::holds::{Scenario, Trial};
+use crate::protocol::Claims;
+use crate::text::numbers::count;
+
+/// Returns what the trial is about, in a sentence.
+pub(crate) fn question(trial: &Trial) -> &'static str {
+    let is_untimed = trial.strategy.claims.untimed;
+    let keeps_stock = trial.store.keeps_stock();
+    match trial.scenario {
+        Scenario::Crash => "the holder is killed: how long until somebody else gets the lock?",
+        Scenario::TtlEdge if is_untimed => {
+            "A's work takes longer than a lease would last; both add 1 to a shared number"
+        }
+        Scenario::TtlEdge => {
+            "A's work takes longer than its lock lasts; both add 1 to a shared number"
+        }
+        Scenario::Deadlock => {
+            "two processes take two locks in opposite order, then each adds 1 to a shared number"
+        }
+        Scenario::Sorted => {
+            "two processes take two locks in the same order, and each adds 1 to a number"
+        }
+        Scenario::StaleRelease if is_untimed => {
+            "A is paused while it holds the lock and B wants it: who gets it, and when?"
+        }
+        Scenario::StaleRelease => {
+            "A is paused beyond its lease, B gets the lock, A gives it back: what then?"
+        }
+        Scenario::ShortStock => {
+            "a purchase finds nothing to sell; then a unit comes in: can it be bought?"
+        }
+        Scenario::Pause if is_untimed => {
+            "A is paused between read and write, and B wants the lock: who gets it, and when?"
+        }
+        Scenario::Pause => {
+            "A reads and is paused beyond its lease; B gets the lock and adds 1; then A writes"
+        }
+        Scenario::Failover if trial.store.is(&POSTGRES) => {
+            "the primary dies before its standby has A's lock; the standby takes over"
+        }
+        Scenario::Failover if keeps_stock => {
+            "the primary dies before its replica has A's lock; the replica takes over"
+        }
+        Scenario::Failover => "the leader dies while A holds the lock; the others elect a new one",
+        Scenario::RestartEmpty if keeps_stock => {
+            "the store's server dies while A holds the lock, and comes back empty"
+        }
+        Scenario::RestartEmpty => {
+            "A's lock is on two servers of three; one of them dies, and comes back empty"
+        }
+        Scenario::ServerClock => {
+            "the server's clock jumps forward while A holds the lock and B wants it"
+        }
+        Scenario::ServerClockBack => {
+            "the server's clock jumps back, then A is killed: when is its lock free?"
+        }
+        Scenario::Eviction => "the server is short of memory and evicts A's lock while B wants it",
+        Scenario::ClientClock => {
+            "A holds the lock, B wants it, and the time of day of one of them is wrong"
+        }
+        Scenario::Suspend => {
+            "A reads, and its machine is suspended; B gets the lock and adds 1; then A writes"
+        }
+        Scenario::LostWakeup => {
+            "A gives the lock back just when B is about to wait for it: is B woken?"
+        }
+        Scenario::Names => {
+            "names that are long or nearly the same, several at once: is each a lock of its own?"
+        }
+        Scenario::Turns => {
+            "four processes take turns, and are started again in between: do fences grow?"
+        }
+        Scenario::Waiters => {
+            "several wait; the holder is killed, and so is whoever takes over: are the others served?"
+        }
+        Scenario::Deadline => {
+            "B gives up waiting: is anything left of it, and does a long wait use up a lease?"
+        }
+        Scenario::Cut if is_untimed => {
+            "A is cut off from its store while it holds the lock and B wants it: who gets it?"
+        }
+        Scenario::Cut => {
+            "A reads and is cut off from its store; B gets the lock and adds 1; then A writes"
+        }
+        Scenario::SlowReplies => {
+            "the store answers A late; when A's lease is over, B adds 1; then A writes"
+        }
+        Scenario::LostReply => {
+            "a reply to A's request is lost: is that a grant, and is the lock free again?"
+        }
+        Scenario::PauseAtStep => {
+            "A is paused at each reply of its store; B gets the lock; then A goes on"
+        }
+        Scenario::Storm => {
+            "processes take turns, and are killed, started again and paused at random"
+        }
+    }
+}
+
+/// Returns what happens in the trial, in a few words: the fault that it injects.
+pub(crate) fn fault(trial: &Trial) -> &'static str {
+    match trial.scenario {
+        Scenario::Crash => "the holder is killed",
+        Scenario::TtlEdge => "work beyond the lease",
+        Scenario::Deadlock => "two locks, opposite order",
+        Scenario::Sorted => "two locks, same order",
+        Scenario::StaleRelease => "a late release",
+        Scenario::ShortStock => "nothing left to sell",
+        Scenario::Pause => "paused between read and write",
+        Scenario::Failover if !trial.store.keeps_stock() => {
+            "the leader dies, the others elect a new one"
+        }
+        Scenario::Failover if trial.store.is(&POSTGRES) => "a standby takes over without the lock",
+        Scenario::Failover => "a replica takes over without the lock",
+        Scenario::RestartEmpty if !trial.store.keeps_stock() => {
+            "one of three servers comes back empty"
+        }
+        Scenario::RestartEmpty => "the server comes back empty",
+        Scenario::ServerClock => "the server's clock jumps forward",
+        Scenario::ServerClockBack => "the server's clock jumps back",
+        Scenario::Eviction => "the server evicts the lock",
+        Scenario::ClientClock => "a process's time of day is wrong",
+        Scenario::Suspend => "its machine is suspended between read and write",
+        Scenario::LostWakeup => "given back just before somebody waits",
+        Scenario::Names => "similar names, several at once",
+        Scenario::Turns => "hundreds of turns, processes restarted",
+        Scenario::Waiters => "the holder dies, then its successor",
+        Scenario::Deadline => "a wait that ends in vain, and a long one",
+        Scenario::Cut => "cut off from the store",
+        Scenario::SlowReplies => "a grant learned late",
+        Scenario::LostReply => "replies lost while acquiring",
+        Scenario::PauseAtStep => "paused at every reply of the store",
+        Scenario::Storm => "kills and pauses at random",
+    }
+}
+
+/// Returns what a lock with these claims is judged by in a scenario (`None`: the sale), in a few words.
+pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
+    let late = match scenario {
+        _ if claims.fencing => "it claims fences: the resource refuses a late write",
+        _ if claims.untimed => "it claims to have no lease: the other waits",
+        Some(Scenario::TtlEdge) if claims.keep_alive => {
+            "it claims to renew its lease: the other waits"
+        }
+        _ => "no update is lost, which it does not claim beyond its lease",
+    };
+    match scenario {
+        None => "nothing is sold twice",
+        Some(Scenario::Deadlock) => "one holder at a time, and somebody gets on",
+        Some(Scenario::Sorted) => "both finish, one after the other",
+        Some(Scenario::Crash) => return recovery(claims),
+        Some(
+            Scenario::TtlEdge
+            | Scenario::Pause
+            | Scenario::Suspend
+            | Scenario::Cut
+            | Scenario::SlowReplies,
+        ) => late,
+        Some(Scenario::ClientClock) => "one holder within a lease, whatever the time of day",
+        Some(Scenario::PauseAtStep) => return at_every_step(claims),
+        Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
+        Some(Scenario::StaleRelease) => "a release frees only its own lock",
+        Some(Scenario::ShortStock) => "a failed purchase frees its lock",
+        Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
+        Some(Scenario::Names) => return names(claims),
+        Some(Scenario::Turns) if claims.fencing => {
+            "no update is lost; it claims fences: they grow, as numbers, whoever comes back"
+        }
+        Some(Scenario::Waiters) => "everybody who waits is served, one at a time, whoever dies",
+        Some(Scenario::Deadline) => {
+            "whoever gives up leaves nothing behind, and a grant is a whole lease"
+        }
+        Some(Scenario::Turns) => "everybody gets its turns, and no update is lost",
+        Some(Scenario::Storm) => return storm(claims),
+        Some(Scenario::ServerClockBack) => "it is free again when its lease is over",
+        Some(
+            Scenario::Failover
+            | Scenario::RestartEmpty
+            | Scenario::ServerClock
+            | Scenario::Eviction,
+        ) => {
+            if claims.fencing {
+                late
+            } else {
+                "no update is lost"
+            }
+        }
+    }
+    .into()
+}
+
+fn names(claims: Claims) -> String {
+    let mut words = vec!["each name is a lock of its own, and a release frees one"];
+    if claims.untimed {
+        words.push("it claims to have no lease: all are kept");
+    } else if claims.keep_alive {
+        words.push("it claims to renew its leases: all of them");
+    }
+    words.join("; ")
+}
+
+fn at_every_step(claims: Claims) -> String {
+    let late = if claims.fencing {
+        "it claims fences: the resource refuses a late write"
+    } else if claims.untimed {
+        "it claims to have no lease: the other waits"
+    } else {
+        "a late reply is no grant, and no late write"
+    };
+    format!("{late}; a release frees only its own lock")
+}
+
+fn storm(claims: Claims) -> String {
+    let mut words = vec!["one holder within a lease, and a lock that can be taken afterwards"];
+    if claims.fencing {
+        words.push("it claims fences: they grow, and no update is lost");
+    } else if claims.keep_alive {
+        words.push("it claims to renew its lease");
+    }
+    words.join("; ")
+}
+
+fn recovery(claims: Claims) -> String {
+    match claims.recovery_ms {
+        Some(ms) => format!(
+            "it claims to be free within {} ms of a kill",
+            count(i64::try_from(ms).unwrap_or(i64::MAX))
+        ),
+        None => "it is free again when its lease is over".into(),
+    }
+}

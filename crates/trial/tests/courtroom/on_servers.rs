@@ -1,0 +1,106 @@
+//! Locks on servers of other kinds: wrong ones with the trial that must convict each, and right ones.
+
+use fencepost_trial::holds::Scenario::{
+    self, Crash, Deadline, Names, Pause, SlowReplies, Sorted, StaleRelease, TtlEdge, Waiters,
+};
+use fencepost_trial::protocol::Claims;
+
+use crate::bad::{BROKEN, Due, STUCK};
+use crate::flaw::Flaw;
+use crate::part::{ExternalLock, Part, flawed, lock};
+use crate::servers::Place::{self, Etcd, Postgres, Redlock, Zookeeper};
+use crate::session::Ordeal::{self, At};
+
+/// A lease of etcd ends up to a second after its time.
+const OF_ETCD: Claims = Claims {
+    recovery_ms: Some(4_000),
+    ..Claims::PLAIN
+};
+/// A session of ZooKeeper lasts while its process lives, and ends at a tick of the server.
+const OF_ZOOKEEPER: Claims = Claims {
+    keep_alive: true,
+    recovery_ms: Some(4_000),
+    ..Claims::PLAIN
+};
+
+const REDLOCK: ExternalLock = lock("honest-redlock", Claims::PLAIN);
+const ADVISORY: ExternalLock = lock("honest-advisory", Claims::OF_SESSION);
+pub(crate) const KEY: ExternalLock = lock("honest-etcd", OF_ETCD);
+pub(crate) const NODE: ExternalLock = lock("honest-zookeeper", OF_ZOOKEEPER);
+/// The same, in the words of a lock that lasts as long as its process.
+pub(crate) const SESSION: ExternalLock = lock(
+    "honest-session",
+    Claims {
+        untimed: true,
+        recovery_ms: Some(4_000),
+        ..Claims::PLAIN
+    },
+);
+
+const fn redlock(name: &'static str, flaw: Flaw) -> ExternalLock {
+    flawed(name, flaw, REDLOCK.claims)
+}
+
+const fn advisory(name: &'static str, flaw: Flaw) -> ExternalLock {
+    flawed(name, flaw, ADVISORY.claims)
+}
+
+const fn key(name: &'static str, flaw: Flaw) -> ExternalLock {
+    flawed(name, flaw, KEY.claims)
+}
+
+const fn node(name: &'static str, flaw: Flaw) -> ExternalLock {
+    flawed(name, flaw, NODE.claims)
+}
+
+/// The wrong ones.
+#[rustfmt::skip]
+pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
+    (redlock("redlock-blind-delete", Flaw::BlindDelete), At(Redlock, StaleRelease), BROKEN),
+    (redlock("blind-cleanup", Flaw::BlindCleanup), At(Redlock, Sorted), BROKEN),
+    (redlock("redlock-from-reply", Flaw::FromReply), At(Redlock, SlowReplies), BROKEN),
+    (advisory("shared-lock", Flaw::SharedLock), At(Postgres, Sorted), BROKEN),
+    (advisory("lock-of-transaction", Flaw::LockOfTransaction), At(Postgres, Sorted), BROKEN),
+    (advisory("unlocks-all", Flaw::UnlocksAll), At(Postgres, Names), BROKEN),
+    (advisory("number-of-eight-letters", Flaw::NumberOfEightLetters), At(Postgres, Names), BROKEN),
+    (advisory("pooled", Flaw::Pooled), At(Postgres, Sorted), BROKEN),
+    (key("no-lease", Flaw::NoLease), At(Etcd, Crash), STUCK),
+    (key("no-condition", Flaw::NoCondition), At(Etcd, Sorted), BROKEN),
+    (key("deletes-any-key", Flaw::DeletesAnyKey), At(Etcd, StaleRelease), BROKEN),
+    (node("last-node", Flaw::LastNode), At(Zookeeper, Sorted), BROKEN),
+    (node("lasting-node", Flaw::LastingNode), At(Zookeeper, Crash), STUCK),
+    (node("keeps-node", Flaw::KeepsNode), At(Zookeeper, Deadline), STUCK),
+    (node("deletes-first-node", Flaw::DeletesFirstNode), At(Zookeeper, StaleRelease), BROKEN),
+];
+
+/// The right ones.
+pub(crate) const RIGHT: &[ExternalLock] = &[REDLOCK, ADVISORY, KEY, NODE, SESSION];
+
+/// The trials that the right ones withstand.
+pub(crate) fn right() -> Vec<(Part, Ordeal)> {
+    let of_lock = |(lock, place, scenarios): (ExternalLock, Place, &[Scenario])| {
+        let ordeals = scenarios.iter().map(move |scenario| At(place, *scenario));
+        ordeals
+            .map(|ordeal| (Part::External(lock), ordeal))
+            .collect::<Vec<_>>()
+    };
+    let locks: [(ExternalLock, Place, &[Scenario]); 4] = [
+        (
+            REDLOCK,
+            Redlock,
+            &[Crash, Sorted, StaleRelease, Names, Waiters],
+        ),
+        (
+            ADVISORY,
+            Postgres,
+            &[Crash, Sorted, StaleRelease, Names, Waiters, TtlEdge, Pause],
+        ),
+        (KEY, Etcd, &[Crash, Sorted, StaleRelease]),
+        (NODE, Zookeeper, &[Crash, Sorted, StaleRelease, TtlEdge]),
+    ];
+    let by_hand = locks.into_iter().flat_map(of_lock);
+    // The library's own lock, on the same servers.
+    let places = [Redlock, Postgres, Etcd, Zookeeper];
+    let library = places.map(|place| (Part::Library("safe"), At(place, StaleRelease)));
+    by_hand.chain(library).collect()
+}

@@ -1,0 +1,72 @@
+//! Wrong locks in a file and on Redis that make the mistakes of real libraries, and the trial that must convict each.
+
+use fencepost_trial::holds::Scenario::{
+    self, Crash, Deadline, LostReply, Names, Sorted, StaleRelease, TtlEdge, Turns, Waiters,
+};
+use fencepost_trial::protocol::Claims;
+
+use crate::bad::{BROKEN, Due, STUCK};
+use crate::flaw::Flaw;
+use crate::part::{ExternalLock, FENCED, KEPT_ALIVE, flawed};
+use crate::servers::Place::Redis;
+use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell};
+use crate::session::TTL_MS;
+
+const fn plain(name: &'static str, flaw: Flaw) -> ExternalLock {
+    flawed(name, flaw, Claims::PLAIN)
+}
+
+const fn fenced(name: &'static str, flaw: Flaw) -> ExternalLock {
+    flawed(name, flaw, FENCED)
+}
+
+const fn renewed(name: &'static str, flaw: Flaw) -> ExternalLock {
+    ExternalLock {
+        renews: true,
+        ..flawed(name, flaw, KEPT_ALIVE)
+    }
+}
+
+const fn in_line(name: &'static str, flaw: Flaw) -> ExternalLock {
+    ExternalLock {
+        has_line: true,
+        ..plain(name, flaw)
+    }
+}
+
+/// A run that shows nothing, because the machine was too busy, is repeated.
+const fn holds(scenario: Scenario) -> Ordeal {
+    Lasting(scenario, TTL_MS)
+}
+
+/// The cases.
+#[rustfmt::skip]
+pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
+    (plain("owner-is-thread", Flaw::OwnerIsThread), holds(Sorted), BROKEN),
+    (plain("owner-is-host", Flaw::OwnerIsHost), Lasting(StaleRelease, 1_500), BROKEN),
+    (plain("ttl-in-seconds", Flaw::TtlInSeconds), At(Redis, Crash), STUCK),
+    (plain("ttl-in-microseconds", Flaw::TtlInMicroseconds), holds(Sorted), BROKEN),
+    (plain("ttl-of-whole-seconds", Flaw::TtlOfWholeSeconds), holds(Crash), STUCK),
+    (renewed("renewal-dies", Flaw::RenewalDies), holds(Names), BROKEN),
+    (renewed("renewal-shortens", Flaw::RenewalShortens), holds(TtlEdge), BROKEN),
+    (plain("renewal-recreates", Flaw::RenewalRecreates), Lasting(StaleRelease, 1_500), BROKEN),
+    (renewed("renewal-drops-expiry", Flaw::RenewalDropsExpiry), holds(Crash), STUCK),
+    (plain("sets-on-retry", Flaw::SetsOnRetry), holds(Sorted), BROKEN),
+    (plain("forces-release", Flaw::ForcesRelease), Lasting(StaleRelease, 1_500), BROKEN),
+    (plain("clears-expired", Flaw::ClearsExpired), Lasting(StaleRelease, 1_500), BROKEN),
+    (plain("waiters-prolong", Flaw::WaitersProlong), At(Redis, Crash), STUCK),
+    (fenced("fence-ends-with-lock", Flaw::FenceEndsWithLock), holds(Turns), BROKEN),
+    (fenced("fence-of-seconds", Flaw::FenceOfSeconds), holds(Turns), BROKEN),
+    (fenced("fence-of-process", Flaw::FenceOfProcess), holds(Turns), BROKEN),
+    (fenced("fence-read-before", Flaw::FenceReadBefore), holds(Turns), BROKEN),
+    (plain("slash-is-underscore", Flaw::SlashIsUnderscore), holds(Names), BROKEN),
+    (plain("tag-is-name", Flaw::TagIsName), holds(Names), BROKEN),
+    (plain("cuts-last-letter", Flaw::CutsLastLetter), holds(Names), BROKEN),
+    (plain("releases-all", Flaw::ReleasesAll), holds(Names), BROKEN),
+    (plain("releases-after-refusal", Flaw::ReleasesAfterRefusal), holds(Names), BROKEN),
+    (in_line("takes-after-giving-up", Flaw::TakesAfterGivingUp), Lasting(Deadline, 2_000), BROKEN),
+    (plain("looks-then-takes", Flaw::LooksThenTakes), Oversell, BROKEN),
+    (plain("breaks-stale", Flaw::BreaksStale), holds(Waiters), BROKEN),
+    (plain("writes-after-error", Flaw::WritesAfterError), Holds(LostReply), BROKEN),
+    (plain("looks-after-error", Flaw::LooksAfterError), Holds(LostReply), BROKEN),
+];
