@@ -20,6 +20,9 @@ const MANY_LETTERS: usize = 64;
 
 /// How long the two steps of a lock are apart that looks before it takes.
 const BETWEEN_STEPS: Duration = Duration::from_millis(60);
+/// The same for a lock that removes what is stale. It is short: whoever takes over first must have a lease that certainly runs when the
+/// next one takes over, and the lab counts that lease from the request, which came only some tens of milliseconds after the holder's.
+const BETWEEN_LOOK_AND_REMOVAL: Duration = Duration::from_millis(15);
 /// How long a waiter rests whose request goes on although it has given up.
 const REST: Duration = Duration::from_millis(2);
 /// The owner of every lock, if the owner is a thread or a machine.
@@ -138,14 +141,14 @@ impl Latch {
                 transaction.commit().unwrap();
                 return None;
             }
-            let looks_first = match flaw {
-                Some(Flaw::LooksThenTakes) => true,
-                Some(Flaw::BreaksStale) => end.is_some(),
-                _ => false,
+            let between_steps = match flaw {
+                Some(Flaw::LooksThenTakes) => Some(BETWEEN_STEPS),
+                Some(Flaw::BreaksStale) => end.map(|_| BETWEEN_LOOK_AND_REMOVAL),
+                _ => None,
             };
-            if looks_first {
+            if let Some(between_steps) = between_steps {
                 transaction.commit().unwrap();
-                std::thread::sleep(BETWEEN_STEPS);
+                std::thread::sleep(between_steps);
                 transaction = self.begin();
             }
             if end.is_none() || flaw != Some(Flaw::TwiceAfterExpiry) {

@@ -49,5 +49,5 @@ fn main() {
 
 /// Returns how often each case is tried.
 fn runs() -> u64 {
-    if fencepost_rig::is_soak() { 50 } else { 3 }
+    if fencepost_rig::is_soak() { 20 } else { 3 }
 }

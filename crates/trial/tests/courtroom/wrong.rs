@@ -66,7 +66,7 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (plain("releases-after-refusal", Flaw::ReleasesAfterRefusal), holds(Names), BROKEN),
     (in_line("takes-after-giving-up", Flaw::TakesAfterGivingUp), Lasting(Deadline, 2_000), BROKEN),
     (plain("looks-then-takes", Flaw::LooksThenTakes), Oversell, BROKEN),
-    (plain("breaks-stale", Flaw::BreaksStale), holds(Waiters), BROKEN),
+    (plain("breaks-stale", Flaw::BreaksStale), Lasting(Waiters, 2_000), BROKEN),
     (plain("writes-after-error", Flaw::WritesAfterError), Holds(LostReply), BROKEN),
     (plain("looks-after-error", Flaw::LooksAfterError), Holds(LostReply), BROKEN),
 ];
