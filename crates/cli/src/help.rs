@@ -313,7 +313,7 @@ Usage: fencepost run-all [OPTIONS]
 
   Not in it are pause, lost-wakeup, names, turns, waiters, deadline, cut, slow-replies,
   lost-reply, pause-at-step, storm, failover, restart-empty, server-clock, clock-back,
-  eviction, client-clock and suspend: fencepost trial NAME
+  eviction, server-stall, majority-down, client-clock and suspend: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
@@ -343,8 +343,8 @@ Usage: fencepost gauntlet [OPTIONS]
   --runs N            every scenario N times; the worst run counts    [default: 1]
   --jobs N            lock trials at the same time; sales run alone   [default: 2]
   --ttl MS            how long a lock lasts without being renewed     [default: 500]
-                      not in deadline (2000), clock-back (1000) and where servers fail (10000);
-                      etcd and zk need 2000 or more
+                      not in deadline and majority-down (2000), server-stall (3000), clock-back
+                      (1000) and where servers forget (10000); etcd and zk need 2000 or more
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output DIR        one JSON report and one history for each trial
   --report FILE.html  one page with the worst run of each scenario

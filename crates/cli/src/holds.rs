@@ -4,7 +4,6 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use clap::Args;
-use fencepost::stores::kinds::REDIS;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header, StormSettings};
 use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
@@ -308,7 +307,7 @@ fn servers_to_fail(
     scenario: Scenario,
     asked: Option<TrialStore>,
 ) -> Result<OpenStore, CommandError> {
-    let asked = asked.unwrap_or_else(|| TrialStore::private(&REDIS));
+    let asked = asked.unwrap_or_else(|| scenario.store());
     let what = if !asked.is_private() {
         "this trial makes servers fail, so it uses only private servers that the lab starts"
     } else if let Some(ServerFault::Unavailable(why)) = scenario.server_fault(asked.facts()) {
@@ -335,8 +334,9 @@ fn not_here(what: &str, store: &str, scenario: Scenario) -> CommandError {
         .at(format_args!("--store {store}"))
         .effect("none: no process was started")
         .try_this(format_args!(
-            "fencepost {} --store redis",
-            scenario.command()
+            "fencepost {} --store {}",
+            scenario.command(),
+            scenario.store().name()
         ))
 }
 

@@ -274,6 +274,11 @@ impl Etcd {
         (Ipv4Addr::LOCALHOST, self.ports.client).into()
     }
 
+    /// Returns the address on which the server answers plain HTTP requests for its health.
+    pub fn health_address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.ports.health).into()
+    }
+
     /// Returns the process id.
     pub fn pid(&self) -> i32 {
         self.child.pid()

@@ -247,7 +247,8 @@ impl Postgres {
         Ok(())
     }
 
-    fn is_stopped(&self) -> bool {
+    /// Returns whether all of its processes are stopped.
+    pub fn is_stopped(&self) -> bool {
         // A child that ended stays a zombie, because its parent is stopped, too.
         let is_silent = |pid| {
             let process = Pid::from_raw(pid);

@@ -150,6 +150,16 @@ impl Zookeeper {
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         self.child.signal(signal)
     }
+
+    /// Waits until the server is really stopped. Returns `false` if it was not in time.
+    pub fn wait_stopped(&self, within: Duration) -> bool {
+        self.child.wait_stopped(within)
+    }
+
+    /// Returns whether the server process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.status().is_some()
+    }
 }
 
 /// A server that is not ready yet.

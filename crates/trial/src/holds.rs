@@ -150,7 +150,7 @@ impl Trial {
         let can_come_between = self.store.facts().connection == ServerFault::Available;
         let must_see = self.strategy.is_external()
             && self.store.is_private()
-            && !self.scenario.fails_servers();
+            && (!self.scenario.fails_servers() || self.scenario.keeps_servers());
         self.scenario.comes_between() || (must_see && can_come_between)
     }
 

@@ -153,18 +153,21 @@ class Fold {
 
   // An outage affects everybody: from the death of a server until clients are served again.
   on_server(e) {
-    const open = this.faults.findLast(band => band.server && band.change === 'killed' && band.t1 == null);
-    const isBack = ['promoted', 'restarted_empty', 'elected'].includes(e.change);
+    const isOut = change => ['killed', 'stopped'].includes(change);
+    // Another server may take over; but a server that comes back with its data ends its own outage only.
+    const isItself = ['continued', 'restarted'].includes(e.change);
+    const open = this.faults.findLast(band => band.server && isOut(band.change) && band.t1 == null && (!isItself || band.server === e.server));
+    const isBack = isItself || ['promoted', 'restarted_empty', 'elected'].includes(e.change);
     if (isBack && open) {
       open.t1 = e.t;
       // The grants died with the server, unless a restart delay keeps the server that forgot from voting.
-      const isForgotten = e.change !== 'elected' && this.run.forgets;
+      const isForgotten = !isItself && e.change !== 'elected' && this.run.forgets;
       if (isForgotten) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
     }
     // A server that lives on may have ended the grants it had.
     if (['clock_ahead', 'evicted'].includes(e.change)) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(e.t, lease.expires ?? e.t);
-    const word = { cut_off: 'cut off:', reconnected: 'back:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', clock_ahead: 'clock +1 h:', clock_behind: 'clock −1 h:', evicted: 'evicted:', elected: 'elected:' }[e.change];
-    const band = { type: 'fault', lane: null, server: e.server, change: e.change, t0: e.t, t1: e.change === 'killed' ? null : e.t, word, event: e };
+    const word = { cut_off: 'cut off:', reconnected: 'back:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', clock_ahead: 'clock +1 h:', clock_behind: 'clock −1 h:', evicted: 'evicted:', elected: 'elected:', stopped: 'SIGSTOP', silent: 'silent:', continued: 'SIGCONT', restarted: 'back:' }[e.change];
+    const band = { type: 'fault', lane: null, server: e.server, change: e.change, t0: e.t, t1: isOut(e.change) ? null : e.t, word, event: e };
     this.faults.push(band);
     return band;
   }

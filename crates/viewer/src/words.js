@@ -38,7 +38,11 @@ export const WORDS = {
     "clock_ahead": "the {server} is an hour ahead: its clock has jumped forward",
     "clock_behind": "the {server} is an hour behind: its clock has jumped back",
     "evicted": "the {server} is short of memory: it has evicted every key it had",
-    "elected": "the {server} is elected by the majority"
+    "elected": "the {server} is elected by the majority",
+    "stopped": "the {server} is stopped (SIGSTOP): it answers nobody",
+    "silent": "the {server} has not answered the lab's request",
+    "continued": "the {server} goes on (SIGCONT)",
+    "restarted": "the {server} runs again, with its data"
   },
   "stalled": "The lab stood still for {for_ms} ms",
   "stock_read": "The lab reads the stock: {units}",

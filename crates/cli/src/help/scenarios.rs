@@ -22,6 +22,14 @@ Usage: fencepost trial NAME [OPTIONS]
                       these two set the clock of their own Redis server alone (needs cc)
   eviction            the server is short of memory and evicts A's lock: does it let B in?
                       starts its own Redis server (redis-server)
+  server-stall        the server is stopped (SIGSTOP) while A holds the lock, for less than a lease
+                      and for more: is the lock kept, is there ever a second holder, and can the
+                      lock be taken afterwards? Starts its own servers: --store redis, redlock,
+                      postgres, etcd (its leader) or zk
+  majority-down       two of three servers are killed while A holds the lock, and come back with
+                      their data: is anybody let in without a majority, and can the lock be
+                      taken afterwards? Built with --features full; starts its own servers:
+                      --store redlock (the default), etcd or zk
   client-clock        A's or B's time of day jumps by an hour, or runs fast: is B let in?
   suspend             A reads, its machine is suspended, then it writes: over B's update?
                       these two set the clocks of the processes (needs cc); suspend needs a store
@@ -65,6 +73,8 @@ Examples
   fencepost trial restart-empty --lock=watchdog --report page.html
   fencepost trial restart-empty --store redlock      one of three forgets: two holders
   fencepost trial server-clock --lock=fenced      two believe, the resource refuses one
+  fencepost trial server-stall --lock=watchdog      keeps its lease, or knows that it is over
+  fencepost trial majority-down --store etcd      unavailable, and says so
   fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
   fencepost trial names --lock=watchdog      keeps several names alive, and each apart
   fencepost trial cut --lock=watchdog        stops itself when its lease is over

@@ -98,6 +98,8 @@ fn a_named_trial_and_its_history() {
     keeps_its_word("trial server-clock --lock=fenced");
     keeps_its_word("trial clock-back --ttl 300");
     keeps_its_word("trial eviction");
+    keeps_its_word("trial server-stall --ttl 600");
+    keeps_its_word("trial majority-down --ttl 600");
     keeps_its_word("trial client-clock --lock=watchdog --ttl 400");
     keeps_its_word("trial suspend --ttl 300");
 }

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fencepost::stores::kinds::POSTGRES;
 use fencepost_trial::holds::Scenario;
-use fencepost_trial::store::{ServerFault, StoreFacts, TrialStore};
+use fencepost_trial::store::{ServerFault, TrialStore};
 use fencepost_trial::strategy;
 
 use crate::{Ran, run};
@@ -72,9 +71,12 @@ fn a_lock_that_does_not_fit_is_answered_with_one_that_does() {
             let needs_server = advice.contains("--store");
             if (needs_server && scenario != Scenario::Crash) || !tried.insert(advice.clone()) {
                 // Such a server is started anyway, and must be one that the lab can make fail.
-                let facts = StoreFacts::of(&POSTGRES);
-                let can_fail = scenario.server_fault(facts) == Some(ServerFault::Available);
-                let is_possible = can_fail && advice.contains("--store postgres");
+                let store = advice.split_once("--store ").map(|(_, store)| store);
+                let store = store.and_then(|store| store.split_whitespace().next());
+                let store = store.and_then(TrialStore::named);
+                let is_possible = store.is_some_and(|store| {
+                    scenario.server_fault(store.facts()) == Some(ServerFault::Available)
+                });
                 assert!(
                     !scenario.fails_servers() || !needs_server || is_possible,
                     "{command}: {advice}"

@@ -24,12 +24,37 @@ pub enum Change {
     Evicted,
     /// A majority has elected it leader. It has everything that a majority had written.
     Elected,
+    /// SIGSTOP. Timestamped once all of its processes were seen in state T.
+    Stopped,
+    /// A request that the lab sent it when it was stopped is still not answered. Recorded just before it goes on.
+    Silent,
+    /// SIGCONT. Timestamped before the signal is sent, recorded once it answered that request.
+    Continued,
+    /// It runs again, with all of its data. Timestamped before it was started, recorded once it served clients.
+    Restarted,
 }
 
 impl Change {
     /// Returns whether clients are served again from this event on.
     pub fn serves_again(self) -> bool {
-        matches!(self, Self::Promoted | Self::RestartedEmpty | Self::Elected)
+        matches!(
+            self,
+            Self::Promoted
+                | Self::RestartedEmpty
+                | Self::Elected
+                | Self::Continued
+                | Self::Restarted
+        )
+    }
+
+    /// Returns whether a server is out of action from this event on, and may come back with everything that it had.
+    pub fn begins_outage(self) -> bool {
+        matches!(self, Self::Stopped | Self::Killed)
+    }
+
+    /// Returns whether a server comes back with everything that it had.
+    pub fn ends_outage(self) -> bool {
+        matches!(self, Self::Continued | Self::Restarted)
     }
 
     /// Returns whether acknowledged writes may be lost with this event.
@@ -54,6 +79,10 @@ impl Change {
             Self::ClockBehind => "is an hour behind: its clock has jumped back",
             Self::Evicted => "is short of memory: it has evicted every key it had",
             Self::Elected => "is elected by the majority",
+            Self::Stopped => "is stopped (SIGSTOP): it answers nobody",
+            Self::Silent => "has not answered the lab's request",
+            Self::Continued => "goes on (SIGCONT)",
+            Self::Restarted => "runs again, with its data",
         };
         let without = if is_without_lock && self == Self::Promoted {
             ", without the lock"

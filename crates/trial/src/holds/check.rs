@@ -20,6 +20,7 @@ mod lease;
 mod list;
 mod lost_reply;
 mod names;
+mod outages;
 mod pauses;
 mod progress;
 mod sessions;
@@ -28,6 +29,7 @@ mod storm;
 
 pub use deadline::HandOver;
 pub use names::Collision;
+pub use outages::Outage;
 use pauses::Pauses;
 pub use progress::{Late, Stuck, StuckBy};
 use sessions::SessionEnd;
@@ -35,7 +37,7 @@ use stalls::Stalls;
 pub(super) use storm::NOT_KEPT_MIN;
 
 /// How much later than a bound something may be at least. The machine that runs the lab is not idle.
-const SLACK_NS: u64 = 1_000_000_000;
+pub(super) const SLACK_NS: u64 = 1_000_000_000;
 
 /// How many overlaps are listed. Only a lock that lets everybody in has more, and a few prove that.
 pub const OVERLAPS_MAX: usize = 1_000_000;
@@ -84,8 +86,9 @@ impl Overlap<'_> {
 pub struct Findings<'a> {
     facts: &'a Facts,
     claims: Claims,
-    /// When something first happened to a server.
+    /// When something first happened to a server after which it may have lost what it had.
     first_failure_ns: Option<u64>,
+    outages: Vec<Outage<'a>>,
     stalls: Stalls,
     pauses: Pauses,
     is_storm: bool,
@@ -103,7 +106,8 @@ impl<'a> Findings<'a> {
         Self {
             facts,
             claims: strategy::claims_of(header),
-            first_failure_ns: facts.servers.iter().map(|(mark, ..)| mark.at_ns).min(),
+            first_failure_ns: outages::first_failure_ns(facts),
+            outages: outages::outages(facts),
             stalls: Stalls::of(facts),
             pauses: Pauses::of(facts),
             sessions: SessionEnd::at(&header.store),

@@ -62,6 +62,9 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
         // Every lock in Redis ends by the server's time of day, or not at all.
         Scenario::ServerClockBack => Outcome::Stuck,
         Scenario::Eviction => evicted(strategy),
+        Scenario::ServerStall => server_stall(strategy),
+        // Whoever needs a majority grants nothing without one, and its servers keep their data.
+        Scenario::MajorityDown => Outcome::Held,
         // No lock of ours counts by the time of day of a client.
         Scenario::ClientClock => Outcome::Held,
         // Among hundreds of turns there is one that comes between its look and its watch.
@@ -132,6 +135,15 @@ fn evicted(strategy: &str) -> Outcome {
     match strategy {
         "fenced" => Outcome::Held,
         _ => Outcome::Broken,
+    }
+}
+
+/// Returns the expected verdict if the server is stopped for a while: it forgets nothing. What has no expiry from the first step on may be
+/// left by somebody who has stopped waiting for the server.
+fn server_stall(strategy: &str) -> Outcome {
+    match strategy {
+        "blind-delete" | "naive" => Outcome::Broken,
+        _ => Outcome::Held,
     }
 }
 

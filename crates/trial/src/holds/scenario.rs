@@ -1,6 +1,6 @@
 //! The scenarios of lock trials, each defined by what happens to the holder or to the store.
 
-use fencepost::stores::kinds::REDIS;
+use fencepost::stores::kinds::{REDIS, REDLOCK};
 use fencepost_rig::ClockShim;
 
 use super::Trial;
@@ -38,6 +38,10 @@ pub enum Scenario {
     ServerClockBack,
     /// The server is short of memory and evicts the lock.
     Eviction,
+    /// The server is stopped while the lock is held: for less than a lease, and for more.
+    ServerStall,
+    /// Two of three servers are dead for more than a lease while the lock is held.
+    MajorityDown,
     /// The time of day of a process jumps, or runs fast, while the lock is held.
     ClientClock,
     /// The holder's machine is suspended beyond its lease, and then the holder writes.
@@ -66,7 +70,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -79,6 +83,8 @@ impl Scenario {
         Self::ServerClock,
         Self::ServerClockBack,
         Self::Eviction,
+        Self::ServerStall,
+        Self::MajorityDown,
         Self::ClientClock,
         Self::Suspend,
         Self::LostWakeup,
@@ -171,6 +177,11 @@ impl Scenario {
         }
     }
 
+    /// Returns whether the servers that the lab makes fail stay at their addresses, with their data.
+    pub fn keeps_servers(self) -> bool {
+        self.description().keeps_servers
+    }
+
     /// Returns whether the holder is paused, suspended or cut off until its lease is over.
     pub(crate) fn holder_is_away(self) -> bool {
         self.description().holder_is_away
@@ -199,10 +210,12 @@ impl Scenario {
 
     /// Returns the default store.
     pub fn store(self) -> TrialStore {
-        if self.needs_server() {
-            TrialStore::private(&REDIS)
-        } else {
-            TrialStore::default()
+        match self.description().at_store {
+            AtStore::Nothing => TrialStore::default(),
+            AtStore::Fails(fault) if fault(StoreFacts::of(&REDIS)) != ServerFault::Available => {
+                TrialStore::private(&REDLOCK)
+            }
+            _ => TrialStore::private(&REDIS),
         }
     }
 

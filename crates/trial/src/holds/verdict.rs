@@ -30,13 +30,16 @@ mod lost_reply;
 mod lost_store;
 mod lost_update;
 mod lost_wakeup;
+mod majority_down;
 mod names;
+mod outage;
 mod overlap;
 mod pause;
 mod pause_at_step;
 mod promises;
 mod recovery;
 mod server_loss;
+mod server_stall;
 mod short_stock;
 mod slow_replies;
 mod stale_release;
@@ -79,6 +82,8 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(&court),
         Scenario::ServerClockBack => clock_back::judge(&court),
+        Scenario::ServerStall => server_stall::judge(&court),
+        Scenario::MajorityDown => majority_down::judge(&court),
         Scenario::LostWakeup => lost_wakeup::judge(&court),
         Scenario::Names => names::judge(&court),
         Scenario::Turns => turns::judge(&court),

@@ -20,6 +20,10 @@ pub struct StoreFacts {
     pub server_clock: ServerFault,
     /// Whether a private server evicts data when it is short of memory.
     pub eviction: ServerFault,
+    /// Whether a private server can be stopped for a while.
+    pub stop: ServerFault,
+    /// Whether two of three private servers can die and come back with their data.
+    pub majority_down: ServerFault,
     /// Whether the lab can come between the processes and the servers, also those of the user.
     pub connection: ServerFault,
 }
@@ -70,6 +74,7 @@ const NO_CONNECTION: ServerFault =
 
 const ONE_MACHINE: ServerFault =
     ServerFault::Unavailable("whoever shares a file is suspended together");
+const ONE_SERVER: ServerFault = ServerFault::Unavailable("one server is no majority");
 const NO_EVICTION: ServerFault =
     ServerFault::Unavailable("this store evicts nothing when it is short of memory");
 
@@ -82,6 +87,8 @@ static OTHER: StoreFacts = StoreFacts {
     restart_empty: NOT_YET,
     server_clock: NOT_YET,
     eviction: NOT_YET,
+    stop: NOT_YET,
+    majority_down: NOT_YET,
     connection: NOT_YET,
 };
 
@@ -100,6 +107,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: NO_SERVER,
             server_clock: NO_SERVER,
             eviction: NO_SERVER,
+            stop: NO_SERVER,
+            majority_down: NO_SERVER,
             connection: NO_CONNECTION,
         },
     ),
@@ -113,6 +122,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Available,
             server_clock: ServerFault::Available,
             eviction: ServerFault::Available,
+            stop: ServerFault::Available,
+            majority_down: ONE_SERVER,
             connection: ServerFault::Available,
         },
     ),
@@ -126,6 +137,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Available,
             server_clock: ServerFault::Unavailable("this trial is not available on Redlock yet"),
             eviction: ServerFault::Unavailable("this trial is not available on Redlock yet"),
+            stop: ServerFault::Available,
+            majority_down: ServerFault::Available,
             connection: ServerFault::Available,
         },
     ),
@@ -139,6 +152,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Unavailable("this trial is not available on Postgres yet"),
             server_clock: ServerFault::Unavailable("this trial is not available on Postgres yet"),
             eviction: NO_EVICTION,
+            stop: ServerFault::Available,
+            majority_down: ONE_SERVER,
             connection: ServerFault::Available,
         },
     ),
@@ -160,6 +175,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
                 "etcd does not ask the C library for the time, so the lab cannot set its clock",
             ),
             eviction: NO_EVICTION,
+            stop: ServerFault::Available,
+            majority_down: ServerFault::Available,
             connection: ServerFault::Available,
         },
     ),
@@ -180,6 +197,8 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             ),
             server_clock: ServerFault::Unavailable("this trial is not available on ZooKeeper yet"),
             eviction: NO_EVICTION,
+            stop: ServerFault::Available,
+            majority_down: ServerFault::Available,
             connection: ServerFault::Available,
         },
     ),
@@ -213,6 +232,8 @@ impl StoreFacts {
             self.restart_empty,
             self.server_clock,
             self.eviction,
+            self.stop,
+            self.majority_down,
         ];
         all.contains(&ServerFault::Available)
     }

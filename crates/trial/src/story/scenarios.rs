@@ -59,6 +59,12 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "the server's clock jumps back, then A is killed: when is its lock free?"
         }
         Scenario::Eviction => "the server is short of memory and evicts A's lock while B wants it",
+        Scenario::ServerStall => {
+            "the server stands still while A holds the lock: within its lease, then beyond it"
+        }
+        Scenario::MajorityDown => {
+            "two of three servers die while A holds the lock: is anybody let in meanwhile?"
+        }
         Scenario::ClientClock => {
             "A holds the lock, B wants it, and the time of day of one of them is wrong"
         }
@@ -123,6 +129,8 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::ServerClock => "the server's clock jumps forward",
         Scenario::ServerClockBack => "the server's clock jumps back",
         Scenario::Eviction => "the server evicts the lock",
+        Scenario::ServerStall => "the server stands still for a while",
+        Scenario::MajorityDown => "two of three servers are dead for a while",
         Scenario::ClientClock => "a process's time of day is wrong",
         Scenario::Suspend => "its machine is suspended between read and write",
         Scenario::LostWakeup => "given back just before somebody waits",
@@ -177,6 +185,10 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::Turns) => "everybody gets its turns, and no update is lost",
         Some(Scenario::Storm) => return storm(claims),
         Some(Scenario::ServerClockBack) => "it is free again when its lease is over",
+        Some(Scenario::ServerStall) => return server_stall(claims),
+        Some(Scenario::MajorityDown) => {
+            "nobody is let in without a majority, and the lock can be taken afterwards"
+        }
         Some(
             Scenario::Failover
             | Scenario::RestartEmpty
@@ -220,6 +232,19 @@ fn storm(claims: Claims) -> String {
         words.push("it claims fences: they grow, and no update is lost");
     } else if claims.keep_alive {
         words.push("it claims to renew its lease");
+    }
+    words.join("; ")
+}
+
+fn server_stall(claims: Claims) -> String {
+    let mut words = vec!["one holder within a lease, and a lock that can be taken afterwards"];
+    if claims.fencing {
+        words.push("it claims fences: the resource refuses a late write");
+    }
+    if claims.untimed {
+        words.push("it claims to have no lease: the other waits");
+    } else if claims.keep_alive {
+        words.push("it claims to renew its lease: a short stop does not end it");
     }
     words.join("; ")
 }

@@ -49,7 +49,7 @@ const FAULTS: [Fault; 13] = [
     Fault::ReplyHeld,
 ];
 
-const CHANGES: [Change; 9] = [
+const CHANGES: [Change; 13] = [
     Change::CutOff,
     Change::Reconnected,
     Change::Killed,
@@ -59,6 +59,10 @@ const CHANGES: [Change; 9] = [
     Change::ClockBehind,
     Change::Evicted,
     Change::Elected,
+    Change::Stopped,
+    Change::Silent,
+    Change::Continued,
+    Change::Restarted,
 ];
 
 /// Returns one phrase per value, keyed by the name that histories use.

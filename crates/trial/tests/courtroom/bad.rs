@@ -11,7 +11,7 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::part::*;
 use crate::session::Ordeal::{self, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, rates, runs, wrong};
+use crate::{on_servers, outage, rates, runs, wrong};
 
 /// The required outcome.
 #[derive(Debug, Clone, Copy)]
@@ -133,8 +133,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         let is_possible = ordeal.is_possible();
         Trial::test(name, move || judge(lock, ordeal, due)).with_ignored_flag(!is_possible)
     };
-    let cases = CASES.iter().chain(wrong::CASES).chain(on_servers::CASES);
-    cases.map(trial).collect()
+    let here = CASES.iter().chain(wrong::CASES);
+    let on_servers = on_servers::CASES.iter().chain(outage::CASES);
+    here.chain(on_servers).map(trial).collect()
 }
 
 fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), Failed> {

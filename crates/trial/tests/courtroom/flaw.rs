@@ -67,6 +67,12 @@ pub(crate) enum Flaw {
     WritesAfterError,
     /// On Redis: after an error, a lock that is there counts as a grant.
     LooksAfterError,
+    /// On Redis: the lock is taken in one step, and gets its expiry in the next.
+    ExpiresInSecondStep,
+    /// On Redis: leases are not renewed any more when a renewal has failed.
+    RenewalGivesUp,
+    /// On Redlock: the answer of one server is enough.
+    OneIsEnough,
     /// The owner of a lock is a thread, by a number that threads of other processes have too; whoever owns a lock gets it again.
     OwnerIsThread,
     /// The owner of a lock is a machine.

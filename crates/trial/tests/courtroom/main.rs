@@ -12,6 +12,7 @@ mod good;
 mod latch;
 mod line;
 mod on_servers;
+mod outage;
 mod part;
 mod player;
 #[cfg(feature = "postgres")]

@@ -23,7 +23,7 @@ const OF_ZOOKEEPER: Claims = Claims {
     ..Claims::PLAIN
 };
 
-const REDLOCK: ExternalLock = lock("honest-redlock", Claims::PLAIN);
+pub(crate) const REDLOCK: ExternalLock = lock("honest-redlock", Claims::PLAIN);
 const ADVISORY: ExternalLock = lock("honest-advisory", Claims::OF_SESSION);
 pub(crate) const KEY: ExternalLock = lock("honest-etcd", OF_ETCD);
 pub(crate) const NODE: ExternalLock = lock("honest-zookeeper", OF_ZOOKEEPER);

@@ -9,7 +9,7 @@ use fencepost_trial::subject;
 
 use crate::flaw::Flaw;
 use crate::player::{self, Manners};
-use crate::{on_servers, wrong};
+use crate::{on_servers, outage, wrong};
 
 const PART: &str = "FENCEPOST_COURTROOM_PART";
 
@@ -238,8 +238,10 @@ const EXTERNAL_LOCKS: [ExternalLock; 52] = [
 /// Returns the part that the environment assigns to this process, if any.
 pub(crate) fn of_this_process() -> Option<Part> {
     let name = std::env::var(PART).ok()?;
-    let cases = wrong::CASES.iter().chain(on_servers::CASES);
-    let locks = cases.map(|(lock, ..)| lock).chain(on_servers::RIGHT);
+    let on_servers = on_servers::CASES.iter().chain(outage::CASES);
+    let cases = wrong::CASES.iter().chain(on_servers);
+    let right = on_servers::RIGHT.iter().chain(outage::RIGHT);
+    let locks = cases.map(|(lock, ..)| lock).chain(right);
     let mut locks = EXTERNAL_LOCKS.iter().chain(locks);
     let part = locks
         .find(|lock| lock.name == name)

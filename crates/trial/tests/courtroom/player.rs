@@ -26,6 +26,8 @@ pub(crate) enum Manners {
     KnowsAndWrites,
     /// The same, but the other process asks so late that it comes after that write.
     KnowsAndWritesFirst,
+    /// It never looks at the clock.
+    NeverStops,
     /// It dies when it is asked for a step.
     DiesAtStep,
     /// It dies while it holds the lock and has no request.
@@ -137,6 +139,9 @@ impl Player {
                 let (lock, is_restarted) = (self.lock, incarnation > 1);
                 self.redis = RedisLatch::at(&endpoints[0], lock);
                 self.remote = remote::open(&endpoints, self.ttl, lock);
+                if let Some(redis) = self.redis.clone().filter(|_| lock.renews) {
+                    self.renewal.start_on_redis(redis, self.ttl, lock.flaw);
+                }
                 if let Some(path) = endpoints[0].strip_prefix("sqlite:") {
                     self.latch = Some(Latch::open(path, self.ttl, lock, is_restarted));
                     if lock.renews {
@@ -293,7 +298,7 @@ impl Player {
     fn knows_its_end(&self, grant: &Grant) -> bool {
         match self.lock.manners {
             Manners::StopsItselfBySteadyClock => grant.since.elapsed() >= self.ttl,
-            _ => self.minds_the_clock() && grant.until_ns <= now_ns(),
+            _ => self.minds_the_clock() && self.renewal.until_ns(grant) <= now_ns(),
         }
     }
 

@@ -15,6 +15,9 @@ use crate::player::Manners;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The same, if only the network may be slow.
 const LONG_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a server may take to answer a renewal, which is tried again.
+const RENEWAL_TIMEOUT: Duration = Duration::from_millis(250);
+const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
@@ -36,7 +39,7 @@ impl RedisLatch {
             space: space.into(),
             flaw: lock.flaw,
             answer_timeout: match lock.manners {
-                Manners::Good => LONG_ANSWER_TIMEOUT,
+                Manners::Good | Manners::NeverStops => LONG_ANSWER_TIMEOUT,
                 _ => ANSWER_TIMEOUT,
             },
         })
@@ -49,6 +52,13 @@ impl RedisLatch {
             Some(Flaw::TtlInSeconds) => "EX",
             _ => "PX",
         };
+        if self.flaw == Some(Flaw::ExpiresInSecondStep) {
+            let ok = Value::Word("OK".into());
+            let is_taken = self
+                .ask(&["SET", &key, token, "NX"])
+                .is_ok_and(|it| it == ok);
+            return is_taken && self.ask(&["PEXPIRE", &key, &ttl]).is_ok();
+        }
         let answer = self.ask(&["SET", &key, token, "NX", unit, &ttl]);
         if self.flaw == Some(Flaw::WaitersProlong) {
             let _ = self.ask(&["PEXPIRE", &key, &ttl]);
@@ -70,6 +80,15 @@ impl RedisLatch {
             }
             _ => false,
         }
+    }
+
+    /// Renews a grant. Returns whether it was still there; `None` if the server does not answer in time.
+    pub(crate) fn renew(&self, key: &str, token: &str, ttl: Duration) -> Option<bool> {
+        let (key, ttl) = (self.key(key), ttl.as_millis().to_string());
+        let connection = Connection::open(&*self.address, RENEWAL_TIMEOUT);
+        let question = ["EVAL", RENEW, "1", &key, token, &ttl];
+        let answer = connection.and_then(|mut connection| connection.ask(&question));
+        answer.ok().map(|answer| answer == Value::Number(1))
     }
 
     /// Gives back what was granted too late.

@@ -27,7 +27,10 @@ impl RedlockLatch {
     }
 
     fn quorum(&self) -> usize {
-        self.servers.len() / 2 + 1
+        match self.flaw {
+            Some(Flaw::OneIsEnough) => 1,
+            _ => self.servers.len() / 2 + 1,
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::flaw::Flaw;
-use crate::latch::{Grant, Latch, wall_ns};
+use crate::latch::{Grant, Latch, now_ns, wall_ns};
+use crate::redis_latch::RedisLatch;
 
 /// How often leases are renewed, if renewal dies.
 const RENEWALS_MAX: usize = 2;
@@ -44,6 +45,38 @@ impl Renewal {
                 grants[first..].iter().for_each(|grant| latch.renew(grant));
             }
         });
+    }
+
+    /// Starts to renew on a Redis server. A renewal that fails is tried again, unless the lock gives up.
+    pub(crate) fn start_on_redis(&mut self, redis: RedisLatch, ttl: Duration, flaw: Option<Flaw>) {
+        self.1 = flaw;
+        let grants = Arc::clone(&self.0);
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(ttl / 5);
+                let held = grants.lock().unwrap().clone();
+                for grant in held {
+                    let asked_ns = now_ns();
+                    let renewed = redis.renew(&grant.key, &grant.token, ttl);
+                    if renewed.is_none() && flaw == Some(Flaw::RenewalGivesUp) {
+                        return;
+                    }
+                    if renewed == Some(true) {
+                        let until_ns = asked_ns + i64::try_from(ttl.as_nanos()).unwrap();
+                        let mut grants = grants.lock().unwrap();
+                        let own = grants.iter_mut().find(|own| own.token == grant.token);
+                        own.into_iter().for_each(|own| own.until_ns = until_ns);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Returns until when a grant lasts, with its renewals.
+    pub(crate) fn until_ns(&self, grant: &Grant) -> i64 {
+        let grants = self.0.lock().unwrap();
+        let own = grants.iter().find(|own| own.token == grant.token);
+        own.map_or(grant.until_ns, |own| own.until_ns)
     }
 
     pub(crate) fn add(&self, grant: &Grant) {

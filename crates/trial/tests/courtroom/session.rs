@@ -34,7 +34,9 @@ pub(crate) enum Ordeal {
     Lasting(Scenario, u64),
     /// A lock trial on servers of this kind.
     At(Place, Scenario),
-    /// The same, and the way to the servers leads through the lab.
+    /// The same, with this TTL.
+    LastingAt(Place, Scenario, u64),
+    /// A lock trial on servers of this kind, and the way to the servers leads through the lab.
     Through(Place, Scenario),
     /// So many short storms, until one convicts.
     Storms(u64),
@@ -46,7 +48,9 @@ impl Ordeal {
             Self::Oversell => "oversell".into(),
             Self::Storms(_) => Scenario::Storm.name().into(),
             Self::Holds(scenario) | Self::Lasting(scenario, _) => scenario.name().into(),
-            Self::At(place, scenario) => format!("{}::{}", scenario.name(), place.name()),
+            Self::At(place, scenario) | Self::LastingAt(place, scenario, _) => {
+                format!("{}::{}", scenario.name(), place.name())
+            }
             Self::Through(place, scenario) => {
                 format!("{}::through::{}", scenario.name(), place.name())
             }
@@ -60,7 +64,9 @@ impl Ordeal {
             Self::Holds(scenario) | Self::Lasting(scenario, _) => {
                 scenario.needs_server().then_some(Place::Redis)
             }
-            Self::At(place, _) | Self::Through(place, _) => Some(place),
+            Self::At(place, _) | Self::LastingAt(place, ..) | Self::Through(place, _) => {
+                Some(place)
+            }
         }
     }
 
@@ -79,7 +85,7 @@ impl Ordeal {
     pub(crate) fn ttl_ms(self) -> u64 {
         match self {
             Self::Oversell | Self::Holds(_) | Self::Storms(_) => TTL_MS,
-            Self::Lasting(_, ttl_ms) => ttl_ms,
+            Self::Lasting(_, ttl_ms) | Self::LastingAt(_, _, ttl_ms) => ttl_ms,
             Self::At(place, _) | Self::Through(place, _) => place.ttl_ms(),
         }
     }
@@ -104,6 +110,7 @@ impl Ordeal {
             Self::Holds(scenario)
             | Self::Lasting(scenario, _)
             | Self::At(_, scenario)
+            | Self::LastingAt(_, scenario, _)
             | Self::Through(_, scenario) => Some(scenario),
             Self::Oversell | Self::Storms(_) => None,
         }
@@ -139,6 +146,7 @@ impl Ordeal {
             Self::Holds(scenario)
             | Self::Lasting(scenario, _)
             | Self::At(_, scenario)
+            | Self::LastingAt(_, scenario, _)
             | Self::Through(_, scenario) => hold(scenario),
         }
     }

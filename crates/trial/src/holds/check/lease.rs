@@ -55,6 +55,7 @@ impl<'a> Findings<'a> {
                 && held.learned_at.is_none()
                 && held.silent.is_none()
                 && !self.had_server_failed(answered.at_ns)
+                && !self.may_lose_session(held, answered.at_ns)
         })
     }
 
@@ -71,7 +72,12 @@ impl<'a> Findings<'a> {
         self.claims.untimed || self.claims.expires_after_work
     }
 
-    /// Returns whether anything had happened to a server by then.
+    /// Returns whether the lock belongs to a session that a server may have ended when it was out of action.
+    fn may_lose_session(&self, held: &Hold, until_ns: u64) -> bool {
+        self.claims.ends_with_holder() && self.had_outage(held.asked.at_ns, until_ns)
+    }
+
+    /// Returns whether anything had happened to a server by then after which it may have lost what it had.
     fn had_server_failed(&self, at_ns: u64) -> bool {
         self.first_failure_ns
             .is_some_and(|first_ns| first_ns <= at_ns)

@@ -37,6 +37,8 @@ pub enum StuckBy {
         /// The process that asked.
         who: String,
     },
+    /// Servers were out of action for a while.
+    Outage,
     /// Nobody has it: every other process has released it, the last one as named, or never had it.
     Nobody {
         /// The process that released it last.
@@ -90,6 +92,7 @@ impl<'a> Findings<'a> {
             .or_else(|| self.stuck_in_cycle())
             .or_else(|| self.stuck_after_sale())
             .or_else(|| self.stuck_after_lost_reply())
+            .or_else(|| self.stuck_after_outage())
             .or_else(|| self.stuck_free())
     }
 

@@ -54,7 +54,9 @@ impl Findings<'_> {
                 || self.was_disturbed(&held.who, until_ns)
         };
         // The way to the server leads through the lab.
-        let may_end = holds.into_iter().any(is_lost) || self.stalls.touch(from_ns, until_ns);
+        let may_end = holds.into_iter().any(is_lost)
+            || self.stalls.touch(from_ns, until_ns)
+            || self.had_outage(from_ns, until_ns);
         self.sessions == SessionEnd::Death || !may_end
     }
 

@@ -12,6 +12,7 @@ mod clocks;
 mod deadline;
 mod names;
 mod network;
+mod outage;
 mod sequence;
 mod servers;
 mod steps;
@@ -33,6 +34,7 @@ pub(crate) const THIRD: &str = NAMES[C];
 const A: usize = 0;
 const B: usize = 1;
 const C: usize = 2;
+const D: usize = 3;
 
 /// About how long each process works in scenarios that do not depend on it.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -64,6 +66,8 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
         Scenario::ServerClock | Scenario::Eviction => servers::lost_lock(trial, chance),
         Scenario::ServerClockBack => servers::clock_back(trial, claims, chance),
+        Scenario::ServerStall => outage::server_stall(trial, claims, chance),
+        Scenario::MajorityDown => outage::majority_down(trial, claims, chance),
         Scenario::ClientClock => clocks::client_clock(trial, claims, chance),
         Scenario::LostWakeup => wakeup::lost_wakeup(trial, claims, chance),
         Scenario::Names => names::script(trial, claims, chance),

@@ -2,7 +2,8 @@
 //!
 //! A trial has three events for servers that die: one is cut off, one is killed, and clients are served again. Each store decides
 //! what that means: a replica takes over without the last writes, a server comes back empty, or a majority elects a new leader
-//! and nothing is lost. A fourth event is for servers that live on: the clock is set, or keys are evicted. Every event returns only
+//! and nothing is lost. Two more events are for servers that live on: the clock is set, or
+//! keys are evicted; and servers are stopped for a while. Every event returns only
 //! after its effect was observed.
 
 use std::time::Instant;
@@ -20,18 +21,39 @@ use crate::store::{Ground, TrialStore};
 mod clock;
 mod etcd;
 mod eviction;
+mod majority;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod question;
 mod redis;
 mod redlock;
+mod stopped;
 
 use clock::{Clocked, Jump};
 use etcd::Members;
 use eviction::Crowded;
+use majority::Majority;
 #[cfg(feature = "postgres")]
 use postgres::Lagging;
 use redis::{Pair, Single};
 use redlock::Three;
+use stopped::Stoppable;
+
+/// The smallest number of servers that survives the loss of one.
+const SEVERAL: usize = 3;
+/// The names of three servers that are alike.
+const THREE: [&str; SEVERAL] = ["first server", "second server", "third server"];
+/// The name of the server that leads the others.
+const LEADER: &str = "leader";
+
+/// For how long servers are stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// For less than a lease.
+    WithinLease,
+    /// For more than a lease.
+    BeyondLease,
+}
 
 /// Something that the lab observed during an event, and when.
 #[derive(Debug)]
@@ -52,6 +74,11 @@ pub(super) trait Servers {
 
     /// Kills the server that has the watched lock. Does nothing by default.
     fn kill(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Stops servers, which keep everything that they have. Does nothing by default.
+    fn stop(&mut self, _: Stop) -> Result<Vec<Seen>, Failure> {
         Ok(Vec::new())
     }
 
@@ -124,12 +151,34 @@ pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> 
         Scenario::ServerClock if store.is(&REDIS) => Box::new(Clocked::start(Jump::Forward)?),
         Scenario::ServerClockBack if store.is(&REDIS) => Box::new(Clocked::start(Jump::Back)?),
         Scenario::Eviction if store.is(&REDIS) => Box::new(Crowded::start()?),
+        Scenario::ServerStall => Box::new(Stoppable::start(store)?),
+        Scenario::MajorityDown => Box::new(Majority::start(store)?),
         _ => {
             let kind = store.kind().title;
             let message = format!("this trial is not available on {kind}");
             return Err(Failure::definite(message));
         }
     }))
+}
+
+/// Inspects the lock where the processes expect it. Sees nothing if the lab does not know where the lock keeps its records, or if the servers
+/// do not answer it in time.
+fn look_at(watched: &Watched<'_>) -> Vec<Seen> {
+    if !watched.is_known {
+        return Vec::new();
+    }
+    let Ok(state) = watched.ground.inspect(watched.key) else {
+        return Vec::new();
+    };
+    vec![Seen {
+        at: Instant::now(),
+        what: What::StoreRead {
+            key: watched.key.into(),
+            taken: state.taken,
+            ttl_left_ms: state.ttl_left.map(|left| left.as_secs_f64() * 1e3),
+            server: None,
+        },
+    }]
 }
 
 fn now(server: &str, change: Change) -> Seen {

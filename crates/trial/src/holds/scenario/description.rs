@@ -22,6 +22,8 @@ pub(super) struct Description {
     pub(super) resource: Resource,
     /// What the lab does to the store.
     pub(super) at_store: AtStore,
+    /// The servers that the lab makes fail stay at their addresses, with their data.
+    pub(super) keeps_servers: bool,
     /// Whose clocks the lab sets.
     pub(super) clocks: Clocks,
     /// The holder is paused, suspended or cut off until its lease is over, so that it cannot learn of the end in time.
@@ -71,6 +73,7 @@ const fn usual(name: &'static str, command: &'static str) -> Description {
         processes: 2,
         resource: Resource::Register,
         at_store: AtStore::Nothing,
+        keeps_servers: false,
         clocks: Clocks::Real,
         holder_is_away: false,
         kills_several: false,
@@ -156,6 +159,27 @@ impl Description {
             Scenario::Eviction => Self {
                 likely_ms: |_| 800,
                 ..failing("eviction", "trial eviction", |facts| facts.eviction)
+            },
+            Scenario::ServerStall => Self {
+                // Enough of the lease must be left after a short stop: more than a busy machine explains.
+                ttl_ms: 3_000,
+                processes: 4,
+                keeps_servers: true,
+                is_long: true,
+                is_decided_by_renewal: true,
+                likely_ms: |trial| 800 + 4 * trial.ttl_ms,
+                ..failing("server-stall", "trial server-stall", |facts| facts.stop)
+            },
+            Scenario::MajorityDown => Self {
+                // The lease must end while the servers are dead.
+                ttl_ms: 2_000,
+                processes: 4,
+                keeps_servers: true,
+                is_long: true,
+                likely_ms: |trial| 4_000 + 3 * trial.ttl_ms,
+                ..failing("majority-down", "trial majority-down", |facts| {
+                    facts.majority_down
+                })
             },
             Scenario::ClientClock => Self {
                 // The clock must be set while the lease runs.

@@ -16,6 +16,7 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
         StuckBy::Cycle(cycle) => in_cycle(court, &stuck, cycle),
         StuckBy::FailedPurchase => after_purchase(court, &stuck),
         StuckBy::LostReply { who } => after_lost_reply(court, &stuck, who),
+        StuckBy::Outage => after_outage(court, &stuck),
         StuckBy::Nobody { freed_by } => free(court, &stuck, freed_by.as_deref()),
     })
 }
@@ -170,6 +171,33 @@ fn after_lost_reply(court: &Court<'_>, stuck: &Stuck, who: &str) -> Verdict {
     } else {
         court.next("safe", "takes the lock and its expiry in one step")
     };
+    verdict(because, proof, why, next)
+}
+
+/// Returns the verdict on a run in which servers were out of action and came back, and nobody can take the lock.
+fn after_outage(court: &Court<'_>, stuck: &Stuck) -> Verdict {
+    let mut servers = court.facts.servers.iter();
+    let back = servers.find(|(mark, ..)| *mark == stuck.since);
+    let back = back.map(|(mark, server, change)| {
+        evidence(*mark, "lab", "server", change.describe(server, false))
+    });
+    let mut proof: Vec<Evidence> = back.into_iter().collect();
+    proof.extend(refused(stuck, "refused", "is still refused"));
+    proof.extend(court.last_inspection(stuck));
+    let because = format!(
+        "The servers are back, nobody has the lock, and {} later nobody can have it.",
+        duration(court, stuck)
+    );
+    let stays = court.inspection_of(stuck);
+    let stays = stays.is_some_and(|seen| seen.taken && seen.ttl_left_ms.is_none());
+    let why = if stays {
+        Some("The store still has a lock that nobody knows of, and nothing there ends it.".into())
+    } else {
+        court.facts.failures.first().map(|(_, who, message)| {
+            format!("{who} was told of an error while the servers were out of action: {message}")
+        })
+    };
+    let next = court.next("safe", "takes the lock and its expiry in one step");
     verdict(because, proof, why, next)
 }
 

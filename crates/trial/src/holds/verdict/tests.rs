@@ -6,6 +6,7 @@ mod lost_lock;
 mod lost_store;
 mod lost_wakeup;
 mod network;
+mod outage;
 mod owner_check;
 mod pause;
 mod pause_at_step;

@@ -215,6 +215,8 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::ServerClock
         | Scenario::ServerClockBack
         | Scenario::Eviction
+        | Scenario::ServerStall
+        | Scenario::MajorityDown
         | Scenario::ClientClock
         | Scenario::Suspend
         | Scenario::LostWakeup

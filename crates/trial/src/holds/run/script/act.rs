@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::holds::run::clocks::ClockEvent;
+use crate::holds::run::servers::Stop;
 use crate::protocol::Action;
 
 /// One act of a script.
@@ -100,6 +101,8 @@ pub(in crate::holds::run) enum ServerEvent {
     ServeAgain,
     /// The server does what the scenario is about, and lives on.
     Misbehave,
+    /// Servers are stopped, until they serve again.
+    Stop(Stop),
 }
 
 /// What happens to the road between a process and its store.

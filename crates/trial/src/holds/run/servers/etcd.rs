@@ -5,13 +5,11 @@ use std::time::Instant;
 use fencepost::stores::kinds::ETCD;
 use fencepost_rig::EtcdCluster;
 
-use super::{Seen, Servers, Watched, now, seen};
+use super::{LEADER, SEVERAL, Seen, Servers, Watched, now, seen};
 use crate::history::Change;
 use crate::protocol::Failure;
 use crate::store::TrialStore;
 
-const MEMBERS: usize = 3;
-const LEADER: &str = "leader";
 const NEW_LEADER: &str = "new leader";
 
 /// Three servers. Clients know the addresses of all three.
@@ -23,9 +21,9 @@ pub(super) struct Members {
 impl Members {
     /// Starts the servers and waits until they serve clients.
     pub(super) fn start() -> Result<Self, Failure> {
-        let cluster = EtcdCluster::start(MEMBERS).map_err(Failure::definite)?;
+        let cluster = EtcdCluster::start(SEVERAL).map_err(Failure::definite)?;
         // No member is dead yet; this index is out of range.
-        let dead = MEMBERS;
+        let dead = SEVERAL;
         Ok(Self { cluster, dead })
     }
 

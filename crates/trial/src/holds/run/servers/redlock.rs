@@ -6,12 +6,11 @@
 use fencepost_rig::{Direction, Proxy, Redis};
 
 use super::redis::crash;
-use super::{Seen, Servers, Watched, now};
+use super::{Seen, Servers, THREE, Watched, now};
 use crate::history::Change;
 use crate::protocol::Failure;
 use crate::store::{TrialStore, locks};
 
-const NAMES: [&str; 3] = ["first server", "second server", "third server"];
 const FORGETS: usize = 0;
 const CUT_OFF: usize = 2;
 
@@ -26,7 +25,7 @@ pub(super) struct Three {
 impl Three {
     /// Starts the servers and waits until they vote.
     pub(super) fn start(store: &TrialStore) -> Result<Self, Failure> {
-        let servers = NAMES.map(|_| Redis::start().map_err(Failure::definite));
+        let servers = THREE.map(|_| Redis::start().map_err(Failure::definite));
         let servers: Vec<Redis> = servers.into_iter().collect::<Result<_, _>>()?;
         let road = |server: &Redis| Proxy::start(server.address()).map_err(Failure::definite);
         let roads = servers.iter().map(road).collect::<Result<_, _>>()?;
@@ -40,7 +39,7 @@ impl Three {
 
     /// Inspects the lock on each of these servers that runs.
     fn inspect(&self, watched: &Watched<'_>, which: &[usize]) -> Result<Vec<Seen>, Failure> {
-        let inspect = |at: &usize| watched.on(NAMES[*at], &self.servers[*at].url());
+        let inspect = |at: &usize| watched.on(THREE[*at], &self.servers[*at].url());
         let seen: Vec<Option<Seen>> = which.iter().map(inspect).collect::<Result<_, _>>()?;
         Ok(seen.into_iter().flatten().collect())
     }
@@ -60,22 +59,22 @@ impl Servers for Three {
 
     fn cut_off(&mut self) -> Result<Vec<Seen>, Failure> {
         self.roads[CUT_OFF].swallow(Direction::ToServer);
-        Ok(vec![now(NAMES[CUT_OFF], Change::CutOff)])
+        Ok(vec![now(THREE[CUT_OFF], Change::CutOff)])
     }
 
     fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
         self.roads[CUT_OFF].heal();
         // Requests that the proxy swallowed are never answered, so clients must reconnect.
         self.roads[CUT_OFF].cut();
-        let mut seen = vec![now(NAMES[CUT_OFF], Change::Reconnected)];
+        let mut seen = vec![now(THREE[CUT_OFF], Change::Reconnected)];
         seen.extend(self.inspect(watched, &[0, 1, 2])?);
-        seen.push(crash(&mut self.servers[FORGETS], NAMES[FORGETS])?);
+        seen.push(crash(&mut self.servers[FORGETS], THREE[FORGETS])?);
         Ok(seen)
     }
 
     fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
         self.servers[FORGETS].restart().map_err(Failure::definite)?;
-        let mut seen = vec![now(NAMES[FORGETS], Change::RestartedEmpty)];
+        let mut seen = vec![now(THREE[FORGETS], Change::RestartedEmpty)];
         seen.extend(self.inspect(watched, &[FORGETS])?);
         Ok(seen)
     }

@@ -257,6 +257,7 @@ impl Stage<'_> {
             ServerEvent::Kill => servers.kill(watched),
             ServerEvent::ServeAgain => servers.serve_again(watched),
             ServerEvent::Misbehave => servers.misbehave(watched),
+            ServerEvent::Stop(stop) => servers.stop(stop),
         })
     }
 

@@ -1,0 +1,202 @@
+//! Servers that are stopped for a while (SIGSTOP) and go on with everything that they had: the only one, the leader, or some of three.
+
+use std::time::{Duration, Instant};
+
+use fencepost::stores::kinds::{ETCD, POSTGRES, REDIS, REDLOCK, ZOOKEEPER};
+use fencepost_rig::{EtcdCluster, Postgres, Redis, Signal, Zookeeper};
+
+use super::question::Question;
+use super::redis::{ANSWER_TIMEOUT, SERVER};
+use super::{LEADER, SEVERAL, Seen, Servers, Stop, THREE, Watched, look_at, now, seen};
+use crate::history::Change;
+use crate::protocol::Failure;
+use crate::store::{TrialStore, locks};
+
+/// How long it may take until a server is seen to be stopped.
+const TO_STOP: Duration = Duration::from_secs(10);
+/// How often the lab looks whether a server of several processes is stopped.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Servers that can be stopped.
+enum Programs {
+    Redis(Redis),
+    Redlock(Vec<Redis>),
+    Postgres(Postgres),
+    Etcd(EtcdCluster),
+    Zookeeper(Zookeeper),
+}
+
+/// The servers of a trial, some of which are stopped now.
+pub(super) struct Stoppable {
+    programs: Programs,
+    /// The store that the user asked for.
+    store: TrialStore,
+    /// Those that are stopped, each with a question that it has not answered.
+    stopped: Vec<(usize, Question)>,
+}
+
+impl Stoppable {
+    /// Starts the servers of this store and waits until they serve clients.
+    pub(super) fn start(store: &TrialStore) -> Result<Self, Failure> {
+        Ok(Self {
+            programs: Programs::start(store)?,
+            store: store.clone(),
+            stopped: Vec::new(),
+        })
+    }
+}
+
+impl Programs {
+    fn start(store: &TrialStore) -> Result<Self, Failure> {
+        let redis = || Redis::start().map_err(Failure::definite);
+        Ok(match store {
+            store if store.is(&REDIS) => Self::Redis(redis()?),
+            store if store.is(&REDLOCK) => {
+                let servers = (0..SEVERAL).map(|_| redis());
+                let servers = servers.collect::<Result<_, _>>()?;
+                locks::wait_until_voting(store);
+                Self::Redlock(servers)
+            }
+            store if store.is(&POSTGRES) => {
+                let server = Postgres::start_with(&["fsync=off"]);
+                Self::Postgres(server.map_err(Failure::definite)?)
+            }
+            store if store.is(&ETCD) => {
+                let cluster = EtcdCluster::start(SEVERAL);
+                Self::Etcd(cluster.map_err(Failure::definite)?)
+            }
+            store if store.is(&ZOOKEEPER) => {
+                Self::Zookeeper(Zookeeper::start().map_err(Failure::definite)?)
+            }
+            store => {
+                let kind = store.kind().title;
+                let message = format!("this trial is not available on {kind}");
+                return Err(Failure::definite(message));
+            }
+        })
+    }
+
+    /// Returns the address for clients, with these parameters.
+    fn url(&self, parameters: &str) -> String {
+        match self {
+            Self::Redis(server) => server.url(),
+            Self::Redlock(servers) => {
+                let hosts = servers.iter().map(|server| server.address().to_string());
+                let hosts = hosts.collect::<Vec<_>>().join(",");
+                format!("redlock://{hosts}{parameters}")
+            }
+            Self::Postgres(server) => format!("{}{parameters}", server.url()),
+            Self::Etcd(cluster) => cluster.url(),
+            Self::Zookeeper(server) => format!("zk://{}", server.address()),
+        }
+    }
+
+    /// Returns which servers are stopped: those without which the lock cannot be taken, or fewer for a short time.
+    fn chosen(&self, stop: Stop) -> Result<Vec<usize>, Failure> {
+        Ok(match (self, stop) {
+            (Self::Redlock(_), Stop::BeyondLease) => vec![0, 1],
+            (Self::Etcd(cluster), _) => {
+                let leader = cluster.leader();
+                vec![leader.ok_or_else(|| Failure::definite("etcd elects no leader"))?]
+            }
+            _ => vec![0],
+        })
+    }
+
+    fn name(&self, number: usize) -> &'static str {
+        match self {
+            Self::Redlock(_) => THREE[number],
+            Self::Etcd(_) => LEADER,
+            Self::Redis(_) | Self::Postgres(_) | Self::Zookeeper(_) => SERVER,
+        }
+    }
+
+    fn signal(&self, number: usize, signal: Signal) -> Result<(), Failure> {
+        let sent = match self {
+            Self::Redis(server) => server.signal(signal),
+            Self::Redlock(servers) => servers[number].signal(signal),
+            Self::Postgres(server) => server.signal(signal),
+            Self::Etcd(cluster) => cluster.members()[number].signal(signal),
+            Self::Zookeeper(server) => server.signal(signal),
+        };
+        sent.map_err(Failure::definite)
+    }
+
+    /// Waits until all processes of a server are in state T.
+    fn is_stopped(&self, number: usize) -> bool {
+        match self {
+            Self::Redis(server) => server.wait_stopped(TO_STOP),
+            Self::Redlock(servers) => servers[number].wait_stopped(TO_STOP),
+            Self::Postgres(server) => {
+                let deadline = Instant::now() + TO_STOP;
+                while !server.is_stopped() && Instant::now() < deadline {
+                    std::thread::sleep(LOOK);
+                }
+                server.is_stopped()
+            }
+            Self::Etcd(cluster) => cluster.members()[number].wait_stopped(TO_STOP),
+            Self::Zookeeper(server) => server.wait_stopped(TO_STOP),
+        }
+    }
+
+    /// Asks a server something that it answers at once if it runs.
+    fn ask(&self, number: usize) -> Result<Question, Failure> {
+        match self {
+            Self::Redis(server) => Question::of_redis(server.address()),
+            Self::Redlock(servers) => Question::of_redis(servers[number].address()),
+            Self::Postgres(server) => Question::of_postgres(server.address()),
+            Self::Etcd(cluster) => Question::of_etcd(cluster.members()[number].health_address()),
+            Self::Zookeeper(server) => Question::of_zookeeper(server.address()),
+        }
+    }
+}
+
+impl Servers for Stoppable {
+    fn store(&self) -> TrialStore {
+        let address = self.programs.url(self.store.parameters());
+        self.store.clone().at(address)
+    }
+
+    fn stop(&mut self, stop: Stop) -> Result<Vec<Seen>, Failure> {
+        let mut all = Vec::new();
+        for number in self.programs.chosen(stop)? {
+            // A server that does not answer while it runs would show nothing by its silence.
+            if !self.programs.ask(number)?.is_answered(ANSWER_TIMEOUT) {
+                return Err(Failure::definite("a server does not answer the lab"));
+            }
+            self.programs.signal(number, Signal::SIGSTOP)?;
+            let is_stopped = self.programs.is_stopped(number);
+            let at = Instant::now();
+            let question = self.programs.ask(number)?;
+            self.stopped.push((number, question));
+            if is_stopped {
+                all.push(seen(at, self.programs.name(number), Change::Stopped));
+            }
+        }
+        Ok(all)
+    }
+
+    fn serve_again(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        let mut all = Vec::new();
+        let stopped = std::mem::take(&mut self.stopped);
+        for (number, question) in &stopped {
+            if !question.is_answered(Duration::ZERO) {
+                all.push(now(self.programs.name(*number), Change::Silent));
+            }
+        }
+        for (number, question) in &stopped {
+            // Taken before the signal: from here on, the server may answer.
+            let at = Instant::now();
+            self.programs.signal(*number, Signal::SIGCONT)?;
+            if !question.is_answered(ANSWER_TIMEOUT) {
+                return Err(Failure::definite("a server does not go on"));
+            }
+            all.push(seen(at, self.programs.name(*number), Change::Continued));
+        }
+        Ok(all)
+    }
+
+    fn last_look(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        Ok(look_at(watched))
+    }
+}

@@ -1,0 +1,103 @@
+//! Judges `majority-down`: two of three servers were dead for longer than a lease while A held the lock, and came back with their data. Was
+//! anybody let in without a majority, and could the lock be taken when the majority was back?
+
+use super::outage::{
+    Afterwards, afterwards, named, not_contended, not_overtaken, not_witnessed, two_holders,
+    what_became,
+};
+use super::{Court, inconclusive};
+use crate::holds::check::Outage;
+use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
+use crate::text::numbers::ms;
+use crate::verdict::{Outcome, Verdict};
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    if let Some(broken) = two_holders(court) {
+        return broken;
+    }
+    if let Some(overrun) = court.overrun().filter(|_| court.is_damaged()) {
+        return overrun;
+    }
+    let Some((outage, held)) = court.long_outage() else {
+        return not_witnessed();
+    };
+    let asked = court.asked_during(outage);
+    if !court.was_contended_before(outage, held) || asked.is_empty() {
+        return not_contended();
+    }
+    if let Some(granted) = granted_during(court, outage) {
+        return inconclusive(
+            format!(
+                "{} was let in while two of three servers were dead, and nobody else was let in within its lease.",
+                granted.who
+            ),
+            "contention",
+            "a majority that comes back in time to let somebody else in. Run it again.",
+        );
+    }
+    if let Some(unshown) = not_overtaken(court, outage, held) {
+        return unshown;
+    }
+    match afterwards(court) {
+        Afterwards::Decided(verdict) => verdict,
+        Afterwards::Taken { hold, took_ns } => {
+            let again = format!(
+                "{} got the lock {} ms after nobody had it",
+                hold.who,
+                ms(took_ns)
+            );
+            held_up(court, outage, held, &asked, again)
+        }
+    }
+}
+
+/// Returns a hold that was granted when two servers were certainly dead.
+fn granted_during<'a>(court: &'a Court<'_>, outage: &Outage<'_>) -> Option<&'a Hold> {
+    let mut holds = court.facts.holds.iter();
+    holds.find(|held| outage.contains(held.asked) && held.granted < outage.until)
+}
+
+/// Returns words such as "B was told of an error after 3.1 ms".
+fn answered(wait: &Wait) -> String {
+    let took = |mark: Mark| ms(mark.at_ns.saturating_sub(wait.asked.at_ns));
+    let who = &wait.who;
+    match wait.answer {
+        Some((mark, WaitEnd::Refused)) => format!("{who} was refused after {} ms", took(mark)),
+        Some((mark, WaitEnd::Unknown)) => {
+            format!("{who} was told of an error after {} ms", took(mark))
+        }
+        Some((mark, WaitEnd::Granted)) => {
+            format!(
+                "{who} was let in {} ms later, when they were back",
+                took(mark)
+            )
+        }
+        None => format!("{who} got no answer"),
+    }
+}
+
+fn held_up(
+    court: &Court<'_>,
+    outage: &Outage<'_>,
+    held: &Hold,
+    asked: &[&Wait],
+    again: String,
+) -> Verdict {
+    let answers: Vec<String> = asked.iter().map(|wait| answered(wait)).collect();
+    Verdict {
+        witness: vec![
+            format!(
+                "{} were dead for {} ms, longer than A's lease; B had been refused before",
+                named(outage),
+                ms(outage.lasted_ns())
+            ),
+            format!("meanwhile: {}", answers.join("; ")),
+            format!("then {}; {again}", what_became(court, outage, held)),
+        ],
+        limits: Some("nobody can take or renew a lock while there is no majority".into()),
+        ..Verdict::bare(
+            Outcome::Held,
+            "Nobody was let in without a majority, and the lock could be taken when the majority was back.",
+        )
+    }
+}

@@ -1,0 +1,243 @@
+//! Verdicts on servers that are stopped for a while, in `server-stall`.
+
+use super::*;
+use crate::history::Change;
+
+const TTL: f64 = 2_000.0;
+
+/// A takes the lock, B is refused, and the server is stopped for less than a lease while B waits.
+fn stopped_briefly(history: HistoryBuilder, from: f64, hold: u64) -> HistoryBuilder {
+    history
+        .granted("A", KEY, from, from + 1.0, hold)
+        .reads("A", from + 2.0, hold)
+        .tries("B", from + 10.0)
+        .server("server", from + 20.0, Change::Stopped)
+        .asks("B", KEY, from + 25.0, 7_000)
+        .server("server", from + 800.0, Change::Silent)
+        .server("server", from + 801.0, Change::Continued)
+}
+
+/// Returns the number of the request that B made last.
+fn request_of_b(history: &HistoryBuilder) -> u64 {
+    let events = history.events().iter().rev();
+    let mut asked = events.filter_map(|event| match event.what {
+        What::Acquire { op, .. } if event.who.as_deref() == Some("B") => Some(op),
+        _ => None,
+    });
+    asked.next().unwrap()
+}
+
+/// A keeps its lock until it releases it; then B gets it.
+fn kept(history: HistoryBuilder, from: f64, hold: u64) -> HistoryBuilder {
+    let history = stopped_briefly(history, from, hold);
+    let op = request_of_b(&history);
+    let number = 2 * i64::try_from(hold).unwrap() - 1;
+    history
+        .writes("A", from + 3_200.0, hold, number)
+        .releases("A", from + 3_201.0, hold, RELEASED)
+        .grants("B", KEY, op, from + 3_205.0, hold, None)
+        .reads("B", from + 3_206.0, hold)
+        .writes("B", from + 3_207.0, hold, number + 1)
+        .releases("B", from + 3_208.0, hold, RELEASED)
+}
+
+/// A's lock is lost after a brief stop: B is let in while A works.
+fn lapsed(history: HistoryBuilder, from: f64, hold: u64) -> HistoryBuilder {
+    let history = stopped_briefly(history, from, hold);
+    let op = request_of_b(&history);
+    history
+        .grants("B", KEY, op, from + TTL + 10.0, hold, None)
+        .releases("B", from + TTL + 20.0, hold, RELEASED)
+        .releases("A", from + 3_201.0, hold, LOST)
+}
+
+/// The server is stopped for more than a lease while A holds the lock. B and C ask meanwhile.
+fn stopped_for_long(history: HistoryBuilder, from: f64) -> HistoryBuilder {
+    history
+        .granted("A", KEY, from, from + 1.0, 3)
+        .reads("A", from + 2.0, 3)
+        .tries("B", from + 10.0)
+        .server("server", from + 20.0, Change::Stopped)
+        .asks("C", KEY, from + 2_050.0, 500)
+        .server("server", from + 2_300.0, Change::Silent)
+        .server("server", from + 2_301.0, Change::Continued)
+}
+
+/// C gets A's lock, and D gets it in the end.
+fn taken_again(history: HistoryBuilder, from: f64) -> HistoryBuilder {
+    let op = history.events().len() as u64 - 2;
+    history
+        .grants("C", KEY, op, from + 2_302.0, 1, None)
+        .asks("D", KEY, from + 2_303.0, 10_000)
+        .reads("C", from + 2_310.0, 1)
+        .writes("C", from + 2_320.0, 1, 5)
+        .releases("C", from + 2_321.0, 1, RELEASED)
+}
+
+fn d_gets_it(history: HistoryBuilder, from: f64, at: f64) -> HistoryBuilder {
+    let events = history.events().iter();
+    let mut asked = events.filter_map(|event| match event.what {
+        What::Acquire { op, .. } if event.who.as_deref() == Some("D") => Some(op),
+        _ => None,
+    });
+    let op = asked.next().unwrap();
+    history
+        .releases("A", from + 2_400.0, 3, LOST)
+        .grants("D", KEY, op, from + at, 1, None)
+        .releases("D", from + at + 5.0, 1, RELEASED)
+}
+
+fn two_brief_stops(strategy: &'static str) -> HistoryBuilder {
+    let history = HistoryBuilder::of(Scenario::ServerStall)
+        .with(strategy)
+        .ttl(2_000);
+    kept(kept(history, 0.0, 1), 4_000.0, 2)
+}
+
+const LONG: f64 = 8_000.0;
+
+fn whole(strategy: &'static str) -> HistoryBuilder {
+    let history = stopped_for_long(two_brief_stops(strategy), LONG);
+    d_gets_it(taken_again(history, LONG), LONG, 2_450.0)
+}
+
+#[test]
+fn a_lock_that_is_kept_over_short_stops_and_taken_after_a_long_one_is_held() {
+    let verdict = whole("watchdog").judged();
+    held(&verdict);
+    let witness = verdict.witness.join(" / ");
+    for words in [
+        "stopped two times within the lease, for 781.0 ms at most: A kept its lock",
+        "then for 2,281.0 ms",
+        "C was let in 1.0 ms after that",
+        "D got the lock 49.7 ms after nobody had it",
+    ] {
+        assert!(witness.contains(words), "{witness}");
+    }
+}
+
+#[test]
+fn every_part_of_the_witness_is_needed() {
+    let history = whole("watchdog");
+    let is_needed = |change: Change| {
+        let places = history.events().iter().enumerate();
+        let places = places.filter(
+            |(_, event)| matches!(event.what, What::Server { change: it, .. } if it == change),
+        );
+        let last = places.map(|(place, _)| place).last().unwrap();
+        history.without(last).judged()
+    };
+    for change in [Change::Stopped, Change::Silent, Change::Continued] {
+        assert_eq!(missing(&is_needed(change)), "outage", "{change:?}");
+    }
+    let short = HistoryBuilder::of(Scenario::ServerStall).ttl(2_000);
+    let short = d_gets_it(
+        taken_again(stopped_for_long(short, LONG), LONG),
+        LONG,
+        2_450.0,
+    );
+    assert_eq!(missing(&short.judged()), "outage");
+}
+
+#[test]
+fn a_lock_that_claims_to_last_and_is_lost_after_both_short_stops_is_broken() {
+    let empty = || HistoryBuilder::of(Scenario::ServerStall).ttl(2_000);
+    let both = |history: HistoryBuilder| lapsed(lapsed(history, 0.0, 1), 4_000.0, 2);
+    let verdict = both(empty().with("watchdog")).judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert!(
+        verdict
+            .because
+            .starts_with("A lost its lock two times although the server was away")
+    );
+    assert_eq!(verdict.evidence.len(), 2);
+    assert!(
+        verdict
+            .why
+            .unwrap()
+            .contains("was away for 781.0 ms and answered again 1,199.0 ms before")
+    );
+    // A plain lease is over by then.
+    let plain = both(empty().with("safe")).judged();
+    assert_eq!(plain.outcome, Outcome::Inconclusive, "{plain:?}");
+    // Once may be the machine.
+    let once = lapsed(kept(empty().with("watchdog"), 0.0, 1), 4_000.0, 2).judged();
+    assert_eq!(missing(&once), "calm");
+    // And so may be two, if too little of the lease was left for a busy machine.
+    let short = both(empty().with("watchdog").ttl(1_700)).judged();
+    assert_eq!(missing(&short), "calm");
+    // The same if it stood still.
+    let busy = lapsed(empty().with("watchdog"), 0.0, 1).stalls(3_300.0, 3_900.0);
+    let busy = lapsed(busy, 4_000.0, 2).stalls(5_000.0, 5_600.0).judged();
+    assert_ne!(busy.outcome, Outcome::Broken, "{busy:?}");
+}
+
+#[test]
+fn a_second_holder_within_the_lease_is_broken_although_the_server_was_stopped() {
+    let history = stopped_for_long(two_brief_stops("safe"), LONG);
+    // B takes its time-out for a grant, half a second after the stop.
+    let verdict = history
+        .granted("B", KEY, LONG + 25.0, LONG + 525.0, 9)
+        .reads("B", LONG + 530.0, 9)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert!(verdict.because.contains("within A's lease"), "{verdict:?}");
+}
+
+#[test]
+fn a_late_write_convicts_whoever_claims_to_prevent_it() {
+    let late = |strategy| {
+        let history = taken_again(stopped_for_long(two_brief_stops(strategy), LONG), LONG);
+        d_gets_it(history.writes("A", LONG + 2_390.0, 3, 5), LONG, 2_450.0).judged()
+    };
+    let verdict = late("watchdog");
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert!(
+        verdict
+            .why
+            .unwrap()
+            .contains("answered nobody for 2,281.0 ms")
+    );
+    assert_eq!(late("fenced").outcome, Outcome::Broken);
+    assert_eq!(missing(&late("safe")), "calm");
+}
+
+#[test]
+fn a_lock_that_nobody_can_take_afterwards_is_stuck() {
+    let history = taken_again(stopped_for_long(two_brief_stops("safe"), LONG), LONG);
+    let op = history.events().len() as u64;
+    let asked = history.events().iter().rposition(
+        |event| matches!(event.what, What::Acquire { .. } if event.who.as_deref() == Some("D")),
+    );
+    let op = asked.map_or(op, |place| place as u64 + 1);
+    let until = |at: f64| {
+        let history = history.clone().releases("A", LONG + 2_400.0, 3, LOST);
+        history.refuses("D", op, LONG + at)
+    };
+    let verdict = until(9_000.0).looks(LONG + 9_001.0, true, None).judged();
+    assert_eq!(verdict.outcome, Outcome::Stuck, "{verdict:?}");
+    assert!(verdict.why.unwrap().contains("nothing there ends it"));
+    // Time will free it.
+    let soon = until(9_000.0)
+        .looks(LONG + 9_001.0, true, Some(700.0))
+        .judged();
+    assert_eq!(missing(&soon), "calm");
+    assert_eq!(missing(&until(5_000.0).judged()), "calm");
+}
+
+#[test]
+fn a_lock_that_comes_too_late_is_broken_unless_the_lab_stood_still() {
+    let late = || {
+        let history = taken_again(stopped_for_long(two_brief_stops("safe"), LONG), LONG);
+        d_gets_it(history, LONG, 2_400.0 + 3_100.0)
+    };
+    let verdict = late().judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert!(
+        verdict.because.contains("its lease lasts 2,000.0 ms"),
+        "{}",
+        verdict.because
+    );
+    let busy = late().stalls(LONG + 3_000.0, LONG + 3_900.0).judged();
+    assert_eq!(missing(&busy), "calm");
+}
