@@ -136,7 +136,7 @@ fn late(court: &Court<'_>, wait: &Wait, answered: Mark, took_ns: u64) -> Verdict
         ));
     }
     let promise = match court.claims.recovery_ms {
-        Some(promised) if promised * 1_000_000 > court.ttl_ns() => {
+        Some(promised) if promised.saturating_mul(1_000_000) > court.ttl_ns() => {
             format!("{promised} ms were promised")
         }
         _ => format!("its lease lasts {} ms", ms(court.ttl_ns())),
