@@ -133,6 +133,8 @@ mod tests {
             "use crate::a::A;",
             "use crate::{a, b};",
             "fn f() -> crate::a::A { loop {} }",
+            "fn f(a: crate::a::A) {}",
+            "struct S { a: crate::a::A }",
             "fn f() { println!(\"{}\", crate::a::NAME); }",
             "mod inner { use super::super::a::A; }",
             "use super::a;",
