@@ -125,7 +125,9 @@ impl Guard {
         Credential::new(self.fence(), self.owner())
     }
 
-    /// Returns how much longer nobody else can hold the lock, even if every renewal fails from now on. Returns zero if the lock is lost.
+    /// Returns how much longer the lock is held if every renewal fails from now on. Nobody else can hold it during this time, unless the
+    /// store loses its data or somebody releases the lock by force; then only the [fence](Self::fence) protects the resource. Returns zero
+    /// if the lock is lost.
     ///
     /// The time counts from before the request was sent to the store, minus a margin for clock drift (1 % of the lease plus 2 ms), on a
     /// clock that also runs while the machine sleeps (on [Linux and Android](crate#platforms)).

@@ -22,7 +22,7 @@
 //! # What a guard promises
 //! - *Exclusion while it is valid.* [`Guard::valid_for`] counts from before the request was sent, minus a margin, on a clock that also runs
 //!   while the machine sleeps (on [Linux and Android](#platforms)). The guard therefore stops being valid before the store grants the lock
-//!   to anybody else.
+//!   to anybody else. This assumes that the store keeps its data; each store says what happens if it does not.
 //! - *A signal when it is lost.* When the lock is lost, [`Guard::lost`] completes and [`Guard::run`] drops the work. The reason does not
 //!   matter: a store that does not answer, a process that was stopped, or a forced release.
 //! - *A fence.* [`Guard::fence`] grows with every hold of a name. A [`resource`] that checks the fence refuses a holder that has lost the

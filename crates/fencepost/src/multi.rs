@@ -227,7 +227,9 @@ impl MultiGuard {
         self.guard(name).map(Guard::credential)
     }
 
-    /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on. Zero if one of them is lost.
+    /// Returns how much longer all of the locks are held if every renewal fails from now on. Nobody else can hold any of them during this
+    /// time, unless the store loses its data or somebody releases a lock by force; then only the [fences](Self::fence) protect the
+    /// resource. Returns zero if one of the locks is lost.
     pub fn valid_for(&self) -> Duration {
         let each = self.guards.iter().map(Guard::valid_for);
         each.min().unwrap_or_default()

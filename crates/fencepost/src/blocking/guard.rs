@@ -66,7 +66,9 @@ impl MultiGuard {
         })
     }
 
-    /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on.
+    /// Returns how much longer all of the locks are held if every renewal fails from now on. Nobody else can hold any of them during this
+    /// time, unless the store loses its data or somebody releases a lock by force; then only the [fences](Self::fence) protect the
+    /// resource. Returns zero if one of the locks is lost.
     pub fn valid_for(&self) -> Duration {
         self.inner.valid_for()
     }
@@ -200,7 +202,9 @@ impl Guard {
         self.inner.credential()
     }
 
-    /// Returns how much longer nobody else can hold the lock, even if every renewal fails from now on.
+    /// Returns how much longer the lock is held if every renewal fails from now on. Nobody else can hold it during this time, unless the
+    /// store loses its data or somebody releases the lock by force; then only the [fence](Self::fence) protects the resource. Returns zero
+    /// if the lock is lost.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
