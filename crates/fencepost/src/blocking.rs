@@ -1,7 +1,7 @@
 //! The same API as the crate root's, for programs without an async runtime.
 //!
-//! `Guard::lost` is `lost_within` here. `Guard::run` has no counterpart, because a thread cannot be stopped from outside: check `is_lost`
-//! between the steps of the work.
+//! [`Locker::new`] and [`Locker::shutdown`] return a `Result` here. `Guard::lost` and `MultiGuard::lost` are `lost_within`. Their `run` has
+//! no counterpart, because a thread cannot be stopped from outside: check `is_lost` between the steps of the work.
 //!
 //! Each [`Locker`] runs one background thread that renews and releases leases. Calls wait on the caller's thread.
 //!
@@ -26,9 +26,11 @@ use crate::claim::LockName;
 use crate::error::{Error, Operation, Result};
 
 mod guard;
+mod multi;
 mod worker;
 
-pub use guard::{Guard, MultiGuard};
+pub use guard::Guard;
+pub use multi::MultiGuard;
 use worker::Worker;
 
 /// Acquires locks, and waits on the calling thread. Cheap to clone; all clones share the same state. Dropping the last clone and
@@ -280,9 +282,6 @@ impl Locker {
     }
 
     fn multi_guard(&self, inner: crate::MultiGuard) -> MultiGuard {
-        MultiGuard {
-            inner,
-            worker: self.worker.clone(),
-        }
+        MultiGuard::new(inner, self.worker.clone())
     }
 }

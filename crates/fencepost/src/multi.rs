@@ -339,6 +339,11 @@ impl MultiGuard {
         join_all(each).await
     }
 
+    #[cfg(feature = "blocking")]
+    pub(crate) fn into_guards(self) -> Vec<Guard> {
+        self.guards
+    }
+
     fn lost_now(&self) -> Option<Lost> {
         self.guards.iter().find_map(Guard::lost_now)
     }
