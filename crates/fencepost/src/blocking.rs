@@ -186,7 +186,8 @@ impl Locker {
         Ok(guard.map(|inner| self.guard(inner)))
     }
 
-    /// Tries once to acquire each of the names. Returns `None`, and holds none of them, if one of them is not free.
+    /// Tries once to acquire each of the names. If one of them is not free, releases what it had acquired, which takes at most the store
+    /// timeout, and returns `None`.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -233,8 +234,8 @@ impl Locker {
         Ok(self.multi_guard(all))
     }
 
-    /// Waits for all of the names, for at most `timeout` in total. Returns `None`, and holds none of them, if they did not become free in
-    /// time.
+    /// Waits for all of the names for at most `timeout` in total. If they did not become free in time, releases what it had acquired, which
+    /// takes at most the store timeout, and returns `None`.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;

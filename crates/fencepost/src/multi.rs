@@ -34,8 +34,8 @@ pub struct MultiGuard {
 }
 
 impl Locker {
-    /// Tries once to acquire each of the names. Returns `None`, and holds none of them, if somebody else holds one of them or waits for it.
-    /// A name that is given twice counts once.
+    /// Tries once to acquire each of the names. If somebody else holds one of them or waits for it, releases what it had acquired, which
+    /// takes at most the store timeout, and returns `None`. A name that is given twice counts once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -47,8 +47,8 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if one of the names is invalid, if no name is given, or for the reasons of [`try_acquire`](Self::try_acquire). No
-    /// lock is held then.
+    /// Returns an error if one of the names is invalid, if no name is given, or for the reasons of [`try_acquire`](Self::try_acquire).
+    /// After an error, the locker releases in the background what it had acquired.
     ///
     /// # Cancel safety
     /// The future can be dropped at any point. The locker releases in the background what it has acquired.
@@ -74,7 +74,8 @@ impl Locker {
     ///
     /// # Errors
     /// Returns an error if one of the names is invalid, if no name is given, or for the reasons of [`acquire`](Self::acquire). Returns
-    /// [`ErrorKind::Lost`] if one lock was lost while the locker waited for another. No lock is held after an error.
+    /// [`ErrorKind::Lost`] if one lock was lost while the locker waited for another. After an error, the locker releases in the background what
+    /// it had acquired.
     ///
     /// # Cancel safety
     /// The future can be dropped at any point. The locker releases in the background what it has acquired.
@@ -89,8 +90,8 @@ impl Locker {
         all.ok_or_else(|| self.unanswered())
     }
 
-    /// Waits for all of the names, for at most `timeout` in total. Returns `None`, and holds none of them, if they did not become free in
-    /// time. A timeout of zero tries each name once.
+    /// Waits for all of the names for at most `timeout` in total. If they did not become free in time, releases what it had acquired, which
+    /// takes at most the store timeout, and returns `None`. A timeout of zero tries each name once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
