@@ -34,7 +34,7 @@ pub use multi::MultiGuard;
 use worker::Worker;
 
 /// Acquires locks, and waits on the calling thread. Cheap to clone; all clones share the same state. Dropping the last clone and
-/// guard waits until all locks are released, for at most the store timeout.
+/// guard waits until all locks are released, for at most the store timeout; inside an async runtime, a new thread waits instead.
 ///
 /// Call it from ordinary threads. Inside an async runtime, including its blocking threads, every call that would wait returns
 /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext); use [`fencepost::Locker`](crate::Locker) there.

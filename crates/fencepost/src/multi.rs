@@ -74,8 +74,8 @@ impl Locker {
     ///
     /// # Errors
     /// Returns an error if one of the names is invalid, if no name is given, or for the reasons of [`acquire`](Self::acquire). Returns
-    /// [`ErrorKind::Lost`] if one lock was lost while the locker waited for another. After an error, the locker releases in the background what
-    /// it had acquired.
+    /// [`ErrorKind::Lost`] if one lock was lost while the locker waited for another. After an error, the locker releases in the background
+    /// what it had acquired.
     ///
     /// # Cancel safety
     /// The future can be dropped at any point. The locker releases in the background what it has acquired.
@@ -180,7 +180,7 @@ impl Locker {
     fn lost_meanwhile(&self, held: &MultiGuard, lost: Lost) -> Error {
         let name = held.guards.iter().find(|guard| guard.is_lost());
         let name = name.map_or_else(String::new, |guard| format!(" {}", guard.name()));
-        let message = format!("the lock{name} was lost while another of several was waited for");
+        let message = format!("the lock{name} was lost while waiting for the other names");
         let store = self.backend().store_name();
         Error::new(ErrorKind::Lost, store, Operation::Acquire, message).with_source(lost)
     }

@@ -57,7 +57,7 @@ fn refuses_tls(_: &RedisError) -> bool {
 
 /// Returns the error for a lock name that is one of our own keys.
 pub(crate) fn reserved() -> Error {
-    let message = "a lock's name in Redis must not begin with fp:{, as keys of the line do";
+    let message = "a lock's name in Redis must not begin with `fp:{`, which is reserved for Fencepost's own keys";
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Acquire, message)
 }
 

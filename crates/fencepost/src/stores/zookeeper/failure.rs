@@ -66,7 +66,7 @@ pub(super) fn sequence_exhausted(folder: &str) -> Error {
 
 /// Returns the error for a folder that vanished again and again between its creation and its use.
 pub(super) fn no_folder(operation: Operation, folder: &str) -> Error {
-    let message = format!("{folder} vanishes as soon as it is made: somebody deletes it");
+    let message = format!("another client deletes {folder} as soon as it is created");
     Error::new(ErrorKind::Unusable, STORE, operation, message)
 }
 
