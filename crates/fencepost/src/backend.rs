@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
-use crate::error::{Effect, ErrorKind, Result};
+use crate::error::{Effect, Result};
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
@@ -88,8 +88,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
                         }
                         let since = *failing_since.get_or_insert(clock.now());
                         let lasted = clock.now().saturating_duration_since(since);
-                        let (unavailable, timeout) = (ErrorKind::Unavailable, ErrorKind::Timeout);
-                        if ![unavailable, timeout].contains(&error.kind()) || lasted >= OUTAGE_MAX {
+                        if !error.is_transient() || lasted >= OUTAGE_MAX {
                             return Err(error.with_effect(Effect::Maybe));
                         }
                     }

@@ -76,7 +76,7 @@ pub(crate) fn unexpected(operation: Operation, what: &str) -> Error {
 pub(crate) fn is_transient(error: &Error) -> bool {
     let cause = std::error::Error::source(error);
     let cause = cause.and_then(|cause| cause.downcast_ref::<RedisError>());
-    error.kind() == ErrorKind::Unavailable || cause.is_some_and(is_demoted)
+    error.is_transient() || cause.is_some_and(is_demoted)
 }
 
 /// Returns whether the server is a demoted primary or a replica. The address may soon lead to the new primary.

@@ -70,11 +70,6 @@ pub(super) fn no_folder(operation: Operation, folder: &str) -> Error {
     Error::new(ErrorKind::Unusable, STORE, operation, message)
 }
 
-/// Returns whether the same request may succeed a little later without anybody repairing anything.
-pub(super) fn is_transient(error: &Error) -> bool {
-    error.kind() == ErrorKind::Unavailable
-}
-
 /// Returns whether the answer to a request was lost, so that the request may have been executed. The session continues if a server is found
 /// in time.
 pub(super) fn is_lost_answer(cause: &Cause) -> bool {

@@ -80,7 +80,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
         } else {
             error
         };
-        let is_transient = failure::is_transient(&error);
+        let is_transient = error.is_transient();
         let longest = hub.settings.max_outage;
         outage.after(error, wait, is_transient, longest).await?;
     }
