@@ -7,7 +7,7 @@ use zookeeper_client::{Error as Cause, MultiWriteError};
 
 use super::failure;
 use super::hub::Hub;
-use super::line::{self, Position, nodes_of};
+use super::line::{self, Position, remove_all};
 use super::note::Note;
 use super::owners::{Node, OwnNode, Owner};
 use super::session::{Request, Session};
@@ -51,7 +51,7 @@ async fn is_wanted(request: &Request) -> Result<bool> {
     loop {
         match request.session.line(&request.owner.folder).await {
             Ok(line) => return Ok(line.iter().any(|one| !one.is_of(request.owner.id))),
-            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => request.session.retry_or_fail(Operation::Acquire, cause)?,
         }
     }
 }
@@ -117,7 +117,7 @@ async fn wait_in_line(
                 match request.session.client.get_and_watch_data(&path).await {
                     Ok((_, _, watcher)) => request.session.changed(watcher).await,
                     Err(Cause::NoNode) => {}
-                    Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
+                    Err(cause) => request.session.retry_or_fail(Operation::Acquire, cause)?,
                 }
             }
         }
@@ -174,7 +174,7 @@ async fn confirm(
                 request.owner.set_known(OwnNode::Nothing);
                 return Ok(None);
             }
-            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => request.session.retry_or_fail(Operation::Acquire, cause)?,
         }
     }
 }
@@ -184,44 +184,11 @@ async fn withdraw(request: &Request) -> Result<()> {
     loop {
         match remove_all(&request.session, &request.owner).await {
             Ok(_) => break,
-            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => request.session.retry_or_fail(Operation::Acquire, cause)?,
         }
     }
     request.vacate();
     Ok(())
-}
-
-/// Removes this owner's node, whatever its state. Returns whether there was one.
-pub(super) async fn remove_all(
-    session: &Session,
-    owner: &Owner,
-) -> std::result::Result<bool, Cause> {
-    let names = match owner.known() {
-        OwnNode::Node(node) => vec![node.name],
-        OwnNode::Unsure | OwnNode::Nothing => nodes_of(session, owner).await?,
-    };
-    let mut was_there = false;
-    for name in names {
-        match session
-            .client
-            .delete(&format!("{}/{name}", owner.folder), None)
-            .await
-        {
-            Ok(()) => was_there = true,
-            Err(Cause::NoNode) => {}
-            Err(cause) => return Err(cause),
-        }
-    }
-    Ok(was_there)
-}
-
-/// Returns an error unless the answer was lost and the session lives: the next request then waits for the connection.
-pub(super) fn retry_or_fail(session: &Session, operation: Operation, cause: Cause) -> Result<()> {
-    if failure::is_lost_answer(&cause) && !session.is_down() {
-        Ok(())
-    } else {
-        Err(session.failed(operation, cause))
-    }
 }
 
 /// Renews leases. Only the session that holds a lock can renew it.
@@ -264,7 +231,7 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
                 session.forget(&gone.owner);
             }
             Err(error) => {
-                if let Err(error) = retry_or_fail(&session, Operation::Renew, error.into()) {
+                if let Err(error) = session.retry_or_fail(Operation::Renew, error.into()) {
                     for HeldNode { at, .. } in held.drain(..) {
                         answers[at] = Err(error.clone());
                     }
@@ -343,7 +310,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
             Err(cause) if session.is_down() => {
                 tracing::debug!(%cause, "releasing in a new session");
             }
-            Err(cause) => retry_or_fail(&session, Operation::Release, cause)?,
+            Err(cause) => session.retry_or_fail(Operation::Release, cause)?,
         }
     }
 }
