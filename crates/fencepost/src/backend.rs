@@ -3,7 +3,7 @@
 //! A backend has no policy. The [`Locker`](crate::Locker) decides when to renew, how long to wait, what to do about a loss, and who goes
 //! first inside this process. A backend sends one request to the store and returns the answer.
 //!
-//! If you write a backend, run the trials of `fencepost::conformance` (feature `conformance`) against it.
+//! If you write a backend, run the suite of `fencepost::conformance` (feature `conformance`) against it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns a short name for errors, spans and metrics, such as `"sqlite"`.
     fn store_name(&self) -> &'static str;
 
-    /// Returns what this store promises beyond exclusion. The conformance suite selects its trials by it.
+    /// Returns what this store promises beyond exclusion. The conformance suite selects its requirements by it.
     fn capabilities(&self) -> Capabilities;
 
     /// Returns the clock that measures [`Grant::asked_at`] and every deadline.

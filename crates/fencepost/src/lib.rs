@@ -60,7 +60,7 @@
 //! | `zookeeper` | no | `stores::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
 //! | `blocking` | no | `blocking`: the same API without async |
 //! | `testing` | no | `testing`: for your tests, a clock that you move and a store that fails on demand |
-//! | `conformance` | no | `conformance`: the trials for authors of a [`Backend`] |
+//! | `conformance` | no | `conformance`: the requirements for authors of a [`Backend`] |
 //! | `unstable-hooks` | no | what our own programs need beyond the API; may change or disappear in any release |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

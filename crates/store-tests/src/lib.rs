@@ -5,8 +5,7 @@
 //!
 //! A test runs on its own runtime ([`run`]), waits for conditions rather than for a fixed time ([`eventually`], [`soon`]),
 //! starts children that hold or want the lock ([`actor`]), makes servers silent ([`silence`]), and drops futures after a number of polls
-//! ([`polled`]). The test
-//! program of a store lists its trials by theme and passes them to [`main`](trials::main).
+//! ([`polled`]). The test program of a store lists its tests by theme and passes them to [`main`](test_program::main).
 
 pub mod actor;
 pub mod database;
@@ -14,7 +13,7 @@ mod lockers;
 mod polled;
 pub mod redis;
 pub mod silence;
-pub mod trials;
+pub mod test_program;
 mod waiting;
 
 pub use fencepost_rig::is_soak;

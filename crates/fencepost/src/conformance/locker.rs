@@ -1,4 +1,4 @@
-//! Trials of a `Locker` on the store: exclusion under load, order, timeouts, shutdown.
+//! Requirements on a `Locker` on the store: exclusion under load, order, timeouts, shutdown.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,7 +5,7 @@
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
+use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -99,7 +99,7 @@ const RUNTIMES: &[NamedTest] = tests![
 const INTEROP: &[NamedTest] = tests![interop::curator, interop::kazoo];
 
 fn main() {
-    trials::main::<actor::At>([
+    test_program::main::<actor::At>([
         Theme::repeated("attacks", 2, ATTACKS),
         Theme::repeated("ensemble", 2, ENSEMBLE),
         Theme::once("faults", FAULTS),
