@@ -108,7 +108,7 @@ pub use engine::ReleaseOutcome;
 pub use error::{Effect, Error, ErrorKind, Operation, Result};
 pub use fence::Fence;
 pub use guard::Guard;
-pub use lease::{Lost, LostReason};
+pub use lease::{FailedRenewals, Lost, LostReason};
 pub use line::HandOver;
 pub use locker::{DEFAULT_STORE_TIMEOUT, Locker, LockerBuilder};
 pub use multi::MultiGuard;

@@ -17,7 +17,7 @@ use crate::engine::ReleaseOutcome;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::guard::{Guard, while_held};
-use crate::lease::Lost;
+use crate::lease::{FailedRenewals, Lost};
 use crate::line::Manner;
 use crate::locker::Locker;
 
@@ -246,21 +246,21 @@ impl MultiGuard {
         self.guards.iter().any(Guard::was_contended)
     }
 
-    /// Returns how many renewals of one lock in a row have failed, and the error of the last one: of the lock with the most failures.
-    /// Returns `None` if the last renewals of all locks succeeded. See [`Guard::failing_renewals`].
+    /// Returns the renewals that have failed in a row until now, of the lock with the most failures. Returns `None` if the last renewals
+    /// of all locks succeeded. See [`Guard::failed_renewals`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
     /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
     /// let all = locker.acquire_all(["a", "b"]).await?;
-    /// if let Some((failures, error)) = all.failing_renewals() {
-    ///     println!("{failures} renewals failed, {:?} left: {error}", all.valid_for());
+    /// if let Some(failed) = all.failed_renewals() {
+    ///     println!("{} renewals failed, {:?} left: {}", failed.count, all.valid_for(), failed.last_error);
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
-        let failing = self.guards.iter().filter_map(Guard::failing_renewals);
-        failing.max_by_key(|(failures, _)| *failures)
+    pub fn failed_renewals(&self) -> Option<FailedRenewals> {
+        let failed = self.guards.iter().filter_map(Guard::failed_renewals);
+        failed.max_by_key(|failed| failed.count)
     }
 
     /// Extends the leases of all locks so that they last at least `ttl` from now on. See [`Guard::extend`].

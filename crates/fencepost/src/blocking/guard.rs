@@ -7,9 +7,9 @@ use super::worker::Worker;
 use crate::claim::{LockName, OwnerId};
 use crate::credential::Credential;
 use crate::engine::ReleaseOutcome;
-use crate::error::{Error, Operation, Result};
+use crate::error::{Operation, Result};
 use crate::fence::Fence;
-use crate::lease::Lost;
+use crate::lease::{FailedRenewals, Lost};
 
 /// A lock that is held; dropping it releases the lock. It has the same contract as [`fencepost::Guard`](crate::Guard).
 #[must_use = "the lock is released as soon as the guard is dropped"]
@@ -49,9 +49,9 @@ impl Guard {
         self.inner.was_contended()
     }
 
-    /// Returns how many renewals in a row have failed, and the error of the last one. Returns `None` if the last renewal succeeded.
-    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
-        self.inner.failing_renewals()
+    /// Returns the renewals that have failed in a row until now. Returns `None` if the last renewal succeeded.
+    pub fn failed_renewals(&self) -> Option<FailedRenewals> {
+        self.inner.failed_renewals()
     }
 
     /// Returns the owner of the lease at the store.

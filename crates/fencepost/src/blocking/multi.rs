@@ -10,9 +10,9 @@ use super::worker::Worker;
 use crate::claim::LockName;
 use crate::credential::Credential;
 use crate::engine::ReleaseOutcome;
-use crate::error::{Error, Operation, Result};
+use crate::error::{Operation, Result};
 use crate::fence::Fence;
-use crate::lease::Lost;
+use crate::lease::{FailedRenewals, Lost};
 
 /// Several locks that are held together; dropping it releases them all. See [`fencepost::MultiGuard`](crate::MultiGuard).
 ///
@@ -94,11 +94,11 @@ impl MultiGuard {
         self.guards.iter().any(Guard::was_contended)
     }
 
-    /// Returns how many renewals of one lock in a row have failed, and the error of the last one: of the lock with the most failures.
-    /// Returns `None` if the last renewals of all locks succeeded.
-    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
-        let failing = self.guards.iter().filter_map(Guard::failing_renewals);
-        failing.max_by_key(|(failures, _)| *failures)
+    /// Returns the renewals that have failed in a row until now, of the lock with the most failures. Returns `None` if the last renewals
+    /// of all locks succeeded.
+    pub fn failed_renewals(&self) -> Option<FailedRenewals> {
+        let failed = self.guards.iter().filter_map(Guard::failed_renewals);
+        failed.max_by_key(|failed| failed.count)
     }
 
     /// Extends the leases of all locks so that they last at least `ttl` from now on.
