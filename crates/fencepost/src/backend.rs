@@ -183,6 +183,8 @@ impl Wait {
 }
 
 /// The answer to a renewal.
+///
+/// The variants are complete on purpose: a new one would be a breaking change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewal {
     /// The lease lasts at least the claim's TTL from the moment the request was sent.
@@ -192,6 +194,8 @@ pub enum Renewal {
 }
 
 /// The answer to a release.
+///
+/// The variants are complete on purpose: a new one would be a breaking change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// This owner held the lease, and the lease has ended now.

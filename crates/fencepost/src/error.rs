@@ -35,6 +35,8 @@ pub enum ErrorKind {
 }
 
 /// Whether a failed operation may have changed the store.
+///
+/// The variants are complete on purpose: a new one would be a breaking change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Nothing was changed.

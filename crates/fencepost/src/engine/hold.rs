@@ -29,7 +29,7 @@ pub enum ReleaseOutcome {
 }
 
 impl ReleaseOutcome {
-    /// Returns whether the lock was held up to the release.
+    /// Returns whether this is [`Released`](Self::Released): the lock was held until now, and this call gave it back.
     pub fn is_released(&self) -> bool {
         matches!(self, Self::Released)
     }

@@ -1,3 +1,5 @@
+//! Tests of the proxy: what passes, what each fault does to it, and when a cut falls.
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener as Listener, TcpStream as Stream};
 use std::time::Instant;

@@ -48,7 +48,7 @@ impl Hub {
         let loss_bell = Arc::new(LossBell::new());
         for server in &servers {
             let (bells, loss_bell) = (bells.clone(), loss_bell.clone());
-            server.hub.listen(Box::new(move |changed| {
+            server.hub.call_when_changed(Box::new(move |changed| {
                 bells.ring(changed);
                 // `None` means that the connection broke or the server was flushed.
                 if changed.is_none() {
