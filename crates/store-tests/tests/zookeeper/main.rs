@@ -82,6 +82,7 @@ const WAYS: &[NamedTest] = tests![
     ways::what_others_hold_is_shown,
     ways::one_waiter_is_woken,
     ways::transactions_are_few,
+    ways::batches_are_renewed_side_by_side,
 ];
 
 const FOLDERS: &[NamedTest] = tests![

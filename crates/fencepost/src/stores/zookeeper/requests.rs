@@ -16,7 +16,7 @@ use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
 use crate::stores::kit::outage::Outage;
-use crate::stores::kit::renewals::all_failed;
+use crate::stores::kit::renewals::{all_failed, in_batches};
 
 /// How many leases one transaction renews.
 pub(super) const RENEWED_AT_ONCE: usize = 100;
@@ -193,11 +193,7 @@ async fn withdraw(request: &Request) -> Result<()> {
 
 /// Renews leases. Only the session that holds a lock can renew it.
 pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
-    let mut answers = Vec::with_capacity(claims.len());
-    for batch in claims.chunks(RENEWED_AT_ONCE) {
-        answers.extend(renew_batch(hub, batch).await);
-    }
-    answers
+    in_batches(claims, RENEWED_AT_ONCE, |batch| renew_batch(hub, batch)).await
 }
 
 async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
@@ -247,7 +243,7 @@ struct HeldNode<'a> {
     claim: &'a Claim,
     /// The index of its answer.
     at: usize,
-    owner: std::sync::Arc<Owner>,
+    owner: Arc<Owner>,
     path: String,
     ttl: Duration,
     /// Whether the TTL grows, which the node must show.
