@@ -58,7 +58,7 @@ impl Older {
     }
 
     /// Passes the path of the program to a command.
-    pub(crate) fn tell(&self, command: &mut Command) {
+    pub(crate) fn set_env(&self, command: &mut Command) {
         if let Some(program) = &self.0 {
             command.env(VARIABLE, program);
         }

@@ -6,6 +6,7 @@ mod contracts;
 mod forgotten;
 mod layers;
 mod leftovers;
+mod length;
 mod markdown;
 mod places;
 
@@ -25,7 +26,7 @@ const CHECKS: &[(&str, Check)] = &[
         "architecture-shows-the-layers",
         layers::architecture_shows_the_layers,
     ),
-    ("rust-files-are-short", leftovers::rust_files_are_short),
+    ("rust-files-are-short", length::rust_files_are_short),
     ("no-test-is-forgotten", forgotten::no_test_is_forgotten),
     ("nothing-is-unfinished", leftovers::nothing_is_unfinished),
     ("no-path-of-one-machine", places::no_path_of_one_machine),

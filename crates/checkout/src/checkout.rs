@@ -140,7 +140,7 @@ impl Checkout {
         let this = self.clone();
         let work = async move {
             let _kept = keep;
-            this.place(basket, key, until).await
+            this.place_and_report(basket, key, until).await
         };
         let span = tracing::Span::current();
         let task = tracing::Instrument::instrument(work, span);
@@ -151,14 +151,14 @@ impl Checkout {
         })
     }
 
-    async fn place(
+    async fn place_and_report(
         &self,
         basket: Basket,
         key: Option<Key>,
         until: Instant,
     ) -> Result<Ordered, Refusal> {
         let began = Instant::now();
-        let placed = self.place_once(&basket, key.as_ref(), until).await;
+        let placed = self.find_or_place(&basket, key.as_ref(), until).await;
         let outcome = match &placed {
             Ok(Ordered {
                 is_replay: false, ..
@@ -182,7 +182,7 @@ impl Checkout {
         placed
     }
 
-    async fn place_once(
+    async fn find_or_place(
         &self,
         basket: &Basket,
         key: Option<&Key>,

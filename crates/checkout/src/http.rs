@@ -151,7 +151,7 @@ impl App {
             .layer(from_fn_with_state(app.clone(), layers::deadline))
             .layer(from_fn_with_state(app.clone(), access::check))
             .layer(from_fn_with_state(app.clone(), layers::shed))
-            .layer(from_fn(layers::no_panic))
+            .layer(from_fn(layers::catch_panics))
             .layer(from_fn_with_state(app.clone(), layers::name_and_log))
             .with_state(app)
     }

@@ -15,9 +15,9 @@ use metrics::counter;
 use crate::breaker::{Breaker, BreakerSettings, Permit};
 use crate::events::{Event, Events, Fenced};
 use crate::id::Id;
+use crate::lock_names::lock_name;
 use crate::lock_use::{Holding, LockUse, Waiting};
 use crate::order::Basket;
-use crate::storage::lock_name;
 
 /// How to wait for locks that are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -99,7 +99,7 @@ impl Service {
         settings: Settings,
         metrics: PrometheusHandle,
     ) -> fencepost::Result<Self> {
-        telemetry::describe();
+        telemetry::init_counters();
         let locker = Locker::builder(locks)
             .ttl(settings.ttl)
             .store_timeout(STORE_TIMEOUT)
@@ -141,10 +141,10 @@ impl Service {
     /// # Cancel safety
     /// If the future is dropped, nothing is awaited, and locks end with their TTL.
     pub async fn run(self, listener: TcpListener, stop: CancellationToken) -> Report {
-        let every = sweep::every(self.settings.reserve_for);
+        let interval = sweep::sweep_interval(self.settings.reserve_for);
         let sweeper = sweep::run(
             self.checkout.clone(),
-            every,
+            interval,
             self.settings.keep_keys,
             self.closing.clone(),
         );

@@ -44,7 +44,7 @@ pub fn install() -> Result<Handle, BuildError> {
 }
 
 /// Initializes counters to zero, so that the first event of a kind shows as an increase.
-pub fn describe() {
+pub fn init_counters() {
     for outcome in [
         "created",
         "replayed",

@@ -162,7 +162,7 @@ impl Serve {
                 ..HttpSettings::default()
             },
             connections: ConnectionSettings {
-                most: self.max_connections,
+                max_connections: self.max_connections,
                 ..ConnectionSettings::default()
             },
             ..Settings::default()

@@ -32,7 +32,7 @@ struct Counts {
 }
 
 /// One request under way; uncounted on drop.
-struct One(InFlight);
+struct InFlightGuard(InFlight);
 
 impl InFlight {
     /// Returns how many requests are under way.
@@ -45,14 +45,14 @@ impl InFlight {
         self.0.late_while_closing.load(Ordering::Relaxed)
     }
 
-    fn enter(&self) -> One {
+    fn enter(&self) -> InFlightGuard {
         let before = self.0.now.fetch_add(1, Ordering::Relaxed);
         gauge!("checkout_http_in_flight").set((before + 1) as f64);
-        One(self.clone())
+        InFlightGuard(self.clone())
     }
 }
 
-impl Drop for One {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let before = self.0.0.now.fetch_sub(1, Ordering::Relaxed);
         gauge!("checkout_http_in_flight").set(before.saturating_sub(1) as f64);
@@ -124,7 +124,7 @@ fn method_word(method: &axum::http::Method) -> &'static str {
 
 /// Refuses a request at once if too many are under way, instead of answering all of them late.
 pub(super) async fn shed(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    if is_about_us(request.uri().path()) {
+    if is_exempt_from_shedding(request.uri().path()) {
         return next.run(request).await;
     }
     let Ok(permit) = Arc::clone(&app.0.places).try_acquire_owned() else {
@@ -146,7 +146,7 @@ pub(super) struct RequestPermit(
 );
 
 /// Returns whether a path is exempt from shedding: health checks and metrics.
-fn is_about_us(path: &str) -> bool {
+fn is_exempt_from_shedding(path: &str) -> bool {
     ["/healthz", "/readyz", "/metrics"].contains(&path)
 }
 
@@ -165,7 +165,7 @@ pub(super) async fn deadline(State(app): State<App>, mut request: Request, next:
 }
 
 /// Turns a panic of a handler into an answer with status 500.
-pub(super) async fn no_panic(request: Request, next: Next) -> Response {
+pub(super) async fn catch_panics(request: Request, next: Next) -> Response {
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     answer.unwrap_or_else(|_| {
         tracing::error!("a handler panicked");
