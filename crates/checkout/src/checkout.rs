@@ -19,7 +19,7 @@ use crate::storage::{
 mod answer;
 
 use answer::answer;
-pub use answer::{Ordered, Refusal};
+pub use answer::{NotReviewed, Ordered, Refusal};
 
 /// How often an order is tried when it loses its locks.
 const ATTEMPTS_MAX: u32 = 3;
@@ -106,19 +106,18 @@ impl Checkout {
     /// Prices an order without making it.
     ///
     /// # Errors
-    /// Returns a [`Refusal`] that says why.
+    /// Returns [`NotReviewed`] if the order would be refused, or if the database fails.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    pub async fn review(&self, basket: &Basket) -> Result<PricedBasket, Refusal> {
-        let products = self.0.storage.products_of(basket).await;
-        let products = products.map_err(Refusal::from).inspect_err(Refusal::log)?;
+    pub async fn review(&self, basket: &Basket) -> Result<PricedBasket, NotReviewed> {
+        let products = self.0.storage.products_of(basket).await?;
         let priced = PricedBasket::price(basket, &products)?;
         let short = too_little(basket, &products);
         if short.is_empty() {
             Ok(priced)
         } else {
-            Err(Refusal::OutOfStock(short))
+            Err(NotReviewed::Refused(Refusal::OutOfStock(short)))
         }
     }
 

@@ -126,7 +126,7 @@ impl App {
         extra
             .route("/v1/products", get(products::list).post(products::add))
             .route("/v1/products/{id}", get(products::show))
-            .route("/v1/checkout/review", post(orders::review))
+            .route(access::REVIEW_PATH, post(orders::review))
             .route("/v1/checkout/order", post(orders::order))
             .route("/v1/orders/{id}", get(orders::show))
             .route("/v1/orders/{id}/confirm", post(orders::confirm))

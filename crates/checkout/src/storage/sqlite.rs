@@ -21,6 +21,8 @@ use crate::order::{Basket, Order, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
 mod file;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use file::Spot;
@@ -306,13 +308,16 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Decision
             created_ms
         ])?;
     }
-    if let Some(key) = key {
-        transaction.prepare_cached(sql::ADD_KEY)?.execute(params![
+    if let Some(key) = key
+        && transaction.prepare_cached(sql::ADD_KEY)?.execute(params![
             key.key,
             key.fingerprint,
             order_id.as_str(),
             created_ms
-        ])?;
+        ])? == 0
+    {
+        // The key belongs to an order that is missing: without its key, this order could be made twice.
+        return Ok(Decision::RollBack(Placed::Conflict));
     }
     let order = super::made(order_id, checkout, created_ms, expires_ms);
     Ok(Decision::Commit(Placed::Created(order)))
