@@ -32,7 +32,7 @@ pub use layers::InFlight;
 pub use problem::Problem;
 
 /// Limits of requests, and the admin token.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpSettings {
     /// The token that requests need in order to change anything, if it is set.
     pub admin_token: Option<String>,

@@ -17,7 +17,7 @@ mod write_timeout;
 use write_timeout::WriteTimeout;
 
 /// Limits for connections.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionSettings {
     /// How many connections are open at once; further ones wait to be accepted.
     pub max_connections: usize,

@@ -87,7 +87,7 @@ fn flags_that_make_no_sense_are_told_so() {
         "--port 99999",
         "--host nowhere",
         "--retry often",
-        "--wait never",
+        "--wait-mode never",
         "--order-path hope",
         "--reserve-for 10",
         "--reserve-for 0s",
