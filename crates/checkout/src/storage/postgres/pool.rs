@@ -1,7 +1,8 @@
 //! A small pool of Postgres connections, each used by one transaction at a time.
 //!
 //! A connection returns to the pool only after its transaction succeeded. After a failure it is closed, and the server rolls back. The pool
-//! has its own timeout for a silent server or a broken network, because the server's timeouts cannot reach us then.
+//! has its own timeout for a silent server or a broken network, because the server's timeouts cannot reach us then. See
+//! `docs/decisions/0018-a-pool-of-our-own-for-the-checkout.md`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
