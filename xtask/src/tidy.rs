@@ -2,6 +2,7 @@
 //!
 //! Each check is a function from the files of the project to findings. To add one, add an entry to the table below.
 
+mod commits;
 mod contracts;
 mod forgotten;
 mod layers;
@@ -43,6 +44,7 @@ const CHECKS: &[(&str, Check)] = &[
         "async-functions-state-cancel-safety",
         contracts::async_functions_state_cancel_safety,
     ),
+    ("named-commits-exist", commits::named_commits_exist),
 ];
 
 /// A violation of a rule, and where it is.
