@@ -20,7 +20,7 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 25] = [
+pub const SCENARIOS: [Column; 26] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -44,6 +44,7 @@ pub const SCENARIOS: [Column; 25] = [
     column(Some(Scenario::ServerClock)),
     column(Some(Scenario::ServerClockBack)),
     column(Some(Scenario::Eviction)),
+    column(Some(Scenario::TakenAway)),
     column(Some(Scenario::ClientClock)),
     column(Some(Scenario::Suspend)),
 ];

@@ -162,8 +162,8 @@ class Fold {
       if (isForgotten) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
     }
     // A server that lives on may have ended the grants it had.
-    if (['clock_ahead', 'evicted'].includes(e.change)) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(e.t, lease.expires ?? e.t);
-    const word = { cut_off: 'cut off:', reconnected: 'back:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', clock_ahead: 'clock +1 h:', clock_behind: 'clock −1 h:', evicted: 'evicted:', elected: 'elected:' }[e.change];
+    if (['clock_ahead', 'evicted', 'taken_away'].includes(e.change)) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(e.t, lease.expires ?? e.t);
+    const word = { cut_off: 'cut off:', reconnected: 'back:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', clock_ahead: 'clock +1 h:', clock_behind: 'clock −1 h:', evicted: 'evicted:', taken_away: 'taken away:', elected: 'elected:' }[e.change];
     const band = { type: 'fault', lane: null, server: e.server, change: e.change, t0: e.t, t1: e.change === 'killed' ? null : e.t, word, event: e };
     this.faults.push(band);
     return band;

@@ -38,6 +38,7 @@ export const WORDS = {
     "clock_ahead": "the {server} is an hour ahead: its clock has jumped forward",
     "clock_behind": "the {server} is an hour behind: its clock has jumped back",
     "evicted": "the {server} is short of memory: it has evicted every key it had",
+    "taken_away": "the {server} has no locks any more: the lab has taken them away",
     "elected": "the {server} is elected by the majority"
   },
   "stalled": "The lab stood still for {for_ms} ms",

@@ -22,6 +22,9 @@ Usage: fencepost trial NAME [OPTIONS]
                       these two set the clock of their own Redis server alone (needs cc)
   eviction            the server is short of memory and evicts A's lock: does it let B in?
                       starts its own Redis server (redis-server)
+  taken-away          the lab deletes A's lock at the store, and B gets it: is A told, and in time?
+                      starts its own server: --store redis (the default)
+                      built with --features full: also postgres, redlock, etcd and zk
   client-clock        A's or B's time of day jumps by an hour, or runs fast: is B let in?
   suspend             A reads, its machine is suspended, then it writes: over B's update?
                       these two set the clocks of the processes (needs cc); suspend needs a store
@@ -65,6 +68,7 @@ Examples
   fencepost trial restart-empty --lock=watchdog --report page.html
   fencepost trial restart-empty --store redlock      one of three forgets: two holders
   fencepost trial server-clock --lock=fenced      two believe, the resource refuses one
+  fencepost trial taken-away --lock=watchdog      learns of it at its next renewal
   fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
   fencepost trial names --lock=watchdog      keeps several names alive, and each apart
   fencepost trial cut --lock=watchdog        stops itself when its lease is over

@@ -87,6 +87,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["server-clock"]) => Scenario::ServerClock,
         ("trial", ["clock-back"]) => Scenario::ServerClockBack,
         ("trial", ["eviction"]) => Scenario::Eviction,
+        ("trial", ["taken-away"]) => Scenario::TakenAway,
         ("trial", ["client-clock"]) => Scenario::ClientClock,
         ("trial", ["suspend"]) => Scenario::Suspend,
         ("trial", ["lost-wakeup"] | ["lost-wakeup", "--store", "zk"]) => Scenario::LostWakeup,

@@ -98,6 +98,7 @@ fn a_named_trial_and_its_history() {
     keeps_its_word("trial server-clock --lock=fenced");
     keeps_its_word("trial clock-back --ttl 300");
     keeps_its_word("trial eviction");
+    keeps_its_word("trial taken-away --lock=watchdog");
     keeps_its_word("trial client-clock --lock=watchdog --ttl 400");
     keeps_its_word("trial suspend --ttl 300");
 }

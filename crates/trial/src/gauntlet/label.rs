@@ -351,7 +351,8 @@ fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Ground] {
             | Scenario::Failover
             | Scenario::RestartEmpty
             | Scenario::ServerClock
-            | Scenario::Eviction,
+            | Scenario::Eviction
+            | Scenario::TakenAway,
         ) if !kind.fenced => &[Ground::TwoHolders],
         _ => &[],
     }
@@ -375,6 +376,7 @@ fn is_about_an_end(scenario: Option<Scenario>) -> bool {
                 | Scenario::ServerClock
                 | Scenario::ServerClockBack
                 | Scenario::Eviction
+                | Scenario::TakenAway
         )
     )
 }

@@ -62,6 +62,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
         // Every lock in Redis ends by the server's time of day, or not at all.
         Scenario::ServerClockBack => Outcome::Stuck,
         Scenario::Eviction => evicted(strategy),
+        Scenario::TakenAway => taken_away(strategy),
         // No lock of ours counts by the time of day of a client.
         Scenario::ClientClock => Outcome::Held,
         // Among hundreds of turns there is one that comes between its look and its watch.
@@ -131,6 +132,15 @@ fn clock_ahead(strategy: &str) -> Outcome {
 fn evicted(strategy: &str) -> Outcome {
     match strategy {
         "fenced" => Outcome::Held,
+        _ => Outcome::Broken,
+    }
+}
+
+/// Returns the expected verdict if the lock is taken away at the store: a holder that keeps its lock alive asks for it again soon, and the end
+/// of a session tells its holder.
+fn taken_away(strategy: &str) -> Outcome {
+    match strategy {
+        "fenced" | "watchdog" | "row" | "table" | "advisory" => Outcome::Held,
         _ => Outcome::Broken,
     }
 }

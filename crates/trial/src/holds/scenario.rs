@@ -38,6 +38,8 @@ pub enum Scenario {
     ServerClockBack,
     /// The server is short of memory and evicts the lock.
     Eviction,
+    /// The store loses the lock while its holder works: the lab takes it away there.
+    TakenAway,
     /// The time of day of a process jumps, or runs fast, while the lock is held.
     ClientClock,
     /// The holder's machine is suspended beyond its lease, and then the holder writes.
@@ -66,7 +68,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -79,6 +81,7 @@ impl Scenario {
         Self::ServerClock,
         Self::ServerClockBack,
         Self::Eviction,
+        Self::TakenAway,
         Self::ClientClock,
         Self::Suspend,
         Self::LostWakeup,

@@ -42,6 +42,7 @@ mod slow_replies;
 mod stale_release;
 mod storm;
 mod stuck;
+mod taken_away;
 mod ttl_edge;
 mod turns;
 mod waiters;
@@ -78,6 +79,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::ClientClock => client_clock::judge(&court),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(&court),
+        Scenario::TakenAway => taken_away::judge(&court),
         Scenario::ServerClockBack => clock_back::judge(&court),
         Scenario::LostWakeup => lost_wakeup::judge(&court),
         Scenario::Names => names::judge(&court),

@@ -59,6 +59,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "the server's clock jumps back, then A is killed: when is its lock free?"
         }
         Scenario::Eviction => "the server is short of memory and evicts A's lock while B wants it",
+        Scenario::TakenAway => {
+            "the store loses A's lock while A works, and B gets it: is A told, and in time?"
+        }
         Scenario::ClientClock => {
             "A holds the lock, B wants it, and the time of day of one of them is wrong"
         }
@@ -123,6 +126,7 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::ServerClock => "the server's clock jumps forward",
         Scenario::ServerClockBack => "the server's clock jumps back",
         Scenario::Eviction => "the server evicts the lock",
+        Scenario::TakenAway => "the lock is taken away at the store",
         Scenario::ClientClock => "a process's time of day is wrong",
         Scenario::Suspend => "its machine is suspended between read and write",
         Scenario::LostWakeup => "given back just before somebody waits",
@@ -176,6 +180,7 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         }
         Some(Scenario::Turns) => "everybody gets its turns, and no update is lost",
         Some(Scenario::Storm) => return storm(claims),
+        Some(Scenario::TakenAway) => return taken_away(claims),
         Some(Scenario::ServerClockBack) => "it is free again when its lease is over",
         Some(
             Scenario::Failover
@@ -191,6 +196,20 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         }
     }
     .into()
+}
+
+fn taken_away(claims: Claims) -> String {
+    let mut words = Vec::new();
+    if let Some(ms) = claims.tells_loss_ms {
+        let ms = count(i64::try_from(ms).unwrap_or(i64::MAX));
+        words.push(format!("it claims to tell a loss within {ms} ms"));
+    }
+    words.push(if claims.fencing {
+        "it claims fences: they still grow, and the resource refuses a late write".into()
+    } else {
+        "no update is lost".into()
+    });
+    words.join("; ")
 }
 
 fn names(claims: Claims) -> String {

@@ -49,7 +49,7 @@ const FAULTS: [Fault; 13] = [
     Fault::ReplyHeld,
 ];
 
-const CHANGES: [Change; 9] = [
+const CHANGES: [Change; 10] = [
     Change::CutOff,
     Change::Reconnected,
     Change::Killed,
@@ -58,6 +58,7 @@ const CHANGES: [Change; 9] = [
     Change::ClockAhead,
     Change::ClockBehind,
     Change::Evicted,
+    Change::TakenAway,
     Change::Elected,
 ];
 

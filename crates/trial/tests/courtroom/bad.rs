@@ -11,7 +11,7 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::part::*;
 use crate::session::Ordeal::{self, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, rates, runs, wrong};
+use crate::{on_servers, rates, runs, told, wrong};
 
 /// The required outcome.
 #[derive(Debug, Clone, Copy)]
@@ -134,6 +134,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::test(name, move || judge(lock, ordeal, due)).with_ignored_flag(!is_possible)
     };
     let cases = CASES.iter().chain(wrong::CASES).chain(on_servers::CASES);
+    let cases = cases.chain(told::CASES);
     cases.map(trial).collect()
 }
 

@@ -13,7 +13,7 @@ use crate::part::{
     Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
 };
 use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, rates, runs};
+use crate::{on_servers, rates, runs, told};
 
 /// The trials that a lease alone withstands.
 const BY_LEASE: &[Ordeal] = &[
@@ -79,7 +79,9 @@ fn cases() -> Vec<(Part, Ordeal)> {
         ordeals.map(move |ordeal| (part, *ordeal))
     };
     let here = locks.into_iter().flat_map(of_lock);
-    here.chain(on_servers::right()).collect()
+    here.chain(on_servers::right())
+        .chain(told::right())
+        .collect()
 }
 
 pub(crate) fn trials() -> Vec<Trial> {

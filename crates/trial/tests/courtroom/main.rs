@@ -24,6 +24,8 @@ mod renewal;
 mod servers;
 mod session;
 mod stopped;
+mod teller;
+mod told;
 mod wrong;
 #[cfg(feature = "zookeeper")]
 mod zookeeper_latch;

@@ -12,6 +12,7 @@ use crate::part::ExternalLock;
 use crate::redis_latch::RedisLatch;
 use crate::remote::{self, Remote};
 use crate::renewal::Renewal;
+use crate::teller::Teller;
 
 /// The behaviour of a process, independent of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,8 @@ struct Player {
     holds: HashMap<u64, Grant>,
     last_hold: u64,
     renewal: Renewal,
+    /// What it knows of its holds, if it tells their loss.
+    tellers: HashMap<u64, Teller>,
 }
 
 /// Answers until it is told to stop.
@@ -81,6 +84,7 @@ pub(crate) fn play(lock: ExternalLock) {
         holds: HashMap::new(),
         last_hold: 0,
         renewal: Renewal::default(),
+        tellers: HashMap::new(),
     };
     let manners = lock.manners;
     let mut output = BufWriter::new(stdout());
@@ -162,7 +166,7 @@ impl Player {
             },
             Request::Step { op, hold, .. } => {
                 let grant = &self.holds[&hold];
-                if self.knows_its_end(grant) {
+                if self.knows_its_end(hold, grant) {
                     return Reply::Declined { op };
                 }
                 let fence = grant.fence.clone();
@@ -230,11 +234,21 @@ impl Player {
         if self.lock.manners == Manners::ReusesNumbers {
             self.last_hold = 1;
         }
+        self.tell_of(&grant);
         self.holds.insert(self.last_hold, grant);
         if self.knows_of_losses() && self.id == FIRST {
             self.watch(key);
         }
         Some((self.last_hold, contended))
+    }
+
+    /// Begins to keep a grant alive, if the lock claims to tell its loss.
+    fn tell_of(&mut self, grant: &Grant) {
+        let redis = self.redis.clone();
+        if let Some(redis) = redis.filter(|_| self.lock.claims.tells_loss_ms.is_some()) {
+            let teller = Teller::start(redis, grant, self.last_hold, self.ttl);
+            self.tellers.insert(self.last_hold, teller);
+        }
     }
 
     fn give_up(&mut self, key: &str, token: &str) {
@@ -276,7 +290,7 @@ impl Player {
         Some(Grant {
             key: key.into(),
             token: token.into(),
-            fence: None,
+            fence: self.redis.as_ref().and_then(RedisLatch::fence),
             until_ns,
             since: Instant::now(),
         })
@@ -290,7 +304,10 @@ impl Player {
     }
 
     /// Returns whether the process knows that its lease is over.
-    fn knows_its_end(&self, grant: &Grant) -> bool {
+    fn knows_its_end(&self, hold: u64, grant: &Grant) -> bool {
+        if let Some(teller) = self.tellers.get(&hold) {
+            return teller.is_lost();
+        }
         match self.lock.manners {
             Manners::StopsItselfBySteadyClock => grant.since.elapsed() >= self.ttl,
             _ => self.minds_the_clock() && grant.until_ns <= now_ns(),
@@ -317,6 +334,9 @@ impl Player {
     fn give_back(&mut self, hold: u64) -> bool {
         let grant = self.holds.remove(&hold).unwrap();
         self.renewal.remove(&grant);
+        if let Some(teller) = self.tellers.remove(&hold) {
+            teller.end();
+        }
         let (key, token) = (&grant.key, &grant.token);
         match (&mut self.remote, &self.redis) {
             (Some(remote), _) => remote.give_back(key, token),

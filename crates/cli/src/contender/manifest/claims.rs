@@ -15,6 +15,7 @@ pub(super) struct Promises {
     fair: Option<Promise>,
     untimed: Option<Promise>,
     recovery_ms: Option<PromisedTime>,
+    tells_loss_ms: Option<PromisedTime>,
     expires_after_work: Option<Promise>,
     checks_owner: Option<Promise>,
     blind_release: Option<Promise>,
@@ -80,6 +81,7 @@ impl Promises {
             fair: self.fair.is_some(),
             untimed: self.untimed.is_some(),
             recovery_ms: self.recovery_ms.as_ref().map(|time| time.value.0),
+            tells_loss_ms: self.tells_loss_ms.as_ref().map(|time| time.value.0),
             expires_after_work: self.expires_after_work.is_some(),
             checks_owner: self.checks_owner.is_some(),
             blind_release: self.blind_release.is_some(),
@@ -112,6 +114,7 @@ impl Promises {
             "fair" => &self.fair,
             "untimed" => &self.untimed,
             "recovery_ms" => return self.recovery_ms.as_ref().map(|time| &time.r#where),
+            "tells_loss_ms" => return self.tells_loss_ms.as_ref().map(|time| &time.r#where),
             "expires_after_work" => &self.expires_after_work,
             "checks_owner" => &self.checks_owner,
             "blind_release" => &self.blind_release,
@@ -152,6 +155,7 @@ mod tests {
             fair: true,
             untimed: true,
             recovery_ms: Some(7),
+            tells_loss_ms: Some(7),
             expires_after_work: true,
             checks_owner: true,
             blind_release: true,
@@ -171,7 +175,7 @@ mod tests {
         assert_eq!(promises.claims(), all);
         assert_eq!(promises.differences(all), Vec::<String>::new());
         let differences = promises.differences(Claims::PLAIN);
-        assert_eq!(differences.len(), 10, "{differences:?}");
+        assert_eq!(differences.len(), 11, "{differences:?}");
         for sentence in &differences {
             let (name, _) = sentence.split_once(':').unwrap();
             let said = format!("in the manifest (\"so\", {name}.md), false in init_ok");

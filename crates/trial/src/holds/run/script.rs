@@ -63,6 +63,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Pause | Scenario::Suspend => pause(trial, claims, chance),
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
         Scenario::ServerClock | Scenario::Eviction => servers::lost_lock(trial, chance),
+        Scenario::TakenAway => servers::taken_away(trial, claims, chance),
         Scenario::ServerClockBack => servers::clock_back(trial, claims, chance),
         Scenario::ClientClock => clocks::client_clock(trial, claims, chance),
         Scenario::LostWakeup => wakeup::lost_wakeup(trial, claims, chance),

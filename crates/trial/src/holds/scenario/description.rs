@@ -157,6 +157,12 @@ impl Description {
                 likely_ms: |_| 800,
                 ..failing("eviction", "trial eviction", |facts| facts.eviction)
             },
+            Scenario::TakenAway => Self {
+                // Whoever claims to tell a loss does so within a TTL, and the lab waits for it.
+                ttl_ms: 2_000,
+                likely_ms: |trial| 800 + 3 * trial.ttl_ms,
+                ..failing("taken-away", "trial taken-away", |facts| facts.taken_away)
+            },
             Scenario::ClientClock => Self {
                 // The clock must be set while the lease runs.
                 ttl_ms: 1_000,

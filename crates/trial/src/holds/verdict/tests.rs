@@ -16,6 +16,7 @@ mod stale_release;
 mod stalls;
 mod storm;
 mod suggestions;
+mod taken_away;
 mod whys;
 mod witnesses;
 

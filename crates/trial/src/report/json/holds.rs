@@ -215,6 +215,7 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::ServerClock
         | Scenario::ServerClockBack
         | Scenario::Eviction
+        | Scenario::TakenAway
         | Scenario::ClientClock
         | Scenario::Suspend
         | Scenario::LostWakeup
