@@ -20,13 +20,14 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 26] = [
+pub const SCENARIOS: [Column; 27] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
     column(Some(Scenario::Crash)),
     column(Some(Scenario::TtlEdge)),
     column(Some(Scenario::Pause)),
+    column(Some(Scenario::LateWrite)),
     column(Some(Scenario::StaleRelease)),
     column(Some(Scenario::ShortStock)),
     column(Some(Scenario::LostWakeup)),

@@ -341,6 +341,8 @@ pub enum Fault {
     ReplyHeld,
     /// What was held back is handed on. Timestamped before that.
     ReplyDelivered,
+    /// A write of the process is held back on its way to the number. Timestamped once the process had sent it. It arrives as an operation.
+    WriteHeld,
 }
 
 /// A recorded run, ready to be judged.

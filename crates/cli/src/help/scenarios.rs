@@ -43,6 +43,8 @@ Usage: fencepost trial NAME [OPTIONS]
   pause-at-step       A is paused beyond its lease at each reply of its store in turn: does it go
                       on as if it had the lock, and does its release free another's?
                       these four need a store with a server; the default is --store redis
+  late-write          A's write is delayed on its way to the resource; A's lock ends, B writes; then
+                      A's write arrives: over B's update?
   storm               processes take turns at a few locks, and are killed, started again and paused
                       at random: is there ever a second holder, a falling fence, a stuck lock?
 
@@ -73,6 +75,7 @@ Examples
   fencepost trial names --lock=watchdog      keeps several names alive, and each apart
   fencepost trial cut --lock=watchdog        stops itself when its lease is over
   fencepost trial lost-reply --lock=naive    its key stays without an expiry
+  fencepost trial late-write --lock=watchdog      no lock can call a write back
   fencepost trial storm --lock=fenced --for 20s      no update is lost, whatever happens
   fencepost trial storm --lock=blind-delete --for 10s --runs 5 --history run.jsonl
 ";

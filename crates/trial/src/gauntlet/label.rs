@@ -348,6 +348,7 @@ fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Ground] {
             | Scenario::Cut
             | Scenario::SlowReplies
             | Scenario::PauseAtStep
+            | Scenario::LateWrite
             | Scenario::Failover
             | Scenario::RestartEmpty
             | Scenario::ServerClock
@@ -371,6 +372,7 @@ fn is_about_an_end(scenario: Option<Scenario>) -> bool {
                 | Scenario::Suspend
                 | Scenario::Cut
                 | Scenario::SlowReplies
+                | Scenario::LateWrite
                 | Scenario::Failover
                 | Scenario::RestartEmpty
                 | Scenario::ServerClock

@@ -77,6 +77,11 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
             _ => Outcome::Held,
         },
         Scenario::Waiters => waiters(strategy),
+        // No lock can call a write back. Only the resource can refuse it.
+        Scenario::LateWrite => match strategy {
+            "fenced" => Outcome::Held,
+            _ => Outcome::Broken,
+        },
         Scenario::LostReply => lost_reply(strategy),
         Scenario::Storm => storm(strategy),
     })

@@ -62,13 +62,15 @@ pub enum Scenario {
     LostReply,
     /// A process is paused beyond its lease at each reply of its store in turn, while it takes the lock, works, and releases it.
     PauseAtStep,
+    /// The holder's write arrives at the resource only when its hold is over and another process has written.
+    LateWrite,
     /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
     Storm,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -93,6 +95,7 @@ impl Scenario {
         Self::SlowReplies,
         Self::LostReply,
         Self::PauseAtStep,
+        Self::LateWrite,
         Self::Storm,
     ];
 

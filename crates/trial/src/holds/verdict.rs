@@ -23,6 +23,7 @@ mod court;
 mod crash;
 mod deadline;
 mod deadlock;
+mod delayed_write;
 mod fences;
 mod late_write;
 mod lost_lock;
@@ -90,6 +91,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::SlowReplies => slow_replies::judge(&court),
         Scenario::LostReply => lost_reply::judge(&court),
         Scenario::PauseAtStep => pause_at_step::judge(&court),
+        Scenario::LateWrite => delayed_write::judge(&court),
         Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);

@@ -261,6 +261,7 @@ impl<'a> Tracer<'a> {
             | Fault::ReplyArrives
             | Fault::ReplyHeld
             | Fault::ReplyDelivered
+            | Fault::WriteHeld
             | Fault::ClockAhead
             | Fault::ClockBehind
             | Fault::ClockFast
@@ -285,6 +286,7 @@ impl<'a> Tracer<'a> {
             Fault::ReplyArrives => "late reply",
             Fault::ReplyHeld => "reply held",
             Fault::ReplyDelivered => "reply delivered",
+            Fault::WriteHeld => "write delayed",
         };
         self.instant(event, track, name);
     }

@@ -98,6 +98,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::PauseAtStep => {
             "A is paused at each reply of its store; B gets the lock; then A goes on"
         }
+        Scenario::LateWrite => {
+            "A's write is delayed on its way; its lock ends, B adds 1; then the write arrives"
+        }
         Scenario::Storm => {
             "processes take turns, and are killed, started again and paused at random"
         }
@@ -138,6 +141,7 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::SlowReplies => "a grant learned late",
         Scenario::LostReply => "replies lost while acquiring",
         Scenario::PauseAtStep => "paused at every reply of the store",
+        Scenario::LateWrite => "its write arrives late",
         Scenario::Storm => "kills and pauses at random",
     }
 }
@@ -165,6 +169,10 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
             | Scenario::SlowReplies,
         ) => late,
         Some(Scenario::ClientClock) => "one holder within a lease, whatever the time of day",
+        Some(Scenario::LateWrite) if claims.fencing => late,
+        Some(Scenario::LateWrite) => {
+            "no update is lost, which no lock can prevent without fences"
+        }
         Some(Scenario::PauseAtStep) => return at_every_step(claims),
         Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
         Some(Scenario::StaleRelease) => "a release frees only its own lock",

@@ -33,7 +33,7 @@ fn words() -> Value {
 }
 
 /// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 14] = [
     Fault::Killed,
     Fault::Stopped,
     Fault::CutOff,
@@ -47,6 +47,7 @@ const FAULTS: [Fault; 13] = [
     Fault::ReplyLost,
     Fault::ReplyArrives,
     Fault::ReplyHeld,
+    Fault::WriteHeld,
 ];
 
 const CHANGES: [Change; 10] = [

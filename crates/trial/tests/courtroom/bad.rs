@@ -1,7 +1,7 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LostReply, LostWakeup, Names,
+    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LateWrite, LostReply, LostWakeup, Names,
     Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
     Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
 };
@@ -80,6 +80,11 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (GET_THEN_DELETE, Holds(PauseAtStep), BROKEN),
     (BLIND_REGRET, Holds(PauseAtStep), BROKEN),
     (ERROR_IS_GRANT, Holds(LostReply), BROKEN),
+    (NONE, Holds(LateWrite), BROKEN),
+    (HONEST, Holds(LateWrite), BROKEN),
+    (HONEST_RENEWED, Holds(LateWrite), BROKEN),
+    (CONSTANT, Holds(LateWrite), BROKEN),
+    (NO_FENCE, Holds(LateWrite), BROKEN),
     (NONE, Storms(4), BROKEN),
     (BLIND_DELETE, Storms(4), BROKEN),
     (FENCE_RESTARTS, Storms(4), BROKEN),

@@ -1,7 +1,7 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, LostReply, LostWakeup, Names, Pause, PauseAtStep,
+    ClientClock, Crash, Deadline, Deadlock, LateWrite, LostReply, LostWakeup, Names, Pause, PauseAtStep,
     ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
 };
 use fencepost_trial::verdict::Outcome;
@@ -36,13 +36,19 @@ const BY_RENEWAL: &[Ordeal] = &[
     Holds(Suspend),
     Holds(SlowReplies),
 ];
-const BY_FENCES: &[Ordeal] = &[Holds(TtlEdge), Holds(Pause), Holds(Deadlock)];
+const BY_FENCES: &[Ordeal] = &[
+    Holds(TtlEdge),
+    Holds(Pause),
+    Holds(Deadlock),
+    Holds(LateWrite),
+];
 /// The same, for a lock that also has fences on a server.
 const BY_FENCES_ANYWHERE: &[Ordeal] = &[
     Holds(TtlEdge),
     Holds(Pause),
     Holds(Suspend),
     Holds(Deadlock),
+    Holds(LateWrite),
 ];
 /// The trials that a lock withstands which knows when its lease is over.
 const BY_STOPPING: &[Ordeal] = &[Holds(Pause), Holds(Suspend)];

@@ -105,8 +105,9 @@ impl Chance {
                     Fault::ClockRead,
                     Fault::ReplyArrives,
                     Fault::ReplyHeld,
+                    Fault::WriteHeld,
                     Fault::ReplyDelivered,
-                ][self.below(13) as usize],
+                ][self.below(14) as usize],
             },
             15 => What::Purchase {
                 op: new,

@@ -10,6 +10,7 @@ use crate::store::redis::IDLE_CONNECTION;
 mod act;
 mod clocks;
 mod deadline;
+mod delayed_write;
 mod names;
 mod network;
 mod sequence;
@@ -75,6 +76,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::SlowReplies => network::slow_replies(trial, claims, chance),
         Scenario::LostReply => network::lost_reply(trial, chance),
         Scenario::PauseAtStep => steps::pause_at_step(trial, claims, chance),
+        Scenario::LateWrite => delayed_write::script(trial, chance),
         // What its processes do is chosen while it goes on.
         Scenario::Storm => vec![Vec::new(); trial.processes()],
     }

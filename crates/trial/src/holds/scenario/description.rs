@@ -232,6 +232,7 @@ impl Description {
                 likely_ms: |trial| 500 + 8 * trial.ttl_ms,
                 ..usual("pause-at-step", "trial pause-at-step")
             },
+            Scenario::LateWrite => usual("late-write", "trial late-write"),
             Scenario::Storm => Self {
                 processes: storm::DEFAULT.processes,
                 kills_several: true,

@@ -227,6 +227,7 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::SlowReplies
         | Scenario::LostReply
         | Scenario::PauseAtStep
+        | Scenario::LateWrite
         | Scenario::Storm => "fencepost/trial/1",
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
+use crate::holds::register::Step;
 use crate::holds::run::script::Act;
 
 /// A process, the rest of its script, and what it is doing.
@@ -30,6 +31,8 @@ pub(super) struct Actor {
     pub(super) answers: u64,
     /// How often it had answered when it last went on after a step.
     pub(super) answers_before: u64,
+    /// A write that it has sent, and that has not arrived: the lock that protects the number, and the step.
+    pub(super) on_its_way: Option<(&'static str, Step)>,
     /// The request that it was executing when it stopped itself.
     pub(super) interrupted: Option<PendingRequest>,
 }
@@ -51,6 +54,7 @@ impl Actor {
             is_at_step: false,
             answers: 0,
             answers_before: 0,
+            on_its_way: None,
             interrupted: None,
         }
     }

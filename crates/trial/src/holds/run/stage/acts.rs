@@ -95,6 +95,11 @@ impl Stage<'_> {
             Act::Step { key, action } | Act::StepIfHeld { key, action } => {
                 self.step(index, act, key, action);
             }
+            Act::SendWrite { key } => self.step(index, act, key, Action::Write),
+            Act::Arrive(other) => {
+                self.arrive(other);
+                self.actors[index].finish_act();
+            }
             Act::Release { key } | Act::ReleaseIfHeld { key } => {
                 self.release(index, act, key, None);
             }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{HeldLock, PendingRequest, Stage};
-use crate::history::What;
+use crate::history::{Fault, What};
 use crate::holds::register::Step;
 use crate::holds::run::lease::Lease;
 use crate::holds::run::script::{Act, RoadEvent};
@@ -59,7 +59,11 @@ impl Stage<'_> {
                 Act::Step { key, action } | Act::StepIfHeld { key, action },
                 Reply::Stepped { fence, .. },
             ) => self.stepped(index, at, op, (key, action), fence),
-            (Act::Step { key, .. }, Reply::Declined { .. }) => {
+            (Act::SendWrite { key }, Reply::Stepped { fence, .. }) => {
+                self.sent(index, at, op, key, fence);
+                Ok(())
+            }
+            (Act::Step { key, .. } | Act::SendWrite { key }, Reply::Declined { .. }) => {
                 // It takes no more steps, but it still releases what it holds.
                 let acts = &mut self.actors[index].script;
                 acts.retain(|act| {
@@ -238,6 +242,42 @@ impl Stage<'_> {
         }
         self.actors[index].finish_act();
         self.note(at, index, what)
+    }
+
+    /// Holds a write back that the process has sent. It carries the fence that it would have shown.
+    fn sent(
+        &mut self,
+        index: usize,
+        at: Instant,
+        op: u64,
+        key: &'static str,
+        fence: Option<String>,
+    ) {
+        let held = self.actors[index].held(key);
+        let (hold, granted) = held.map_or((0, None), |held| (held.hold, held.fence.clone()));
+        let step = Step {
+            actor: self.actors[index].number,
+            op,
+            hold,
+            action: Action::Write,
+            fence: fence.or(granted),
+        };
+        if self.lease == Lease::FromWrite {
+            self.lease_runs(index, at, key, hold);
+        }
+        self.actors[index].on_its_way = Some((key, step));
+        self.actors[index].finish_act();
+        self.fault(at, index, Fault::WriteHeld);
+    }
+
+    /// Executes the write that a process has sent, if it is still on its way.
+    pub(super) fn arrive(&mut self, index: usize) {
+        let Some((key, step)) = self.actors[index].on_its_way.take() else {
+            return;
+        };
+        let what = self.registers.carry_out(key, &step);
+        let who = self.actors[index].who.clone();
+        self.diary.later(Instant::now(), Some(&who), what);
     }
 
     /// Records that the process knows that its lock is lost.
