@@ -312,7 +312,7 @@ Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
   Not in it are pause, lost-wakeup, names, turns, waiters, deadline, cut, slow-replies,
-  lost-reply, pause-at-step, late-write, storm, failover, restart-empty, server-clock, clock-back,
+  lost-reply, pause-at-step, late-write, write-only-fence, storm, failover, restart-empty, server-clock, clock-back,
   eviction, taken-away, client-clock and suspend: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all

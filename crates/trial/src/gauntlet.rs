@@ -20,7 +20,7 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 27] = [
+pub const SCENARIOS: [Column; 28] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -28,6 +28,7 @@ pub const SCENARIOS: [Column; 27] = [
     column(Some(Scenario::TtlEdge)),
     column(Some(Scenario::Pause)),
     column(Some(Scenario::LateWrite)),
+    column(Some(Scenario::WriteOnlyFence)),
     column(Some(Scenario::StaleRelease)),
     column(Some(Scenario::ShortStock)),
     column(Some(Scenario::LostWakeup)),

@@ -45,6 +45,8 @@ Usage: fencepost trial NAME [OPTIONS]
                       these four need a store with a server; the default is --store redis
   late-write          A's write is delayed on its way to the resource; A's lock ends, B writes; then
                       A's write arrives: over B's update?
+  write-only-fence    as pause, but B has read when A writes, and writes after it: is a fence that
+                      is checked on writes alone enough? --lock=fenced-writes shows that it is not
   storm               processes take turns at a few locks, and are killed, started again and paused
                       at random: is there ever a second holder, a falling fence, a stuck lock?
 
@@ -76,6 +78,7 @@ Examples
   fencepost trial cut --lock=watchdog        stops itself when its lease is over
   fencepost trial lost-reply --lock=naive    its key stays without an expiry
   fencepost trial late-write --lock=watchdog      no lock can call a write back
+  fencepost trial write-only-fence --lock=fenced-writes      every write is fenced, one is lost
   fencepost trial storm --lock=fenced --for 20s      no update is lost, whatever happens
   fencepost trial storm --lock=blind-delete --for 10s --runs 5 --history run.jsonl
 ";

@@ -83,6 +83,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["lost-reply"]) => Scenario::LostReply,
         ("trial", ["pause-at-step"]) => Scenario::PauseAtStep,
         ("trial", ["late-write"]) => Scenario::LateWrite,
+        ("trial", ["write-only-fence"]) => Scenario::WriteOnlyFence,
         ("trial", ["failover"]) => Scenario::Failover,
         ("trial", ["restart-empty"]) => Scenario::RestartEmpty,
         ("trial", ["server-clock"]) => Scenario::ServerClock,

@@ -349,6 +349,7 @@ fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Ground] {
             | Scenario::SlowReplies
             | Scenario::PauseAtStep
             | Scenario::LateWrite
+            | Scenario::WriteOnlyFence
             | Scenario::Failover
             | Scenario::RestartEmpty
             | Scenario::ServerClock
@@ -373,6 +374,7 @@ fn is_about_an_end(scenario: Option<Scenario>) -> bool {
                 | Scenario::Cut
                 | Scenario::SlowReplies
                 | Scenario::LateWrite
+                | Scenario::WriteOnlyFence
                 | Scenario::Failover
                 | Scenario::RestartEmpty
                 | Scenario::ServerClock

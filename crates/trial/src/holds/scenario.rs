@@ -64,13 +64,15 @@ pub enum Scenario {
     PauseAtStep,
     /// The holder's write arrives at the resource only when its hold is over and another process has written.
     LateWrite,
+    /// The holder is paused beyond its lease; another process reads before it writes, and writes after it.
+    WriteOnlyFence,
     /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
     Storm,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -96,6 +98,7 @@ impl Scenario {
         Self::LostReply,
         Self::PauseAtStep,
         Self::LateWrite,
+        Self::WriteOnlyFence,
         Self::Storm,
     ];
 

@@ -47,6 +47,7 @@ mod taken_away;
 mod ttl_edge;
 mod turns;
 mod waiters;
+mod write_only_fence;
 
 use court::Court;
 
@@ -92,6 +93,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::LostReply => lost_reply::judge(&court),
         Scenario::PauseAtStep => pause_at_step::judge(&court),
         Scenario::LateWrite => delayed_write::judge(&court),
+        Scenario::WriteOnlyFence => write_only_fence::judge(&court),
         Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);

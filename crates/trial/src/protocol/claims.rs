@@ -20,6 +20,9 @@ pub struct Claims {
     /// If its lock is taken away, its holder learns of it within this time: it says `lost`, or declines the next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tells_loss_ms: Option<u64>,
+    /// With [`fencing`](Self::fencing): the resource checks fences on writes, and lets every read in.
+    #[serde(skip_serializing_if = "is_false")]
+    pub fences_writes_only: bool,
     /// Its lease begins only when the protected work is done, not at the grant.
     #[serde(skip_serializing_if = "is_false")]
     pub expires_after_work: bool,
@@ -46,6 +49,7 @@ impl Claims {
         untimed: false,
         recovery_ms: None,
         tells_loss_ms: None,
+        fences_writes_only: false,
         expires_after_work: false,
         checks_owner: false,
         blind_release: false,

@@ -101,6 +101,12 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::LateWrite => {
             "A's write is delayed on its way; its lock ends, B adds 1; then the write arrives"
         }
+        Scenario::WriteOnlyFence if is_untimed => {
+            "A is paused between read and write, and B wants the lock: who gets it, and when?"
+        }
+        Scenario::WriteOnlyFence => {
+            "A reads and is paused beyond its lease; B reads; then A writes, and then B"
+        }
         Scenario::Storm => {
             "processes take turns, and are killed, started again and paused at random"
         }
@@ -142,6 +148,7 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::LostReply => "replies lost while acquiring",
         Scenario::PauseAtStep => "paused at every reply of the store",
         Scenario::LateWrite => "its write arrives late",
+        Scenario::WriteOnlyFence => "paused, and the other one reads first",
         Scenario::Storm => "kills and pauses at random",
     }
 }
@@ -169,6 +176,10 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
             | Scenario::SlowReplies,
         ) => late,
         Some(Scenario::ClientClock) => "one holder within a lease, whatever the time of day",
+        Some(Scenario::WriteOnlyFence) if claims.fences_writes_only => {
+            "it claims fences, on writes only: no update is lost all the same"
+        }
+        Some(Scenario::WriteOnlyFence) => late,
         Some(Scenario::LateWrite) if claims.fencing => late,
         Some(Scenario::LateWrite) => {
             "no update is lost, which no lock can prevent without fences"

@@ -3,7 +3,7 @@
 use fencepost_trial::holds::Scenario::{
     ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LateWrite, LostReply, LostWakeup, Names,
     Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
-    Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
+    Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters, WriteOnlyFence,
 };
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::verdict::{Outcome, Verdict};
@@ -85,6 +85,9 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (HONEST_RENEWED, Holds(LateWrite), BROKEN),
     (CONSTANT, Holds(LateWrite), BROKEN),
     (NO_FENCE, Holds(LateWrite), BROKEN),
+    (FENCED_WRITES, Holds(WriteOnlyFence), BROKEN),
+    (HONEST, Holds(WriteOnlyFence), BROKEN),
+    (CONSTANT, Holds(WriteOnlyFence), BROKEN),
     (NONE, Storms(4), BROKEN),
     (BLIND_DELETE, Storms(4), BROKEN),
     (FENCE_RESTARTS, Storms(4), BROKEN),

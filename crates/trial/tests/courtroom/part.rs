@@ -72,6 +72,14 @@ const fn rude(name: &'static str, manners: Manners) -> ExternalLock {
 
 pub(crate) const HONEST: ExternalLock = lock("honest", Claims::PLAIN);
 pub(crate) const HONEST_FENCED: ExternalLock = lock("honest-fenced", FENCED);
+/// A right lock, whose resource checks fences on writes only.
+pub(crate) const FENCED_WRITES: ExternalLock = lock(
+    "fenced-writes-by-hand",
+    Claims {
+        fences_writes_only: true,
+        ..FENCED
+    },
+);
 pub(crate) const HONEST_RENEWED: ExternalLock = ExternalLock {
     renews: true,
     ..lock("honest-renewed", KEPT_ALIVE)
@@ -180,7 +188,8 @@ pub(crate) const GARBAGE_AT_INIT: ExternalLock = rude("garbage-at-init", Manners
 pub(crate) const CHATTY: ExternalLock = rude("chatty", Manners::Chatty);
 pub(crate) const BUFFERED: ExternalLock = rude("buffered", Manners::Buffered);
 
-const EXTERNAL_LOCKS: [ExternalLock; 52] = [
+const EXTERNAL_LOCKS: [ExternalLock; 53] = [
+    FENCED_WRITES,
     WALL_CLOCK,
     RENEWS_BY_WALL_CLOCK,
     STOPS_ITSELF,

@@ -16,6 +16,7 @@ pub(super) struct Promises {
     untimed: Option<Promise>,
     recovery_ms: Option<PromisedTime>,
     tells_loss_ms: Option<PromisedTime>,
+    fences_writes_only: Option<Promise>,
     expires_after_work: Option<Promise>,
     checks_owner: Option<Promise>,
     blind_release: Option<Promise>,
@@ -82,6 +83,7 @@ impl Promises {
             untimed: self.untimed.is_some(),
             recovery_ms: self.recovery_ms.as_ref().map(|time| time.value.0),
             tells_loss_ms: self.tells_loss_ms.as_ref().map(|time| time.value.0),
+            fences_writes_only: self.fences_writes_only.is_some(),
             expires_after_work: self.expires_after_work.is_some(),
             checks_owner: self.checks_owner.is_some(),
             blind_release: self.blind_release.is_some(),
@@ -115,6 +117,7 @@ impl Promises {
             "untimed" => &self.untimed,
             "recovery_ms" => return self.recovery_ms.as_ref().map(|time| &time.r#where),
             "tells_loss_ms" => return self.tells_loss_ms.as_ref().map(|time| &time.r#where),
+            "fences_writes_only" => &self.fences_writes_only,
             "expires_after_work" => &self.expires_after_work,
             "checks_owner" => &self.checks_owner,
             "blind_release" => &self.blind_release,
@@ -156,6 +159,7 @@ mod tests {
             untimed: true,
             recovery_ms: Some(7),
             tells_loss_ms: Some(7),
+            fences_writes_only: true,
             expires_after_work: true,
             checks_owner: true,
             blind_release: true,
@@ -175,7 +179,7 @@ mod tests {
         assert_eq!(promises.claims(), all);
         assert_eq!(promises.differences(all), Vec::<String>::new());
         let differences = promises.differences(Claims::PLAIN);
-        assert_eq!(differences.len(), 11, "{differences:?}");
+        assert_eq!(differences.len(), 12, "{differences:?}");
         for sentence in &differences {
             let (name, _) = sentence.split_once(':').unwrap();
             let said = format!("in the manifest (\"so\", {name}.md), false in init_ok");

@@ -77,6 +77,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::LostReply => network::lost_reply(trial, chance),
         Scenario::PauseAtStep => steps::pause_at_step(trial, claims, chance),
         Scenario::LateWrite => delayed_write::script(trial, chance),
+        Scenario::WriteOnlyFence => read_first(trial, claims, chance),
         // What its processes do is chosen while it goes on.
         Scenario::Storm => vec![Vec::new(); trial.processes()],
     }
@@ -321,6 +322,25 @@ fn pause(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
         takes_over(key, wait),
     ]
 }
+
+/// Returns the scripts of this scenario. A is stopped as in `pause`, and B takes over. But B only reads before A goes on, and writes when A has
+/// written.
+fn read_first(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    let mut scripts = pause(trial, claims, chance);
+    let (holder, other) = (&mut scripts[A], B_HAS_READ);
+    for act in holder.iter_mut() {
+        if let Act::Meet(process, acts, _) = act {
+            (*process, *acts) = (B, other);
+        }
+    }
+    scripts[B].insert(B_HAS_READ, Act::After(A, A_HAS_WRITTEN));
+    scripts
+}
+
+/// In that trial: how many acts B has done when it has read.
+const B_HAS_READ: usize = 3;
+/// In that trial: how many acts A has done when it has written, or declined to.
+const A_HAS_WRITTEN: usize = 7;
 
 /// Returns the scripts of this scenario. A holds the lock while the store fails and comes back. B, which was refused before, asks again.
 ///

@@ -233,6 +233,11 @@ impl Description {
                 ..usual("pause-at-step", "trial pause-at-step")
             },
             Scenario::LateWrite => usual("late-write", "trial late-write"),
+            Scenario::WriteOnlyFence => Self {
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                ..usual("write-only-fence", "trial write-only-fence")
+            },
             Scenario::Storm => Self {
                 processes: storm::DEFAULT.processes,
                 kills_several: true,

@@ -20,6 +20,7 @@ mod suggestions;
 mod taken_away;
 mod whys;
 mod witnesses;
+mod write_only_fence;
 
 use crate::history::{Fault, What};
 use crate::holds::by_hand::{HistoryBuilder, KEY, shown};

@@ -228,6 +228,7 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::LostReply
         | Scenario::PauseAtStep
         | Scenario::LateWrite
+        | Scenario::WriteOnlyFence
         | Scenario::Storm => "fencepost/trial/1",
     }
 }
