@@ -20,13 +20,15 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 25] = [
+pub const SCENARIOS: [Column; 29] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
     column(Some(Scenario::Crash)),
     column(Some(Scenario::TtlEdge)),
     column(Some(Scenario::Pause)),
+    column(Some(Scenario::LateWrite)),
+    column(Some(Scenario::WriteOnlyFence)),
     column(Some(Scenario::StaleRelease)),
     column(Some(Scenario::ShortStock)),
     column(Some(Scenario::LostWakeup)),
@@ -34,6 +36,7 @@ pub const SCENARIOS: [Column; 25] = [
     column(Some(Scenario::Turns)),
     column(Some(Scenario::Waiters)),
     column(Some(Scenario::Deadline)),
+    column(Some(Scenario::Reentry)),
     column(Some(Scenario::Cut)),
     column(Some(Scenario::SlowReplies)),
     column(Some(Scenario::LostReply)),
@@ -44,6 +47,7 @@ pub const SCENARIOS: [Column; 25] = [
     column(Some(Scenario::ServerClock)),
     column(Some(Scenario::ServerClockBack)),
     column(Some(Scenario::Eviction)),
+    column(Some(Scenario::TakenAway)),
     column(Some(Scenario::ClientClock)),
     column(Some(Scenario::Suspend)),
 ];

@@ -21,7 +21,9 @@ export const WORDS = {
     "suspended": "The lab shows {who} a machine that was suspended: CLOCK_MONOTONIC stood still",
     "reply_lost": "A reply of the store to {who} is lost, and its connection cut",
     "reply_arrives": "The first of the late replies to {who} arrives",
-    "reply_held": "The lab holds a reply of the store to {who} back"
+    "reply_held": "The lab holds a reply of the store to {who} back",
+    "write_held": "{who} sends its write, and the lab holds it back on its way",
+    "over_released": "{who} is asked to release once more what it has released"
   },
   "gave_up": "The lab stops waiting",
   "reached": "{who} has done step {step} of {of}",
@@ -38,6 +40,7 @@ export const WORDS = {
     "clock_ahead": "the {server} is an hour ahead: its clock has jumped forward",
     "clock_behind": "the {server} is an hour behind: its clock has jumped back",
     "evicted": "the {server} is short of memory: it has evicted every key it had",
+    "taken_away": "the {server} has no locks any more: the lab has taken them away",
     "elected": "the {server} is elected by the majority"
   },
   "stalled": "The lab stood still for {for_ms} ms",

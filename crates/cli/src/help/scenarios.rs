@@ -22,6 +22,9 @@ Usage: fencepost trial NAME [OPTIONS]
                       these two set the clock of their own Redis server alone (needs cc)
   eviction            the server is short of memory and evicts A's lock: does it let B in?
                       starts its own Redis server (redis-server)
+  taken-away          the lab deletes A's lock at the store, and B gets it: is A told, and in time?
+                      starts its own server: --store redis (the default)
+                      built with --features full: also postgres, redlock, etcd and zk
   client-clock        A's or B's time of day jumps by an hour, or runs fast: is B let in?
   suspend             A reads, its machine is suspended, then it writes: over B's update?
                       these two set the clocks of the processes (needs cc); suspend needs a store
@@ -34,12 +37,18 @@ Usage: fencepost trial NAME [OPTIONS]
                       and another one joins: is everybody else served, one at a time?
   deadline            B gives up after 300 ms: is C held up by what is left of it? And is a grant
                       after a long wait a whole lease?
+  reentry             A asks for a lock that it has, and releases it once too often while B has it:
+                      is there a second hold, and is B's lock released?
   cut                 A is cut off from its store beyond its lease, then writes: over B's update?
   slow-replies        A learns late that it has the lock: does it count its lease from there?
   lost-reply          a reply to A's request is lost: is that a grant, and is the lock free again?
   pause-at-step       A is paused beyond its lease at each reply of its store in turn: does it go
                       on as if it had the lock, and does its release free another's?
                       these four need a store with a server; the default is --store redis
+  late-write          A's write is delayed on its way to the resource; A's lock ends, B writes; then
+                      A's write arrives: over B's update?
+  write-only-fence    as pause, but B has read when A writes, and writes after it: is a fence that
+                      is checked on writes alone enough? --lock=fenced-writes shows that it is not
   storm               processes take turns at a few locks, and are killed, started again and paused
                       at random: is there ever a second holder, a falling fence, a stuck lock?
 
@@ -65,10 +74,13 @@ Examples
   fencepost trial restart-empty --lock=watchdog --report page.html
   fencepost trial restart-empty --store redlock      one of three forgets: two holders
   fencepost trial server-clock --lock=fenced      two believe, the resource refuses one
+  fencepost trial taken-away --lock=watchdog      learns of it at its next renewal
   fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
   fencepost trial names --lock=watchdog      keeps several names alive, and each apart
   fencepost trial cut --lock=watchdog        stops itself when its lease is over
   fencepost trial lost-reply --lock=naive    its key stays without an expiry
+  fencepost trial late-write --lock=watchdog      no lock can call a write back
+  fencepost trial write-only-fence --lock=fenced-writes      every write is fenced, one is lost
   fencepost trial storm --lock=fenced --for 20s      no update is lost, whatever happens
   fencepost trial storm --lock=blind-delete --for 10s --runs 5 --history run.jsonl
 ";

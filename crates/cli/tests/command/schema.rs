@@ -88,16 +88,20 @@ fn a_named_trial_and_its_history() {
     keeps_its_word("trial turns --ttl 300 --lock=fenced");
     keeps_its_word("trial waiters --ttl 400 --lock=safe");
     keeps_its_word("trial deadline --lock=safe");
+    keeps_its_word("trial reentry --lock=safe");
     keeps_its_word("trial cut --ttl 300 --lock=safe");
     keeps_its_word("trial slow-replies --ttl 300 --lock=safe");
     keeps_its_word("trial lost-reply --ttl 300 --lock=safe");
     keeps_its_word("trial pause-at-step --ttl 300 --lock=safe");
+    keeps_its_word("trial late-write --ttl 300");
+    keeps_its_word("trial write-only-fence --ttl 300 --lock=fenced-writes");
     keeps_its_word("trial short-stock --ttl 300 --lock=late-expiry");
     keeps_its_word("trial failover");
     keeps_its_word("trial restart-empty --lock=fenced");
     keeps_its_word("trial server-clock --lock=fenced");
     keeps_its_word("trial clock-back --ttl 300");
     keeps_its_word("trial eviction");
+    keeps_its_word("trial taken-away --lock=watchdog");
     keeps_its_word("trial client-clock --lock=watchdog --ttl 400");
     keeps_its_word("trial suspend --ttl 300");
 }

@@ -348,10 +348,13 @@ fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Ground] {
             | Scenario::Cut
             | Scenario::SlowReplies
             | Scenario::PauseAtStep
+            | Scenario::LateWrite
+            | Scenario::WriteOnlyFence
             | Scenario::Failover
             | Scenario::RestartEmpty
             | Scenario::ServerClock
-            | Scenario::Eviction,
+            | Scenario::Eviction
+            | Scenario::TakenAway,
         ) if !kind.fenced => &[Ground::TwoHolders],
         _ => &[],
     }
@@ -370,11 +373,14 @@ fn is_about_an_end(scenario: Option<Scenario>) -> bool {
                 | Scenario::Suspend
                 | Scenario::Cut
                 | Scenario::SlowReplies
+                | Scenario::LateWrite
+                | Scenario::WriteOnlyFence
                 | Scenario::Failover
                 | Scenario::RestartEmpty
                 | Scenario::ServerClock
                 | Scenario::ServerClockBack
                 | Scenario::Eviction
+                | Scenario::TakenAway
         )
     )
 }

@@ -38,6 +38,8 @@ pub enum Scenario {
     ServerClockBack,
     /// The server is short of memory and evicts the lock.
     Eviction,
+    /// The store loses the lock while its holder works: the lab takes it away there.
+    TakenAway,
     /// The time of day of a process jumps, or runs fast, while the lock is held.
     ClientClock,
     /// The holder's machine is suspended beyond its lease, and then the holder writes.
@@ -52,6 +54,8 @@ pub enum Scenario {
     Waiters,
     /// A process gives up waiting, and another waits for longer than most of a lease.
     Deadline,
+    /// The holder asks for the lock again, and releases it three times while others wait.
+    Reentry,
     /// The holder is cut off from the store beyond its lease, and writes meanwhile.
     Cut,
     /// The holder learns of its grant late, because the store's replies are slow.
@@ -60,13 +64,17 @@ pub enum Scenario {
     LostReply,
     /// A process is paused beyond its lease at each reply of its store in turn, while it takes the lock, works, and releases it.
     PauseAtStep,
+    /// The holder's write arrives at the resource only when its hold is over and another process has written.
+    LateWrite,
+    /// The holder is paused beyond its lease; another process reads before it writes, and writes after it.
+    WriteOnlyFence,
     /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
     Storm,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 28] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -79,6 +87,7 @@ impl Scenario {
         Self::ServerClock,
         Self::ServerClockBack,
         Self::Eviction,
+        Self::TakenAway,
         Self::ClientClock,
         Self::Suspend,
         Self::LostWakeup,
@@ -86,10 +95,13 @@ impl Scenario {
         Self::Turns,
         Self::Waiters,
         Self::Deadline,
+        Self::Reentry,
         Self::Cut,
         Self::SlowReplies,
         Self::LostReply,
         Self::PauseAtStep,
+        Self::LateWrite,
+        Self::WriteOnlyFence,
         Self::Storm,
     ];
 

@@ -23,6 +23,7 @@ mod court;
 mod crash;
 mod deadline;
 mod deadlock;
+mod delayed_write;
 mod fences;
 mod late_write;
 mod lost_lock;
@@ -36,15 +37,18 @@ mod pause;
 mod pause_at_step;
 mod promises;
 mod recovery;
+mod reentry;
 mod server_loss;
 mod short_stock;
 mod slow_replies;
 mod stale_release;
 mod storm;
 mod stuck;
+mod taken_away;
 mod ttl_edge;
 mod turns;
 mod waiters;
+mod write_only_fence;
 
 use court::Court;
 
@@ -78,16 +82,20 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::ClientClock => client_clock::judge(&court),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(&court),
+        Scenario::TakenAway => taken_away::judge(&court),
         Scenario::ServerClockBack => clock_back::judge(&court),
         Scenario::LostWakeup => lost_wakeup::judge(&court),
         Scenario::Names => names::judge(&court),
         Scenario::Turns => turns::judge(&court),
         Scenario::Waiters => waiters::judge(&court),
         Scenario::Deadline => deadline::judge(&court),
+        Scenario::Reentry => reentry::judge(&court),
         Scenario::Cut => pause::judge_cut(&court),
         Scenario::SlowReplies => slow_replies::judge(&court),
         Scenario::LostReply => lost_reply::judge(&court),
         Scenario::PauseAtStep => pause_at_step::judge(&court),
+        Scenario::LateWrite => delayed_write::judge(&court),
+        Scenario::WriteOnlyFence => write_only_fence::judge(&court),
         Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);

@@ -17,6 +17,15 @@ pub struct Claims {
     pub untimed: bool,
     /// A dead holder's lock is free within this time; by default within its TTL.
     pub recovery_ms: Option<u64>,
+    /// If its lock is taken away, its holder learns of it within this time: it says `lost`, or declines the next step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tells_loss_ms: Option<u64>,
+    /// With [`fencing`](Self::fencing): the resource checks fences on writes, and lets every read in.
+    #[serde(skip_serializing_if = "is_false")]
+    pub fences_writes_only: bool,
+    /// A process that has the lock gets it again, and has it until it has released each of its holds.
+    #[serde(skip_serializing_if = "is_false")]
+    pub reentrant: bool,
     /// Its lease begins only when the protected work is done, not at the grant.
     #[serde(skip_serializing_if = "is_false")]
     pub expires_after_work: bool,
@@ -42,6 +51,9 @@ impl Claims {
         fair: false,
         untimed: false,
         recovery_ms: None,
+        tells_loss_ms: None,
+        fences_writes_only: false,
+        reentrant: false,
         expires_after_work: false,
         checks_owner: false,
         blind_release: false,
@@ -77,6 +89,7 @@ impl Claims {
             fair: self.fair,
             untimed: self.untimed,
             recovery_ms: self.recovery_ms,
+            tells_loss_ms: self.tells_loss_ms,
             ..known
         }
     }

@@ -261,6 +261,8 @@ impl<'a> Tracer<'a> {
             | Fault::ReplyArrives
             | Fault::ReplyHeld
             | Fault::ReplyDelivered
+            | Fault::WriteHeld
+            | Fault::OverReleased
             | Fault::ClockAhead
             | Fault::ClockBehind
             | Fault::ClockFast
@@ -285,6 +287,8 @@ impl<'a> Tracer<'a> {
             Fault::ReplyArrives => "late reply",
             Fault::ReplyHeld => "reply held",
             Fault::ReplyDelivered => "reply delivered",
+            Fault::WriteHeld => "write delayed",
+            Fault::OverReleased => "released again",
         };
         self.instant(event, track, name);
     }

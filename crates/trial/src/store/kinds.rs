@@ -20,6 +20,8 @@ pub struct StoreFacts {
     pub server_clock: ServerFault,
     /// Whether a private server evicts data when it is short of memory.
     pub eviction: ServerFault,
+    /// Whether the lab can take a lock away at a private server.
+    pub taken_away: ServerFault,
     /// Whether the lab can come between the processes and the servers, also those of the user.
     pub connection: ServerFault,
 }
@@ -82,6 +84,7 @@ static OTHER: StoreFacts = StoreFacts {
     restart_empty: NOT_YET,
     server_clock: NOT_YET,
     eviction: NOT_YET,
+    taken_away: NOT_YET,
     connection: NOT_YET,
 };
 
@@ -100,6 +103,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: NO_SERVER,
             server_clock: NO_SERVER,
             eviction: NO_SERVER,
+            taken_away: NO_SERVER,
             connection: NO_CONNECTION,
         },
     ),
@@ -113,6 +117,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Available,
             server_clock: ServerFault::Available,
             eviction: ServerFault::Available,
+            taken_away: ServerFault::Available,
             connection: ServerFault::Available,
         },
     ),
@@ -126,6 +131,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Available,
             server_clock: ServerFault::Unavailable("this trial is not available on Redlock yet"),
             eviction: ServerFault::Unavailable("this trial is not available on Redlock yet"),
+            taken_away: ServerFault::Available,
             connection: ServerFault::Available,
         },
     ),
@@ -139,6 +145,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Unavailable("this trial is not available on Postgres yet"),
             server_clock: ServerFault::Unavailable("this trial is not available on Postgres yet"),
             eviction: NO_EVICTION,
+            taken_away: ServerFault::Available,
             connection: ServerFault::Available,
         },
     ),
@@ -160,6 +167,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
                 "etcd does not ask the C library for the time, so the lab cannot set its clock",
             ),
             eviction: NO_EVICTION,
+            taken_away: ServerFault::Available,
             connection: ServerFault::Available,
         },
     ),
@@ -180,6 +188,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             ),
             server_clock: ServerFault::Unavailable("this trial is not available on ZooKeeper yet"),
             eviction: NO_EVICTION,
+            taken_away: ServerFault::Available,
             connection: ServerFault::Available,
         },
     ),
@@ -213,6 +222,7 @@ impl StoreFacts {
             self.restart_empty,
             self.server_clock,
             self.eviction,
+            self.taken_away,
         ];
         all.contains(&ServerFault::Available)
     }

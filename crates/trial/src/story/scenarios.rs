@@ -59,6 +59,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "the server's clock jumps back, then A is killed: when is its lock free?"
         }
         Scenario::Eviction => "the server is short of memory and evicts A's lock while B wants it",
+        Scenario::TakenAway => {
+            "the store loses A's lock while A works, and B gets it: is A told, and in time?"
+        }
         Scenario::ClientClock => {
             "A holds the lock, B wants it, and the time of day of one of them is wrong"
         }
@@ -80,6 +83,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::Deadline => {
             "B gives up waiting: is anything left of it, and does a long wait use up a lease?"
         }
+        Scenario::Reentry => {
+            "A asks for a lock that it has, and releases it once too often: whose lock is released?"
+        }
         Scenario::Cut if is_untimed => {
             "A is cut off from its store while it holds the lock and B wants it: who gets it?"
         }
@@ -94,6 +100,15 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         }
         Scenario::PauseAtStep => {
             "A is paused at each reply of its store; B gets the lock; then A goes on"
+        }
+        Scenario::LateWrite => {
+            "A's write is delayed on its way; its lock ends, B adds 1; then the write arrives"
+        }
+        Scenario::WriteOnlyFence if is_untimed => {
+            "A is paused between read and write, and B wants the lock: who gets it, and when?"
+        }
+        Scenario::WriteOnlyFence => {
+            "A reads and is paused beyond its lease; B reads; then A writes, and then B"
         }
         Scenario::Storm => {
             "processes take turns, and are killed, started again and paused at random"
@@ -123,6 +138,7 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::ServerClock => "the server's clock jumps forward",
         Scenario::ServerClockBack => "the server's clock jumps back",
         Scenario::Eviction => "the server evicts the lock",
+        Scenario::TakenAway => "the lock is taken away at the store",
         Scenario::ClientClock => "a process's time of day is wrong",
         Scenario::Suspend => "its machine is suspended between read and write",
         Scenario::LostWakeup => "given back just before somebody waits",
@@ -130,10 +146,13 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::Turns => "hundreds of turns, processes restarted",
         Scenario::Waiters => "the holder dies, then its successor",
         Scenario::Deadline => "a wait that ends in vain, and a long one",
+        Scenario::Reentry => "acquired twice, released three times",
         Scenario::Cut => "cut off from the store",
         Scenario::SlowReplies => "a grant learned late",
         Scenario::LostReply => "replies lost while acquiring",
         Scenario::PauseAtStep => "paused at every reply of the store",
+        Scenario::LateWrite => "its write arrives late",
+        Scenario::WriteOnlyFence => "paused, and the other one reads first",
         Scenario::Storm => "kills and pauses at random",
     }
 }
@@ -161,6 +180,18 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
             | Scenario::SlowReplies,
         ) => late,
         Some(Scenario::ClientClock) => "one holder within a lease, whatever the time of day",
+        Some(Scenario::Reentry) if claims.reentrant => {
+            "it claims to be re-entrant: held until the last release, and not one release more"
+        }
+        Some(Scenario::Reentry) => {
+            "no second hold for its holder, and no release of another's lock"
+        }
+        Some(Scenario::WriteOnlyFence) if claims.fences_writes_only => {
+            "it claims fences, on writes only: no update is lost all the same"
+        }
+        Some(Scenario::WriteOnlyFence) => late,
+        Some(Scenario::LateWrite) if claims.fencing => late,
+        Some(Scenario::LateWrite) => "no update is lost, which no lock can prevent without fences",
         Some(Scenario::PauseAtStep) => return at_every_step(claims),
         Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
         Some(Scenario::StaleRelease) => "a release frees only its own lock",
@@ -176,6 +207,7 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         }
         Some(Scenario::Turns) => "everybody gets its turns, and no update is lost",
         Some(Scenario::Storm) => return storm(claims),
+        Some(Scenario::TakenAway) => return taken_away(claims),
         Some(Scenario::ServerClockBack) => "it is free again when its lease is over",
         Some(
             Scenario::Failover
@@ -191,6 +223,20 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         }
     }
     .into()
+}
+
+fn taken_away(claims: Claims) -> String {
+    let mut words = Vec::new();
+    if let Some(ms) = claims.tells_loss_ms {
+        let ms = count(i64::try_from(ms).unwrap_or(i64::MAX));
+        words.push(format!("it claims to tell a loss within {ms} ms"));
+    }
+    words.push(if claims.fencing {
+        "it claims fences: they still grow, and the resource refuses a late write".into()
+    } else {
+        "no update is lost".into()
+    });
+    words.join("; ")
 }
 
 fn names(claims: Claims) -> String {

@@ -33,7 +33,7 @@ fn words() -> Value {
 }
 
 /// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 15] = [
     Fault::Killed,
     Fault::Stopped,
     Fault::CutOff,
@@ -47,9 +47,11 @@ const FAULTS: [Fault; 13] = [
     Fault::ReplyLost,
     Fault::ReplyArrives,
     Fault::ReplyHeld,
+    Fault::WriteHeld,
+    Fault::OverReleased,
 ];
 
-const CHANGES: [Change; 9] = [
+const CHANGES: [Change; 10] = [
     Change::CutOff,
     Change::Reconnected,
     Change::Killed,
@@ -58,6 +60,7 @@ const CHANGES: [Change; 9] = [
     Change::ClockAhead,
     Change::ClockBehind,
     Change::Evicted,
+    Change::TakenAway,
     Change::Elected,
 ];
 

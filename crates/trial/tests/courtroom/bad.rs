@@ -1,9 +1,9 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LostReply, LostWakeup, Names,
-    Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
-    Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
+    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LateWrite, LostReply, LostWakeup,
+    Names, Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
+    Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters, WriteOnlyFence,
 };
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::verdict::{Outcome, Verdict};
@@ -11,7 +11,7 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::part::*;
 use crate::session::Ordeal::{self, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, rates, runs, wrong};
+use crate::{on_servers, rates, reentry, runs, told, wrong};
 
 /// The required outcome.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +80,14 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (GET_THEN_DELETE, Holds(PauseAtStep), BROKEN),
     (BLIND_REGRET, Holds(PauseAtStep), BROKEN),
     (ERROR_IS_GRANT, Holds(LostReply), BROKEN),
+    (NONE, Holds(LateWrite), BROKEN),
+    (HONEST, Holds(LateWrite), BROKEN),
+    (HONEST_RENEWED, Holds(LateWrite), BROKEN),
+    (CONSTANT, Holds(LateWrite), BROKEN),
+    (NO_FENCE, Holds(LateWrite), BROKEN),
+    (FENCED_WRITES, Holds(WriteOnlyFence), BROKEN),
+    (HONEST, Holds(WriteOnlyFence), BROKEN),
+    (CONSTANT, Holds(WriteOnlyFence), BROKEN),
     (NONE, Storms(4), BROKEN),
     (BLIND_DELETE, Storms(4), BROKEN),
     (FENCE_RESTARTS, Storms(4), BROKEN),
@@ -134,6 +142,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::test(name, move || judge(lock, ordeal, due)).with_ignored_flag(!is_possible)
     };
     let cases = CASES.iter().chain(wrong::CASES).chain(on_servers::CASES);
+    let cases = cases.chain(told::CASES).chain(reentry::CASES);
     cases.map(trial).collect()
 }
 

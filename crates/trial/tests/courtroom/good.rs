@@ -1,19 +1,20 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, LostReply, LostWakeup, Names, Pause, PauseAtStep,
-    ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
+    ClientClock, Crash, Deadline, Deadlock, LateWrite, LostReply, LostWakeup, Names, Pause,
+    PauseAtStep, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
+    WriteOnlyFence,
 };
 use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
 
 use crate::bad::is_harmless;
 use crate::part::{
-    HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE, HONEST_RENEWED, HONEST_RENEWED_FENCED,
-    Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
+    FENCED_WRITES, HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE, HONEST_RENEWED,
+    HONEST_RENEWED_FENCED, Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
 };
 use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, rates, runs};
+use crate::{on_servers, rates, reentry, runs, told};
 
 /// The trials that a lease alone withstands.
 const BY_LEASE: &[Ordeal] = &[
@@ -36,16 +37,24 @@ const BY_RENEWAL: &[Ordeal] = &[
     Holds(Suspend),
     Holds(SlowReplies),
 ];
-const BY_FENCES: &[Ordeal] = &[Holds(TtlEdge), Holds(Pause), Holds(Deadlock)];
+const BY_FENCES: &[Ordeal] = &[
+    Holds(TtlEdge),
+    Holds(Pause),
+    Holds(Deadlock),
+    Holds(LateWrite),
+    Holds(WriteOnlyFence),
+];
 /// The same, for a lock that also has fences on a server.
 const BY_FENCES_ANYWHERE: &[Ordeal] = &[
     Holds(TtlEdge),
     Holds(Pause),
     Holds(Suspend),
     Holds(Deadlock),
+    Holds(LateWrite),
+    Holds(WriteOnlyFence),
 ];
 /// The trials that a lock withstands which knows when its lease is over.
-const BY_STOPPING: &[Ordeal] = &[Holds(Pause), Holds(Suspend)];
+const BY_STOPPING: &[Ordeal] = &[Holds(Pause), Holds(Suspend), Holds(WriteOnlyFence)];
 /// The trials on Redis that a lease alone withstands, if it is counted from the request.
 const ON_REDIS: &[Ordeal] = &[Holds(LostReply), Holds(PauseAtStep)];
 
@@ -79,7 +88,14 @@ fn cases() -> Vec<(Part, Ordeal)> {
         ordeals.map(move |ordeal| (part, *ordeal))
     };
     let here = locks.into_iter().flat_map(of_lock);
-    here.chain(on_servers::right()).collect()
+    // The others lose what was read, as the storm shows.
+    let writes =
+        [Holds(Pause), Holds(LateWrite)].map(|ordeal| (Part::External(FENCED_WRITES), ordeal));
+    here.chain(writes)
+        .chain(on_servers::right())
+        .chain(told::right())
+        .chain(reentry::right())
+        .collect()
 }
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -19,11 +19,14 @@ mod postgres_latch;
 mod rates;
 mod redis_latch;
 mod redlock_latch;
+mod reentry;
 mod remote;
 mod renewal;
 mod servers;
 mod session;
 mod stopped;
+mod teller;
+mod told;
 mod wrong;
 #[cfg(feature = "zookeeper")]
 mod zookeeper_latch;

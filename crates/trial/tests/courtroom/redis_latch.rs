@@ -15,6 +15,7 @@ use crate::player::Manners;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The same, if only the network may be slow.
 const LONG_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
@@ -70,6 +71,32 @@ impl RedisLatch {
             }
             _ => false,
         }
+    }
+
+    /// Renews a grant. Returns whether it was still there. A server that does not answer has lost nothing.
+    pub(crate) fn renew(&self, key: &str, token: &str, ttl: Duration) -> bool {
+        let (key, ttl) = (self.key(key), ttl.as_millis().to_string());
+        if self.flaw == Some(Flaw::RenewsAnyKey) {
+            let _ = self.ask(&["PEXPIRE", &key, &ttl]);
+            return true;
+        }
+        let answer = self.ask(&["EVAL", RENEW, "1", &key, token, &ttl]);
+        !answer.is_ok_and(|answer| answer == Value::Number(0))
+    }
+
+    /// Returns the next fence, if fences are counted.
+    pub(crate) fn fence(&self) -> Option<String> {
+        if self.flaw != Some(Flaw::FenceOfCounter) {
+            return None;
+        }
+        match self.ask(&["INCR", &self.key("fence")]) {
+            Ok(Value::Number(number)) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn flaw(&self) -> Option<Flaw> {
+        self.flaw
     }
 
     /// Gives back what was granted too late.

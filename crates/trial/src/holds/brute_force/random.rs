@@ -105,8 +105,10 @@ impl Chance {
                     Fault::ClockRead,
                     Fault::ReplyArrives,
                     Fault::ReplyHeld,
+                    Fault::WriteHeld,
+                    Fault::OverReleased,
                     Fault::ReplyDelivered,
-                ][self.below(13) as usize],
+                ][self.below(15) as usize],
             },
             15 => What::Purchase {
                 op: new,

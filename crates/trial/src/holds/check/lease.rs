@@ -37,7 +37,10 @@ impl<'a> Findings<'a> {
             let (one, other) = (self.facts.hold_of(between)?, self.facts.hold_of(op)?);
             let asked_ns = one.asked.at_ns.min(other.asked.at_ns);
             let is_running = op.mark.at_ns < asked_ns.saturating_add(self.ttl_ns);
-            (is_running || self.lasts_until([one, other], op.mark.at_ns)).then_some(op)
+            // What arrives when its hold was given back was not done while it lasted.
+            let is_given_back = other.release.is_some_and(|release| release < op.mark);
+            let is_leased = is_running || self.lasts_until([one, other], op.mark.at_ns);
+            (is_leased && !is_given_back).then_some(op)
         })
     }
 

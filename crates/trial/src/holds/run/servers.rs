@@ -2,7 +2,7 @@
 //!
 //! A trial has three events for servers that die: one is cut off, one is killed, and clients are served again. Each store decides
 //! what that means: a replica takes over without the last writes, a server comes back empty, or a majority elects a new leader
-//! and nothing is lost. A fourth event is for servers that live on: the clock is set, or keys are evicted. Every event returns only
+//! and nothing is lost. A fourth event is for servers that live on: the clock is set, keys are evicted, or the lab deletes them. Every event returns only
 //! after its effect was observed.
 
 use std::time::Instant;
@@ -24,6 +24,7 @@ mod eviction;
 mod postgres;
 mod redis;
 mod redlock;
+mod taken_away;
 
 use clock::{Clocked, Jump};
 use etcd::Members;
@@ -32,6 +33,7 @@ use eviction::Crowded;
 use postgres::Lagging;
 use redis::{Pair, Single};
 use redlock::Three;
+use taken_away::Robbed;
 
 /// Something that the lab observed during an event, and when.
 #[derive(Debug)]
@@ -124,12 +126,17 @@ pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> 
         Scenario::ServerClock if store.is(&REDIS) => Box::new(Clocked::start(Jump::Forward)?),
         Scenario::ServerClockBack if store.is(&REDIS) => Box::new(Clocked::start(Jump::Back)?),
         Scenario::Eviction if store.is(&REDIS) => Box::new(Crowded::start()?),
-        _ => {
-            let kind = store.kind().title;
-            let message = format!("this trial is not available on {kind}");
-            return Err(Failure::definite(message));
-        }
+        Scenario::TakenAway => match Robbed::start(store)? {
+            Some(servers) => Box::new(servers),
+            None => return Err(not_available(store)),
+        },
+        _ => return Err(not_available(store)),
     }))
+}
+
+fn not_available(store: &TrialStore) -> Failure {
+    let kind = store.kind().title;
+    Failure::definite(format!("this trial is not available on {kind}"))
 }
 
 fn now(server: &str, change: Change) -> Seen {

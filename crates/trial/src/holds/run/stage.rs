@@ -18,7 +18,7 @@ use super::script::scripts;
 use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
 use crate::holds::names;
-use crate::holds::register::Registers;
+use crate::holds::register::{FenceCheck, Registers};
 use crate::holds::storm::{LOCKS, PROCESSES};
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Scenario, Trial};
 use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
@@ -103,7 +103,7 @@ pub(super) fn run(
             .map(|(number, (script, who))| Actor::new(who, number, script))
             .collect(),
         lease: Lease::of(claims),
-        registers: Registers::new(claims.fencing),
+        registers: Registers::new(FenceCheck::of(claims)),
         storm: trial.storm.map(|storm| Storm::new(trial, storm, claims)),
         diary: Diary::new(recorder),
         last_op: 0,

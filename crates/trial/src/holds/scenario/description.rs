@@ -157,6 +157,12 @@ impl Description {
                 likely_ms: |_| 800,
                 ..failing("eviction", "trial eviction", |facts| facts.eviction)
             },
+            Scenario::TakenAway => Self {
+                // Whoever claims to tell a loss does so within a TTL, and the lab waits for it.
+                ttl_ms: 2_000,
+                likely_ms: |trial| 800 + 3 * trial.ttl_ms,
+                ..failing("taken-away", "trial taken-away", |facts| facts.taken_away)
+            },
             Scenario::ClientClock => Self {
                 // The clock must be set while the lease runs.
                 ttl_ms: 1_000,
@@ -201,6 +207,14 @@ impl Description {
                 likely_ms: |trial| 1_500 + 2 * trial.ttl_ms,
                 ..usual("deadline", "trial deadline")
             },
+            Scenario::Reentry => Self {
+                // As in a deadline: everything happens within a lease.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                processes: 3,
+                likely_ms: |_| 500,
+                ..usual("reentry", "trial reentry")
+            },
             Scenario::Cut => Self {
                 at_store: AtStore::ComesBetween,
                 holder_is_away: true,
@@ -225,6 +239,12 @@ impl Description {
                 is_decided_by_renewal: false,
                 likely_ms: |trial| 500 + 8 * trial.ttl_ms,
                 ..usual("pause-at-step", "trial pause-at-step")
+            },
+            Scenario::LateWrite => usual("late-write", "trial late-write"),
+            Scenario::WriteOnlyFence => Self {
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                ..usual("write-only-fence", "trial write-only-fence")
             },
             Scenario::Storm => Self {
                 processes: storm::DEFAULT.processes,

@@ -2,6 +2,7 @@
 
 mod client_clock;
 mod cut;
+mod late;
 mod lost_lock;
 mod lost_store;
 mod lost_wakeup;
@@ -16,6 +17,7 @@ mod stale_release;
 mod stalls;
 mod storm;
 mod suggestions;
+mod taken_away;
 mod whys;
 mod witnesses;
 

@@ -215,6 +215,7 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::ServerClock
         | Scenario::ServerClockBack
         | Scenario::Eviction
+        | Scenario::TakenAway
         | Scenario::ClientClock
         | Scenario::Suspend
         | Scenario::LostWakeup
@@ -222,10 +223,13 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Turns
         | Scenario::Waiters
         | Scenario::Deadline
+        | Scenario::Reentry
         | Scenario::Cut
         | Scenario::SlowReplies
         | Scenario::LostReply
         | Scenario::PauseAtStep
+        | Scenario::LateWrite
+        | Scenario::WriteOnlyFence
         | Scenario::Storm => "fencepost/trial/1",
     }
 }

@@ -24,10 +24,16 @@ pub(in crate::holds::run) enum Act {
     ReleaseIfHeld { key: &'static str },
     /// Takes a step on the number, under the hold of this lock.
     Step { key: &'static str, action: Action },
+    /// Writes the number, under the hold of this lock. The lab holds the write back on its way.
+    SendWrite { key: &'static str },
+    /// The write that another process has sent arrives at the number.
+    Arrive(usize),
     /// Does nothing for a while.
     Work(Duration),
     /// Releases the lock.
     Release { key: &'static str },
+    /// Releases once more the hold of this lock that the process released last.
+    ReleaseAgain { key: &'static str },
     /// Releases the lock, and stops between the lock's own steps.
     ReleaseStepwise { key: &'static str },
     /// The lab kills the process.
