@@ -1,7 +1,6 @@
 //! The matrix of `run-all`: every strategy that fits in seven scenarios, and the comparison of ways of waiting.
 //!
-//! The scenarios that kill servers or come between them and the processes are not in it, nor are `pause`, `lost-wakeup`, `names`, `turns`,
-//! `waiters` and `deadline`; `fencepost trial` runs them.
+//! It contains the scenarios of [`COLUMNS`]; `fencepost trial` runs the others.
 
 use crate::holds::{Scenario, Trial};
 use crate::retry::{self, Comparison};

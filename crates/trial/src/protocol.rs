@@ -186,7 +186,7 @@ pub enum Reply {
         /// The request it answers; absent for `init`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         op: Option<u64>,
-        /// Whether it is certain that nothing was bought. `false` if in doubt.
+        /// Whether the request certainly had no effect. `false` if in doubt.
         definite: bool,
         /// What went wrong.
         message: String,

@@ -14,7 +14,7 @@ fn refused(arguments: &str) -> String {
 }
 
 #[test]
-fn a_misspelt_word_meets_its_neighbour() {
+fn a_misspelt_word_gets_the_nearest_suggestion() {
     assert_eq!(
         refused("oversell --lock=sfae"),
         "error: there is no strategy 'sfae'\n  where     --lock=sfae\n  \
@@ -370,7 +370,7 @@ fn one_file_has_one_result_whatever_it_is_called() {
 }
 
 #[test]
-fn whoever_is_not_redis_is_told_apart_from_nobody() {
+fn a_server_that_is_not_redis_is_told_apart_from_no_server() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
     std::thread::spawn(move || {

@@ -247,7 +247,7 @@ fn a_program_that_does_not_get_ready_ends_its_trial_and_not_the_gauntlet() {
         .find(|entry| entry["scenario"] == "stale-release")
         .unwrap();
     let because = entry["worst"]["verdict"]["because"].as_str().unwrap();
-    let told = "Nothing was tried: the lab waited in vain for C to get ready: it ended with 4 before it was ready (no database).";
+    let told = "Nothing was tried: C did not get ready: it ended with 4 before it was ready (no database).";
     assert_eq!(because, told);
     assert_valid(&schema("report.json"), "gauntlet", &document);
     for scenario in outcomes.keys() {
@@ -262,7 +262,7 @@ fn the_table_names_the_verdict_the_promise_the_ground_and_the_command() {
     for line in [
         "✓ HELD 2 of 2           crash            the holder is killed\n",
         "✓ HELD 2 of 2           pause            paused between read and write\n",
-        "  judged by no update is lost, which it does not claim beyond its lease\n",
+        "  judged by no lost update (it claims none beyond its lease)\n",
         "  witness   A was stopped for ",
         "  again     fencepost trial pause --lock=watchdog --seed ",
         "\nHELD   watchdog held in all of 2 scenarios. It took ",

@@ -116,7 +116,7 @@ fn ctrl_c_leaves_nothing_behind_but_what_was_recorded() {
 }
 
 #[test]
-fn so_does_a_polite_request_to_end() {
+fn sigterm_ends_a_run_like_ctrl_c() {
     let (ran, _folder) = interrupted(Signal::SIGTERM);
     assert_eq!(ran.code, 143);
     assert!(ran.stderr.starts_with("interrupted: "));

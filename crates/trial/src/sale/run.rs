@@ -236,7 +236,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Notes that the lab itself stood still, if it did since it was here last. The processes may have stood still as well.
+    /// Notes that the lab itself stalled, if it did since it was here last. The processes may have stalled as well.
     fn notice_stall(&mut self, last_seen: &mut Instant) {
         let now = Instant::now();
         if let Some(for_ms) = stall_ms(now, last_seen) {

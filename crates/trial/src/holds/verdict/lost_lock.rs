@@ -109,7 +109,7 @@ impl<'a> Loss<'a> {
         )
     }
 
-    /// Returns why B was let in, as far as the events show it.
+    /// Returns why B got the lock, as far as the events show it.
     fn why(&self, court: &Court<'_>) -> Option<String> {
         if court.facts.is_without_lock(self.server) {
             let why = match self.change {
@@ -124,7 +124,7 @@ impl<'a> Loss<'a> {
         });
         refused.then(|| {
             format!(
-                "B was refused before {}, and let in after it.",
+                "B was refused before {}, and got the lock after it.",
                 self.brief()
             )
         })
@@ -198,7 +198,7 @@ fn kept_out(court: &Court<'_>, loss: &Loss<'_>, holder: &Hold, other: &Hold) -> 
         return inconclusive(
             "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
             "contention",
-            "somebody who asks for the lock after the loss, before A gives it back.",
+            "somebody who asks for the lock after the loss, before A releases it.",
         );
     };
     if loss.change == Change::Evicted {
@@ -221,7 +221,7 @@ fn kept_out(court: &Court<'_>, loss: &Loss<'_>, holder: &Hold, other: &Hold) -> 
         }),
         ..Verdict::bare(
             Outcome::Held,
-            "A's lock did not end by the server's time of day: B got it only after A had given it back.",
+            "A's lock did not end by the server's time of day: B got it only after A had released it.",
         )
     }
 }

@@ -26,9 +26,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     };
     if next.asked > release || next.granted < release {
         return inconclusive(
-            "Nothing broke, and nothing was tested: B did not wait when A gave the lock back.",
+            "Nothing broke, and nothing was tested: B did not wait when A released the lock.",
             "contention",
-            "somebody who waits for the lock when it is given back.",
+            "somebody who waits for the lock when it is released.",
         );
     }
     woken(court, release, next)
@@ -51,7 +51,7 @@ fn woken(court: &Court<'_>, release: Mark, next: &Hold) -> Verdict {
         limits: Some("one release at one moment: says nothing about others".into()),
         ..Verdict::bare(
             Outcome::Held,
-            "B was woken: it got the lock that A gave back.",
+            "B was woken: it got the lock that A released.",
         )
     }
 }

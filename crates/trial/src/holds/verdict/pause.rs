@@ -27,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 /// What a suspended machine hides from a lock.
-const STOOD_STILL: &str = "CLOCK_MONOTONIC stood still for A meanwhile, as on a suspended machine: a lock that counts its lease by it cannot know that the lease is over";
+const DID_NOT_ADVANCE: &str = "CLOCK_MONOTONIC did not advance for A meanwhile, as on a suspended machine: a lock that counts its lease by it cannot know that the lease is over";
 
 /// Judges a holder whose machine was suspended.
 pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
@@ -54,7 +54,7 @@ pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
         limits.push_str(&format!("; {STARTED_BY_IT}"));
     }
     if verdict.outcome == Outcome::Broken && is_shown {
-        verdict.notes.push(STOOD_STILL.into());
+        verdict.notes.push(DID_NOT_ADVANCE.into());
     }
     verdict
 }

@@ -163,7 +163,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
         limits: Some("nobody else could work meanwhile: A's lock did not end".into()),
         ..Verdict::bare(
             Outcome::Held,
-            "A kept its lock although the replies were slow: B got it only after A had given it back.",
+            "A kept its lock although the replies were slow: B got it only after A had released it.",
         )
     }
 }

@@ -99,11 +99,11 @@ impl Shown<'_> {
     fn predicted(&self, row: &Row<'_>, ink: Ink) -> String {
         match self.prediction(row) {
             Some(outcome) if outcome == row.outcome() => {
-                ink.sentence("predicted", &format!("{outcome}, and so it came"))
+                ink.sentence("predicted", &format!("{outcome}, correct"))
             }
             Some(outcome) => {
                 let came = row.outcome();
-                ink.sentence("predicted", &format!("{outcome}, but it came out {came}"))
+                ink.sentence("predicted", &format!("{outcome}, but it was {came}"))
             }
             None => String::new(),
         }

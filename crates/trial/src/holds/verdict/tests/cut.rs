@@ -94,7 +94,7 @@ fn who_keeps_its_lock_through_a_cut_holds() {
     held(&verdict);
     assert_eq!(
         verdict.because,
-        "A kept its lock while it was cut off: B got it only after A had given it back."
+        "A kept its lock while it was cut off: B got it only after A had released it."
     );
 }
 
