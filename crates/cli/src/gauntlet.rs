@@ -136,7 +136,7 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     conclude(&arguments, &shown, &more, page, screen)
 }
 
-/// Fills the page, prints the result with `more` after it, and returns the exit code of the verdict.
+/// Prints the result with `more` after it, fills the page, and returns the exit code of the verdict.
 fn conclude(
     arguments: &RunGauntlet,
     shown: &Shown<'_>,
@@ -146,14 +146,14 @@ fn conclude(
 ) -> Result<ExitCode, CommandError> {
     let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
     let verdict = shown.gauntlet.verdict(shown.rows, shown.untried);
-    if let Some(page) = page {
-        let drawn = Page::of_gauntlet(shown.gauntlet, shown.rows, &verdict);
-        page.fill_with(&drawn.render())?;
-    }
     if json {
         screen.print_json(&report(shown.gauntlet, shown.rows, shown.untried));
     } else {
         screen.print(&(shown.text(quiet, screen.ink) + more));
+    }
+    if let Some(page) = page {
+        let drawn = Page::of_gauntlet(shown.gauntlet, shown.rows, &verdict);
+        page.fill_with(&drawn.render())?;
     }
     Ok(screen.end(verdict.outcome.exit_code()))
 }

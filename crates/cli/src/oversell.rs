@@ -103,6 +103,8 @@ fn one(
         verdict: &judged.verdict,
         events: judged.events.len(),
         page: Page::of_sales(std::slice::from_ref(&judged)),
+        lock_trial: None,
+        is_recorded: true,
     };
     arguments.trial.conclude(screen, files, &ended, |ink| {
         let gap = if quiet { "" } else { "\n" };

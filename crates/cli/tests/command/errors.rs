@@ -301,6 +301,19 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_does_not_cost_the_verdict() {
+    for flags in ["", " --ladder"] {
+        let ran = run(&format!(
+            "gauntlet --scenario crash{flags} --report /dev/full"
+        ));
+        assert_eq!(ran.code, 74, "{}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains("HELD"), "{}", ran.stdout);
+        let effect = "effect    the run is over; its report is on the screen";
+        assert!(ran.stderr.contains(effect), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn help_names_only_what_there_is() {
     let map = run("");
     assert_eq!(map.code, 0);
