@@ -11,7 +11,7 @@ use crate::strategy::{self, Strategy};
 mod run;
 mod unready;
 
-pub use run::{Run, Summary};
+pub use run::{REPETITIONS, Run, Summary};
 
 /// The rows that run with the default settings, except work beyond the lease. The other rows use settings that take less time and
 /// tolerate a busy machine.

@@ -54,7 +54,7 @@ pub(super) fn run(
         None => on_trial.verdict(&[], &[]),
     };
     if flags.json {
-        screen.print_json(&report_of_ladder(&rungs));
+        screen.print_json(&report_of_ladder(&rungs, &climb.repeated));
     } else {
         let took_ns = nanoseconds(started.elapsed());
         let trials = runs.iter().map(Vec::len).sum();

@@ -250,6 +250,12 @@ fn a_program_that_does_not_get_ready_ends_its_trial_and_not_the_gauntlet() {
     let because = entry["worst"]["verdict"]["because"].as_str().unwrap();
     let told = "Nothing was tried: C did not get ready: it ended with 4 before it was ready (no database).";
     assert_eq!(because, told);
+    let repeated = document["repeated"].as_array().unwrap();
+    let names: Vec<&str> = repeated.iter().filter_map(Value::as_str).collect();
+    assert!(
+        names.len() == 1 && names[0].starts_with("stale-release "),
+        "{names:?}"
+    );
     assert_valid(&schema("report.json"), "gauntlet", &document);
     for scenario in outcomes.keys() {
         judged_alike_again(&results.join(scenario));
