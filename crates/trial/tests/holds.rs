@@ -256,6 +256,30 @@ fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
     }
 }
 
+/// The lab does not look long enough to see that the process has stopped.
+#[test]
+fn who_was_not_seen_to_stop_goes_on_all_the_same() {
+    struct Hasty;
+    impl LockWatch for Hasty {
+        fn answer_timeout(&self) -> Duration {
+            Duration::from_secs(5)
+        }
+
+        fn witness_timeout(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+    let trial = Trial {
+        ttl_ms: 300,
+        ..trial(Scenario::Pause, "safe")
+    };
+    let script = format!("{GRANT}{STEP}{RELEASE}{LOOP}");
+    let subject = || shell(&script);
+    let history = run(&trial, &subject, None, &mut Hasty, Interrupt::never()).unwrap();
+    let failed = |event: &&Event| matches!(event.what, What::Failed { .. });
+    assert_eq!(history.events.iter().find(failed), None);
+}
+
 #[test]
 fn an_external_lock_that_never_stops_where_it_is_told_to_is_not_taken_for_paused() {
     let script = format!("{TWO_STEPS}{GRANT}{STEP}{RELEASE}");
