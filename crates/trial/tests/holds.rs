@@ -122,6 +122,29 @@ fn a_lock_is_judged_by_what_its_processes_promise() {
 }
 
 #[test]
+fn who_claims_what_does_not_exist_is_not_tried() {
+    let claims = r#"claims=',"claims":{"keepalive":true}';"#;
+    let script = format!("{claims}{GRANT}{STEP}{RELEASE}{LOOP}");
+    let stopped = tried(&trial(Scenario::Crash, "safe"), &script).unwrap_err();
+    match stopped {
+        Stopped::NotReady { what, .. } => {
+            assert!(what.contains("there is no claim 'keepalive'"), "{what}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_first_request_names_the_version_of_the_protocol() {
+    let script = r#"
+read -r line
+case $line in *'"protocol":1,'*) echo '{"type":"init_ok"}';; *) exit 4;; esac
+read -r line"#;
+    // It gets ready, and answers nothing else.
+    tried(&trial(Scenario::Crash, "safe"), script).unwrap();
+}
+
+#[test]
 fn processes_that_promise_different_things_are_not_tried() {
     let script = format!(
         r#"{GRANT}{STEP}{RELEASE}

@@ -15,7 +15,7 @@ use super::{PRODUCT, Sale};
 use crate::history::{Event, History, Recorder, What};
 use crate::processes::start::StartingLine;
 use crate::processes::{ANSWER_TIMEOUT, LOOK_UP, Processes, Stopped, stall_ms};
-use crate::protocol::{Request, Resource};
+use crate::protocol::{PROTOCOL, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
 
@@ -132,6 +132,7 @@ impl Lab<'_> {
     fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
         let strategy = self.sale.strategy;
         let init = |id: &str| Request::Init {
+            protocol: PROTOCOL,
             id: id.into(),
             incarnation: 1,
             keys: vec![PRODUCT.into()],

@@ -22,7 +22,7 @@ use crate::holds::register::Registers;
 use crate::holds::storm::{LOCKS, PROCESSES};
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Scenario, Trial};
 use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
-use crate::protocol::{Claims, Reply, Request, Resource};
+use crate::protocol::{Claims, PROTOCOL, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
 use crate::text::foreign::quote;
@@ -177,6 +177,7 @@ fn init(trial: &Trial, endpoints: Vec<String>, id: &str, incarnation: u64) -> Re
         None => vec![FIRST_LOCK, SECOND_LOCK],
     };
     Request::Init {
+        protocol: PROTOCOL,
         id: id.into(),
         incarnation,
         keys: keys.into_iter().map(str::to_owned).collect(),
