@@ -1,7 +1,7 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, LostReply, LostWakeup, Names, Pause, PauseAtStep,
+    ClientClock, Crash, Cut, Deadline, Deadlock, LostReply, LostWakeup, Names, Pause, PauseAtStep,
     ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
 };
 use fencepost_trial::verdict::Outcome;
@@ -45,7 +45,7 @@ const BY_FENCES_ANYWHERE: &[Ordeal] = &[
     Holds(Deadlock),
 ];
 /// The trials that a lock withstands which knows when its lease is over.
-const BY_STOPPING: &[Ordeal] = &[Holds(Pause), Holds(Suspend)];
+const BY_STOPPING: &[Ordeal] = &[Holds(Pause), Holds(Suspend), Holds(Cut)];
 /// The trials on Redis that a lease alone withstands, if it is counted from the request.
 const ON_REDIS: &[Ordeal] = &[Holds(LostReply), Holds(PauseAtStep)];
 
@@ -57,7 +57,7 @@ fn cases() -> Vec<(Part, Ordeal)> {
         (
             Part::External(HONEST),
             ON_REDIS,
-            &[Holds(SlowReplies), Holds(Suspend)] as &[Ordeal],
+            &[Holds(SlowReplies), Holds(Suspend), Holds(Cut)] as &[Ordeal],
         ),
         (Part::External(HONEST_FENCED), &[], BY_FENCES),
         (Part::External(HONEST_LINE), &[], &[]),
