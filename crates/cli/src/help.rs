@@ -271,7 +271,7 @@ Usage: fencepost deadlock [OPTIONS]
 
 const DEADLOCK_EXAMPLES: &str = "\
 Examples
-  fencepost deadlock                         the TTL ends it, and lets both in
+  fencepost deadlock                         the TTL ends it, and both get both locks
   fencepost deadlock --mitigate              the same order: both finish
   fencepost deadlock --lock=watchdog         leases are renewed: nothing ends it
 ";

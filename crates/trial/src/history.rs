@@ -134,7 +134,7 @@ pub enum What {
     Failed {
         /// The number of the attempt.
         op: u64,
-        /// Whether it is certain that nothing was bought.
+        /// Whether the request certainly had no effect.
         definite: bool,
         /// What went wrong.
         message: String,
@@ -284,7 +284,7 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         server: Option<String>,
     },
-    /// The lab itself stood still: it was stopped, or the machine was too busy to run it. It noticed this when it went on.
+    /// The lab itself stalled: it was stopped, or the machine was too busy to run it. It noticed this when it went on.
     Stalled {
         /// How long at most, up to this event.
         for_ms: f64,
@@ -329,7 +329,7 @@ pub enum Fault {
     ClockRight,
     /// It has asked for the time since its clocks were changed, and the lab's library has answered.
     ClockRead,
-    /// While it was stopped, its `CLOCK_MONOTONIC` stood still, as on a suspended machine. Timestamped once that was so.
+    /// While it was stopped, its `CLOCK_MONOTONIC` did not advance, as on a suspended machine. Timestamped once that was so.
     Suspended,
     /// A reply of the store was dropped, and its connection closed at both ends. The store has done what it was asked. Timestamped once
     /// that was so.

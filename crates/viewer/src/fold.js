@@ -228,9 +228,9 @@ class Fold {
     return this.add({ type: 'note', lane, t0: e.t, t1: e.t, event: e });
   }
 
-  // The lab itself stood still, up to this event.
+  // The lab itself stalled, up to this event.
   on_stalled(e) {
-    const op = { type: 'op', t0: e.t, t1: e.t, shape: 'eye', refused: false, bad: false, top: [], low: ['the lab stood still', 'stall'], event: e };
+    const op = { type: 'op', t0: e.t, t1: e.t, shape: 'eye', refused: false, bad: false, top: [], low: ['the lab stalled', 'stall'], event: e };
     this.ops.push(op);
     return op;
   }

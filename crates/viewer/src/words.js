@@ -18,7 +18,7 @@ export const WORDS = {
     "clock_fast": "The lab lets the time of day of {who} run a thousand times as fast",
     "clock_right": "The time of day of {who} is right again",
     "clock_read": "{who} asks for the time",
-    "suspended": "The lab shows {who} a machine that was suspended: CLOCK_MONOTONIC stood still",
+    "suspended": "The lab shows {who} a machine that was suspended: CLOCK_MONOTONIC did not advance",
     "reply_lost": "A reply of the store to {who} is lost, and its connection cut",
     "reply_arrives": "The first of the late replies to {who} arrives",
     "reply_held": "The lab holds a reply of the store to {who} back",
@@ -43,7 +43,7 @@ export const WORDS = {
     "taken_away": "the {server} has no locks any more: the lab has taken them away",
     "elected": "the {server} is elected by the majority"
   },
-  "stalled": "The lab stood still for {for_ms} ms",
+  "stalled": "The lab stalled for {for_ms} ms",
   "stock_read": "The lab reads the stock: {units}",
   "store_read": "The lab looks at the store"
 };

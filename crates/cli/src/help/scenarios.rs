@@ -7,25 +7,25 @@ Usage: fencepost trial NAME [OPTIONS]
   deadlock            two processes take two locks in opposite order: what ends it?
   deadlock-sorted     they take them in the same order
   crash               the holder is killed: when is its lock free?
-  ttl-edge            A's work takes longer than its lease: is B let in, and an update lost?
+  ttl-edge            A's work takes longer than its lease: does B get the lock? Is an update lost?
   stale-release       A is paused beyond its lease, then releases: whose lock is released?
   short-stock         a purchase finds nothing to sell: does it release its lock?
   pause               A reads, is paused beyond its lease, then writes: over B's update?
-  failover            the primary dies before its replica has the lock: does the replica let B in?
-  restart-empty       the server dies and comes back without its data: does it let B in?
+  failover            the primary dies before its replica has the lock: does B get the lock?
+  restart-empty       the server dies and comes back without its data: does B get the lock?
                       these two start and kill their own Redis servers (redis-server)
                       built with --features full: failover also --store postgres,
                       'postgres?locks=advisory' or etcd, restart-empty also --store redlock
                       or 'redlock?restart_delay=10s' (no vote after a restart)
-  server-clock        the clock of the lock's server jumps an hour forward: does it let B in?
+  server-clock        the clock of the lock's server jumps an hour forward: does B get the lock?
   clock-back          the server's clock jumps an hour back, then A dies: when is its lock free?
                       these two set the clock of their own Redis server alone (needs cc)
-  eviction            the server is short of memory and evicts A's lock: does it let B in?
+  eviction            the server is short of memory and evicts A's lock: does B get the lock?
                       starts its own Redis server (redis-server)
   taken-away          the lab deletes A's lock at the store, and B gets it: is A told, and in time?
                       starts its own server: --store redis (the default)
                       built with --features full: also postgres, redlock, etcd and zk
-  client-clock        A's or B's time of day jumps by an hour, or runs fast: is B let in?
+  client-clock        A's or B's time of day jumps by an hour, or runs fast: does B get the lock?
   suspend             A reads, its machine is suspended, then it writes: over B's update?
                       these two set the clocks of the processes (needs cc); suspend needs a store
                       with a server, by default --store redis

@@ -1,6 +1,7 @@
 //! Tests of `gauntlet`: the verdict of each scenario, files that can be judged again, and a clean end when it is interrupted.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -251,11 +252,48 @@ fn a_program_that_does_not_get_ready_ends_its_trial_and_not_the_gauntlet() {
         .find(|entry| entry["scenario"] == "stale-release")
         .unwrap();
     let because = entry["worst"]["verdict"]["because"].as_str().unwrap();
-    let told = "Nothing was tried: the lab waited in vain for C to get ready: it ended with 4 before it was ready (no database).";
+    let told = "Nothing was tried: C did not get ready: it ended with 4 before it was ready (no database).";
     assert_eq!(because, told);
+    let repeated = document["repeated"].as_array().unwrap();
+    let names: Vec<&str> = repeated.iter().filter_map(Value::as_str).collect();
+    assert!(
+        names.len() == 1 && names[0].starts_with("stale-release "),
+        "{names:?}"
+    );
     assert_valid(&schema("report.json"), "gauntlet", &document);
     for scenario in outcomes.keys() {
         judged_alike_again(&results.join(scenario));
+    }
+}
+
+/// Its program removes itself when it is asked for the lock.
+#[test]
+fn a_process_that_cannot_be_started_again_ends_the_gauntlet_and_leaves_its_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let (script, results) = (folder.path().join("lock.sh"), folder.path().join("results"));
+    let lease = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../subjects/lease-shell/lease.sh"
+    );
+    let plain = std::fs::read_to_string(lease).unwrap();
+    let text = plain.replacen("acquire)\n", "acquire)\n rm -f \"$0\"\n", 1);
+    assert_ne!(text, plain);
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = fencepost("gauntlet --scenario turns --output");
+    let lock = format!("--lock={}", script.display());
+    let ran = finish(command.arg(&results).arg(lock).output().unwrap());
+    assert_eq!(ran.code, 70, "{}{}", ran.stdout, ran.stderr);
+    let history = results.join("turns.jsonl");
+    let events = std::fs::read_to_string(&history).unwrap().lines().count() - 1;
+    for words in [
+        "error: a process could not be started again\n".to_owned(),
+        format!(
+            "  effect    a part: {events} events, in {}. No verdict.\n",
+            history.display()
+        ),
+    ] {
+        assert!(ran.stderr.contains(&words), "{words}: {}", ran.stderr);
     }
 }
 
@@ -266,7 +304,7 @@ fn the_table_names_the_verdict_the_promise_the_ground_and_the_command() {
     for line in [
         "✓ HELD 2 of 2           crash            the holder is killed\n",
         "✓ HELD 2 of 2           pause            paused between read and write\n",
-        "  judged by no update is lost, which it does not claim beyond its lease\n",
+        "  judged by no lost update (it claims none beyond its lease)\n",
         "  witness   A was stopped for ",
         "  again     fencepost trial pause --lock=watchdog --seed ",
         "\nHELD   watchdog held in all of 2 scenarios. It took ",

@@ -135,7 +135,7 @@ fn what_a_lock_is_judged_by_depends_on_its_claims() {
         let by = [Scenario::TtlEdge, Scenario::Pause].map(|one| judged_by(Some(one), claims));
         by.map(|text| text.split(':').next().unwrap_or_default().to_owned())
     };
-    let beyond = "no update is lost, which it does not claim beyond its lease";
+    let beyond = "no lost update (it claims none beyond its lease)";
     assert_eq!(of("fenced"), ["it claims fences"; 2]);
     assert_eq!(of("watchdog"), ["it claims to renew its lease", beyond]);
     assert_eq!(of("safe"), [beyond; 2]);

@@ -172,9 +172,9 @@ fn inconclusive(because: impl Into<String>, what: &'static str, advice: &'static
 }
 
 /// Returns an inconclusive verdict: a process did not get ready, so nobody was asked anything. Sales are judged in the same words.
-pub(crate) fn not_begun(waited: &str) -> Verdict {
+pub(crate) fn not_begun(why: &str) -> Verdict {
     inconclusive(
-        format!("Nothing was tried: the lab waited in vain {waited}."),
+        format!("Nothing was tried: {why}."),
         "ready",
         "a program that gets ready every time it is started.",
     )

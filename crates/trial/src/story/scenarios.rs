@@ -28,7 +28,7 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "A is paused while it holds the lock and B wants it: who gets it, and when?"
         }
         Scenario::StaleRelease => {
-            "A is paused beyond its lease, B gets the lock, A gives it back: what then?"
+            "A is paused beyond its lease, B gets the lock, A releases it: what then?"
         }
         Scenario::ShortStock => {
             "a purchase finds nothing to sell; then a unit comes in: can it be bought?"
@@ -69,7 +69,7 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "A reads, and its machine is suspended; B gets the lock and adds 1; then A writes"
         }
         Scenario::LostWakeup => {
-            "A gives the lock back just when B is about to wait for it: is B woken?"
+            "A releases the lock just when B is about to wait for it: is B woken?"
         }
         Scenario::Names => {
             "names that are long or nearly the same, several at once: is each a lock of its own?"
@@ -141,11 +141,11 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::TakenAway => "the lock is taken away at the store",
         Scenario::ClientClock => "a process's time of day is wrong",
         Scenario::Suspend => "its machine is suspended between read and write",
-        Scenario::LostWakeup => "given back just before somebody waits",
+        Scenario::LostWakeup => "released just before somebody waits",
         Scenario::Names => "similar names, several at once",
         Scenario::Turns => "hundreds of turns, processes restarted",
         Scenario::Waiters => "the holder dies, then its successor",
-        Scenario::Deadline => "a wait that ends in vain, and a long one",
+        Scenario::Deadline => "a wait that times out, and a long one",
         Scenario::Reentry => "acquired twice, released three times",
         Scenario::Cut => "cut off from the store",
         Scenario::SlowReplies => "a grant learned late",
@@ -165,11 +165,11 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::TtlEdge) if claims.keep_alive => {
             "it claims to renew its lease: the other waits"
         }
-        _ => "no update is lost, which it does not claim beyond its lease",
+        _ => "no lost update (it claims none beyond its lease)",
     };
     match scenario {
         None => "nothing is sold twice",
-        Some(Scenario::Deadlock) => "one holder at a time, and somebody gets on",
+        Some(Scenario::Deadlock) => "one holder at a time, and at least one process finishes",
         Some(Scenario::Sorted) => "both finish, one after the other",
         Some(Scenario::Crash) => return recovery(claims),
         Some(

@@ -42,7 +42,7 @@ pub(super) static TABLE: Strategy = Strategy {
 /// A session lock on a number that the program derives from a name, released after the commit.
 pub(super) static ADVISORY: Strategy = Strategy {
     name: "advisory",
-    summary: "a lock of the session on a number, given back after the commit (pg_advisory_lock)",
+    summary: "a lock of the session on a number, released after the commit (pg_advisory_lock)",
     open: |setup| buyer(setup, LockKind::Advisory),
     lock: Some(|setup| lock(setup, LockKind::Advisory)),
     ..OF_SESSION

@@ -189,7 +189,7 @@ impl Library {
         let guard = self.holds.remove(&hold);
         let guard = guard.ok_or_else(|| Failure::definite("there is no such hold"))?;
         let outcome = guard.release().await;
-        halt.after(1, 1, "gives the lock back if it is its own");
+        halt.after(1, 1, "releases the lock if it is its own");
         Ok(match outcome {
             ReleaseOutcome::Released => ReleaseResult::Released,
             ReleaseOutcome::AlreadyLost => ReleaseResult::AlreadyLost,

@@ -1,10 +1,11 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LateWrite, LostReply, LostWakeup,
-    Names, Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
-    Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters, WriteOnlyFence,
+    ClientClock, Crash, Cut, Deadline, Deadlock, Eviction, Failover, LateWrite, LostReply,
+    LostWakeup, Names, Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock,
+    SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters, WriteOnlyFence,
 };
+use fencepost_trial::matrix::REPETITIONS;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::verdict::{Outcome, Verdict};
 use libtest_mimic::{Failed, Trial};
@@ -75,6 +76,7 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (RENEWS_BY_WALL_CLOCK, Holds(ClientClock), BROKEN),
     (LATE_AND_AWARE, Holds(ClientClock), NoAlarm),
     (STOPS_BY_STEADY_CLOCK, Holds(Suspend), BROKEN),
+    (KNOWS_AND_WRITES, Holds(Cut), BROKEN),
     (FROM_REPLY, Holds(SlowReplies), BROKEN),
     (FROM_REPLY, Holds(PauseAtStep), BROKEN),
     (GET_THEN_DELETE, Holds(PauseAtStep), BROKEN),
@@ -141,9 +143,18 @@ pub(crate) fn trials() -> Vec<Trial> {
         let is_possible = ordeal.is_possible();
         Trial::test(name, move || judge(lock, ordeal, due)).with_ignored_flag(!is_possible)
     };
+    cases().map(trial).collect()
+}
+
+fn cases() -> impl Iterator<Item = &'static (ExternalLock, Ordeal, Due)> {
     let cases = CASES.iter().chain(wrong::CASES).chain(on_servers::CASES);
-    let cases = cases.chain(told::CASES).chain(reentry::CASES);
-    cases.map(trial).collect()
+    cases.chain(told::CASES).chain(reentry::CASES)
+}
+
+/// Returns the trials that must convict somebody.
+pub(crate) fn convictions() -> impl Iterator<Item = Ordeal> {
+    let must_convict = |case: &&(_, _, Due)| matches!(case.2, Conviction(_));
+    cases().filter(must_convict).map(|(_, ordeal, _)| *ordeal)
 }
 
 fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
@@ -173,12 +184,12 @@ fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
     }
 }
 
-/// Tries the lock. As in the gauntlet, a run that should convict it and shows nothing is repeated, at most twice: the machine is busy, or a
-/// server had copied the lock before it died.
+/// Tries the lock. As in the gauntlet, a run that should convict it and shows nothing is repeated: the machine is busy, or a server had
+/// copied the lock before it died.
 fn tried(lock: ExternalLock, ordeal: Ordeal, due: Due, seed: u64) -> Result<Verdict, Stopped> {
     let once = || ordeal.try_subject(Part::External(lock), seed, lock == BUFFERED);
     let mut tried = once();
-    for _ in 0..2 {
+    for _ in 0..REPETITIONS {
         match (&tried, due) {
             (Ok(verdict), Conviction(_)) if verdict.outcome == Outcome::Inconclusive => {
                 tried = once();

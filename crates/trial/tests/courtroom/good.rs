@@ -1,7 +1,7 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, LateWrite, LostReply, LostWakeup, Names, Pause,
+    ClientClock, Crash, Cut, Deadline, Deadlock, LateWrite, LostReply, LostWakeup, Names, Pause,
     PauseAtStep, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
     WriteOnlyFence,
 };
@@ -54,7 +54,12 @@ const BY_FENCES_ANYWHERE: &[Ordeal] = &[
     Holds(WriteOnlyFence),
 ];
 /// The trials that a lock withstands which knows when its lease is over.
-const BY_STOPPING: &[Ordeal] = &[Holds(Pause), Holds(Suspend), Holds(WriteOnlyFence)];
+const BY_STOPPING: &[Ordeal] = &[
+    Holds(Pause),
+    Holds(Suspend),
+    Holds(Cut),
+    Holds(WriteOnlyFence),
+];
 /// The trials on Redis that a lease alone withstands, if it is counted from the request.
 const ON_REDIS: &[Ordeal] = &[Holds(LostReply), Holds(PauseAtStep)];
 
@@ -66,7 +71,7 @@ fn cases() -> Vec<(Part, Ordeal)> {
         (
             Part::External(HONEST),
             ON_REDIS,
-            &[Holds(SlowReplies), Holds(Suspend)] as &[Ordeal],
+            &[Holds(SlowReplies), Holds(Suspend), Holds(Cut)] as &[Ordeal],
         ),
         (Part::External(HONEST_FENCED), &[], BY_FENCES),
         (Part::External(HONEST_LINE), &[], &[]),

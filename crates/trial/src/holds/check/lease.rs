@@ -1,4 +1,4 @@
-//! What every lock owes its holder while the lease runs and the store keeps its records: nobody else is let in, and the lock
+//! What every lock owes its holder while the lease runs and the store keeps its records: nobody else gets it, and the lock
 //! is still there.
 //!
 //! A lease starts no earlier than it was requested. So it certainly runs until a TTL after the request, and no stall of the lab

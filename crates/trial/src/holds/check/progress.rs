@@ -61,13 +61,13 @@ impl<'a> Findings<'a> {
         self.seems_stuck().filter(|stuck| self.could_recover(stuck))
     }
 
-    /// Returns a lock that seems stuck, but the lab stood still for too much of that time.
+    /// Returns a lock that seems stuck, but the lab stalled for too much of that time.
     pub fn stuck_in_doubt(&self) -> Option<Stuck> {
         self.seems_stuck()
             .filter(|stuck| !self.could_recover(stuck))
     }
 
-    /// Returns whether the lock had the time to come free while the lab was there. When the lab stands still, the whole machine may, and
+    /// Returns whether the lock had the time to come free while the lab was there. When the lab stalls, the whole machine may, and
     /// the lab may have read the refusals late. So only the rest of the time counts. A lease ends within one TTL of it, and a waiter has
     /// another one to notice.
     fn could_recover(&self, stuck: &Stuck) -> bool {

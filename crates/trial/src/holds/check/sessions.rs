@@ -1,4 +1,4 @@
-//! Finds out whether the session of a living process may have ended before a second process was let in. Such a second holder does not count
+//! Finds out whether the session of a living process may have ended before a second process got the lock. Such a second holder does not count
 //! against a lock that lasts as long as its session.
 
 use fencepost::stores::kinds::POSTGRES;

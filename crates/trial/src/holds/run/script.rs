@@ -190,7 +190,7 @@ fn deadlock(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
             // The number checks the fence of only one of the two locks; it could not compare fences of different locks.
             read(FIRST_LOCK),
             Act::Work(chance.about(PAUSE)),
-            // The question is whether both are let in. If so, they meet here.
+            // The question is whether both get both locks. If so, they meet here.
             Act::Meet(other, 5, trial.ttl() / 2),
             write(FIRST_LOCK),
             Act::Release { key: theirs },

@@ -22,7 +22,7 @@ use crate::holds::register::{FenceCheck, Registers};
 use crate::holds::storm::{LOCKS, PROCESSES};
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Scenario, Trial};
 use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
-use crate::protocol::{Claims, Reply, Request, Resource};
+use crate::protocol::{Claims, PROTOCOL, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
 use crate::text::foreign::quote;
@@ -44,8 +44,16 @@ use storm::Storm;
 /// The request number for a process that fails without having been asked anything. Real requests count from one.
 const NOTHING_ASKED: u64 = 0;
 
-/// Runs the trial, from the start of the first process to the last look at the store.
-pub(super) fn run(
+/// Runs a lock trial, from the start of the first process to the last look at the store.
+///
+/// `subject` makes the command of each process; `file` receives the history as it happens.
+///
+/// Call this function from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no
+/// process and no temporary file is left when it returns.
+///
+/// # Errors
+/// Returns a [`Stopped`] that says why there is nothing to judge.
+pub fn run(
     trial: &Trial,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
@@ -109,6 +117,7 @@ pub(super) fn run(
         last_op: 0,
         kills: 0,
         answer_timeout: watch.answer_timeout(),
+        witness_timeout: watch.witness_timeout(),
         last_seen: Instant::now(),
         watch,
         interrupt,
@@ -168,6 +177,7 @@ fn init(trial: &Trial, endpoints: Vec<String>, id: &str, incarnation: u64) -> Re
         None => vec![FIRST_LOCK, SECOND_LOCK],
     };
     Request::Init {
+        protocol: PROTOCOL,
         id: id.into(),
         incarnation,
         keys: keys.into_iter().map(str::to_owned).collect(),
@@ -201,6 +211,7 @@ struct Stage<'a> {
     /// How many processes were killed.
     kills: usize,
     answer_timeout: Duration,
+    witness_timeout: Duration,
     /// When the lab was last seen to be there.
     last_seen: Instant,
     watch: &'a mut dyn LockWatch,

@@ -74,7 +74,7 @@ impl<'a> Delayed<'a> {
 fn refused(court: &Court<'_>, delayed: &Delayed<'_>) -> Verdict {
     Verdict {
         witness: vec![format!(
-            "A's write was on its way for {} ms; A's hold ended, and B came in and wrote meanwhile",
+            "A's write was on its way for {} ms; A's hold ended, and B got the lock and wrote meanwhile",
             delayed.was_on_its_way_ms()
         )],
         limits: Some(FENCED_LIMITS.into()),

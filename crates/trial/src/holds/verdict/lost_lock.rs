@@ -16,7 +16,7 @@ use crate::verdict::{Evidence, Outcome, Verdict};
 const WHY_CLOCK: &str =
     "The server ends a lease by its time of day: when that jumps, every lease may end at once.";
 const WHY_TAKEN_AWAY: &str =
-    "The store no longer had the lock, so it let B in, and A was not told before it wrote.";
+    "The store no longer had the lock, so B got it, and A was not told before it wrote.";
 const WHY_EVICTED: &str =
     "A server that may evict any key evicts a held lock like anything else, and tells nobody.";
 
@@ -112,7 +112,7 @@ impl<'a> Loss<'a> {
         )
     }
 
-    /// Returns why B was let in, as far as the events show it.
+    /// Returns why B got the lock, as far as the events show it.
     fn why(&self, court: &Court<'_>) -> Option<String> {
         if court.facts.is_without_lock(self.server) {
             let why = match self.change {
@@ -128,7 +128,7 @@ impl<'a> Loss<'a> {
         });
         refused.then(|| {
             format!(
-                "B was refused before {}, and let in after it.",
+                "B was refused before {}, and got the lock after it.",
                 self.brief()
             )
         })
@@ -207,7 +207,7 @@ fn kept_out(court: &Court<'_>, loss: &Loss<'_>, holder: &Hold, other: &Hold) -> 
         return inconclusive(
             "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
             "contention",
-            "somebody who asks for the lock after the loss, before A gives it back.",
+            "somebody who asks for the lock after the loss, before A releases it.",
         );
     };
     let spared = match loss.change {
@@ -235,7 +235,7 @@ fn kept_out(court: &Court<'_>, loss: &Loss<'_>, holder: &Hold, other: &Hold) -> 
         }),
         ..Verdict::bare(
             Outcome::Held,
-            "A's lock did not end by the server's time of day: B got it only after A had given it back.",
+            "A's lock did not end by the server's time of day: B got it only after A had released it.",
         )
     }
 }

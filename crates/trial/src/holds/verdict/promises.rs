@@ -27,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
     if let Some(stuck) = court.findings.stuck_in_doubt() {
         let lasted = ms(stuck.lasted_ns);
         return stalled(format!(
-            "Nobody got the lock for {lasted} ms, but the lab itself stood still meanwhile."
+            "Nobody got the lock for {lasted} ms, but the lab itself stalled meanwhile."
         ));
     }
     // In a storm, whoever is paused or killed on its way holds up those behind it.
@@ -142,13 +142,13 @@ fn granted_late(court: &Court<'_>, late: &Late<'_>) -> Verdict {
     let (who, took) = (&late.wait.who, ms(late.took_ns));
     if court.findings.has_stalled(late.wait.asked, late.answered) {
         return stalled(format!(
-            "{who} got the lock only {took} ms after it was free, but the lab itself stood still meanwhile."
+            "{who} got the lock only {took} ms after it was free, but the lab itself stalled meanwhile."
         ));
     }
     inconclusive(
         format!(
             "{who} got the lock only {took} ms after it was free: too late for a lock that nobody has, unless the machine \
-             stood still."
+             stalled."
         ),
         "calm",
         "a machine that is less busy. If it happens again, the lock does not wake its waiters.",
@@ -166,7 +166,7 @@ pub(super) fn notes(court: &Court<'_>) -> Vec<String> {
             late.wait.who,
             ms(late.took_ns),
             if stalled {
-                "; the lab itself stood still meanwhile"
+                "; the lab itself stalled meanwhile"
             } else {
                 ""
             }

@@ -103,7 +103,7 @@ impl<'a> Twice<'a> {
         kept_out(court, self.first, released)?;
         let is_last = self.first.release.is_some_and(|last| last < other.granted);
         is_last.then_some(
-            "C was refused after A's first release of two, and B came in after the second",
+            "C was refused after A's first release of two, and B got the lock after the second",
         )
     }
 }
@@ -154,7 +154,7 @@ fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Option<Verdict> {
         let sentence = "A answers a release that is one too many";
         let proof = vec![evidence(over, HOLDER, "released again", sentence)];
         let because = format!(
-            "{} was let in while {} held the lock: A had released it once too often.",
+            "{} got the lock while {} held it: A had released it once too often.",
             second.who, first.who
         );
         return Some(broken(overlap, proof, because, WHY_OVER_RELEASE));
@@ -171,7 +171,10 @@ fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Option<Verdict> {
         "released",
         "A releases one of its two holds",
     )];
-    let because = format!("{} was let in after A's first release of two.", second.who);
+    let because = format!(
+        "{} got the lock after A's first release of two.",
+        second.who
+    );
     Some(broken(overlap, proof, because, WHY_FIRST_RELEASE))
 }
 

@@ -89,7 +89,7 @@ impl<'a> Robbed<'a> {
         let (at, shown) = self.untold(latest_ns).or_else(|| self.late(latest_ns))?;
         if court.findings.has_stalled(self.holder.asked, at) {
             return Some(stalled(
-                "A was told late that its lock was lost, but the lab itself stood still meanwhile.",
+                "A was told late that its lock was lost, but the lab itself stalled meanwhile.",
             ));
         }
         let after = ms(at.at_ns.saturating_sub(from.at_ns));

@@ -9,7 +9,7 @@ use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
 use crate::protocol::{Action, Claims};
 
-/// Returns the scripts of this scenario. B, which was refused before, asks again when the server may have ended A's lease. If B is let in,
+/// Returns the scripts of this scenario. B, which was refused before, asks again when the server may have ended A's lease. If B gets the lock,
 /// A writes right after it.
 ///
 /// Nobody tells A of the loss, and a lock that renews its lease does not ask so soon. If B is refused, A writes after a while.

@@ -66,13 +66,13 @@ fn a_release_too_many_that_frees_another_lock_is_broken() {
     assert_eq!(verdict.outcome, Outcome::Broken);
     assert_eq!(
         verdict.because,
-        "C was let in while B held the lock: A had released it once too often."
+        "C got the lock while B held it: A had released it once too often."
     );
     assert_eq!(
         shown(&verdict)[0],
         "#15 A answers a release that is one too many"
     );
-    // Nobody was let in, but B finds its lock gone.
+    // Nobody else got the lock, but B finds its lock gone.
     let gone = again(refused_once(), 70.0).releases("B", 90.0, 1, LOST);
     let verdict = gone.judged();
     assert_eq!(verdict.outcome, Outcome::Broken);
@@ -109,7 +109,7 @@ fn a_reentrant_lock_lasts_until_the_second_release() {
     assert_eq!(verdict.outcome, Outcome::Broken);
     assert_eq!(
         verdict.because,
-        "C was let in after A's first release of two."
+        "C got the lock after A's first release of two."
     );
 }
 
