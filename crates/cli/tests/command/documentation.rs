@@ -82,6 +82,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["slow-replies"]) => Scenario::SlowReplies,
         ("trial", ["lost-reply"]) => Scenario::LostReply,
         ("trial", ["pause-at-step"]) => Scenario::PauseAtStep,
+        ("trial", ["many-leases"]) => Scenario::ManyLeases,
         ("trial", ["failover"]) => Scenario::Failover,
         ("trial", ["restart-empty"]) => Scenario::RestartEmpty,
         ("trial", ["server-clock"]) => Scenario::ServerClock,

@@ -58,6 +58,8 @@ pub enum Scenario {
     SlowReplies,
     /// The store's replies to a request for the lock are lost, one after the other.
     LostReply,
+    /// A process holds very many locks while every message between it and its store is slow.
+    ManyLeases,
     /// A process is paused beyond its lease at each reply of its store in turn, while it takes the lock, works, and releases it.
     PauseAtStep,
     /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
@@ -66,7 +68,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -90,6 +92,7 @@ impl Scenario {
         Self::SlowReplies,
         Self::LostReply,
         Self::PauseAtStep,
+        Self::ManyLeases,
         Self::Storm,
     ];
 
@@ -190,6 +193,11 @@ impl Scenario {
     /// stops by itself.
     pub(crate) fn is_decided_by_renewal(self) -> bool {
         self.description().is_decided_by_renewal
+    }
+
+    /// Returns whether it tries only locks that claim to renew their leases.
+    pub fn is_about_renewal(self) -> bool {
+        self.description().is_about_renewal
     }
 
     /// Returns roughly how long a run of this trial takes. The trial must be one of this scenario.

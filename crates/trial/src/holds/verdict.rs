@@ -24,12 +24,14 @@ mod crash;
 mod deadline;
 mod deadlock;
 mod fences;
+mod kept_alive;
 mod late_write;
 mod lost_lock;
 mod lost_reply;
 mod lost_store;
 mod lost_update;
 mod lost_wakeup;
+mod many_leases;
 mod names;
 mod overlap;
 mod pause;
@@ -88,6 +90,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::SlowReplies => slow_replies::judge(&court),
         Scenario::LostReply => lost_reply::judge(&court),
         Scenario::PauseAtStep => pause_at_step::judge(&court),
+        Scenario::ManyLeases => many_leases::judge(&court),
         Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);

@@ -232,10 +232,11 @@ impl<'a> Tracer<'a> {
     fn fault(&mut self, event: &Event, who: &'a str, fault: Fault) {
         let track = self.track(who, None);
         match fault {
-            Fault::Stopped | Fault::CutOff | Fault::Slowed => {
+            Fault::Stopped | Fault::CutOff | Fault::Slowed | Fault::Distant => {
                 let name = match fault {
                     Fault::Stopped => "stopped",
                     Fault::CutOff => "cut off",
+                    Fault::Distant => "far away",
                     _ => "slow replies",
                 };
                 let open = Open {
@@ -275,6 +276,7 @@ impl<'a> Tracer<'a> {
             Fault::CutOff => "cut off",
             Fault::Reconnected => "reconnected",
             Fault::Slowed => "slow replies",
+            Fault::Distant => "far away",
             Fault::ReplyLost => "reply lost",
             Fault::ClockAhead => "clock ahead",
             Fault::ClockBehind => "clock behind",

@@ -95,6 +95,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::PauseAtStep => {
             "A is paused at each reply of its store; B gets the lock; then A goes on"
         }
+        Scenario::ManyLeases => {
+            "A holds 2,500 locks, and a round trip to its store takes 300 ms: are all kept?"
+        }
         Scenario::Storm => {
             "processes take turns, and are killed, started again and paused at random"
         }
@@ -134,6 +137,7 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::SlowReplies => "a grant learned late",
         Scenario::LostReply => "replies lost while acquiring",
         Scenario::PauseAtStep => "paused at every reply of the store",
+        Scenario::ManyLeases => "very many locks, a slow network",
         Scenario::Storm => "kills and pauses at random",
     }
 }
@@ -163,6 +167,10 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::ClientClock) => "one holder within a lease, whatever the time of day",
         Some(Scenario::PauseAtStep) => return at_every_step(claims),
         Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
+        Some(Scenario::ManyLeases) if claims.keep_alive => {
+            "it claims to renew its leases: all of them, however many"
+        }
+        Some(Scenario::ManyLeases) => NOT_RENEWED,
         Some(Scenario::StaleRelease) => "a release frees only its own lock",
         Some(Scenario::ShortStock) => "a failed purchase frees its lock",
         Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
@@ -192,6 +200,9 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
     }
     .into()
 }
+
+/// What is said of a lock whose claims leave nothing to judge.
+const NOT_RENEWED: &str = "nothing: it does not claim to renew its leases";
 
 fn names(claims: Claims) -> String {
     let mut words = vec!["each name is a lock of its own, and a release frees one"];

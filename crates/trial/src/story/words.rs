@@ -33,11 +33,12 @@ fn words() -> Value {
 }
 
 /// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 14] = [
     Fault::Killed,
     Fault::Stopped,
     Fault::CutOff,
     Fault::Slowed,
+    Fault::Distant,
     Fault::ClockAhead,
     Fault::ClockBehind,
     Fault::ClockFast,

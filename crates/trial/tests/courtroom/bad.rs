@@ -1,8 +1,8 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LostReply, LostWakeup, Names,
-    Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
+    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LostReply, LostWakeup, ManyLeases,
+    Names, Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
     Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
 };
 use fencepost_trial::processes::Stopped;
@@ -95,6 +95,8 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (RENEWS_LAST, Holds(Names), BROKEN),
     (STOPS_RENEWING, Holds(Names), BROKEN),
     (NO_RENEWAL, Holds(Names), BROKEN),
+    (NO_RENEWAL, Lasting(ManyLeases, 2_000), BROKEN),
+    (HONEST, Lasting(ManyLeases, 2_000), NoAlarm),
     (NONE, Holds(Turns), BROKEN),
     (FENCE_RESTARTS, Holds(Turns), BROKEN),
     (FENCE_WRAPS, Holds(Turns), BROKEN),

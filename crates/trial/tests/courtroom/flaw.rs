@@ -79,6 +79,10 @@ pub(crate) enum Flaw {
     TtlOfWholeSeconds,
     /// Leases are renewed twice, and then never again.
     RenewalDies,
+    /// On Redis: leases are renewed one after the other.
+    RenewsOneByOne,
+    /// On Redis: leases are renewed fifty at a time, one batch after the other.
+    RenewsByFifties,
     /// A renewed lease is shorter than a new one.
     RenewalShortens,
     /// A last renewal before the release takes the lock if somebody else has it.

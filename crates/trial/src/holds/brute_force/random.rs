@@ -99,6 +99,7 @@ impl Chance {
                     Fault::CutOff,
                     Fault::Reconnected,
                     Fault::Slowed,
+                    Fault::Distant,
                     Fault::ReplyLost,
                     Fault::ClockBehind,
                     Fault::ClockRight,
@@ -106,7 +107,7 @@ impl Chance {
                     Fault::ReplyArrives,
                     Fault::ReplyHeld,
                     Fault::ReplyDelivered,
-                ][self.below(13) as usize],
+                ][self.below(14) as usize],
             },
             15 => What::Purchase {
                 op: new,

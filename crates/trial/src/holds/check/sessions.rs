@@ -58,9 +58,9 @@ impl Findings<'_> {
         self.sessions == SessionEnd::Death || !may_end
     }
 
-    /// Returns whether this process was cut off from its store, or slowed, before this time.
+    /// Returns whether this process was cut off from its store, or slowed, or far from it, before this time.
     pub fn was_disturbed(&self, who: &str, before_ns: u64) -> bool {
-        let mut faults = [Fault::CutOff, Fault::Slowed].into_iter();
+        let mut faults = [Fault::CutOff, Fault::Slowed, Fault::Distant].into_iter();
         faults.any(|fault| {
             let began = self.facts.fault_of(who, fault);
             began.is_some_and(|mark| mark.at_ns < before_ns)

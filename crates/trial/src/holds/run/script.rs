@@ -10,6 +10,7 @@ use crate::store::redis::IDLE_CONNECTION;
 mod act;
 mod clocks;
 mod deadline;
+mod leases;
 mod names;
 mod network;
 mod sequence;
@@ -74,6 +75,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::SlowReplies => network::slow_replies(trial, claims, chance),
         Scenario::LostReply => network::lost_reply(trial, chance),
         Scenario::PauseAtStep => steps::pause_at_step(trial, claims, chance),
+        Scenario::ManyLeases => leases::many(trial, claims, chance),
         // What its processes do is chosen while it goes on.
         Scenario::Storm => vec![Vec::new(); trial.processes()],
     }

@@ -226,6 +226,7 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::SlowReplies
         | Scenario::LostReply
         | Scenario::PauseAtStep
+        | Scenario::ManyLeases
         | Scenario::Storm => "fencepost/trial/1",
     }
 }
