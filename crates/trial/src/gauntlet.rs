@@ -20,7 +20,7 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 26] = [
+pub const SCENARIOS: [Column; 27] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -39,6 +39,7 @@ pub const SCENARIOS: [Column; 26] = [
     column(Some(Scenario::LostReply)),
     column(Some(Scenario::PauseAtStep)),
     column(Some(Scenario::ManyLeases)),
+    column(Some(Scenario::DeadConnection)),
     column(Some(Scenario::Storm)),
     column(Some(Scenario::Failover)),
     column(Some(Scenario::RestartEmpty)),

@@ -40,8 +40,10 @@ Usage: fencepost trial NAME [OPTIONS]
   pause-at-step       A is paused beyond its lease at each reply of its store in turn: does it go
                       on as if it had the lock, and does its release free another's?
   many-leases         A holds 2,500 locks, and a round trip to its store takes 300 ms: does it keep
-                      them all? Only for a lock that claims to renew its leases
-                      these five need a store with a server; the default is --store redis
+                      them all?
+  dead-connection     A's connections die silently, and new ones work: does it keep its lock?
+                      these two try only a lock that claims to renew its leases
+                      these six need a store with a server; the default is --store redis
   storm               processes take turns at a few locks, and are killed, started again and paused
                       at random: is there ever a second holder, a falling fence, a stuck lock?
 
@@ -72,6 +74,7 @@ Examples
   fencepost trial cut --lock=watchdog        stops itself when its lease is over
   fencepost trial lost-reply --lock=naive    its key stays without an expiry
   fencepost trial many-leases --lock=watchdog      renews 2,500 leases over a slow network
+  fencepost trial dead-connection --lock=watchdog      connects again before its lease ends
   fencepost trial storm --lock=fenced --for 20s      no update is lost, whatever happens
   fencepost trial storm --lock=blind-delete --for 10s --runs 5 --history run.jsonl
 ";

@@ -83,6 +83,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["lost-reply"]) => Scenario::LostReply,
         ("trial", ["pause-at-step"]) => Scenario::PauseAtStep,
         ("trial", ["many-leases"]) => Scenario::ManyLeases,
+        ("trial", ["dead-connection"]) => Scenario::DeadConnection,
         ("trial", ["failover"]) => Scenario::Failover,
         ("trial", ["restart-empty"]) => Scenario::RestartEmpty,
         ("trial", ["server-clock"]) => Scenario::ServerClock,

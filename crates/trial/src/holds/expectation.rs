@@ -77,7 +77,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
         },
         Scenario::Waiters => waiters(strategy),
         Scenario::LostReply => lost_reply(strategy),
-        Scenario::ManyLeases => kept_alive(strategy),
+        Scenario::ManyLeases | Scenario::DeadConnection => kept_alive(strategy),
         Scenario::Storm => storm(strategy),
     })
 }

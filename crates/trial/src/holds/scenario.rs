@@ -60,6 +60,8 @@ pub enum Scenario {
     LostReply,
     /// A process holds very many locks while every message between it and its store is slow.
     ManyLeases,
+    /// The holder's connections die silently, and new ones work.
+    DeadConnection,
     /// A process is paused beyond its lease at each reply of its store in turn, while it takes the lock, works, and releases it.
     PauseAtStep,
     /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
@@ -68,7 +70,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -93,6 +95,7 @@ impl Scenario {
         Self::LostReply,
         Self::PauseAtStep,
         Self::ManyLeases,
+        Self::DeadConnection,
         Self::Storm,
     ];
 

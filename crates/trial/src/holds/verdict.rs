@@ -21,6 +21,7 @@ mod client_clock;
 mod clock_back;
 mod court;
 mod crash;
+mod dead_connection;
 mod deadline;
 mod deadlock;
 mod fences;
@@ -91,6 +92,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::LostReply => lost_reply::judge(&court),
         Scenario::PauseAtStep => pause_at_step::judge(&court),
         Scenario::ManyLeases => many_leases::judge(&court),
+        Scenario::DeadConnection => dead_connection::judge(&court),
         Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);

@@ -259,6 +259,7 @@ impl<'a> Tracer<'a> {
             }
             Fault::Killed => self.end_all_of(who, event.at_ns),
             Fault::ReplyLost
+            | Fault::ConnectionsDead
             | Fault::ReplyArrives
             | Fault::ReplyHeld
             | Fault::ReplyDelivered
@@ -277,6 +278,7 @@ impl<'a> Tracer<'a> {
             Fault::Reconnected => "reconnected",
             Fault::Slowed => "slow replies",
             Fault::Distant => "far away",
+            Fault::ConnectionsDead => "connections dead",
             Fault::ReplyLost => "reply lost",
             Fault::ClockAhead => "clock ahead",
             Fault::ClockBehind => "clock behind",

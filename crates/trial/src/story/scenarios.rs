@@ -98,6 +98,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::ManyLeases => {
             "A holds 2,500 locks, and a round trip to its store takes 300 ms: are all kept?"
         }
+        Scenario::DeadConnection => {
+            "A's connections die silently, and new ones work: does A keep its lock?"
+        }
         Scenario::Storm => {
             "processes take turns, and are killed, started again and paused at random"
         }
@@ -138,6 +141,7 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::LostReply => "replies lost while acquiring",
         Scenario::PauseAtStep => "paused at every reply of the store",
         Scenario::ManyLeases => "very many locks, a slow network",
+        Scenario::DeadConnection => "connections that die silently",
         Scenario::Storm => "kills and pauses at random",
     }
 }
@@ -170,7 +174,10 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::ManyLeases) if claims.keep_alive => {
             "it claims to renew its leases: all of them, however many"
         }
-        Some(Scenario::ManyLeases) => NOT_RENEWED,
+        Some(Scenario::DeadConnection) if claims.keep_alive => {
+            "it claims to renew its lease: on another connection, too"
+        }
+        Some(Scenario::ManyLeases | Scenario::DeadConnection) => NOT_RENEWED,
         Some(Scenario::StaleRelease) => "a release frees only its own lock",
         Some(Scenario::ShortStock) => "a failed purchase frees its lock",
         Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",

@@ -33,12 +33,13 @@ fn words() -> Value {
 }
 
 /// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 14] = [
+const FAULTS: [Fault; 15] = [
     Fault::Killed,
     Fault::Stopped,
     Fault::CutOff,
     Fault::Slowed,
     Fault::Distant,
+    Fault::ConnectionsDead,
     Fault::ClockAhead,
     Fault::ClockBehind,
     Fault::ClockFast,

@@ -1,9 +1,9 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LostReply, LostWakeup, ManyLeases,
-    Names, Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
-    Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
+    ClientClock, Crash, DeadConnection, Deadline, Deadlock, Eviction, Failover, LostReply,
+    LostWakeup, ManyLeases, Names, Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack,
+    ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
 };
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::verdict::{Outcome, Verdict};
@@ -97,6 +97,7 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (NO_RENEWAL, Holds(Names), BROKEN),
     (NO_RENEWAL, Lasting(ManyLeases, 2_000), BROKEN),
     (HONEST, Lasting(ManyLeases, 2_000), NoAlarm),
+    (HONEST, Lasting(DeadConnection, 2_000), NoAlarm),
     (NONE, Holds(Turns), BROKEN),
     (FENCE_RESTARTS, Holds(Turns), BROKEN),
     (FENCE_WRAPS, Holds(Turns), BROKEN),

@@ -1,8 +1,9 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, LostReply, LostWakeup, ManyLeases, Names, Pause,
-    PauseAtStep, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
+    ClientClock, Crash, DeadConnection, Deadline, Deadlock, LostReply, LostWakeup, ManyLeases,
+    Names, Pause, PauseAtStep, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge,
+    Turns, Waiters,
 };
 use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
@@ -36,6 +37,7 @@ const BY_RENEWAL: &[Ordeal] = &[
     Holds(Suspend),
     Holds(SlowReplies),
     Lasting(ManyLeases, 2_000),
+    Lasting(DeadConnection, 2_000),
 ];
 const BY_FENCES: &[Ordeal] = &[Holds(TtlEdge), Holds(Pause), Holds(Deadlock)];
 /// The same, for a lock that also has fences on a server.
@@ -65,7 +67,11 @@ fn cases() -> Vec<(Part, Ordeal)> {
         (
             Part::External(HONEST_RENEWED),
             &[],
-            &[Holds(TtlEdge), Lasting(ManyLeases, 2_000)],
+            &[
+                Holds(TtlEdge),
+                Lasting(ManyLeases, 2_000),
+                Lasting(DeadConnection, 2_000),
+            ],
         ),
         (Part::External(HONEST_FENCED_LINE), &[], BY_FENCES),
         (

@@ -18,6 +18,7 @@ pub(crate) struct RenewalLine {
     redis: RedisLatch,
     ttl: Duration,
     connection: Option<Connection>,
+    has_failed: bool,
 }
 
 impl RenewalLine {
@@ -26,6 +27,7 @@ impl RenewalLine {
             redis,
             ttl,
             connection: None,
+            has_failed: false,
         }
     }
 
@@ -44,6 +46,19 @@ impl RenewalLine {
         }
     }
 
+    fn connect(&mut self) {
+        let flaw = self.redis.flaw();
+        let is_over = flaw == Some(Flaw::NeverReconnects) && self.has_failed;
+        if self.connection.is_some() || is_over {
+            return;
+        }
+        let timeout = match flaw {
+            Some(Flaw::TrustsConnection) => 3 * self.ttl,
+            _ => self.ttl / 5,
+        };
+        self.connection = Connection::open(self.redis.address(), timeout).ok();
+    }
+
     /// Returns whether the server answered.
     fn renew_some(&mut self, grants: &[Grant]) -> bool {
         let keys = grants.iter().map(|grant| self.redis.key(&grant.key));
@@ -56,15 +71,14 @@ impl RenewalLine {
             .chain([self.ttl.as_millis().to_string()])
             .collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        if self.connection.is_none() {
-            self.connection = Connection::open(self.redis.address(), self.ttl / 5).ok();
-        }
+        self.connect();
         let Some(connection) = &mut self.connection else {
             return false;
         };
         let is_answered = connection.ask(&words).is_ok();
         if !is_answered {
             self.connection = None;
+            self.has_failed = true;
         }
         is_answered
     }

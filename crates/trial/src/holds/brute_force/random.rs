@@ -100,6 +100,7 @@ impl Chance {
                     Fault::Reconnected,
                     Fault::Slowed,
                     Fault::Distant,
+                    Fault::ConnectionsDead,
                     Fault::ReplyLost,
                     Fault::ClockBehind,
                     Fault::ClockRight,
@@ -107,7 +108,7 @@ impl Chance {
                     Fault::ReplyArrives,
                     Fault::ReplyHeld,
                     Fault::ReplyDelivered,
-                ][self.below(14) as usize],
+                ][self.below(15) as usize],
             },
             15 => What::Purchase {
                 op: new,

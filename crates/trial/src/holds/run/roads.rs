@@ -211,6 +211,11 @@ impl Road {
         }
     }
 
+    /// Lets every connection that is open die silently. Returns how many there were.
+    pub(super) fn bury(&self) -> u64 {
+        self.proxies.iter().map(Proxy::bury).sum()
+    }
+
     /// Chooses the reply with this number, counted from now, for this fate.
     pub(super) fn choose_reply(&mut self, number: u64, fate: ReplyFate) {
         let chosen = Arc::new(Chosen {

@@ -76,6 +76,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::LostReply => network::lost_reply(trial, chance),
         Scenario::PauseAtStep => steps::pause_at_step(trial, claims, chance),
         Scenario::ManyLeases => leases::many(trial, claims, chance),
+        Scenario::DeadConnection => leases::dead_connection(trial, claims, chance),
         // What its processes do is chosen while it goes on.
         Scenario::Storm => vec![Vec::new(); trial.processes()],
     }

@@ -239,6 +239,15 @@ impl Description {
                 likely_ms: |trial| 1_500 + 5 * trial.ttl_ms / 2,
                 ..usual("many-leases", "trial many-leases")
             },
+            Scenario::DeadConnection => Self {
+                // A lock has this long to notice that nobody answers, and to connect again.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                at_store: AtStore::ComesBetween,
+                is_about_renewal: true,
+                likely_ms: |trial| 500 + 5 * trial.ttl_ms / 2,
+                ..usual("dead-connection", "trial dead-connection")
+            },
             Scenario::Storm => Self {
                 processes: storm::DEFAULT.processes,
                 kills_several: true,

@@ -2,6 +2,7 @@
 
 mod client_clock;
 mod cut;
+mod dead_connection;
 mod leases;
 mod lost_lock;
 mod lost_store;

@@ -227,6 +227,7 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::LostReply
         | Scenario::PauseAtStep
         | Scenario::ManyLeases
+        | Scenario::DeadConnection
         | Scenario::Storm => "fencepost/trial/1",
     }
 }

@@ -6,9 +6,9 @@ use super::{A, Act, B, RoadEvent, try_once};
 use crate::holds::leases::{CONTROL, EACH_WAY, ONE_MORE, kept, sample};
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
-use crate::protocol::Claims;
+use crate::protocol::{Action, Claims};
 
-/// How often B takes a lock of its own while A holds its locks, a quarter of a TTL apart. That is longer than two leases.
+/// How often B asks for a lock while A holds its locks, a quarter of a TTL apart. That is longer than two leases.
 const CONTROLS: usize = 9;
 
 /// Returns the scripts of this scenario. A takes very many locks. Then every message between A and its store takes longer, for more than two
@@ -32,6 +32,35 @@ pub(super) fn many(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Ac
         second.extend(asks_briefly(CONTROL));
     }
     second.extend(sample().flat_map(asks_briefly));
+    vec![first, second]
+}
+
+/// Returns the scripts of this scenario. A's connections die silently at some moment before half of its lease is over. B shows for more than
+/// two leases that the store answers: it asks for A's lock again and again.
+pub(super) fn dead_connection(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    if !claims.keep_alive {
+        return nothing_to_try();
+    }
+    let (key, wait, pause) = (FIRST_LOCK, Duration::ZERO, trial.ttl() / 4);
+    let first = vec![
+        Act::Acquire { key, wait },
+        Act::Work(chance.between(Duration::ZERO, 2 * pause)),
+        Act::Road(RoadEvent::Bury),
+        Act::AfterAll(B),
+        // Whoever takes a step still believes in its lock.
+        Act::StepIfHeld {
+            key,
+            action: Action::Read,
+        },
+        Act::ReleaseIfHeld { key },
+    ];
+    let mut second = vec![Act::After(A, 3), Act::EndIfFinished(A)];
+    for _ in 0..CONTROLS {
+        second.push(Act::Work(
+            pause + chance.between(Duration::ZERO, pause / 10),
+        ));
+        second.extend(asks_briefly(key));
+    }
     vec![first, second]
 }
 

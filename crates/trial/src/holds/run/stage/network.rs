@@ -20,6 +20,7 @@ impl Stage<'_> {
             RoadEvent::CutOff => self.cut_off(index),
             RoadEvent::Slow(grant) => self.slow(index, grant),
             RoadEvent::Distance(each_way) => self.distance(index, each_way),
+            RoadEvent::Bury => self.bury(index),
             RoadEvent::Rehearse(each) => {
                 if let Some(roads) = &mut self.roads {
                     roads.of(index).rehearse(each);
@@ -58,6 +59,15 @@ impl Stage<'_> {
         if road.replies_since_asked() > 0 {
             self.fault(Instant::now(), index, Fault::Distant);
             self.actors[index].is_disturbed = true;
+        }
+    }
+
+    /// Lets the connections of the process die silently. One that had none open is not affected, so nothing is recorded.
+    fn bury(&mut self, index: usize) {
+        let roads = self.roads.as_mut();
+        let buried = roads.map_or(0, |roads| roads.of(index).bury());
+        if buried > 0 {
+            self.fault(Instant::now(), index, Fault::ConnectionsDead);
         }
     }
 
