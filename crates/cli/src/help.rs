@@ -312,8 +312,9 @@ Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
   Not in it are pause, lost-wakeup, names, turns, waiters, deadline, reentry, cut, slow-replies,
-  lost-reply, pause-at-step, late-write, write-only-fence, storm, failover, restart-empty, server-clock, clock-back,
-  eviction, taken-away, client-clock and suspend: fencepost trial NAME
+  lost-reply, pause-at-step, many-leases, dead-connection, late-write, write-only-fence, storm,
+  failover, restart-empty, server-clock, clock-back, eviction, taken-away, client-clock and
+  suspend: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

@@ -20,7 +20,7 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 29] = [
+pub const SCENARIOS: [Column; 31] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -41,6 +41,8 @@ pub const SCENARIOS: [Column; 29] = [
     column(Some(Scenario::SlowReplies)),
     column(Some(Scenario::LostReply)),
     column(Some(Scenario::PauseAtStep)),
+    column(Some(Scenario::ManyLeases)),
+    column(Some(Scenario::DeadConnection)),
     column(Some(Scenario::Storm)),
     column(Some(Scenario::Failover)),
     column(Some(Scenario::RestartEmpty)),
@@ -66,7 +68,7 @@ pub struct Gauntlet {
     pub limits: Vec<Limit>,
     /// The store that keeps the locks.
     pub store: TrialStore,
-    /// The TTL of lock trials, if it is not the default. Scenarios in which servers fail, and `deadline`, need a long one and keep theirs.
+    /// The TTL of lock trials, if it is not the default. Scenarios in which servers fail, and a few others, need a long one and keep theirs.
     pub ttl_ms: Option<u64>,
     /// The seed of the first run of each scenario.
     pub seed: u64,
@@ -129,6 +131,7 @@ impl Gauntlet {
             Some(why) if buys => Some(format!("the lock says: {why}")),
             _ => without_servers(scenario, self.strategy, &self.store)
                 .or(scenario.scenario.and_then(Scenario::lacks))
+                .or_else(|| not_claimed(scenario, self.strategy.claims))
                 .map(str::to_owned),
         }
     }
@@ -240,6 +243,12 @@ fn without_servers(
         }
         _ => None,
     }
+}
+
+/// Returns why a scenario has nothing to judge in a lock with these claims; `None` if it has.
+fn not_claimed(scenario: Column, claims: Claims) -> Option<&'static str> {
+    let is_about_renewal = scenario.scenario.is_some_and(Scenario::is_about_renewal);
+    (is_about_renewal && !claims.keep_alive).then_some("not claimed: it does not renew its leases")
 }
 
 /// Returns what a lock claims, in a few words.

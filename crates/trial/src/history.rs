@@ -319,6 +319,12 @@ pub enum Fault {
     Reconnected,
     /// Every reply of the store arrives late. Timestamped once that was so.
     Slowed,
+    /// Every message between the process and its store takes longer, in both directions. Timestamped once that was so, and recorded only if
+    /// the process had reached the store through the lab before.
+    Distant,
+    /// Every connection that the process had to its store is dead: nothing passes on it any more, and neither end is told. New connections
+    /// work. Timestamped once that was so, and recorded only if there was one.
+    ConnectionsDead,
     /// Its time of day is an hour ahead from here on. Timestamped once that was so, like the next two.
     ClockAhead,
     /// Its time of day is an hour behind from here on.

@@ -19,6 +19,7 @@ pub mod check;
 pub mod expectation;
 pub mod facts;
 mod judged;
+pub(crate) mod leases;
 mod lookup;
 pub mod names;
 pub(crate) mod register;

@@ -13,6 +13,8 @@ export const WORDS = {
     "stopped": "The lab stops {who} (SIGSTOP)",
     "cut_off": "The lab cuts {who} off from its store: nothing passes, and nothing is closed",
     "slowed": "The lab delays every reply of the store to {who}",
+    "distant": "The lab delays every message between {who} and its store",
+    "connections_dead": "The lab lets {who}'s connections to its store die silently; new ones work",
     "clock_ahead": "The lab sets the time of day of {who} an hour forward",
     "clock_behind": "The lab sets the time of day of {who} an hour back",
     "clock_fast": "The lab lets the time of day of {who} run a thousand times as fast",

@@ -44,7 +44,11 @@ Usage: fencepost trial NAME [OPTIONS]
   lost-reply          a reply to A's request is lost: is that a grant, and is the lock free again?
   pause-at-step       A is paused beyond its lease at each reply of its store in turn: does it go
                       on as if it had the lock, and does its release free another's?
-                      these four need a store with a server; the default is --store redis
+  many-leases         A holds 2,500 locks, and a round trip to its store takes 300 ms: does it keep
+                      them all?
+  dead-connection     A's connections die silently, and new ones work: does it keep its lock?
+                      these two try only a lock that claims to renew its leases
+                      these six need a store with a server; the default is --store redis
   late-write          A's write is delayed on its way to the resource; A's lock ends, B writes; then
                       A's write arrives: over B's update?
   write-only-fence    as pause, but B has read when A writes, and writes after it: is a fence that
@@ -81,6 +85,8 @@ Examples
   fencepost trial lost-reply --lock=naive    its key stays without an expiry
   fencepost trial late-write --lock=watchdog      no lock can call a write back
   fencepost trial write-only-fence --lock=fenced-writes      every write is fenced, one is lost
+  fencepost trial many-leases --lock=watchdog      renews 2,500 leases over a slow network
+  fencepost trial dead-connection --lock=watchdog      connects again before its lease ends
   fencepost trial storm --lock=fenced --for 20s      no update is lost, whatever happens
   fencepost trial storm --lock=blind-delete --for 10s --runs 5 --history run.jsonl
 ";

@@ -85,6 +85,8 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["pause-at-step"]) => Scenario::PauseAtStep,
         ("trial", ["late-write"]) => Scenario::LateWrite,
         ("trial", ["write-only-fence"]) => Scenario::WriteOnlyFence,
+        ("trial", ["many-leases"]) => Scenario::ManyLeases,
+        ("trial", ["dead-connection"]) => Scenario::DeadConnection,
         ("trial", ["failover"]) => Scenario::Failover,
         ("trial", ["restart-empty"]) => Scenario::RestartEmpty,
         ("trial", ["server-clock"]) => Scenario::ServerClock,

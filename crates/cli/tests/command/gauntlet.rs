@@ -77,6 +77,8 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         "slow-replies",
         "lost-reply",
         "pause-at-step",
+        "many-leases",
+        "dead-connection",
         "failover",
         "restart-empty",
         "server-clock",
@@ -321,7 +323,7 @@ fn the_table_names_the_verdict_the_promise_the_ground_and_the_command() {
 fn the_list_says_what_is_not_tried_and_starts_nothing() {
     let ran = run("gauntlet --list");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert_eq!(ran.stdout.lines().count(), 29);
+    assert_eq!(ran.stdout.lines().count(), 31);
     let line = "  eviction         not tried: a file has no server that could fail\n";
     assert!(ran.stdout.contains(line), "{}", ran.stdout);
     let yours = run("gauntlet --list --store redis://192.0.2.1");

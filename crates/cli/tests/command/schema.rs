@@ -95,6 +95,8 @@ fn a_named_trial_and_its_history() {
     keeps_its_word("trial pause-at-step --ttl 300 --lock=safe");
     keeps_its_word("trial late-write --ttl 300");
     keeps_its_word("trial write-only-fence --ttl 300 --lock=fenced-writes");
+    keeps_its_word("trial many-leases --lock=watchdog");
+    keeps_its_word("trial dead-connection --lock=watchdog");
     keeps_its_word("trial short-stock --ttl 300 --lock=late-expiry");
     keeps_its_word("trial failover");
     keeps_its_word("trial restart-empty --lock=fenced");

@@ -36,7 +36,7 @@ fn a_claim_that_no_trial_judges_is_named() {
     let untried = fair.plan().untried;
     assert_eq!(
         fair.not_tried(&untried).unwrap(),
-        "cut, slow-replies, lost-reply, pause-at-step (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away (a file has no server that could fail); suspend (whoever shares a file is suspended together); fair (no trial judges the order of waiters)"
+        "cut, slow-replies, lost-reply, pause-at-step, many-leases, dead-connection (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away (a file has no server that could fail); suspend (whoever shares a file is suspended together); fair (no trial judges the order of waiters)"
     );
 }
 
@@ -56,6 +56,8 @@ fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
             "slow-replies",
             "lost-reply",
             "pause-at-step",
+            "many-leases",
+            "dead-connection",
             "failover",
             "restart-empty",
             "server-clock",
@@ -66,11 +68,17 @@ fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
         ]
     );
     assert!(plan.untried[0].why.starts_with("no server: "));
-    assert_eq!(plan.untried[4].why, "a file has no server that could fail");
+    assert_eq!(plan.untried[6].why, "a file has no server that could fail");
     let redis = gauntlet("safe", "redis").plan();
-    assert_eq!((redis.cells.len(), redis.untried.len()), (29, 0));
+    assert_eq!((redis.cells.len(), redis.untried.len()), (29, 2));
+    assert_eq!(
+        redis.untried[0].why,
+        "not claimed: it does not renew its leases"
+    );
+    let renewed = gauntlet("watchdog", "redis").plan();
+    assert_eq!((renewed.cells.len(), renewed.untried.len()), (31, 0));
     let yours = gauntlet("safe", "redis://10.0.0.1").plan();
-    assert_eq!(yours.untried.len(), 6);
+    assert_eq!(yours.untried.len(), 8);
 }
 
 #[test]
@@ -88,6 +96,8 @@ fn a_lock_that_cannot_buy_is_not_asked_to() {
             "slow-replies",
             "lost-reply",
             "pause-at-step",
+            "many-leases",
+            "dead-connection",
             "failover",
             "restart-empty",
             "server-clock",
@@ -121,7 +131,7 @@ fn each_run_has_its_seed_and_what_was_not_chosen_is_not_tried() {
         panic!("{plan:?}")
     };
     assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
-    assert_eq!(plan.untried.len(), 28);
+    assert_eq!(plan.untried.len(), 30);
     assert_eq!(
         three.command(),
         "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"

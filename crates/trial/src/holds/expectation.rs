@@ -91,6 +91,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
             _ => Outcome::Broken,
         },
         Scenario::LostReply => lost_reply(strategy),
+        Scenario::ManyLeases | Scenario::DeadConnection => kept_alive(strategy),
         Scenario::Storm => storm(strategy),
     })
 }
@@ -172,6 +173,14 @@ fn waiters(strategy: &str) -> Outcome {
     match strategy {
         "late-expiry" | "unique-index" => Outcome::Stuck,
         _ => Outcome::Held,
+    }
+}
+
+/// Returns the expected verdict of a trial that only a lock with `keep_alive` can pass or fail.
+fn kept_alive(strategy: &str) -> Outcome {
+    match strategy {
+        "watchdog" => Outcome::Held,
+        _ => Outcome::Inconclusive,
     }
 }
 

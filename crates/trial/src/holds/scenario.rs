@@ -62,6 +62,10 @@ pub enum Scenario {
     SlowReplies,
     /// The store's replies to a request for the lock are lost, one after the other.
     LostReply,
+    /// A process holds very many locks while every message between it and its store is slow.
+    ManyLeases,
+    /// The holder's connections die silently, and new ones work.
+    DeadConnection,
     /// A process is paused beyond its lease at each reply of its store in turn, while it takes the lock, works, and releases it.
     PauseAtStep,
     /// The holder's write arrives at the resource only when its hold is over and another process has written.
@@ -74,7 +78,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -102,6 +106,8 @@ impl Scenario {
         Self::PauseAtStep,
         Self::LateWrite,
         Self::WriteOnlyFence,
+        Self::ManyLeases,
+        Self::DeadConnection,
         Self::Storm,
     ];
 
@@ -202,6 +208,11 @@ impl Scenario {
     /// stops by itself.
     pub(crate) fn is_decided_by_renewal(self) -> bool {
         self.description().is_decided_by_renewal
+    }
+
+    /// Returns whether it tries only locks that claim to renew their leases.
+    pub fn is_about_renewal(self) -> bool {
+        self.description().is_about_renewal
     }
 
     /// Returns roughly how long a run of this trial takes. The trial must be one of this scenario.

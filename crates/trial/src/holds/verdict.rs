@@ -21,16 +21,19 @@ mod client_clock;
 mod clock_back;
 mod court;
 mod crash;
+mod dead_connection;
 mod deadline;
 mod deadlock;
 mod delayed_write;
 mod fences;
+mod kept_alive;
 mod late_write;
 mod lost_lock;
 mod lost_reply;
 mod lost_store;
 mod lost_update;
 mod lost_wakeup;
+mod many_leases;
 mod names;
 mod overlap;
 mod pause;
@@ -96,6 +99,8 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::PauseAtStep => pause_at_step::judge(&court),
         Scenario::LateWrite => delayed_write::judge(&court),
         Scenario::WriteOnlyFence => write_only_fence::judge(&court),
+        Scenario::ManyLeases => many_leases::judge(&court),
+        Scenario::DeadConnection => dead_connection::judge(&court),
         Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);

@@ -201,6 +201,14 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
             "replies come late from here on",
             format!("The lab delays every reply of the store to {name}"),
         ),
+        Fault::Distant => phrase(
+            "every message takes longer from here on",
+            format!("The lab delays every message between {name} and its store"),
+        ),
+        Fault::ConnectionsDead => phrase(
+            "✗ its connections die silently",
+            format!("The lab lets {name}'s connections to its store die silently; new ones work"),
+        ),
         Fault::ClockAhead => phrase(
             "its clock jumps 1 h forward",
             format!("The lab sets the time of day of {name} an hour forward"),

@@ -101,6 +101,12 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::PauseAtStep => {
             "A is paused at each reply of its store; B gets the lock; then A goes on"
         }
+        Scenario::ManyLeases => {
+            "A holds 2,500 locks, and a round trip to its store takes 300 ms: are all kept?"
+        }
+        Scenario::DeadConnection => {
+            "A's connections die silently, and new ones work: does A keep its lock?"
+        }
         Scenario::LateWrite => {
             "A's write is delayed on its way; its lock ends, B adds 1; then the write arrives"
         }
@@ -153,6 +159,8 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::PauseAtStep => "paused at every reply of the store",
         Scenario::LateWrite => "its write arrives late",
         Scenario::WriteOnlyFence => "paused, and the other one reads first",
+        Scenario::ManyLeases => "very many locks, a slow network",
+        Scenario::DeadConnection => "connections that die silently",
         Scenario::Storm => "kills and pauses at random",
     }
 }
@@ -194,6 +202,13 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::LateWrite) => "no update is lost, which no lock can prevent without fences",
         Some(Scenario::PauseAtStep) => return at_every_step(claims),
         Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
+        Some(Scenario::ManyLeases) if claims.keep_alive => {
+            "it claims to renew its leases: all of them, however many"
+        }
+        Some(Scenario::DeadConnection) if claims.keep_alive => {
+            "it claims to renew its lease: on another connection, too"
+        }
+        Some(Scenario::ManyLeases | Scenario::DeadConnection) => NOT_RENEWED,
         Some(Scenario::StaleRelease) => "a release frees only its own lock",
         Some(Scenario::ShortStock) => "a failed purchase frees its lock",
         Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
@@ -238,6 +253,9 @@ fn taken_away(claims: Claims) -> String {
     });
     words.join("; ")
 }
+
+/// What is said of a lock whose claims leave nothing to judge.
+const NOT_RENEWED: &str = "nothing: it does not claim to renew its leases";
 
 fn names(claims: Claims) -> String {
     let mut words = vec!["each name is a lock of its own, and a release frees one"];

@@ -38,6 +38,8 @@ const FAULTS: [Fault; 15] = [
     Fault::Stopped,
     Fault::CutOff,
     Fault::Slowed,
+    Fault::Distant,
+    Fault::ConnectionsDead,
     Fault::ClockAhead,
     Fault::ClockBehind,
     Fault::ClockFast,

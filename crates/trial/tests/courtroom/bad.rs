@@ -1,9 +1,10 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Cut, Deadline, Deadlock, Eviction, Failover, LateWrite, LostReply,
-    LostWakeup, Names, Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock,
-    SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters, WriteOnlyFence,
+    ClientClock, Crash, Cut, DeadConnection, Deadline, Deadlock, Eviction, Failover, LateWrite,
+    LostReply, LostWakeup, ManyLeases, Names, Pause, PauseAtStep, RestartEmpty, ServerClock,
+    ServerClockBack, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns,
+    Waiters, WriteOnlyFence,
 };
 use fencepost_trial::matrix::REPETITIONS;
 use fencepost_trial::processes::Stopped;
@@ -105,6 +106,9 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (RENEWS_LAST, Holds(Names), BROKEN),
     (STOPS_RENEWING, Holds(Names), BROKEN),
     (NO_RENEWAL, Holds(Names), BROKEN),
+    (NO_RENEWAL, Lasting(ManyLeases, 2_000), BROKEN),
+    (HONEST, Lasting(ManyLeases, 2_000), NoAlarm),
+    (HONEST, Lasting(DeadConnection, 2_000), NoAlarm),
     (NONE, Holds(Turns), BROKEN),
     (FENCE_RESTARTS, Holds(Turns), BROKEN),
     (FENCE_WRAPS, Holds(Turns), BROKEN),

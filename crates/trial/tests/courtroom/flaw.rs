@@ -79,6 +79,14 @@ pub(crate) enum Flaw {
     TtlOfWholeSeconds,
     /// Leases are renewed twice, and then never again.
     RenewalDies,
+    /// On Redis: leases are renewed one after the other.
+    RenewsOneByOne,
+    /// On Redis: leases are renewed fifty at a time, one batch after the other.
+    RenewsByFifties,
+    /// On Redis: the connection for renewals is trusted for longer than a lease.
+    TrustsConnection,
+    /// On Redis: the connection for renewals is never replaced.
+    NeverReconnects,
     /// A renewed lease is shorter than a new one.
     RenewalShortens,
     /// A last renewal before the release takes the lock if somebody else has it.

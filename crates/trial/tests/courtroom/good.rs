@@ -1,9 +1,9 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Cut, Deadline, Deadlock, LateWrite, LostReply, LostWakeup, Names, Pause,
-    PauseAtStep, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
-    WriteOnlyFence,
+    ClientClock, Crash, Cut, DeadConnection, Deadline, Deadlock, LateWrite, LostReply, LostWakeup,
+    ManyLeases, Names, Pause, PauseAtStep, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend,
+    TtlEdge, Turns, Waiters, WriteOnlyFence,
 };
 use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
@@ -36,6 +36,8 @@ const BY_RENEWAL: &[Ordeal] = &[
     Holds(Pause),
     Holds(Suspend),
     Holds(SlowReplies),
+    Lasting(ManyLeases, 2_000),
+    Lasting(DeadConnection, 2_000),
 ];
 const BY_FENCES: &[Ordeal] = &[
     Holds(TtlEdge),
@@ -75,7 +77,15 @@ fn cases() -> Vec<(Part, Ordeal)> {
         ),
         (Part::External(HONEST_FENCED), &[], BY_FENCES),
         (Part::External(HONEST_LINE), &[], &[]),
-        (Part::External(HONEST_RENEWED), &[], &[Holds(TtlEdge)]),
+        (
+            Part::External(HONEST_RENEWED),
+            &[],
+            &[
+                Holds(TtlEdge),
+                Lasting(ManyLeases, 2_000),
+                Lasting(DeadConnection, 2_000),
+            ],
+        ),
         (Part::External(HONEST_FENCED_LINE), &[], BY_FENCES),
         (
             Part::External(HONEST_RENEWED_FENCED),

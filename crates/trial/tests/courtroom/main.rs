@@ -18,6 +18,7 @@ mod player;
 mod postgres_latch;
 mod rates;
 mod redis_latch;
+mod redis_renewal;
 mod redlock_latch;
 mod reentry;
 mod remote;

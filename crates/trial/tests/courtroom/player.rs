@@ -143,6 +143,9 @@ impl Player {
                 self.ttl = Duration::from_millis(ttl_ms);
                 let (lock, is_restarted) = (self.lock, incarnation > 1);
                 self.redis = RedisLatch::at(&endpoints[0], lock);
+                if let Some(redis) = self.redis.clone().filter(|_| lock.renews) {
+                    self.renewal.start_on_redis(redis, self.ttl);
+                }
                 self.remote = remote::open(&endpoints, self.ttl, lock);
                 if let Some(path) = endpoints[0].strip_prefix("sqlite:") {
                     self.latch = Some(Latch::open(path, self.ttl, lock, is_restarted));
@@ -316,7 +319,8 @@ impl Player {
     fn minds_the_clock(&self) -> bool {
         let manners = self.lock.manners;
         matches!(manners, Manners::LateAndAware | Manners::StopsItself)
-            || manners == Manners::Good && self.latch.is_none()
+            // Whoever renews its leases believes in them for longer.
+            || manners == Manners::Good && self.latch.is_none() && !self.lock.renews
     }
 
     /// Returns whether the process knows that its lease is over.

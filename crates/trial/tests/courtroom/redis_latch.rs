@@ -136,8 +136,18 @@ impl RedisLatch {
         }
     }
 
-    fn key(&self, key: &str) -> String {
+    pub(crate) fn key(&self, key: &str) -> String {
         format!("{}:courtroom:{key}", self.space)
+    }
+
+    /// Returns the address of the server.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns what is wrong with the lock.
+    pub(crate) fn flaw(&self) -> Option<Flaw> {
+        self.flaw
     }
 
     fn ask(&self, words: &[&str]) -> io::Result<Value> {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::flaw::Flaw;
 use crate::latch::{Grant, Latch, wall_ns};
+use crate::redis_latch::RedisLatch;
+use crate::redis_renewal::RenewalLine;
 
 /// How often leases are renewed, if renewal dies.
 const RENEWALS_MAX: usize = 2;
@@ -42,6 +44,20 @@ impl Renewal {
                     _ => 0,
                 };
                 grants[first..].iter().for_each(|grant| latch.renew(grant));
+            }
+        });
+    }
+
+    /// Starts to renew on Redis. It ends with its process.
+    pub(crate) fn start_on_redis(&mut self, redis: RedisLatch, ttl: Duration) {
+        let grants = Arc::clone(&self.0);
+        let mut line = RenewalLine::of(redis, ttl);
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(ttl / 5);
+                // A process that asks for a lock does not wait for a renewal.
+                let now: Vec<Grant> = grants.lock().unwrap().clone();
+                line.renew(&now);
             }
         });
     }

@@ -1,7 +1,8 @@
 //! Wrong locks in a file and on Redis that make the mistakes of real libraries, and the trial that must convict each.
 
 use fencepost_trial::holds::Scenario::{
-    Crash, Deadline, LostReply, Names, Sorted, StaleRelease, TtlEdge, Turns, Waiters,
+    Crash, DeadConnection, Deadline, LostReply, ManyLeases, Names, Sorted, StaleRelease, TtlEdge,
+    Turns, Waiters,
 };
 use fencepost_trial::protocol::Claims;
 
@@ -43,6 +44,10 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (plain("ttl-of-whole-seconds", Flaw::TtlOfWholeSeconds), Holds(Crash), STUCK),
     (renewed("renewal-dies", Flaw::RenewalDies), Holds(Names), BROKEN),
     (renewed("renewal-shortens", Flaw::RenewalShortens), Holds(TtlEdge), BROKEN),
+    (renewed("renews-one-by-one", Flaw::RenewsOneByOne), Lasting(ManyLeases, 2_000), BROKEN),
+    (renewed("renews-by-fifties", Flaw::RenewsByFifties), Lasting(ManyLeases, 2_000), BROKEN),
+    (renewed("trusts-connection", Flaw::TrustsConnection), Lasting(DeadConnection, 2_000), BROKEN),
+    (renewed("never-reconnects", Flaw::NeverReconnects), Lasting(DeadConnection, 2_000), BROKEN),
     (plain("renewal-recreates", Flaw::RenewalRecreates), Lasting(StaleRelease, 1_500), BROKEN),
     (renewed("renewal-drops-expiry", Flaw::RenewalDropsExpiry), Holds(Crash), STUCK),
     (plain("sets-on-retry", Flaw::SetsOnRetry), Holds(Sorted), BROKEN),

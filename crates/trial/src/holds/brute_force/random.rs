@@ -99,6 +99,8 @@ impl Chance {
                     Fault::CutOff,
                     Fault::Reconnected,
                     Fault::Slowed,
+                    Fault::Distant,
+                    Fault::ConnectionsDead,
                     Fault::ReplyLost,
                     Fault::ClockBehind,
                     Fault::ClockRight,

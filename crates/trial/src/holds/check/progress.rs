@@ -145,9 +145,12 @@ impl<'a> Findings<'a> {
 
     /// Returns whether the lab itself had made the store's replies to this process slow, or stopped it.
     fn was_held_up(&self, wait: &Wait, answered: Mark) -> bool {
-        let slowed = self.facts.fault_of(&wait.who, Fault::Slowed);
+        let is_slow = |fault| {
+            let began = self.facts.fault_of(&wait.who, fault);
+            began.is_some_and(|mark| mark < wait.asked)
+        };
         let was_stopped = self.was_stopped(&wait.who, wait.asked.at_ns, answered.at_ns);
-        was_stopped || slowed.is_some_and(|mark| mark < wait.asked)
+        was_stopped || is_slow(Fault::Slowed) || is_slow(Fault::Distant)
     }
 
     /// Returns whether this is long enough to count as "forever".

@@ -11,6 +11,7 @@ mod act;
 mod clocks;
 mod deadline;
 mod delayed_write;
+mod leases;
 mod names;
 mod network;
 mod reentry;
@@ -80,6 +81,8 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::PauseAtStep => steps::pause_at_step(trial, claims, chance),
         Scenario::LateWrite => delayed_write::script(trial, chance),
         Scenario::WriteOnlyFence => read_first(trial, claims, chance),
+        Scenario::ManyLeases => leases::many(trial, claims, chance),
+        Scenario::DeadConnection => leases::dead_connection(trial, claims, chance),
         // What its processes do is chosen while it goes on.
         Scenario::Storm => vec![Vec::new(); trial.processes()],
     }

@@ -17,10 +17,10 @@ use super::roads::Roads;
 use super::script::scripts;
 use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
-use crate::holds::names;
 use crate::holds::register::{FenceCheck, Registers};
 use crate::holds::storm::{LOCKS, PROCESSES};
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Scenario, Trial};
+use crate::holds::{leases, names};
 use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
 use crate::protocol::{Claims, PROTOCOL, Reply, Request, Resource};
 use crate::store::stock::Stock;
@@ -174,6 +174,7 @@ fn init(trial: &Trial, endpoints: Vec<String>, id: &str, incarnation: u64) -> Re
     let keys = match trial.storm {
         Some(storm) => LOCKS.iter().take(storm.names).copied().collect(),
         None if trial.scenario == Scenario::Names => names::all(),
+        None if trial.scenario == Scenario::ManyLeases => leases::all(),
         None => vec![FIRST_LOCK, SECOND_LOCK],
     };
     Request::Init {

@@ -33,6 +33,8 @@ pub(super) struct Description {
     /// It matters that a lease is renewed. Where this is false, the holder cannot renew it, and it matters whether the holder stops by
     /// itself.
     pub(super) is_decided_by_renewal: bool,
+    /// It tries only locks that claim to renew their leases: of the others it shows nothing.
+    pub(super) is_about_renewal: bool,
     /// Returns roughly how long a run takes, in milliseconds.
     pub(super) likely_ms: fn(&Trial) -> u64,
 }
@@ -76,6 +78,7 @@ const fn usual(name: &'static str, command: &'static str) -> Description {
         kills_several: false,
         is_long: false,
         is_decided_by_renewal: true,
+        is_about_renewal: false,
         likely_ms: |trial| 300 + 2 * trial.ttl_ms,
     }
 }
@@ -239,6 +242,25 @@ impl Description {
                 is_decided_by_renewal: false,
                 likely_ms: |trial| 500 + 8 * trial.ttl_ms,
                 ..usual("pause-at-step", "trial pause-at-step")
+            },
+            Scenario::ManyLeases => Self {
+                // A lock has this long for a round trip, many times over, on a busy machine too.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                at_store: AtStore::ComesBetween,
+                is_long: true,
+                is_about_renewal: true,
+                likely_ms: |trial| 1_500 + 5 * trial.ttl_ms / 2,
+                ..usual("many-leases", "trial many-leases")
+            },
+            Scenario::DeadConnection => Self {
+                // A lock has this long to notice that nobody answers, and to connect again.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                at_store: AtStore::ComesBetween,
+                is_about_renewal: true,
+                likely_ms: |trial| 500 + 5 * trial.ttl_ms / 2,
+                ..usual("dead-connection", "trial dead-connection")
             },
             Scenario::LateWrite => usual("late-write", "trial late-write"),
             Scenario::WriteOnlyFence => Self {

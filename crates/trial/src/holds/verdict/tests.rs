@@ -2,7 +2,9 @@
 
 mod client_clock;
 mod cut;
+mod dead_connection;
 mod late;
+mod leases;
 mod lost_lock;
 mod lost_store;
 mod lost_wakeup;

@@ -230,6 +230,8 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::PauseAtStep
         | Scenario::LateWrite
         | Scenario::WriteOnlyFence
+        | Scenario::ManyLeases
+        | Scenario::DeadConnection
         | Scenario::Storm => "fencepost/trial/1",
     }
 }

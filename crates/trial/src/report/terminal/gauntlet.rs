@@ -234,7 +234,7 @@ mod tests {
         let plan = gauntlet().plan();
         assert_eq!(
             left_out(&plan.untried),
-            "cut, slow-replies, lost-reply, pause-at-step (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
+            "cut, slow-replies, lost-reply, pause-at-step, many-leases, dead-connection (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
         );
         let list = list(&plan, Ink::PLAIN);
         assert_eq!(list.lines().count(), SCENARIOS.len());

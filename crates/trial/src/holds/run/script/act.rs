@@ -115,6 +115,10 @@ pub(in crate::holds::run) enum RoadEvent {
     CutOff,
     /// The replies come so late that a grant takes this long.
     Slow(Duration),
+    /// Every message takes this much longer, in both directions.
+    Distance(Duration),
+    /// Every connection that is open dies silently. New ones work.
+    Bury,
     /// Every reply is late by this much, to learn how many a grant waits for.
     Rehearse(Duration),
     /// The reply with this number, counted from now, is lost.
