@@ -311,7 +311,7 @@ Seven scenarios with every strategy that fits, and the ways of waiting of retry,
 Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are pause, lost-wakeup, names, turns, waiters, deadline, cut, slow-replies,
+  Not in it are pause, lost-wakeup, names, turns, waiters, deadline, reentry, cut, slow-replies,
   lost-reply, pause-at-step, late-write, write-only-fence, storm, failover, restart-empty, server-clock, clock-back,
   eviction, taken-away, client-clock and suspend: fencepost trial NAME
 

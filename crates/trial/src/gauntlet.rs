@@ -20,7 +20,7 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 28] = [
+pub const SCENARIOS: [Column; 29] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
@@ -36,6 +36,7 @@ pub const SCENARIOS: [Column; 28] = [
     column(Some(Scenario::Turns)),
     column(Some(Scenario::Waiters)),
     column(Some(Scenario::Deadline)),
+    column(Some(Scenario::Reentry)),
     column(Some(Scenario::Cut)),
     column(Some(Scenario::SlowReplies)),
     column(Some(Scenario::LostReply)),

@@ -343,6 +343,8 @@ pub enum Fault {
     ReplyDelivered,
     /// A write of the process is held back on its way to the number. Timestamped once the process had sent it. It arrives as an operation.
     WriteHeld,
+    /// The lab asked it to release a hold that it had released before, and it has answered. Timestamped once it had.
+    OverReleased,
 }
 
 /// A recorded run, ready to be judged.

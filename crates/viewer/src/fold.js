@@ -5,7 +5,7 @@
 const shortener = cut => fence => (fence == null || !cut ? fence : `…${fence.slice(cut)}`);
 
 // What a picture calls the faults of a process.
-const FAULTS = { killed: 'SIGKILL', stopped: 'SIGSTOP', cut_off: 'cut off', slowed: 'slow replies', reply_lost: 'reply lost', reply_arrives: 'late reply', reply_held: 'reply held', write_held: 'write delayed', clock_ahead: 'clock +1 h', clock_behind: 'clock −1 h', clock_fast: 'clock × 1,000', clock_read: 'asks the time', suspended: 'suspended' };
+const FAULTS = { killed: 'SIGKILL', stopped: 'SIGSTOP', cut_off: 'cut off', slowed: 'slow replies', reply_lost: 'reply lost', reply_arrives: 'late reply', reply_held: 'reply held', write_held: 'write delayed', over_released: 'released again', clock_ahead: 'clock +1 h', clock_behind: 'clock −1 h', clock_fast: 'clock × 1,000', clock_read: 'asks the time', suspended: 'suspended' };
 const SIGNALS = ['killed', 'stopped'];
 // Those that another event ends.
 const LASTING = ['stopped', 'cut_off', 'slowed', 'clock_ahead', 'clock_behind', 'clock_fast'];

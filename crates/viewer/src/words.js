@@ -22,7 +22,8 @@ export const WORDS = {
     "reply_lost": "A reply of the store to {who} is lost, and its connection cut",
     "reply_arrives": "The first of the late replies to {who} arrives",
     "reply_held": "The lab holds a reply of the store to {who} back",
-    "write_held": "{who} sends its write, and the lab holds it back on its way"
+    "write_held": "{who} sends its write, and the lab holds it back on its way",
+    "over_released": "{who} is asked to release once more what it has released"
   },
   "gave_up": "The lab stops waiting",
   "reached": "{who} has done step {step} of {of}",

@@ -37,6 +37,8 @@ Usage: fencepost trial NAME [OPTIONS]
                       and another one joins: is everybody else served, one at a time?
   deadline            B gives up after 300 ms: is C held up by what is left of it? And is a grant
                       after a long wait a whole lease?
+  reentry             A asks for a lock that it has, and releases it once too often while B has it:
+                      is there a second hold, and is B's lock released?
   cut                 A is cut off from its store beyond its lease, then writes: over B's update?
   slow-replies        A learns late that it has the lock: does it count its lease from there?
   lost-reply          a reply to A's request is lost: is that a grant, and is the lock free again?

@@ -78,6 +78,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["turns"]) => Scenario::Turns,
         ("trial", ["waiters"]) => Scenario::Waiters,
         ("trial", ["deadline"] | ["deadline", "--store", "zk"]) => Scenario::Deadline,
+        ("trial", ["reentry"]) => Scenario::Reentry,
         ("trial", ["cut"]) => Scenario::Cut,
         ("trial", ["slow-replies"]) => Scenario::SlowReplies,
         ("trial", ["lost-reply"]) => Scenario::LostReply,

@@ -88,6 +88,7 @@ fn a_named_trial_and_its_history() {
     keeps_its_word("trial turns --ttl 300 --lock=fenced");
     keeps_its_word("trial waiters --ttl 400 --lock=safe");
     keeps_its_word("trial deadline --lock=safe");
+    keeps_its_word("trial reentry --lock=safe");
     keeps_its_word("trial cut --ttl 300 --lock=safe");
     keeps_its_word("trial slow-replies --ttl 300 --lock=safe");
     keeps_its_word("trial lost-reply --ttl 300 --lock=safe");

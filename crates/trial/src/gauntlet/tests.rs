@@ -47,7 +47,7 @@ fn names(plan: &Plan) -> Vec<&'static str> {
 #[test]
 fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
     let plan = gauntlet("safe", "sqlite").plan();
-    assert_eq!(names(&plan).len(), 17);
+    assert_eq!(names(&plan).len(), 18);
     let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
     assert_eq!(
         left_out,
@@ -68,7 +68,7 @@ fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
     assert!(plan.untried[0].why.starts_with("no server: "));
     assert_eq!(plan.untried[4].why, "a file has no server that could fail");
     let redis = gauntlet("safe", "redis").plan();
-    assert_eq!((redis.cells.len(), redis.untried.len()), (28, 0));
+    assert_eq!((redis.cells.len(), redis.untried.len()), (29, 0));
     let yours = gauntlet("safe", "redis://10.0.0.1").plan();
     assert_eq!(yours.untried.len(), 6);
 }
@@ -121,7 +121,7 @@ fn each_run_has_its_seed_and_what_was_not_chosen_is_not_tried() {
         panic!("{plan:?}")
     };
     assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
-    assert_eq!(plan.untried.len(), 27);
+    assert_eq!(plan.untried.len(), 28);
     assert_eq!(
         three.command(),
         "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"

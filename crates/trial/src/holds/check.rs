@@ -127,7 +127,8 @@ impl<'a> Findings<'a> {
             let active = active.entry(&held.key).or_default();
             active.retain(|other| other.believed_until_ns > from_ns);
             let room = OVERLAPS_MAX - overlaps.len();
-            overlaps.extend(active.iter().take(room).map(|first| Overlap {
+            let others = active.iter().filter(|first| !self.is_reentry(first, held));
+            overlaps.extend(others.take(room).map(|first| Overlap {
                 first,
                 second: held,
                 from_ns,
@@ -139,6 +140,11 @@ impl<'a> Findings<'a> {
             active.push(held);
         }
         overlaps
+    }
+
+    /// Returns whether the second hold is one that a lock which claims to be re-entrant owes its holder.
+    fn is_reentry(&self, first: &Hold, second: &Hold) -> bool {
+        self.claims.reentrant && first.who == second.who
     }
 
     /// Returns the first two operations whose holds interleave in the serial log. This finding does not depend on a clock.

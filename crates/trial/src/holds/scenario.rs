@@ -54,6 +54,8 @@ pub enum Scenario {
     Waiters,
     /// A process gives up waiting, and another waits for longer than most of a lease.
     Deadline,
+    /// The holder asks for the lock again, and releases it three times while others wait.
+    Reentry,
     /// The holder is cut off from the store beyond its lease, and writes meanwhile.
     Cut,
     /// The holder learns of its grant late, because the store's replies are slow.
@@ -72,7 +74,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -93,6 +95,7 @@ impl Scenario {
         Self::Turns,
         Self::Waiters,
         Self::Deadline,
+        Self::Reentry,
         Self::Cut,
         Self::SlowReplies,
         Self::LostReply,

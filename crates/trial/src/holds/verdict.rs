@@ -37,6 +37,7 @@ mod pause;
 mod pause_at_step;
 mod promises;
 mod recovery;
+mod reentry;
 mod server_loss;
 mod short_stock;
 mod slow_replies;
@@ -88,6 +89,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Turns => turns::judge(&court),
         Scenario::Waiters => waiters::judge(&court),
         Scenario::Deadline => deadline::judge(&court),
+        Scenario::Reentry => reentry::judge(&court),
         Scenario::Cut => pause::judge_cut(&court),
         Scenario::SlowReplies => slow_replies::judge(&court),
         Scenario::LostReply => lost_reply::judge(&court),

@@ -23,6 +23,9 @@ pub struct Claims {
     /// With [`fencing`](Self::fencing): the resource checks fences on writes, and lets every read in.
     #[serde(skip_serializing_if = "is_false")]
     pub fences_writes_only: bool,
+    /// A process that has the lock gets it again, and has it until it has released each of its holds.
+    #[serde(skip_serializing_if = "is_false")]
+    pub reentrant: bool,
     /// Its lease begins only when the protected work is done, not at the grant.
     #[serde(skip_serializing_if = "is_false")]
     pub expires_after_work: bool,
@@ -50,6 +53,7 @@ impl Claims {
         recovery_ms: None,
         tells_loss_ms: None,
         fences_writes_only: false,
+        reentrant: false,
         expires_after_work: false,
         checks_owner: false,
         blind_release: false,

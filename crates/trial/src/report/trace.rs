@@ -262,6 +262,7 @@ impl<'a> Tracer<'a> {
             | Fault::ReplyHeld
             | Fault::ReplyDelivered
             | Fault::WriteHeld
+            | Fault::OverReleased
             | Fault::ClockAhead
             | Fault::ClockBehind
             | Fault::ClockFast
@@ -287,6 +288,7 @@ impl<'a> Tracer<'a> {
             Fault::ReplyHeld => "reply held",
             Fault::ReplyDelivered => "reply delivered",
             Fault::WriteHeld => "write delayed",
+            Fault::OverReleased => "released again",
         };
         self.instant(event, track, name);
     }

@@ -240,6 +240,10 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
             "sends its write: it is delayed",
             format!("{name} sends its write, and the lab holds it back on its way"),
         ),
+        Fault::OverReleased => phrase(
+            "releases it once more",
+            format!("{name} is asked to release once more what it has released"),
+        ),
         Fault::ReplyDelivered => phrase(
             "reply delivered",
             format!("The lab delivers the reply to {name}"),

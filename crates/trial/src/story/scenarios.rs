@@ -83,6 +83,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::Deadline => {
             "B gives up waiting: is anything left of it, and does a long wait use up a lease?"
         }
+        Scenario::Reentry => {
+            "A asks for a lock that it has, and releases it once too often: whose lock is released?"
+        }
         Scenario::Cut if is_untimed => {
             "A is cut off from its store while it holds the lock and B wants it: who gets it?"
         }
@@ -143,6 +146,7 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::Turns => "hundreds of turns, processes restarted",
         Scenario::Waiters => "the holder dies, then its successor",
         Scenario::Deadline => "a wait that ends in vain, and a long one",
+        Scenario::Reentry => "acquired twice, released three times",
         Scenario::Cut => "cut off from the store",
         Scenario::SlowReplies => "a grant learned late",
         Scenario::LostReply => "replies lost while acquiring",
@@ -176,14 +180,18 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
             | Scenario::SlowReplies,
         ) => late,
         Some(Scenario::ClientClock) => "one holder within a lease, whatever the time of day",
+        Some(Scenario::Reentry) if claims.reentrant => {
+            "it claims to be re-entrant: held until the last release, and not one release more"
+        }
+        Some(Scenario::Reentry) => {
+            "no second hold for its holder, and no release of another's lock"
+        }
         Some(Scenario::WriteOnlyFence) if claims.fences_writes_only => {
             "it claims fences, on writes only: no update is lost all the same"
         }
         Some(Scenario::WriteOnlyFence) => late,
         Some(Scenario::LateWrite) if claims.fencing => late,
-        Some(Scenario::LateWrite) => {
-            "no update is lost, which no lock can prevent without fences"
-        }
+        Some(Scenario::LateWrite) => "no update is lost, which no lock can prevent without fences",
         Some(Scenario::PauseAtStep) => return at_every_step(claims),
         Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
         Some(Scenario::StaleRelease) => "a release frees only its own lock",

@@ -33,7 +33,7 @@ fn words() -> Value {
 }
 
 /// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 14] = [
+const FAULTS: [Fault; 15] = [
     Fault::Killed,
     Fault::Stopped,
     Fault::CutOff,
@@ -48,6 +48,7 @@ const FAULTS: [Fault; 14] = [
     Fault::ReplyArrives,
     Fault::ReplyHeld,
     Fault::WriteHeld,
+    Fault::OverReleased,
 ];
 
 const CHANGES: [Change; 10] = [

@@ -92,7 +92,11 @@ const OF_SESSION: Strategy = Strategy {
     gloss: "",
     flaw: None,
     promise: Promise::Exclusion,
-    claims: Claims::OF_SESSION,
+    // A session gets what it has once more, and the database counts.
+    claims: Claims {
+        reentrant: true,
+        ..Claims::OF_SESSION
+    },
     has_line: true,
     remark: Remark::Nothing,
     open: |setup| buyer(setup, LockKind::Row),

@@ -1,8 +1,8 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LateWrite, LostReply, LostWakeup, Names,
-    Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
+    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LateWrite, LostReply, LostWakeup,
+    Names, Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
     Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters, WriteOnlyFence,
 };
 use fencepost_trial::processes::Stopped;
@@ -11,7 +11,7 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::part::*;
 use crate::session::Ordeal::{self, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, rates, runs, told, wrong};
+use crate::{on_servers, rates, reentry, runs, told, wrong};
 
 /// The required outcome.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +142,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::test(name, move || judge(lock, ordeal, due)).with_ignored_flag(!is_possible)
     };
     let cases = CASES.iter().chain(wrong::CASES).chain(on_servers::CASES);
-    let cases = cases.chain(told::CASES);
+    let cases = cases.chain(told::CASES).chain(reentry::CASES);
     cases.map(trial).collect()
 }
 

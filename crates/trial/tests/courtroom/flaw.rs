@@ -125,6 +125,10 @@ pub(crate) enum Flaw {
     TakesLossBack,
     /// On Redis: the fence is a counter, beside the lock.
     FenceOfCounter,
+    /// A lock that is re-entrant is free at the first release, however often it was taken.
+    FreesAtFirstRelease,
+    /// A lock that claims to be re-entrant refuses its holder.
+    RefusesItsHolder,
     /// On Redlock: whoever has no majority deletes what is there.
     BlindCleanup,
     /// On Postgres: the lock is shared.

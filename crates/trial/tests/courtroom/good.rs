@@ -1,19 +1,20 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, LateWrite, LostReply, LostWakeup, Names, Pause, PauseAtStep,
-    ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters, WriteOnlyFence,
+    ClientClock, Crash, Deadline, Deadlock, LateWrite, LostReply, LostWakeup, Names, Pause,
+    PauseAtStep, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
+    WriteOnlyFence,
 };
 use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
 
 use crate::bad::is_harmless;
 use crate::part::{
-    FENCED_WRITES, HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE, HONEST_RENEWED, HONEST_RENEWED_FENCED,
-    Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
+    FENCED_WRITES, HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE, HONEST_RENEWED,
+    HONEST_RENEWED_FENCED, Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
 };
 use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, rates, runs, told};
+use crate::{on_servers, rates, reentry, runs, told};
 
 /// The trials that a lease alone withstands.
 const BY_LEASE: &[Ordeal] = &[
@@ -88,10 +89,12 @@ fn cases() -> Vec<(Part, Ordeal)> {
     };
     let here = locks.into_iter().flat_map(of_lock);
     // The others lose what was read, as the storm shows.
-    let writes = [Holds(Pause), Holds(LateWrite)].map(|ordeal| (Part::External(FENCED_WRITES), ordeal));
+    let writes =
+        [Holds(Pause), Holds(LateWrite)].map(|ordeal| (Part::External(FENCED_WRITES), ordeal));
     here.chain(writes)
         .chain(on_servers::right())
         .chain(told::right())
+        .chain(reentry::right())
         .collect()
 }
 

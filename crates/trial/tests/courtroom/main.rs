@@ -19,6 +19,7 @@ mod postgres_latch;
 mod rates;
 mod redis_latch;
 mod redlock_latch;
+mod reentry;
 mod remote;
 mod renewal;
 mod servers;

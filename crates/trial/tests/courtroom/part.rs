@@ -9,7 +9,7 @@ use fencepost_trial::subject;
 
 use crate::flaw::Flaw;
 use crate::player::{self, Manners};
-use crate::{on_servers, told, wrong};
+use crate::{on_servers, reentry, told, wrong};
 
 const PART: &str = "FENCEPOST_COURTROOM_PART";
 
@@ -248,8 +248,9 @@ const EXTERNAL_LOCKS: [ExternalLock; 53] = [
 pub(crate) fn of_this_process() -> Option<Part> {
     let name = std::env::var(PART).ok()?;
     let cases = wrong::CASES.iter().chain(on_servers::CASES);
-    let cases = cases.chain(told::CASES);
+    let cases = cases.chain(told::CASES).chain(reentry::CASES);
     let right = on_servers::RIGHT.iter().chain(told::RIGHT);
+    let right = right.chain(reentry::RIGHT);
     let locks = cases.map(|(lock, ..)| lock).chain(right);
     let mut locks = EXTERNAL_LOCKS.iter().chain(locks);
     let part = locks

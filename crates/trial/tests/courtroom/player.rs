@@ -67,6 +67,8 @@ struct Player {
     holds: HashMap<u64, Grant>,
     last_hold: u64,
     renewal: Renewal,
+    /// What it has released.
+    released: HashMap<u64, Grant>,
     /// What it knows of its holds, if it tells their loss.
     tellers: HashMap<u64, Teller>,
 }
@@ -84,6 +86,7 @@ pub(crate) fn play(lock: ExternalLock) {
         holds: HashMap::new(),
         last_hold: 0,
         renewal: Renewal::default(),
+        released: HashMap::new(),
         tellers: HashMap::new(),
     };
     let manners = lock.manners;
@@ -196,6 +199,11 @@ impl Player {
 
     /// Acquires the lock. Returns the number of the hold, and whether somebody else had the lock at the first try.
     fn take(&mut self, key: &str, wait_ms: u64) -> Option<(u64, bool)> {
+        if let Some(grant) = self.own(key) {
+            self.last_hold += 1;
+            self.holds.insert(self.last_hold, grant);
+            return Some((self.last_hold, false));
+        }
         let deadline = Instant::now() + Duration::from_millis(wait_ms);
         self.last_hold += 1;
         let token = format!("{} {} {}", self.id, self.life, self.last_hold);
@@ -240,6 +248,14 @@ impl Player {
             self.watch(key);
         }
         Some((self.last_hold, contended))
+    }
+
+    /// Returns the grant of a lock that the process has, if the lock is re-entrant.
+    fn own(&self, key: &str) -> Option<Grant> {
+        let is_reentrant =
+            self.lock.claims.reentrant && self.lock.flaw != Some(Flaw::RefusesItsHolder);
+        let mut grants = self.holds.values().filter(|_| is_reentrant);
+        grants.find(|grant| grant.key == key).cloned()
     }
 
     /// Begins to keep a grant alive, if the lock claims to tell its loss.
@@ -332,7 +348,14 @@ impl Player {
     }
 
     fn give_back(&mut self, hold: u64) -> bool {
-        let grant = self.holds.remove(&hold).unwrap();
+        let own = self.holds.remove(&hold);
+        // Whoever releases too often asks with what it had.
+        let grant = own.or_else(|| self.released.get(&hold).cloned()).unwrap();
+        self.released.insert(hold, grant.clone());
+        let is_counted = self.lock.flaw != Some(Flaw::FreesAtFirstRelease);
+        if is_counted && self.holds.values().any(|other| other.token == grant.token) {
+            return true;
+        }
         self.renewal.remove(&grant);
         if let Some(teller) = self.tellers.remove(&hold) {
             teller.end();

@@ -15,8 +15,7 @@ use crate::player::Manners;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The same, if only the network may be slow.
 const LONG_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-const RENEW: &str =
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
+const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 

@@ -106,8 +106,9 @@ impl Chance {
                     Fault::ReplyArrives,
                     Fault::ReplyHeld,
                     Fault::WriteHeld,
+                    Fault::OverReleased,
                     Fault::ReplyDelivered,
-                ][self.below(14) as usize],
+                ][self.below(15) as usize],
             },
             15 => What::Purchase {
                 op: new,

@@ -13,6 +13,7 @@ mod deadline;
 mod delayed_write;
 mod names;
 mod network;
+mod reentry;
 mod sequence;
 mod servers;
 mod steps;
@@ -72,6 +73,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Turns => turns::script(trial, chance),
         Scenario::Waiters => waiters::script(trial, claims, chance),
         Scenario::Deadline => deadline::script(trial, claims, chance),
+        Scenario::Reentry => reentry::script(trial, claims, chance),
         Scenario::Cut => network::cut(trial, claims, chance),
         Scenario::SlowReplies => network::slow_replies(trial, claims, chance),
         Scenario::LostReply => network::lost_reply(trial, chance),

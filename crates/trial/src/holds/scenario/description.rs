@@ -207,6 +207,14 @@ impl Description {
                 likely_ms: |trial| 1_500 + 2 * trial.ttl_ms,
                 ..usual("deadline", "trial deadline")
             },
+            Scenario::Reentry => Self {
+                // As in a deadline: everything happens within a lease.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                processes: 3,
+                likely_ms: |_| 500,
+                ..usual("reentry", "trial reentry")
+            },
             Scenario::Cut => Self {
                 at_store: AtStore::ComesBetween,
                 holder_is_away: true,

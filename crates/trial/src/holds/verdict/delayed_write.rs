@@ -98,7 +98,10 @@ fn broken(court: &Court<'_>, delayed: &Delayed<'_>) -> Verdict {
     Verdict {
         evidence: vec![
             evidence(sent, HOLDER, "sent", "A sends its write, under its lock"),
-            op_evidence(between, format!("{}, under the lock that A had", did(between))),
+            op_evidence(
+                between,
+                format!("{}, under the lock that A had", did(between)),
+            ),
             op_evidence(write, format!("A's write arrives: {}", did(write))),
         ],
         why: Some(why.into()),

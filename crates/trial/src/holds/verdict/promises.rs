@@ -6,6 +6,7 @@
 use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_holders};
 use super::{Court, evidence, fences, inconclusive, stalled, stuck};
+use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Late;
 use crate::holds::facts::Hold;
@@ -112,6 +113,17 @@ fn why_gone(court: &Court<'_>, held: &Hold) -> String {
             .released
             .is_some_and(|(mark, _)| is_between(mark.at_ns))
     });
+    let over = court
+        .facts
+        .faults
+        .iter()
+        .find(|(mark, _, fault)| *fault == Fault::OverReleased && is_between(mark.at_ns));
+    if let Some((_, who, _)) = over {
+        return format!(
+            "{who} released it once too often while {} held the lock, and only that can have freed it.",
+            held.who
+        );
+    }
     match (releaser, taker) {
         (Some(releaser), _) => format!(
             "{}'s release came while {} held the lock, and only that can have freed it.",

@@ -39,13 +39,10 @@ impl<'a> Robbed<'a> {
         let holder = court.facts.first_of(HOLDER)?;
         let other = court.facts.first_of(OTHER)?;
         let is_held = holder.granted < loss.at
-            && holder
-                .release
-                .is_none_or(|release| release > other.granted);
+            && holder.release.is_none_or(|release| release > other.granted);
         // The end of a lease would let B in as well.
         let lasts = court.claims.keep_alive || court.findings.lasts_by_itself();
-        let is_robbed =
-            other.granted > loss.at && (lasts || court.is_taken_over(holder, other));
+        let is_robbed = other.granted > loss.at && (lasts || court.is_taken_over(holder, other));
         let ops = court.facts.ops.iter();
         let own = |op: &&Op| op.who == holder.who && op.hold == holder.hold;
         (is_held && is_robbed).then(|| Self {
@@ -59,7 +56,10 @@ impl<'a> Robbed<'a> {
 
     /// Returns the verdict on a holder that used the number although it had said that its lock was lost.
     fn taken_back(&self) -> Option<Verdict> {
-        let learned = self.holder.learned_at.filter(|learned| *learned > self.loss.at)?;
+        let learned = self
+            .holder
+            .learned_at
+            .filter(|learned| *learned > self.loss.at)?;
         let is_after = |op: &&&Op| op.asked.is_some_and(|asked| asked > learned);
         let op = self.ops.iter().find(is_after)?;
         let later = ms(op.mark.at_ns.saturating_sub(learned.at_ns));
@@ -72,7 +72,9 @@ impl<'a> Robbed<'a> {
             why: Some(WHY_TAKEN_BACK.into()),
             ..Verdict::bare(
                 Outcome::Broken,
-                format!("A said that its lock was lost, and used the number again {later} ms later."),
+                format!(
+                    "A said that its lock was lost, and used the number again {later} ms later."
+                ),
             )
         })
     }
@@ -107,7 +109,9 @@ impl<'a> Robbed<'a> {
             why: Some(WHY_UNTOLD.into()),
             ..Verdict::bare(
                 Outcome::Broken,
-                format!("A's lock was taken away, and B got it. {how}; it claims to tell a loss within {claimed} ms."),
+                format!(
+                    "A's lock was taken away, and B got it. {how}; it claims to tell a loss within {claimed} ms."
+                ),
             )
         })
     }
@@ -116,7 +120,10 @@ impl<'a> Robbed<'a> {
     fn untold(&self, latest_ns: u64) -> Option<(Mark, Evidence)> {
         let is_late = |op: &&&Op| op.asked.is_some_and(|asked| asked.at_ns > latest_ns);
         let op = self.ops.iter().find(is_late)?;
-        let untold = self.holder.learned_at.is_none_or(|learned| learned > op.mark);
+        let untold = self
+            .holder
+            .learned_at
+            .is_none_or(|learned| learned > op.mark);
         untold.then(|| (op.mark, op_evidence(op, did(op))))
     }
 

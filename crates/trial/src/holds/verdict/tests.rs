@@ -2,7 +2,7 @@
 
 mod client_clock;
 mod cut;
-mod delayed_write;
+mod late;
 mod lost_lock;
 mod lost_store;
 mod lost_wakeup;
@@ -20,7 +20,6 @@ mod suggestions;
 mod taken_away;
 mod whys;
 mod witnesses;
-mod write_only_fence;
 
 use crate::history::{Fault, What};
 use crate::holds::by_hand::{HistoryBuilder, KEY, shown};

@@ -25,7 +25,11 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 /// Returns whether B, which had read before, wrote over A's late update, both under fences that grew.
 fn is_past_fences(lost: &LostUpdate<'_>) -> bool {
     let by = |op: &Op, who: &str| op.who == who;
-    let fences = lost.between.fence.as_deref().zip(lost.write.fence.as_deref());
+    let fences = lost
+        .between
+        .fence
+        .as_deref()
+        .zip(lost.write.fence.as_deref());
     let grow = fences.is_some_and(|(late, next)| compare(late, next) == Some(Ordering::Less));
     by(lost.between, HOLDER) && by(lost.write, OTHER) && grow
 }

@@ -223,6 +223,7 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Turns
         | Scenario::Waiters
         | Scenario::Deadline
+        | Scenario::Reentry
         | Scenario::Cut
         | Scenario::SlowReplies
         | Scenario::LostReply

@@ -32,6 +32,8 @@ pub(in crate::holds::run) enum Act {
     Work(Duration),
     /// Releases the lock.
     Release { key: &'static str },
+    /// Releases once more the hold of this lock that the process released last.
+    ReleaseAgain { key: &'static str },
     /// Releases the lock, and stops between the lock's own steps.
     ReleaseStepwise { key: &'static str },
     /// The lab kills the process.

@@ -17,6 +17,8 @@ pub(super) struct Actor {
     pub(super) done: usize,
     pub(super) doing: Doing,
     pub(super) holds: Vec<HeldLock>,
+    /// The locks that it has released, with the numbers of the holds.
+    pub(super) released: Vec<(&'static str, u64)>,
     /// The numbers that it has given to its holds.
     used_holds: HashSet<u64>,
     pub(super) alive: bool,
@@ -46,6 +48,7 @@ impl Actor {
             done: 0,
             doing: Doing::Nothing,
             holds: Vec::new(),
+            released: Vec::new(),
             used_holds: HashSet::new(),
             alive: true,
             is_stopped: false,
@@ -102,6 +105,12 @@ impl Actor {
 
     pub(super) fn held(&self, key: &str) -> Option<&HeldLock> {
         self.holds.iter().rev().find(|held| held.key == key)
+    }
+
+    /// Returns the hold of this lock that it released last.
+    pub(super) fn released_last(&self, key: &str) -> Option<u64> {
+        let last = self.released.iter().rev().find(|(of, _)| *of == key);
+        last.map(|(_, hold)| *hold)
     }
 
     pub(super) fn hold_of(&self, key: &str) -> Option<u64> {

@@ -103,6 +103,7 @@ impl Stage<'_> {
             Act::Release { key } | Act::ReleaseIfHeld { key } => {
                 self.release(index, act, key, None);
             }
+            Act::ReleaseAgain { key } => self.release_again(index, act, key),
             Act::ReleaseStepwise { key } => self.release(index, act, key, Some(1)),
             Act::Buy { wait } => self.buy(index, act, wait),
             Act::Restock(units) => {
@@ -228,6 +229,22 @@ impl Stage<'_> {
         if halt_after.is_none() {
             self.diary.forget_lease(index, hold);
         }
+        let key = key.into();
+        let what = What::Release { op, key, hold };
+        self.ask(index, act, Duration::ZERO, &request, what);
+    }
+
+    /// Asks for the release of what is released. A process that has released nothing is not asked.
+    fn release_again(&mut self, index: usize, act: Act, key: &str) {
+        let Some(hold) = self.actors[index].released_last(key) else {
+            return self.actors[index].finish_act();
+        };
+        let op = self.next_op();
+        let request = Request::Release {
+            op,
+            hold,
+            halt_after: None,
+        };
         let key = key.into();
         let what = What::Release { op, key, hold };
         self.ask(index, act, Duration::ZERO, &request, what);

@@ -78,6 +78,9 @@ impl Stage<'_> {
                 Act::Release { key } | Act::ReleaseIfHeld { key } | Act::ReleaseStepwise { key },
                 Reply::Released { outcome, .. },
             ) => self.released(index, at, op, key, outcome),
+            (Act::ReleaseAgain { key }, Reply::Released { outcome, .. }) => {
+                self.released_again(index, at, op, key, outcome)
+            }
             (Act::Buy { .. }, Reply::Purchased { purchase, .. }) => {
                 match purchase.outcome {
                     PurchaseOutcome::Busy => self.actors[index].finish_act(),
@@ -108,6 +111,10 @@ impl Stage<'_> {
                 // Nobody knows what became of it, and nothing more is asked about it.
                 self.actors[index].holds.retain(|held| held.key != key);
                 self.fail_anyway(index, op, at, definite, message)?;
+            }
+            Act::ReleaseAgain { .. } => {
+                self.fail_anyway(index, op, at, definite, message)?;
+                self.fault(at, index, Fault::OverReleased);
             }
             _ => self.fail(index, op, at, definite, message)?,
         }
@@ -176,6 +183,7 @@ impl Stage<'_> {
         let actor = &mut self.actors[index];
         let hold = actor.hold_of(key).unwrap_or_default();
         actor.holds.retain(|held| held.hold != hold);
+        actor.released.push((key, hold));
         actor.finish_act();
         self.diary.forget_lease(index, hold);
         let what = What::Released {
@@ -185,6 +193,30 @@ impl Stage<'_> {
             outcome,
         };
         self.note(at, index, what)
+    }
+
+    /// Records the answer to a request to release what was released before.
+    fn released_again(
+        &mut self,
+        index: usize,
+        at: Instant,
+        op: u64,
+        key: &'static str,
+        outcome: ReleaseResult,
+    ) -> Result<(), Stopped> {
+        let actor = &mut self.actors[index];
+        let hold = actor.released_last(key).unwrap_or_default();
+        actor.finish_act();
+        let key = key.into();
+        let what = What::Released {
+            op,
+            key,
+            hold,
+            outcome,
+        };
+        self.note(at, index, what)?;
+        self.fault(at, index, Fault::OverReleased);
+        Ok(())
     }
 
     /// Notes a grant. Returns whether the store had a part in it, as far as the lab can see that.
