@@ -95,10 +95,6 @@ impl RedisLatch {
         }
     }
 
-    pub(crate) fn flaw(&self) -> Option<Flaw> {
-        self.flaw
-    }
-
     /// Gives back what was granted too late.
     pub(crate) fn regret(&self, key: &str, token: &str) {
         if self.flaw == Some(Flaw::BlindRegret) {
