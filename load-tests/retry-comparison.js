@@ -46,7 +46,7 @@ export const options = {
       'http_req_duration{scenario:ramped}': ['p(95)<1000'],
     }),
     http_req_failed: ['rate<0.10'],
-    // Sixteen retries are enough to get the remaining stock.
+    // Fifteen retries are enough to get the remaining stock.
     purchases_created: ['count>=30'],
     given_up: ['rate<0.05'],
     ...per_schedule,

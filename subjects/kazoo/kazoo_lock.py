@@ -67,7 +67,7 @@ for line in sys.stdin:
         else:
             hold = len(holds) + 1
             say(type="acquired", op=op, hold=hold)
-            # Whoever loses the connection before this line is found by the next one.
+            # If the connection was lost before this line, the next check reports it.
             holds[hold] = lock
             if client.state != KazooState.CONNECTED:
                 lose_all()

@@ -88,7 +88,7 @@ enum Db {
 }
 
 impl Db {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
@@ -123,12 +123,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let folder = folder.canonicalize()?;
     // Dropping the stage removes servers and folders, also after Ctrl-C.
     let _tidy_up = TidyUp::afterwards();
-    headline(&format!("a service on {}", options.db.word()));
-    let stage = Stage::set(&program, options.db, options.store.as_deref())?;
+    headline(&format!("a service on {}", options.db.as_str()));
+    let stage = Stage::start(&program, options.db, options.store.as_deref())?;
     let mut outcomes = Vec::new();
     for (name, shows) in chosen {
         headline(&format!("{name}: {shows}"));
-        let file = folder.join(format!("{name}-{}.json", options.db.word()));
+        let file = folder.join(format!("{name}-{}.json", options.db.as_str()));
         outcomes.push(run_one(&k6, name, options, &stage, &file)?);
     }
     headline("results");

@@ -15,7 +15,10 @@ const COMMIT: &str = "3b62ae0";
 /// The environment variable that tells the tests the path of the program.
 const VARIABLE: &str = "FENCEPOST_OLDER";
 
-/// The tests that run the older program.
+/// The test program that runs the older program.
+const PROGRAM: &str = "older";
+
+/// Its tests.
 const TESTS: [&str; 6] = [
     "sqlite::together",
     "redis::together",
@@ -55,7 +58,7 @@ impl Older {
     }
 
     /// Passes the path of the program to a command.
-    pub(crate) fn tell(&self, command: &mut Command) {
+    pub(crate) fn set_env(&self, command: &mut Command) {
         if let Some(program) = &self.0 {
             command.env(VARIABLE, program);
         }
@@ -63,7 +66,8 @@ impl Older {
 }
 
 fn is_needed(filter: Option<&str>) -> bool {
-    filter.is_none_or(|filter| TESTS.iter().any(|test| test.contains(filter)))
+    // The name of their test program selects all of them.
+    filter.is_none_or(|filter| filter == PROGRAM || TESTS.iter().any(|test| test.contains(filter)))
 }
 
 fn has_commit() -> bool {
@@ -131,6 +135,7 @@ mod tests {
     #[test]
     fn it_is_built_only_for_its_tests() {
         assert!(is_needed(None));
+        assert!(is_needed(Some("older")));
         assert!(is_needed(Some("together")));
         assert!(is_needed(Some("redlock::")));
         assert!(!is_needed(Some("after_a_stop")));
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn its_tests_are_known_by_their_names() {
-        let table = tree::root().join("crates/cli/tests/older/main.rs");
+        let table = tree::root().join(format!("crates/cli/tests/{PROGRAM}/main.rs"));
         let table = std::fs::read_to_string(table).unwrap();
         let named = TESTS
             .iter()

@@ -56,7 +56,7 @@ impl Servers {
     }
 
     /// Passes the addresses of the servers to a command.
-    pub(crate) fn tell(&self, command: &mut Command) {
+    pub(crate) fn set_env(&self, command: &mut Command) {
         command.envs(self.variables.iter().map(|(name, address)| (name, address)));
     }
 }

@@ -108,8 +108,8 @@ impl<'a> WorkspaceTests<'a> {
         if let Selection::Named(name) = self.selection {
             command.arg(name);
         }
-        servers.tell(&mut command);
-        older.tell(&mut command);
+        servers.set_env(&mut command);
+        older.set_env(&mut command);
         if self.has_nextest {
             command.args(["--profile", "xtask", "--test-threads", &slots]);
             command.arg("--no-tests=pass");

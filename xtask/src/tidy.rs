@@ -2,10 +2,12 @@
 //!
 //! Each check is a function from the files of the project to findings. To add one, add an entry to the table below.
 
+mod commits;
 mod contracts;
 mod forgotten;
 mod layers;
 mod leftovers;
+mod length;
 mod markdown;
 mod places;
 
@@ -25,7 +27,7 @@ const CHECKS: &[(&str, Check)] = &[
         "architecture-shows-the-layers",
         layers::architecture_shows_the_layers,
     ),
-    ("rust-files-are-short", leftovers::rust_files_are_short),
+    ("rust-files-are-short", length::rust_files_are_short),
     ("no-test-is-forgotten", forgotten::no_test_is_forgotten),
     ("nothing-is-unfinished", leftovers::nothing_is_unfinished),
     ("no-path-of-one-machine", places::no_path_of_one_machine),
@@ -42,6 +44,7 @@ const CHECKS: &[(&str, Check)] = &[
         "async-functions-state-cancel-safety",
         contracts::async_functions_state_cancel_safety,
     ),
+    ("named-commits-exist", commits::named_commits_exist),
 ];
 
 /// A violation of a rule, and where it is.

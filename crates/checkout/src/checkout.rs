@@ -19,7 +19,7 @@ use crate::storage::{
 mod answer;
 
 use answer::answer;
-pub use answer::{Ordered, Refusal};
+pub use answer::{NotReviewed, Ordered, Refusal};
 
 /// How often an order is tried when it loses its locks.
 const ATTEMPTS_MAX: u32 = 3;
@@ -106,19 +106,18 @@ impl Checkout {
     /// Prices an order without making it.
     ///
     /// # Errors
-    /// Returns a [`Refusal`] that says why.
+    /// Returns [`NotReviewed`] if the order would be refused, or if the database fails.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    pub async fn review(&self, basket: &Basket) -> Result<PricedBasket, Refusal> {
-        let products = self.0.storage.products_of(basket).await;
-        let products = products.map_err(Refusal::from).inspect_err(Refusal::log)?;
+    pub async fn review(&self, basket: &Basket) -> Result<PricedBasket, NotReviewed> {
+        let products = self.0.storage.products_of(basket).await?;
         let priced = PricedBasket::price(basket, &products)?;
         let short = too_little(basket, &products);
         if short.is_empty() {
             Ok(priced)
         } else {
-            Err(Refusal::OutOfStock(short))
+            Err(NotReviewed::Refused(Refusal::OutOfStock(short)))
         }
     }
 
@@ -140,7 +139,7 @@ impl Checkout {
         let this = self.clone();
         let work = async move {
             let _kept = keep;
-            this.place(basket, key, until).await
+            this.place_and_report(basket, key, until).await
         };
         let span = tracing::Span::current();
         let task = tracing::Instrument::instrument(work, span);
@@ -151,14 +150,14 @@ impl Checkout {
         })
     }
 
-    async fn place(
+    async fn place_and_report(
         &self,
         basket: Basket,
         key: Option<Key>,
         until: Instant,
     ) -> Result<Ordered, Refusal> {
         let began = Instant::now();
-        let placed = self.place_once(&basket, key.as_ref(), until).await;
+        let placed = self.find_or_place(&basket, key.as_ref(), until).await;
         let outcome = match &placed {
             Ok(Ordered {
                 is_replay: false, ..
@@ -182,7 +181,7 @@ impl Checkout {
         placed
     }
 
-    async fn place_once(
+    async fn find_or_place(
         &self,
         basket: &Basket,
         key: Option<&Key>,

@@ -10,7 +10,7 @@ use crate::id::Id;
 use crate::order::OrderStatus;
 
 /// How many events are buffered for a slow watcher.
-const KEPT: usize = 1_024;
+const EVENT_BUFFER: usize = 1_024;
 
 /// An event of the checkout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -119,7 +119,7 @@ pub struct Events(broadcast::Sender<Arc<Event>>);
 
 impl Default for Events {
     fn default() -> Self {
-        Self(broadcast::Sender::new(KEPT))
+        Self(broadcast::Sender::new(EVENT_BUFFER))
     }
 }
 

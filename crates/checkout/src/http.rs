@@ -32,7 +32,7 @@ pub use layers::InFlight;
 pub use problem::Problem;
 
 /// Limits of requests, and the admin token.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpSettings {
     /// The token that requests need in order to change anything, if it is set.
     pub admin_token: Option<String>,
@@ -126,7 +126,7 @@ impl App {
         extra
             .route("/v1/products", get(products::list).post(products::add))
             .route("/v1/products/{id}", get(products::show))
-            .route("/v1/checkout/review", post(orders::review))
+            .route(access::REVIEW_PATH, post(orders::review))
             .route("/v1/checkout/order", post(orders::order))
             .route("/v1/orders/{id}", get(orders::show))
             .route("/v1/orders/{id}/confirm", post(orders::confirm))
@@ -151,7 +151,7 @@ impl App {
             .layer(from_fn_with_state(app.clone(), layers::deadline))
             .layer(from_fn_with_state(app.clone(), access::check))
             .layer(from_fn_with_state(app.clone(), layers::shed))
-            .layer(from_fn(layers::no_panic))
+            .layer(from_fn(layers::catch_panics))
             .layer(from_fn_with_state(app.clone(), layers::name_and_log))
             .with_state(app)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// How many characters of an order's id are public.
-const END: usize = 6;
+const PUBLIC_SUFFIX_LEN: usize = 6;
 /// The longest id.
 pub const MAX_ID: usize = 64;
 
@@ -65,7 +65,7 @@ impl Id {
     /// Returns the last characters, which tell orders apart. They are not enough to request an order; a client that knows the whole id may
     /// see the order.
     pub fn end(&self) -> &str {
-        &self.0[self.0.len().saturating_sub(END)..]
+        &self.0[self.0.len().saturating_sub(PUBLIC_SUFFIX_LEN)..]
     }
 }
 

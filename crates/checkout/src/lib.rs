@@ -1,9 +1,11 @@
 //! A checkout service that never oversells, built on the library's locks.
 //!
 //! ```text
-//! HTTP ─ layers (id, deadline, shedding, access) ─ checkout ─ locks (breaker, line) ─ Locker
-//!                                                     └─ storage (one transaction: fences, conditional update, order)
+//! HTTP ─ layers ─ checkout ─ locks (breaker, line) ─ Locker
+//!                     └─ storage (one transaction: fences, conditional update, order)
 //! ```
+//!
+//! The layers, from the outside in: request id and log, panics, shedding, access, deadline, limit of the body.
 //!
 //! An order takes the locks of all its products in sorted order and reserves the units in one database transaction, which first checks the
 //! fences of the locks. It commits before it releases the locks. Constraints of the database also refuse a negative stock, or units that
@@ -16,6 +18,7 @@ pub mod http;
 pub mod id;
 pub mod json;
 pub mod live;
+mod lock_names;
 mod lock_use;
 mod lock_view;
 pub mod locking;

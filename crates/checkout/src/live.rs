@@ -52,11 +52,11 @@ pub struct Frames([Frame; 3]);
 
 /// Which frames a watcher has seen.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen([u64; 3]);
+pub struct SeenFrames([u64; 3]);
 
 impl Frames {
     /// Returns the frames that are new to this watcher, and marks them as seen.
-    pub fn unseen(&self, seen: &mut Seen) -> Vec<(Topic, Arc<str>)> {
+    pub fn unseen(&self, seen: &mut SeenFrames) -> Vec<(Topic, Arc<str>)> {
         let mut news = Vec::new();
         for topic in Topic::ALL {
             let (frame, seen) = (&self.0[topic as usize], &mut seen.0[topic as usize]);
@@ -145,7 +145,7 @@ mod tests {
     fn a_frame_is_seen_once_and_the_newest_wins() {
         let live = Live::default();
         let frames = live.watch();
-        let mut seen = Seen::default();
+        let mut seen = SeenFrames::default();
         let first = frames.borrow().unseen(&mut seen);
         assert_eq!(first.len(), 1, "what the desk offers: {first:?}");
         for text in ["1", "2", "2"] {
@@ -162,13 +162,13 @@ mod tests {
         let first = live.watch();
         live.latest_frames.put(Topic::Board, "before".into());
         let second = live.watch();
-        let mut seen = Seen::default();
+        let mut seen = SeenFrames::default();
         let shown = second.borrow().unseen(&mut seen);
         let board = (Topic::Board, Arc::from("before"));
         assert!(shown.contains(&board), "it is kept up to date: {shown:?}");
         drop((first, second));
         let later = live.watch();
-        let mut seen = Seen::default();
+        let mut seen = SeenFrames::default();
         let shown = later.borrow().unseen(&mut seen);
         let topics: Vec<Topic> = shown.into_iter().map(|(topic, _)| topic).collect();
         assert_eq!(topics, [Topic::Trial], "only what does not grow old");

@@ -11,7 +11,7 @@ use crate::id::Id;
 
 /// The lock of one product, as seen by this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct LockState {
     /// Orders of this process that wait.
     pub waiting: u32,
     /// The fence of the order of this process that holds it, and since when.
@@ -39,7 +39,7 @@ pub struct LockUse(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    seen: Mutex<HashMap<Id, Seen>>,
+    seen: Mutex<HashMap<Id, LockState>>,
     attempts: AtomicU64,
     failures: AtomicU64,
     waited_us: AtomicU64,
@@ -76,7 +76,7 @@ impl LockUse {
     }
 
     /// Returns every lock that an order of this process holds or waits for.
-    pub fn seen(&self) -> HashMap<Id, Seen> {
+    pub fn seen(&self) -> HashMap<Id, LockState> {
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone()
     }
@@ -94,12 +94,12 @@ impl LockUse {
         }
     }
 
-    fn change(&self, products: &[Id], change: impl Fn(&mut Seen)) {
+    fn change(&self, products: &[Id], change: impl Fn(&mut LockState)) {
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for product in products {
             let entry = seen.entry(product.clone()).or_default();
             change(entry);
-            if *entry == Seen::default() {
+            if *entry == LockState::default() {
                 seen.remove(product);
             }
         }

@@ -7,8 +7,8 @@ use fencepost::{Listed, Moment};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::lock_names::{all_product_locks, lock_name};
 use crate::locking::Locks;
-use crate::storage::{all_product_locks, lock_name};
 
 /// How long the store may take to list them.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

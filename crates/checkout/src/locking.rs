@@ -15,9 +15,9 @@ use metrics::counter;
 use crate::breaker::{Breaker, BreakerSettings, Permit};
 use crate::events::{Event, Events, Fenced};
 use crate::id::Id;
+use crate::lock_names::lock_name;
 use crate::lock_use::{Holding, LockUse, Waiting};
 use crate::order::Basket;
-use crate::storage::lock_name;
 
 /// How to wait for locks that are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum WaitMode {
 }
 
 /// How long to wait for locks that are taken.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitPolicy {
     /// The pauses.
     pub schedule: Schedule,
@@ -55,6 +55,22 @@ impl WaitPolicy {
         let random: &dyn Random = &SystemRandom;
         let count = usize::try_from(self.retries).unwrap_or(usize::MAX);
         self.schedule.delays(random).take(count).collect()
+    }
+
+    /// Returns the sum of the pauses at most. Those of a schedule with jitter may be shorter.
+    pub fn longest_wait(&self) -> Duration {
+        let pauses = (0..self.retries).map(|retry| self.schedule.delay(retry, &Highest));
+        pauses.fold(Duration::ZERO, Duration::saturating_add)
+    }
+}
+
+/// A source of randomness that always chooses the longest pause.
+#[derive(Debug)]
+struct Highest;
+
+impl Random for Highest {
+    fn next_u64(&self) -> u64 {
+        u64::MAX
     }
 }
 

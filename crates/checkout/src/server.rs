@@ -17,14 +17,14 @@ mod write_timeout;
 use write_timeout::WriteTimeout;
 
 /// Limits for connections.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionSettings {
     /// How many connections are open at once; further ones wait to be accepted.
-    pub most: usize,
+    pub max_connections: usize,
     /// How long a client may take to send the head of a request. Also closes connections that send nothing.
     pub head_timeout: Duration,
     /// How long a client may leave an answer unread.
-    pub read_timeout: Duration,
+    pub write_timeout: Duration,
     /// How long requests under way may take after the service is told to stop.
     pub grace: Duration,
 }
@@ -32,9 +32,9 @@ pub struct ConnectionSettings {
 impl Default for ConnectionSettings {
     fn default() -> Self {
         Self {
-            most: 1_024,
+            max_connections: 1_024,
             head_timeout: Duration::from_secs(20),
-            read_timeout: Duration::from_secs(20),
+            write_timeout: Duration::from_secs(20),
             grace: Duration::from_secs(10),
         }
     }
@@ -57,7 +57,7 @@ pub async fn serve(
     settings: ConnectionSettings,
     stop: &CancellationToken,
 ) -> bool {
-    let places = Arc::new(Semaphore::new(settings.most));
+    let places = Arc::new(Semaphore::new(settings.max_connections));
     let graceful = GracefulShutdown::new();
     loop {
         let next = async {
@@ -94,7 +94,7 @@ fn connect(
 ) {
     // Answers are small and written at once, so do not wait to coalesce packets.
     let _ = stream.set_nodelay(true);
-    let stream = WriteTimeout::new(stream, settings.read_timeout);
+    let stream = WriteTimeout::new(stream, settings.write_timeout);
     let service = TowerToHyperService::new(routes.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -129,8 +129,8 @@ mod tests {
             .route("/long", get(async || "x".repeat(64 << 20)))
             .route("/short", get(async || "short"));
         let settings = ConnectionSettings {
-            most: 1,
-            read_timeout: Duration::from_millis(200),
+            max_connections: 1,
+            write_timeout: Duration::from_millis(200),
             ..ConnectionSettings::default()
         };
         let stop = CancellationToken::new();

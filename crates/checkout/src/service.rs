@@ -19,17 +19,16 @@ use crate::storage::Storage;
 use crate::{sweep, telemetry};
 
 /// The default TTL of a lock.
-pub const TTL: Duration = Duration::from_secs(3);
+const TTL: Duration = Duration::from_secs(3);
 /// How long the lock store may take for one answer; well within the deadline of a request.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long units stay reserved by default.
-pub const RESERVE_FOR: Duration = Duration::from_secs(600);
-
+const RESERVE_FOR: Duration = Duration::from_secs(600);
 /// How long idempotency keys are kept by default.
-pub const KEEP_KEYS: Duration = Duration::from_secs(24 * 60 * 60);
+const KEEP_KEYS: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The settings of the service.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The TTL of a lock.
     pub ttl: Duration,
@@ -99,7 +98,7 @@ impl Service {
         settings: Settings,
         metrics: PrometheusHandle,
     ) -> fencepost::Result<Self> {
-        telemetry::describe();
+        telemetry::init_counters();
         let locker = Locker::builder(locks)
             .ttl(settings.ttl)
             .store_timeout(STORE_TIMEOUT)
@@ -141,10 +140,10 @@ impl Service {
     /// # Cancel safety
     /// If the future is dropped, nothing is awaited, and locks end with their TTL.
     pub async fn run(self, listener: TcpListener, stop: CancellationToken) -> Report {
-        let every = sweep::every(self.settings.reserve_for);
+        let interval = sweep::sweep_interval(self.settings.reserve_for);
         let sweeper = sweep::run(
             self.checkout.clone(),
-            every,
+            interval,
             self.settings.keep_keys,
             self.closing.clone(),
         );

@@ -281,20 +281,10 @@ impl Settled {
     }
 }
 
-/// The gate of the sweeper.
-pub const SWEEP: &str = "checkout:sweep";
-
-/// The prefix of the names of product locks.
-pub const PRODUCT_LOCK: &str = "lock:product:";
-
-/// Returns the pattern that matches the locks of products and nothing else.
-pub fn all_product_locks() -> String {
-    format!("{PRODUCT_LOCK}*")
-}
-
-/// Returns the name of the gate and of the lock of a product.
-pub fn lock_name(product: &Id) -> String {
-    format!("{PRODUCT_LOCK}{product}")
+/// The result of a transaction, and whether to keep what it wrote.
+enum Decision<T> {
+    Commit(T),
+    RollBack(T),
 }
 
 /// An order as stored in the database.

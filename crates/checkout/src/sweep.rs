@@ -13,17 +13,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkout::Checkout;
 use crate::id::Id;
-use crate::storage::{Ending, SWEEP, Settled, StorageError};
+use crate::lock_names::SWEEP;
+use crate::storage::{Ending, Settled, StorageError};
 
 /// How many orders are read and how many keys are deleted in one transaction at most.
-const AT_ONCE: i64 = 200;
+const BATCH_SIZE: i64 = 200;
 /// The pause after the store or the database failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// How often the sweeper checks that all units add up. The check reads every reservation.
 const AUDIT_EVERY: Duration = Duration::from_secs(30);
 
 /// Returns how often to look for expired reservations, given how long reservations last.
-pub(crate) fn every(reserve_for: Duration) -> Duration {
+pub(crate) fn sweep_interval(reserve_for: Duration) -> Duration {
     (reserve_for / 20).clamp(Duration::from_millis(20), Duration::from_secs(5))
 }
 
@@ -33,7 +34,7 @@ pub(crate) fn every(reserve_for: Duration) -> Duration {
 /// The future may be dropped at any point: an operation under way completes, and the lock is released.
 pub(crate) async fn run(
     checkout: Checkout,
-    every: Duration,
+    interval: Duration,
     keep_keys: Duration,
     stop: CancellationToken,
 ) {
@@ -41,7 +42,7 @@ pub(crate) async fn run(
         loop {
             match checkout.locks().locker().acquire(SWEEP).await {
                 Ok(guard) => {
-                    keep_sweeping(&checkout, &guard, every, keep_keys).await;
+                    keep_sweeping(&checkout, &guard, interval, keep_keys).await;
                     drop(guard);
                     // If the database has seen larger fences than this lock store issues, every sweeper is stale at once.
                     tokio::time::sleep(AFTER_FAILURE).await;
@@ -57,7 +58,12 @@ pub(crate) async fn run(
 }
 
 /// Sweeps until the lock is lost.
-async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration, keep_keys: Duration) {
+async fn keep_sweeping(
+    checkout: &Checkout,
+    guard: &Guard,
+    interval: Duration,
+    keep_keys: Duration,
+) {
     let work = async {
         let mut audited: Option<Instant> = None;
         loop {
@@ -86,7 +92,7 @@ async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration, keep
                 audited = Some(Instant::now());
                 audit(checkout).await;
             }
-            tokio::time::sleep(every).await;
+            tokio::time::sleep(interval).await;
         }
     };
     // The lock is lost or stale: the next acquisition decides which instance goes on.
@@ -126,7 +132,7 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
     // One failure may concern a single order whose rows are locked; two in a row mean that the database is unavailable.
     let mut failed_before = false;
     loop {
-        let limit = AT_ONCE.saturating_add(i64::try_from(left.len()).unwrap_or(i64::MAX));
+        let limit = BATCH_SIZE.saturating_add(i64::try_from(left.len()).unwrap_or(i64::MAX));
         let mut overdue = checkout.storage().overdue(limit).await?;
         overdue.retain(|id| !left.contains(id));
         if overdue.is_empty() {
@@ -177,7 +183,7 @@ async fn forget(
     loop {
         let some = checkout
             .storage()
-            .forget_keys(keep_keys, AT_ONCE, guard.credential());
+            .forget_keys(keep_keys, BATCH_SIZE, guard.credential());
         let Some(count) = some.await? else {
             counter!("checkout_fences_refused_total").increment(1);
             tracing::warn!(
@@ -186,7 +192,7 @@ async fn forget(
             return Ok(Swept::Late);
         };
         forgotten += count;
-        if count < AT_ONCE.unsigned_abs() {
+        if count < BATCH_SIZE.unsigned_abs() {
             return Ok(Swept::All(forgotten));
         }
     }

@@ -1,24 +1,6 @@
 //! The Prometheus metrics of the service and of the lock library.
 //!
-//! | metric | labels | meaning |
-//! |---|---|---|
-//! | `checkout_orders_total` | `outcome` | orders asked for: `created`, `replayed`, `out_of_stock`, `contended`, `store_down` … |
-//! | `checkout_order_seconds` | – | how long an order took |
-//! | `checkout_reservations_open` | – | pending orders: neither confirmed, cancelled nor expired |
-//! | `checkout_reservations_ended_total` | `ending` | `confirmed`, `cancelled`, `expired` |
-//! | `checkout_lock_retries_total` | – | retries of orders that poll for a lock instead of queueing |
-//! | `checkout_fences_refused_total` | – | stale locks that the database refused: the last barrier was needed |
-//! | `checkout_sweeps_total` | – | sweeps for expired reservations, by the one instance that sweeps |
-//! | `checkout_invariant_violations` | – | products whose units do not add up, counted by the sweeper |
-//! | `checkout_breaker_opened_total`, `checkout_breaker_open` | – | how often the circuit breaker opened; 1 while it is open, or half open without an answer from the store |
-//! | `checkout_locks_active`, `checkout_locks_waiting` | – | locks held and orders waiting in this process |
-//! | `checkout_http_requests_total` | `route`, `method`, `status` | answers |
-//! | `checkout_http_seconds` | `route` | how long they took |
-//! | `checkout_http_in_flight` | – | requests under way |
-//! | `checkout_http_shed_total` | – | requests refused because too many were under way |
-//!
-//! The library adds its own metrics (`fencepost_…`): contention, wait, hold, renewals and losses. A lock whose TTL was violated counts in
-//! `fencepost_lost_total`.
+//! The page on the checkout lists them: `docs/checkout.md#metrics`. The library adds its own (`fencepost_…`).
 
 use std::time::Duration;
 
@@ -44,7 +26,7 @@ pub fn install() -> Result<Handle, BuildError> {
 }
 
 /// Initializes counters to zero, so that the first event of a kind shows as an increase.
-pub fn describe() {
+pub fn init_counters() {
     for outcome in [
         "created",
         "replayed",

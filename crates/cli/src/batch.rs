@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fencepost_rig::Interrupt;
-use fencepost_trial::matrix::{Cell, Run};
+use fencepost_trial::matrix::{Cell, REPETITIONS, Run};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::report::terminal::matrix::progress;
 use fencepost_trial::text::numbers::plural;
@@ -14,7 +14,6 @@ use fencepost_trial::text::numbers::plural;
 use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::exit;
-use crate::oversell::REPETITIONS;
 use crate::screen::Screen;
 use crate::stopped::{UsedFlags, explain};
 

@@ -82,7 +82,7 @@ impl Contender {
         }
     }
 
-    /// Starts one process.
+    /// Returns the command that starts one process.
     pub(crate) fn command(&self) -> Command {
         match &self.program {
             Program::Ours(program) => {

@@ -122,7 +122,8 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     let references = reference::run(&batch, &gauntlet, &rows, &mut screen, started)?;
     let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
-    let labels = gauntlet.labels(&rows, &references);
+    let labels = gauntlet.labels(&rows, &references.runs);
+    let repeated = [finished.repeated, references.repeated].concat();
     let rows = labelled(&rows, &labels);
     let shown = Shown {
         gauntlet: &gauntlet,
@@ -131,29 +132,32 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
         predictions: &predictions,
         took_ns,
     };
-    let trials = finished.runs.len() + references.len();
-    let more = afterwards(&arguments, trials, &finished.repeated, screen.ink);
-    conclude(&arguments, &shown, &more, page, screen)
+    let trials = finished.runs.len() + references.runs.len();
+    conclude(&arguments, &shown, (trials, &repeated), page, screen)
 }
 
-/// Fills the page, prints the result with `more` after it, and returns the exit code of the verdict.
+/// Prints the result, fills the page, and returns the exit code of the verdict. `trials` is their number, and which were run more than
+/// once.
 fn conclude(
     arguments: &RunGauntlet,
     shown: &Shown<'_>,
-    more: &str,
+    trials: (usize, &[String]),
     page: Option<OutputFile>,
     mut screen: Screen,
 ) -> Result<ExitCode, CommandError> {
     let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
+    let (trials, repeated) = trials;
     let verdict = shown.gauntlet.verdict(shown.rows, shown.untried);
+    if json {
+        let report = report(shown.gauntlet, shown.rows, shown.untried, repeated);
+        screen.print_json(&report);
+    } else {
+        let more = afterwards(arguments, trials, repeated, screen.ink);
+        screen.print(&(shown.text(quiet, screen.ink) + &more));
+    }
     if let Some(page) = page {
         let drawn = Page::of_gauntlet(shown.gauntlet, shown.rows, &verdict);
         page.fill_with(&drawn.render())?;
-    }
-    if json {
-        screen.print_json(&report(shown.gauntlet, shown.rows, shown.untried));
-    } else {
-        screen.print(&(shown.text(quiet, screen.ink) + more));
     }
     Ok(screen.end(verdict.outcome.exit_code()))
 }

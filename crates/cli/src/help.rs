@@ -271,7 +271,7 @@ Usage: fencepost deadlock [OPTIONS]
 
 const DEADLOCK_EXAMPLES: &str = "\
 Examples
-  fencepost deadlock                         the TTL ends it, and lets both in
+  fencepost deadlock                         the TTL ends it, and both get both locks
   fencepost deadlock --mitigate              the same order: both finish
   fencepost deadlock --lock=watchdog         leases are renewed: nothing ends it
 ";
@@ -311,9 +311,10 @@ Seven scenarios with every strategy that fits, and the ways of waiting of retry,
 Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are pause, lost-wakeup, names, turns, waiters, deadline, cut, slow-replies,
-  lost-reply, pause-at-step, storm, failover, restart-empty, server-clock, clock-back,
-  eviction, server-stall, majority-down, client-clock and suspend: fencepost trial NAME
+  Not in it are pause, lost-wakeup, names, turns, waiters, deadline, reentry, cut, slow-replies,
+  lost-reply, pause-at-step, many-leases, dead-connection, late-write, write-only-fence, storm,
+  failover, restart-empty, server-clock, clock-back, eviction, taken-away, server-stall,
+  majority-down, client-clock and suspend: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

@@ -34,7 +34,7 @@ pub(crate) struct Deadlock {
     #[arg(long)]
     mitigate: bool,
     #[command(flatten)]
-    holds: Holds,
+    holds: LockTrialFlags,
 }
 
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(crate) struct Crash {
     #[arg(long, requires = "ttl_edge", allow_hyphen_values = true, value_parser = work)]
     work: Option<u64>,
     #[command(flatten)]
-    holds: Holds,
+    holds: LockTrialFlags,
 }
 
 #[derive(Debug, Args)]
@@ -58,12 +58,12 @@ pub(crate) struct NamedTrial {
     #[command(flatten)]
     storm: StormFlags,
     #[command(flatten)]
-    holds: Holds,
+    holds: LockTrialFlags,
 }
 
 /// The arguments that all lock trials share.
 #[derive(Debug, Args)]
-pub(crate) struct Holds {
+pub(crate) struct LockTrialFlags {
     #[arg(long, default_value = "safe", value_parser = LockArgument::parse_holding)]
     lock: LockArgument,
     #[arg(long, allow_hyphen_values = true, value_parser = ttl)]
@@ -167,7 +167,7 @@ impl ScenarioSettings {
 
 fn run(
     settings: ScenarioSettings,
-    arguments: &Holds,
+    arguments: &LockTrialFlags,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
     let scenario = settings.scenario;
@@ -200,7 +200,7 @@ fn run(
 fn open_store(
     scenario: Scenario,
     lock: &Lock,
-    arguments: &Holds,
+    arguments: &LockTrialFlags,
 ) -> Result<OpenStore, CommandError> {
     let asked = arguments.trial.store_for(Some(lock))?;
     if let Some(what) = scenario.lacks() {
@@ -212,7 +212,7 @@ fn open_store(
         );
     }
     if scenario.needs_server() && !scenario.fails_servers() {
-        return store::open(&between(scenario, asked)?);
+        return store::open(&store_with_server(scenario, asked)?);
     }
     if !scenario.fails_servers() {
         return store::open(&asked.unwrap_or_default());
@@ -228,7 +228,7 @@ fn run_and_show(
     settings: &ScenarioSettings,
     trial: &Trial,
     contender: &Contender,
-    arguments: &Holds,
+    arguments: &LockTrialFlags,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
     let &OutputFlags { json, quiet, .. } = &arguments.trial.output_flags;
@@ -237,32 +237,41 @@ fn run_and_show(
     if !json {
         screen.print(&format!("{}\n", title(trial)));
     }
-    let storms = Storms {
-        trial,
-        runs: settings.runs,
-        contender,
-    };
     let shows_progress = !json && !quiet;
-    let (judged, convicted) =
-        try_once_or_often(&storms, &files, &mut screen, shows_progress, interrupt)?;
+    let (judged, convicted) = if settings.runs > 1 {
+        let storms = Storms {
+            trial,
+            runs: settings.runs,
+            contender,
+            files: &files,
+        };
+        let screen = shows_progress.then_some(&mut screen);
+        let (worst, convicted) = storms.run(screen, interrupt)?;
+        (worst, Some(convicted))
+    } else {
+        let judged = run_once(
+            trial,
+            contender,
+            &files,
+            &mut screen,
+            shows_progress,
+            interrupt,
+        )?;
+        (judged, None)
+    };
     let report = match convicted {
         Some(convicted) => report_of_worst(&judged, convicted, settings.runs),
         None => report(&judged),
     };
-    let beginning = match files.history() {
-        Some(history) => {
-            if convicted.is_some() {
-                history.write(&judged.history())?;
-            }
-            history.save_beginning(&judged)?
-        }
-        None => None,
-    };
+    let history = files.history();
+    let beginning = history.and_then(|history| history.beginning_path(&judged));
     let ended = EndedTrial {
         report,
         verdict: &judged.verdict,
         events: judged.events.len(),
         page: Page::of_trial(&judged),
+        lock_trial: Some(&judged),
+        is_recorded: convicted.is_none(),
     };
     let text = |ink| {
         let runs = convicted.map(|convicted| convictions(convicted, settings.runs, ink));
@@ -273,33 +282,22 @@ fn run_and_show(
     arguments.trial.conclude(screen, files, &ended, text)
 }
 
-/// Runs the trial once, or several storms. After storms, returns the worst of them and how many convicted the lock.
-fn try_once_or_often(
-    storms: &Storms<'_>,
+/// Runs the trial, and shows and records it as it happens.
+fn run_once(
+    trial: &Trial,
+    contender: &Contender,
     files: &Files,
     screen: &mut Screen,
     shows_progress: bool,
     interrupt: Interrupt,
-) -> Result<(Judged, Option<usize>), CommandError> {
-    let explain = |stopped: Stopped| files.explain(&stopped, false);
-    if storms.runs > 1 {
-        let tried = storms.run(shows_progress.then_some(screen), interrupt);
-        let (worst, convicted) = tried.map_err(explain)?;
-        return Ok((worst, Some(convicted)));
-    }
+) -> Result<Judged, CommandError> {
     let file = files.recording()?;
     let lanes = shows_progress.then(|| Lanes::new(screen.ink));
     let mut progress = LockProgress { screen, lanes };
-    let judged = run_and_judge(
-        storms.trial,
-        storms.contender,
-        file,
-        &mut progress,
-        interrupt,
-    )
-    .map_err(explain)?;
+    let judged = run_and_judge(trial, contender, file, &mut progress, interrupt)
+        .map_err(|stopped| files.explain(&stopped, false))?;
     progress.finish(&judged);
-    Ok((judged, None))
+    Ok(judged)
 }
 
 /// Returns the store for a trial that kills servers. These are always private servers of the lab.
@@ -317,19 +315,22 @@ fn servers_to_fail(
     } else {
         return store::open_to_fail(&asked);
     };
-    Err(not_here(what, asked.name(), scenario))
+    Err(store_refused(what, asked.name(), scenario))
 }
 
 /// Returns the store for a trial that comes between the processes and the store, which must have a server.
-fn between(scenario: Scenario, asked: Option<TrialStore>) -> Result<TrialStore, CommandError> {
+fn store_with_server(
+    scenario: Scenario,
+    asked: Option<TrialStore>,
+) -> Result<TrialStore, CommandError> {
     let asked = asked.unwrap_or_else(|| scenario.store());
     match scenario.server_fault(asked.facts()) {
-        Some(ServerFault::Unavailable(why)) => Err(not_here(why, asked.name(), scenario)),
+        Some(ServerFault::Unavailable(why)) => Err(store_refused(why, asked.name(), scenario)),
         _ => Ok(asked),
     }
 }
 
-fn not_here(what: &str, store: &str, scenario: Scenario) -> CommandError {
+fn store_refused(what: &str, store: &str, scenario: Scenario) -> CommandError {
     CommandError::new(exit::USAGE, what)
         .at(format_args!("--store {store}"))
         .effect("none: no process was started")

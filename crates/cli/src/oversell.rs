@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
+use fencepost_trial::matrix::REPETITIONS;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::report::html::Page;
@@ -25,9 +26,6 @@ use crate::values::{concurrency, delay, random_seed, seed, stock, wait};
 
 /// The TTL that an external lock is given when it is asked for its claims. In the sale the lease is longer than the work.
 const LEASE_MS: u64 = 10_000;
-
-/// How often a trial is repeated if it was INCONCLUSIVE and another verdict is possible.
-pub(crate) const REPETITIONS: usize = 2;
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -103,6 +101,8 @@ fn one(
         verdict: &judged.verdict,
         events: judged.events.len(),
         page: Page::of_sales(std::slice::from_ref(&judged)),
+        lock_trial: None,
+        is_recorded: true,
     };
     arguments.trial.conclude(screen, files, &ended, |ink| {
         let gap = if quiet { "" } else { "\n" };
@@ -130,12 +130,16 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
         ));
     }
     let mut runs = Vec::new();
+    let mut repeated = Vec::new();
     for strategy in strategy::at(&sale.store) {
         let sale = Sale {
             strategy,
             ..sale.clone()
         };
         let mut judged = one_of_all(&sale, &mut screen, interrupt)?;
+        if judged.showed_nothing() {
+            repeated.push(strategy.name);
+        }
         for _ in 0..REPETITIONS {
             if judged.showed_nothing() {
                 judged = one_of_all(&sale, &mut screen, interrupt)?;
@@ -143,13 +147,14 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
         }
         runs.push(judged);
     }
+    let report = json::reports(&runs, &repeated);
     if json {
-        screen.print_json(&json::reports(&runs));
+        screen.print_json(&report);
     } else {
-        screen.print(&sales::table(&runs, quiet, screen.ink));
+        screen.print(&sales::table(&runs, &repeated, quiet, screen.ink));
     }
     if let Some(output) = output {
-        output.fill(&json::reports(&runs))?;
+        output.fill(&report)?;
     }
     drawings.fill(&Page::of_sales(&runs))?;
     Ok(screen.end(u8::from(!runs.iter().all(Judged::as_expected))))

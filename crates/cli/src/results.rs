@@ -1,7 +1,7 @@
 //! The output files of a run. They are opened before the run, so that an invalid path does not waste it.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -44,6 +44,10 @@ pub(crate) struct EndedTrial<'a> {
     /// The number of events in the history.
     pub(crate) events: usize,
     pub(crate) page: Page<'a>,
+    /// The lock trial, whose shortest beginning is saved beside the history; `None` for a sale.
+    pub(crate) lock_trial: Option<&'a Judged>,
+    /// Whether the history was written as it happened. That of the worst of several storms is written at the end.
+    pub(crate) is_recorded: bool,
 }
 
 /// The files of one trial: its report, its history and its drawings.
@@ -97,15 +101,32 @@ impl Files {
         handle.transpose()
     }
 
-    /// Writes the report and the drawings, and appends the verdict to the history.
+    /// Opens a handle to the history for a run that may not be the one to keep; `None` if that cannot be replaced afterwards, as in a
+    /// pipe.
+    pub(crate) fn draft(&self) -> Result<Option<File>, CommandError> {
+        match &self.history {
+            Some(history) if history.path.is_file() => self.recording(),
+            _ => Ok(None),
+        }
+    }
+
+    /// Writes the report and the drawings, and completes the history: it appends the verdict and saves the shortest beginning that
+    /// convicts.
     pub(crate) fn fill(self, ended: &EndedTrial<'_>) -> Result<(), CommandError> {
-        if let Some(mut history) = self.history {
+        if let Some(history) = &self.history {
+            if let (false, Some(judged)) = (ended.is_recorded, ended.lock_trial) {
+                history.replace(&judged.history())?;
+            }
             history.seal(ended.verdict, ended.events)?;
         }
         if let Some(output) = self.output {
             output.fill(&ended.report)?;
         }
-        self.drawings.fill(&ended.page)
+        self.drawings.fill(&ended.page)?;
+        match (&self.history, ended.lock_trial) {
+            (Some(history), Some(judged)) => history.save_beginning(judged),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -136,18 +157,28 @@ impl OutputFile {
         })
     }
 
-    /// Replaces the content of the file by a JSON document.
+    /// Replaces the content of the file by a JSON document, which is on the screen as well, or as text.
     pub(crate) fn fill(self, document: &Value) -> Result<(), CommandError> {
         self.fill_with(&format!("{document:#}\n"))
     }
 
-    /// Replaces the content of the file by this text.
-    pub(crate) fn fill_with(mut self, text: &str) -> Result<(), CommandError> {
+    /// Replaces the content of the file by this text. Call it when the result is on the screen: the error says so.
+    pub(crate) fn fill_with(self, text: &str) -> Result<(), CommandError> {
+        self.replace(text, "the run is over; its report is on the screen")
+    }
+
+    /// Replaces the content of the file by the report of one trial among many, which is nowhere else.
+    pub(crate) fn fill_alone(self, document: &Value) -> Result<(), CommandError> {
+        let effect = "the trial is over; its report was not written";
+        self.replace(&format!("{document:#}\n"), effect)
+    }
+
+    fn replace(mut self, text: &str, effect: &str) -> Result<(), CommandError> {
         let written = truncate(&self.file).and_then(|()| self.file.write_all(text.as_bytes()));
         written.map_err(|error| {
             CommandError::new(exit::WRITE_FAILED, "cannot write the results")
                 .at(place(self.flag, &self.path, &system_words(&error)))
-                .effect("the run is over; its report is on the screen")
+                .effect(effect)
         })?;
         self.is_new = false;
         Ok(())
@@ -184,41 +215,68 @@ impl HistoryFile {
         self.file.try_clone()
     }
 
-    /// Writes the whole history of a run that was not written as it happened.
-    pub(crate) fn write(&self, history: &History) -> Result<(), CommandError> {
-        let written = self.handle().and_then(|handle| history.write(handle));
-        written.map_err(|error| self.not_written(&error, "the file is not complete"))
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the whole history of a run that was not written as it happened, instead of what the file contains.
+    pub(crate) fn replace(&self, history: &History) -> Result<(), CommandError> {
+        let written = self.clear().and_then(|handle| history.write(handle));
+        written
+            .map_err(|error| not_written(self.flag, &self.path, &error, "the file is not complete"))
+    }
+
+    /// Empties a regular file. Returns another handle to it.
+    fn clear(&self) -> io::Result<File> {
+        let mut handle = self.handle()?;
+        if self.path.is_file() {
+            handle.set_len(0)?;
+            handle.rewind()?;
+        }
+        Ok(handle)
     }
 
     /// Appends the verdict.
-    pub(crate) fn seal(&mut self, verdict: &Verdict, events: usize) -> Result<(), CommandError> {
-        let sealed = Seal::of(verdict, events).write(&mut self.file);
-        let left = || format!("the file ends at #{events} and is readable");
-        sealed.map_err(|error| self.not_written(&error, &left()))
+    pub(crate) fn seal(&self, verdict: &Verdict, events: usize) -> Result<(), CommandError> {
+        let seal = Seal::of(verdict, events);
+        let sealed = self.handle().and_then(|mut handle| seal.write(&mut handle));
+        sealed.map_err(|error| {
+            let left = format!("the file ends at #{events} and is readable");
+            not_written(self.flag, &self.path, &error, &left)
+        })
     }
 
-    /// Writes the shortest beginning that convicts a lock beside this history: `storm.prefix.jsonl` beside `storm.jsonl`. Returns its
-    /// path; `None` if there is no such beginning.
-    pub(crate) fn save_beginning(&self, judged: &Judged) -> Result<Option<PathBuf>, CommandError> {
-        let (Some(shortest), Some(history)) = (&judged.shortest, judged.beginning()) else {
-            return Ok(None);
-        };
+    /// Returns the file of the shortest beginning that convicts a lock: `storm.prefix.jsonl` beside `storm.jsonl`. `None` if there is no
+    /// such beginning.
+    pub(crate) fn beginning_path(&self, judged: &Judged) -> Option<PathBuf> {
         // A device or a pipe has nothing beside it.
-        if !self.path.is_file() {
-            return Ok(None);
-        }
-        let path = self.path.with_extension("prefix.jsonl");
-        let mut beginning = Self::open(self.flag, &path)?;
-        beginning.write(&history)?;
-        beginning.seal(&shortest.verdict, shortest.events)?;
-        Ok(Some(path))
+        let has_beginning = judged.shortest.is_some() && self.path.is_file();
+        has_beginning.then(|| self.path.with_extension("prefix.jsonl"))
     }
 
-    fn not_written(&self, error: &io::Error, left: &str) -> CommandError {
-        CommandError::new(exit::WRITE_FAILED, "cannot write the history")
-            .at(place(self.flag, &self.path, &system_words(error)))
-            .effect(format_args!("the run is over; {left}"))
+    /// Writes the shortest beginning that convicts a lock, if there is one, beside this history, which is complete by then.
+    pub(crate) fn save_beginning(&self, judged: &Judged) -> Result<(), CommandError> {
+        let beginning = judged.shortest.as_ref().zip(judged.beginning());
+        let (Some(path), Some((shortest, history))) = (self.beginning_path(judged), beginning)
+        else {
+            return Ok(());
+        };
+        let written = File::create(&path).and_then(|mut file| {
+            history.write(file.try_clone()?)?;
+            Seal::of(&shortest.verdict, shortest.events).write(&mut file)
+        });
+        written.map_err(|error| {
+            let left = format!("the whole history is in {}", self.path.display());
+            not_written(self.flag, &path, &error, &left)
+        })
     }
+}
+
+/// Returns the error for a history that cannot be written when the run is over.
+fn not_written(flag: &str, path: &Path, error: &io::Error, left: &str) -> CommandError {
+    CommandError::new(exit::WRITE_FAILED, "cannot write the history")
+        .at(place(flag, path, &system_words(error)))
+        .effect(format_args!("the run is over; {left}"))
 }
 
 /// The open files for the HTML report and the trace.

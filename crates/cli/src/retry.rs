@@ -93,6 +93,8 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
         verdict: &judged.verdict,
         events: judged.events.len(),
         page: Page::of_comparison(&judged),
+        lock_trial: None,
+        is_recorded: true,
     };
     let text = |ink| text(&arguments, &judged, ink);
     arguments.trial.conclude(screen, files, &ended, text)

@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, C
     let Finished { runs, repeated } = batch.run(&mut screen, started)?;
     let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
-    let page_bytes = page.map(|page| fill(page, &runs, seed)).transpose()?;
+    let page = page.map(|page| (page, Page::of_matrix(&runs, seed).render()));
     if as_json {
         screen.print_json(&matrix::reports(&runs, &repeated));
     } else {
@@ -81,11 +81,14 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, C
             let again = format!("{}, which showed nothing at first", repeated.join(", "));
             text.push_str(&screen.ink.sentence("repeated", &again));
         }
-        if let (Some(folder), Some(bytes)) = (folder, page_bytes) {
-            let files = files_line(folder, &runs, bytes);
+        if let (Some(folder), Some((_, drawn))) = (folder, &page) {
+            let files = files_line(folder, &runs, drawn.len());
             text.push_str(&screen.ink.sentence("files", &files));
         }
         screen.print(&text);
+    }
+    if let Some((page, drawn)) = page {
+        page.fill_with(&drawn)?;
     }
     Ok(screen.end(u8::from(!runs.iter().all(Run::as_expected))))
 }
@@ -93,12 +96,6 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, C
 fn open_page(folder: &Path) -> Result<OutputFile, CommandError> {
     open_folder("--output", folder)?;
     OutputFile::open("--output", &folder.join("report.html"))
-}
-
-fn fill(page: OutputFile, runs: &[Run], seed: u64) -> Result<usize, CommandError> {
-    let text = Page::of_matrix(runs, seed).render();
-    page.fill_with(&text)?;
-    Ok(text.len())
 }
 
 fn files_line(folder: &Path, runs: &[Run], page_bytes: usize) -> String {

@@ -60,7 +60,7 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "50ms", value_parser = pauses)]
     retry: Pauses,
     #[arg(long, default_value = "line", value_parser = wait_mode)]
-    wait: WaitMode,
+    wait_mode: WaitMode,
     #[arg(long, default_value = "lock", value_parser = order_path)]
     order_path: OrderPath,
     #[arg(long, allow_hyphen_values = true, default_value = "10m", value_parser = duration)]
@@ -143,14 +143,18 @@ impl Serve {
         Ok(())
     }
 
+    fn wait_policy(&self) -> WaitPolicy {
+        WaitPolicy {
+            schedule: self.retry.schedule.clone(),
+            retries: self.retries,
+            mode: self.wait_mode,
+        }
+    }
+
     fn settings(&self) -> Settings {
         Settings {
             ttl: self.ttl,
-            wait_policy: WaitPolicy {
-                schedule: self.retry.schedule.clone(),
-                retries: self.retries,
-                mode: self.wait,
-            },
+            wait_policy: self.wait_policy(),
             path: self.order_path,
             reserve_for: self.reserve_for,
             keep_keys: self.keep_keys,
@@ -162,7 +166,7 @@ impl Serve {
                 ..HttpSettings::default()
             },
             connections: ConnectionSettings {
-                most: self.max_connections,
+                max_connections: self.max_connections,
                 ..ConnectionSettings::default()
             },
             ..Settings::default()
@@ -274,4 +278,32 @@ impl Serve {
 fn tell(text: &str) {
     // If standard error is closed, there is nowhere left to report to.
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    pub(super) fn parsed(flags: &str) -> Serve {
+        let words = std::iter::once("serve").chain(flags.split_whitespace());
+        Serve {
+            // The environment may have one.
+            admin_token: None,
+            ..Command::try_parse_from(words).unwrap().serve
+        }
+    }
+
+    #[test]
+    fn without_flags_the_service_has_its_default_settings() {
+        assert_eq!(parsed("").settings(), Settings::default());
+        assert_ne!(parsed("--ttl 4s").settings(), Settings::default());
+    }
 }

@@ -62,6 +62,11 @@ pub(crate) fn explain(stopped: &Stopped, flags: UsedFlags<'_>) -> CommandError {
             what,
             last_words,
         } => not_ready(who, what, last_words),
+        Stopped::NotRestarted { who, what, events } => {
+            CommandError::new(exit::INTERNAL, "a process could not be started again")
+                .at(format_args!("{who} {what}"))
+                .effect(a_part(*events, flags))
+        }
         Stopped::History {
             error,
             progress,
@@ -97,16 +102,19 @@ fn interrupted(
 }
 
 fn store_lost(message: &str, events: usize, flags: UsedFlags<'_>) -> CommandError {
-    let error = CommandError::new(exit::STORE, "the store was lost during the trial").at(message);
+    CommandError::new(exit::STORE, "the store was lost during the trial")
+        .at(message)
+        .effect(a_part(events, flags))
+        .try_this(DOCTOR)
+}
+
+/// Says how much of a trial was recorded, and where.
+fn a_part(events: usize, flags: UsedFlags<'_>) -> String {
     let events = plural(events, "event", "events");
-    let error = match flags.history {
-        None => error.effect(format_args!("a part: {events}. No verdict.")),
-        Some((_, path)) => error.effect(format_args!(
-            "a part: {events}, in {}. No verdict.",
-            path.display()
-        )),
-    };
-    error.try_this(DOCTOR)
+    match flags.history {
+        None => format!("a part: {events}. No verdict."),
+        Some((_, path)) => format!("a part: {events}, in {}. No verdict.", path.display()),
+    }
 }
 
 fn too_many_files(

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_heard_before_the_rest_is_understood() {
+    fn color_and_ascii_are_read_before_parsing() {
         let style = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             OutputStyle::of(&words)

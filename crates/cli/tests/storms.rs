@@ -54,6 +54,10 @@ fn main() {
         "storms::a_killed_holder_without_a_lease",
         || convict("late-expiry", 3),
     ));
+    trials.push(Trial::test(
+        "storms::a_beginning_that_cannot_be_saved_does_not_cost_the_verdict",
+        cannot_save_the_beginning,
+    ));
     libtest_mimic::run(&arguments, trials).exit();
 }
 
@@ -118,5 +122,25 @@ fn convict(lock: &str, code: i32) -> Result<(), Failed> {
         let (again, judged) = storm(&format!("check --json {}", file.display()));
         assert_eq!((again, &judged["stands"]), (code, &Value::Bool(true)));
     }
+    Ok(())
+}
+
+fn cannot_save_the_beginning() -> Result<(), Failed> {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("run.jsonl");
+    std::fs::create_dir(history.with_extension("prefix.jsonl")).unwrap();
+    let arguments = "trial storm --lock=blind-delete --for 5s --ttl 300 --runs 3 --history";
+    let output = Command::new(env!("CARGO_BIN_EXE_fencepost"))
+        .args(arguments.split_whitespace())
+        .arg(&history)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(74), "{stdout}{stderr}");
+    assert!(stdout.contains("\nBROKEN   "), "{stdout}");
+    let left = format!("the whole history is in {}", history.display());
+    assert!(stderr.contains(&left), "{stderr}");
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! A backend has no policy. The [`Locker`](crate::Locker) decides when to renew, how long to wait, what to do about a loss, and who goes
 //! first inside this process. A backend sends one request to the store and returns the answer.
 //!
-//! If you write a backend, run the trials of `fencepost::conformance` (feature `conformance`) against it.
+//! If you write a backend, run the suite of `fencepost::conformance` (feature `conformance`) against it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,19 +12,16 @@ use std::time::Duration;
 
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
-use crate::error::{Effect, ErrorKind, Result};
-use crate::random::{Random, SystemRandom};
-use crate::retry::Schedule;
-
-/// How long a wait that polls tolerates a store that fails.
-const OUTAGE_MAX: Duration = Duration::from_secs(30);
+use crate::error::Result;
 
 mod loss_bell;
 mod pattern;
+mod polling;
 
 pub use loss_bell::LossBell;
 pub(crate) use loss_bell::LossListener;
 pub use pattern::name_matches;
+use polling::poll_until_granted;
 
 /// A store of locks.
 ///
@@ -41,7 +38,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns a short name for errors, spans and metrics, such as `"sqlite"`.
     fn store_name(&self) -> &'static str;
 
-    /// Returns what this store promises beyond exclusion. The conformance suite selects its trials by it.
+    /// Returns what this store promises beyond exclusion. The conformance suite selects its requirements by it.
     fn capabilities(&self) -> Capabilities;
 
     /// Returns the clock that measures [`Grant::asked_at`] and every deadline.
@@ -65,46 +62,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// store that is unavailable or does not answer in time for up to 30 s, with pauses that grow to a second. Override it if the store can
     /// wake its clients.
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
-        Box::pin(async move {
-            let clock = self.clock();
-            let schedule =
-                Schedule::full_jitter(Duration::from_millis(5), Duration::from_millis(50));
-            let outage = Schedule::exponential(Duration::from_millis(50), Duration::from_secs(1));
-            let random: &dyn Random = &SystemRandom;
-            let (mut retry, mut failing_since) = (0, None);
-            loop {
-                match self.try_acquire(claim).await {
-                    Ok(Some(grant)) => return Ok(grant),
-                    Ok(None) => {
-                        wait.report_busy();
-                        if failing_since.take().is_some() {
-                            retry = 0;
-                        }
-                    }
-                    Err(error) if !wait.was_busy() => return Err(error),
-                    Err(error) => {
-                        if failing_since.is_none() {
-                            retry = 0;
-                        }
-                        let since = *failing_since.get_or_insert(clock.now());
-                        let lasted = clock.now().saturating_duration_since(since);
-                        let (unavailable, timeout) = (ErrorKind::Unavailable, ErrorKind::Timeout);
-                        if ![unavailable, timeout].contains(&error.kind()) || lasted >= OUTAGE_MAX {
-                            return Err(error.with_effect(Effect::Maybe));
-                        }
-                    }
-                }
-                let schedule = if failing_since.is_some() {
-                    &outage
-                } else {
-                    &schedule
-                };
-                clock
-                    .sleep_until(clock.now() + schedule.delay(retry, random))
-                    .await;
-                retry = retry.saturating_add(1);
-            }
-        })
+        Box::pin(poll_until_granted(self, claim, wait))
     }
 
     /// Extends each lease so that it lasts at least the TTL of its claim from now on. Never shortens a lease, and never revives one that
@@ -225,6 +183,8 @@ impl Wait {
 }
 
 /// The answer to a renewal.
+///
+/// The variants are complete on purpose: a new one would be a breaking change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewal {
     /// The lease lasts at least the claim's TTL from the moment the request was sent.
@@ -234,6 +194,8 @@ pub enum Renewal {
 }
 
 /// The answer to a release.
+///
+/// The variants are complete on purpose: a new one would be a breaking change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// This owner held the lease, and the lease has ended now.

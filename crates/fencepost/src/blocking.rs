@@ -1,7 +1,7 @@
 //! The same API as the crate root's, for programs without an async runtime.
 //!
-//! `Guard::lost` is `lost_within` here. `Guard::run` has no counterpart, because a thread cannot be stopped from outside: check `is_lost`
-//! between the steps of the work.
+//! [`Locker::new`] and [`Locker::shutdown`] return a `Result` here. `Guard::lost` and `MultiGuard::lost` are `lost_within`. Their `run` has
+//! no counterpart, because a thread cannot be stopped from outside: check `is_lost` between the steps of the work.
 //!
 //! Each [`Locker`] runs one background thread that renews and releases leases. Calls wait on the caller's thread.
 //!
@@ -26,13 +26,15 @@ use crate::claim::LockName;
 use crate::error::{Error, Operation, Result};
 
 mod guard;
+mod multi;
 mod worker;
 
-pub use guard::{Guard, MultiGuard};
+pub use guard::Guard;
+pub use multi::MultiGuard;
 use worker::Worker;
 
 /// Acquires locks, and waits on the calling thread. Cheap to clone; all clones share the same state. Dropping the last clone and
-/// guard waits until all locks are released, for at most the store timeout.
+/// guard waits until all locks are released, for at most the store timeout; inside an async runtime, a new thread waits instead.
 ///
 /// Call it from ordinary threads. Inside an async runtime, including its blocking threads, every call that would wait returns
 /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext); use [`fencepost::Locker`](crate::Locker) there.
@@ -184,7 +186,8 @@ impl Locker {
         Ok(guard.map(|inner| self.guard(inner)))
     }
 
-    /// Tries once to acquire each of the names. Returns `None`, and holds none of them, if one of them is not free.
+    /// Tries once to acquire each of the names. If one of them is not free, releases what it had acquired, which takes at most the store
+    /// timeout, and returns `None`.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -231,8 +234,8 @@ impl Locker {
         Ok(self.multi_guard(all))
     }
 
-    /// Waits for all of the names, for at most `timeout` in total. Returns `None`, and holds none of them, if they did not become free in
-    /// time.
+    /// Waits for all of the names for at most `timeout` in total. If they did not become free in time, releases what it had acquired, which
+    /// takes at most the store timeout, and returns `None`.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -280,9 +283,6 @@ impl Locker {
     }
 
     fn multi_guard(&self, inner: crate::MultiGuard) -> MultiGuard {
-        MultiGuard {
-            inner,
-            worker: self.worker.clone(),
-        }
+        MultiGuard::new(inner, self.worker.clone())
     }
 }

@@ -36,7 +36,7 @@ impl LockName {
     /// reverses the text direction.
     pub fn new(name: &str) -> Result<Self> {
         if name.is_empty() {
-            return Err(Error::invalid("a lock needs a name: it is empty"));
+            return Err(Error::invalid("the name of a lock must not be empty"));
         }
         if name.len() > Self::MAX_BYTES {
             return Err(Error::invalid(format!(

@@ -1,18 +1,18 @@
-//! The conformance suite: trials that every [`Backend`] must pass, for authors of a backend.
+//! The conformance suite: requirements that every [`Backend`] must meet, for authors of a backend.
 //!
-//! A trial panics if the backend breaks the contract of [`Backend`]. The capabilities of the store select the trials, so a store is tried
-//! only for what it promises. Each trial uses its own lock names, so trials can share a store. Run each in its own Tokio runtime: some of
-//! them count the tasks of the runtime.
+//! The test of a requirement panics if the backend breaks the contract of [`Backend`]. The capabilities of the store select the
+//! requirements, so a store is tested only for what it promises. Each test uses its own lock names, so tests can share a store. Run each in
+//! its own Tokio runtime: some of them count the tasks of the runtime.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use fencepost::stores::memory::Memory;
-//! use fencepost::conformance::{Subject, trials};
+//! use fencepost::conformance::{Subject, requirements};
 //!
 //! # tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap().block_on(async {
 //! let store = Arc::new(Memory::new());
-//! for trial in trials().filter(|trial| trial.name() == "a_free_lock_is_granted") {
-//!     trial.run(Subject::new(store.clone())).await;
+//! for requirement in requirements().filter(|one| one.name() == "a_free_lock_is_granted") {
+//!     requirement.run(Subject::new(store.clone())).await;
 //! }
 //! # });
 //! ```
@@ -37,7 +37,7 @@ use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::BoxFuture;
 use crate::random::SystemRandom;
 
-/// The store on trial, with two connections to it.
+/// The store under test, with two connections to it.
 #[derive(Debug, Clone)]
 pub struct Subject {
     one: Arc<dyn Backend>,
@@ -45,7 +45,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Creates a subject whose trials all use the same connection.
+    /// Creates a subject whose tests all use the same connection.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             other: backend.clone(),
@@ -66,27 +66,27 @@ impl Subject {
 
 /// One requirement that a backend must meet.
 #[derive(Debug, Clone, Copy)]
-pub struct Trial {
+pub struct Requirement {
     name: &'static str,
     applies: fn(Capabilities) -> bool,
     run: fn(Subject) -> BoxFuture<'static, ()>,
 }
 
-impl Trial {
-    /// Returns the name: a sentence that is true for every backend that passes.
+impl Requirement {
+    /// Returns the name: a sentence that is true for every backend that meets the requirement.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns whether a store with these capabilities must pass this trial.
+    /// Returns whether a store with these capabilities must meet this requirement.
     pub fn applies_to(&self, capabilities: Capabilities) -> bool {
         (self.applies)(capabilities)
     }
 
-    /// Runs the trial. Needs a Tokio runtime of its own, with time enabled.
+    /// Runs the test of this requirement. Needs a Tokio runtime of its own, with time enabled.
     ///
     /// # Panics
-    /// Panics if the backend fails the trial.
+    /// Panics if the backend does not meet the requirement.
     ///
     /// # Cancel safety
     /// Do not drop the future: locks may remain until their TTL ends.
@@ -95,26 +95,26 @@ impl Trial {
     }
 }
 
-/// Returns all trials.
-pub fn trials() -> impl Iterator<Item = &'static Trial> {
+/// Returns all requirements.
+pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
     [
-        exclusion::TRIALS,
-        leases::TRIALS,
-        listing::TRIALS,
-        waiting::TRIALS,
-        cancellation::TRIALS,
-        locker::TRIALS,
-        guard::TRIALS,
+        exclusion::REQUIREMENTS,
+        leases::REQUIREMENTS,
+        listing::REQUIREMENTS,
+        waiting::REQUIREMENTS,
+        cancellation::REQUIREMENTS,
+        locker::REQUIREMENTS,
+        guard::REQUIREMENTS,
     ]
     .into_iter()
     .flatten()
 }
 
-/// Creates a table of trials from lines `name: condition,` where `name` is also the name of the function.
+/// Creates a table of requirements from lines `name: condition,` where `name` is also the name of the function.
 macro_rules! table {
     ($($name:ident: $applies:expr,)*) => {
-        pub(super) const TRIALS: &[$crate::conformance::Trial] = &[$(
-            $crate::conformance::Trial {
+        pub(super) const REQUIREMENTS: &[$crate::conformance::Requirement] = &[$(
+            $crate::conformance::Requirement {
                 name: stringify!($name),
                 applies: $applies,
                 run: |subject| Box::pin($name(subject)),
@@ -133,14 +133,14 @@ const LEASES: fn(Capabilities) -> bool = |capabilities| capabilities.leases;
 /// Applies to stores that serve waiters in order.
 const FIFO: fn(Capabilities) -> bool = |capabilities| capabilities.fifo;
 
-/// A TTL that does not end during a trial.
+/// A TTL that does not end during a test.
 const LONG: Duration = Duration::from_secs(60);
-/// A TTL that is short enough for a trial to wait for its end.
+/// A TTL that is short enough for a test to wait for its end.
 const SHORT: Duration = Duration::from_millis(200);
 /// How long something that must happen may take. Generous, because machines are sometimes slow.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Returns a name that no other trial uses.
+/// Returns a name that no other test uses.
 fn fresh_name(what: &str) -> LockName {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

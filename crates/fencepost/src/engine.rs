@@ -20,7 +20,7 @@ use crate::clock::{Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::lease::{Lease, LostReason};
-use crate::line::{Drive, HandOver, Joined, Line, Manner, Ticket};
+use crate::line::{HandOver, Joined, Line, Manner, StoreRequest, Ticket};
 use crate::mutex::lock;
 use crate::random::Random;
 use crate::reaper::Reaper;
@@ -168,7 +168,7 @@ impl Engine {
             (ticket, line.join(manner, ticket, new_claim, sender))
         };
         match joined {
-            Joined::Drive(drive) => Entry::Ask(Duty::new(self.clone(), drive)),
+            Joined::Ask(request) => Entry::Ask(Duty::new(self.clone(), request)),
             Joined::Busy => Entry::Busy,
             Joined::Queued => match receiver {
                 Some(turn) => Entry::Queued(Queued::new(self, key, ticket, turn)),
@@ -193,7 +193,7 @@ impl Engine {
             self.telemetry.lost(reason);
             tracing::warn!(%name, epoch = lease.epoch, ?reason, "lock lost");
         }
-        self.deliver_drive(next.flatten());
+        self.deliver_duty(next.flatten());
     }
 
     /// Returns whether a lease is held, and neither released nor lost.
@@ -357,9 +357,9 @@ impl Engine {
         drop(sender.send(turn));
     }
 
-    pub(crate) fn deliver_drive(self: &Arc<Self>, next: Option<(TurnSender, Drive)>) {
-        if let Some((sender, drive)) = next {
-            let duty = Duty::new(self.clone(), drive);
+    pub(crate) fn deliver_duty(self: &Arc<Self>, next: Option<(TurnSender, StoreRequest)>) {
+        if let Some((sender, request)) = next {
+            let duty = Duty::new(self.clone(), request);
             self.deliver(sender, Turn::Ask(Box::new(duty)));
         }
     }

@@ -35,6 +35,8 @@ pub enum ErrorKind {
 }
 
 /// Whether a failed operation may have changed the store.
+///
+/// The variants are complete on purpose: a new one would be a breaking change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Nothing was changed.
@@ -150,6 +152,20 @@ impl Error {
         self.0.kind
     }
 
+    /// Returns whether the same request may succeed later without anybody repairing anything.
+    ///
+    /// ```
+    /// use fencepost::{Error, ErrorKind, Operation};
+    ///
+    /// let error = |kind| Error::new(kind, "my store", Operation::Acquire, "told to fail");
+    /// assert!(error(ErrorKind::Unavailable).is_transient());
+    /// assert!(error(ErrorKind::Timeout).is_transient());
+    /// assert!(!error(ErrorKind::Unusable).is_transient());
+    /// ```
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
+    }
+
     /// Returns the store, as [`Backend::store_name`](crate::Backend::store_name) names it. Returns `"postgres_transaction"` for locks of
     /// `pg_tx`, and `"input"` for arguments that never reached a store.
     pub fn store(&self) -> &'static str {
@@ -254,6 +270,26 @@ mod tests {
         assert_eq!(error.effect(), Effect::Maybe);
         let source = std::error::Error::source(&error).unwrap();
         assert_eq!(source.to_string(), "underneath");
+    }
+
+    #[test]
+    fn an_error_is_transient_unless_somebody_has_to_do_something() {
+        use ErrorKind::*;
+        let is_transient = |kind: &ErrorKind| {
+            Error::new(*kind, "sqlite", Operation::Acquire, "told to fail").is_transient()
+        };
+        let transient = [Unavailable, Timeout];
+        assert!(transient.iter().all(is_transient));
+        let others = [
+            InvalidInput,
+            Unusable,
+            Lost,
+            Closed,
+            WrongContext,
+            FenceExhausted,
+            Internal,
+        ];
+        assert!(!others.iter().any(is_transient));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::credential::Credential;
 use crate::engine::{Hold, ReleaseOutcome};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
-use crate::lease::{Lost, LostReason};
+use crate::lease::{FailedRenewals, Lost, LostReason};
 use crate::ttl::check_ttl;
 
 /// A lock that is held.
@@ -125,7 +125,9 @@ impl Guard {
         Credential::new(self.fence(), self.owner())
     }
 
-    /// Returns how much longer nobody else can hold the lock, even if every renewal fails from now on. Returns zero if the lock is lost.
+    /// Returns how much longer the lock is held if every renewal fails from now on. Nobody else can hold it during this time, unless the
+    /// store loses its data or somebody releases the lock by force; then only the [fence](Self::fence) protects the resource. Returns zero
+    /// if the lock is lost.
     ///
     /// The time counts from before the request was sent to the store, minus a margin for clock drift (1 % of the lease plus 2 ms), on a
     /// clock that also runs while the machine sleeps (on [Linux and Android](crate#platforms)).
@@ -162,7 +164,7 @@ impl Guard {
         self.hold.is_lost()
     }
 
-    /// Returns how many renewals in a row have failed, and the error of the last one. Returns `None` if the last renewal succeeded.
+    /// Returns the renewals that have failed in a row until now. Returns `None` if the last renewal succeeded.
     ///
     /// A failed renewal does not lose the lock, which is held for as long as [`valid_for`](Self::valid_for) says. If your work needs time
     /// to stop, start to stop it before then.
@@ -171,13 +173,13 @@ impl Guard {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
     /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
     /// let guard = locker.acquire("nightly-report").await?;
-    /// if let Some((failures, error)) = guard.failing_renewals() {
-    ///     println!("{failures} renewals failed, {:?} left: {error}", guard.valid_for());
+    /// if let Some(failed) = guard.failed_renewals() {
+    ///     println!("{} renewals failed, {:?} left: {}", failed.count, guard.valid_for(), failed.last_error);
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
-        self.hold.lease.failing_renewals()
+    pub fn failed_renewals(&self) -> Option<FailedRenewals> {
+        self.hold.lease.failed_renewals()
     }
 
     /// Completes when the lock is lost, with the reason.

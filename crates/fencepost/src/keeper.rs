@@ -48,7 +48,7 @@ pub(crate) async fn keep(weak: Weak<Engine>, alarm: Arc<Alarm>) {
         renewals.start(&engine);
         alarm.set(look.next);
         // A lease may have been granted between the look and the line above without ringing, so look once more.
-        if earliest(&engine).is_some_and(|moment| moment < look.next) {
+        if first_due(&engine).is_some_and(|moment| moment < look.next) {
             continue;
         }
         drop(engine);
@@ -81,17 +81,17 @@ async fn until_next_look(
         };
         let kept = apply_answers(&engine, answered);
         renewals.start(&engine);
-        next = next.min(next_look_of(&engine, alarm, &kept));
+        next = next.min(first_due_of(&engine, alarm, &kept));
         alarm.set(next);
     }
 }
 
 /// Returns when the first of these leases has to be looked at, after its renewal.
-fn next_look_of(engine: &Engine, alarm: &Alarm, renewed: &[Renewing]) -> Moment {
+fn first_due_of(engine: &Engine, alarm: &Alarm, renewed: &[Renewing]) -> Moment {
     let age = age_of_doubts(engine);
     let first = alarm.with_doubts(age, |doubts| {
         let leases = renewed.iter().map(|renewing| &renewing.lease);
-        let moments = leases.map(|lease| look_at(engine, lease, renew_at(lease, doubts)));
+        let moments = leases.map(|lease| due_at(engine, lease, renew_at(lease, doubts)));
         moments.min()
     });
     first.unwrap_or(Moment::FAR)
@@ -128,7 +128,9 @@ fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
             look.next = look.next.min(lease.valid_until());
             look.due.push(Renewing::new(lease));
         } else {
-            look.next = look.next.min(next_look_at(engine, &lease, renew_at));
+            look.next = look
+                .next
+                .min(due_at_unless_renewing(engine, &lease, renew_at));
         }
     }
     look
@@ -159,7 +161,8 @@ fn batch_due_by(lease: &Lease, now: Moment) -> Moment {
     }
 }
 
-fn look_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
+/// Returns when a lease has to be looked at: to renew it, or to notice its end.
+fn due_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
     if engine.settings.keep_alive {
         renew_at.min(lease.valid_until())
     } else {
@@ -167,19 +170,20 @@ fn look_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
     }
 }
 
-/// Returns when to look at a lease. While it is being renewed, only its end matters.
-fn next_look_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
+/// Returns when a lease has to be looked at. While it is being renewed, only its end matters.
+fn due_at_unless_renewing(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
     if lease.is_being_renewed() {
         lease.valid_until()
     } else {
-        look_at(engine, lease, renew_at)
+        due_at(engine, lease, renew_at)
     }
 }
 
-fn earliest(engine: &Engine) -> Option<Moment> {
+/// Returns when the first of all leases has to be looked at.
+fn first_due(engine: &Engine) -> Option<Moment> {
     let leases = engine.leases();
     let moments = leases
         .iter()
-        .map(|lease| next_look_at(engine, lease, lease.renew_at()));
+        .map(|lease| due_at_unless_renewing(engine, lease, lease.renew_at()));
     moments.min()
 }

@@ -90,6 +90,16 @@ impl std::error::Error for Lost {
     }
 }
 
+/// The renewals that have failed since the last one that succeeded.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FailedRenewals {
+    /// How many there were in a row; at least one.
+    pub count: u32,
+    /// The error of the last one.
+    pub last_error: Error,
+}
+
 /// A lease and our belief in it, shared by all holds under the lease and by the keeper.
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -240,10 +250,10 @@ impl Lease {
         self.cut_short.load(Ordering::Relaxed)
     }
 
-    /// Returns how many renewals in a row have failed, and the error of the last one.
-    pub(crate) fn failing_renewals(&self) -> Option<(u32, Error)> {
-        let error = lock(&self.last_error).clone()?;
-        Some((self.failed_renewals.load(Ordering::Relaxed), error))
+    pub(crate) fn failed_renewals(&self) -> Option<FailedRenewals> {
+        let last_error = lock(&self.last_error).clone()?;
+        let count = self.failed_renewals.load(Ordering::Relaxed);
+        Some(FailedRenewals { count, last_error })
     }
 
     /// Returns whether the last renewal failed.

@@ -22,7 +22,7 @@
 //! # What a guard promises
 //! - *Exclusion while it is valid.* [`Guard::valid_for`] counts from before the request was sent, minus a margin, on a clock that also runs
 //!   while the machine sleeps (on [Linux and Android](#platforms)). The guard therefore stops being valid before the store grants the lock
-//!   to anybody else.
+//!   to anybody else. This assumes that the store keeps its data; each store says what happens if it does not.
 //! - *A signal when it is lost.* When the lock is lost, [`Guard::lost`] completes and [`Guard::run`] drops the work. The reason does not
 //!   matter: a store that does not answer, a process that was stopped, or a forced release.
 //! - *A fence.* [`Guard::fence`] grows with every hold of a name. A [`resource`] that checks the fence refuses a holder that has lost the
@@ -60,7 +60,7 @@
 //! | `zookeeper` | no | `stores::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
 //! | `blocking` | no | `blocking`: the same API without async |
 //! | `testing` | no | `testing`: for your tests, a clock that you move and a store that fails on demand |
-//! | `conformance` | no | `conformance`: the trials for authors of a [`Backend`] |
+//! | `conformance` | no | `conformance`: the requirements for authors of a [`Backend`] |
 //! | `unstable-hooks` | no | what our own programs need beyond the API; may change or disappear in any release |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -108,7 +108,7 @@ pub use engine::ReleaseOutcome;
 pub use error::{Effect, Error, ErrorKind, Operation, Result};
 pub use fence::Fence;
 pub use guard::Guard;
-pub use lease::{Lost, LostReason};
+pub use lease::{FailedRenewals, Lost, LostReason};
 pub use line::HandOver;
 pub use locker::{DEFAULT_STORE_TIMEOUT, Locker, LockerBuilder};
 pub use multi::MultiGuard;

@@ -1,7 +1,7 @@
 //! The waiting line of one name inside one process, as a state machine without a clock, a store or tasks.
 //!
 //! Tasks that want the same name queue here in order of arrival, and the process has at most one request at the store: the task at the
-//! front *drives* it. When a holder is done, the next task takes over the lease without a round trip, under a larger fence, until a limit
+//! front sends it. When a holder is done, the next task takes over the lease without a round trip, under a larger fence, until a limit
 //! of turns, time or remaining validity ends the lease and lets other processes in.
 //!
 //! The state machine only decides: it is told what happened and returns what to do, and the [`Locker`](crate::Locker) does it. `W` is the
@@ -10,8 +10,8 @@
 //! ```text
 //!          join                   granted                 done, within the limits
 //!   Idle ────────► Asking ───────────────────► Held ───────────────────────────────► Held (next in line)
-//!    ▲               │ ▲ driver gave up:         │ done, a limit reached or nobody waits
-//!    │  failed, busy │ └─ next drives, same claim│
+//!    ▲               │ ▲ asker gave up:          │ done, a limit reached or nobody waits
+//!    │  failed, busy │ └─ next asks, same claim  │
 //!    └───────────────┴───────────────────────────┘ (if somebody waits: Asking, with a new claim)
 //! ```
 
@@ -108,16 +108,11 @@ pub(crate) struct Line<W> {
 #[derive(Debug)]
 enum Stage {
     Idle,
-    Asking(StoreRequest),
+    Asking {
+        request: StoreRequest,
+        manner: Manner,
+    },
     Held(CurrentHold),
-}
-
-/// The request of the task that asks the store.
-#[derive(Debug)]
-struct StoreRequest {
-    claim: Claim,
-    wait: Arc<Wait>,
-    manner: Manner,
 }
 
 /// The hold of the task that has the lock now.
@@ -131,9 +126,9 @@ struct CurrentHold {
 
 /// The request that the task at the front sends to the store on behalf of the whole line.
 #[derive(Debug, Clone)]
-pub(crate) struct Drive {
+pub(crate) struct StoreRequest {
     pub(crate) claim: Claim,
-    /// Whether the store has answered, shared with the tasks behind the driver.
+    /// Whether the store has answered, shared with the tasks behind the one that asks.
     pub(crate) wait: Arc<Wait>,
 }
 
@@ -141,7 +136,7 @@ pub(crate) struct Drive {
 #[derive(Debug)]
 pub(crate) enum Joined {
     /// Nobody is ahead: ask the store.
-    Drive(Drive),
+    Ask(StoreRequest),
     /// The task is in line, and will get a message.
     Queued,
     /// Somebody holds the lock or waits for it.
@@ -154,16 +149,16 @@ pub(crate) enum Done<W> {
     /// Give the lock to this task, with this `seq` in its fence.
     HandOver { to: W, seq: u16 },
     /// End the lease at the store, and then let this task ask again.
-    Release { next: Option<(W, Drive)> },
+    Release { next: Option<(W, StoreRequest)> },
     /// The line no longer has this lease, because it was lost before.
     NotHeld,
 }
 
-/// What to do after a driver returned without a lease.
+/// What to do after the store told a task that the lock is taken.
 #[derive(Debug)]
-pub(crate) struct Undriven<W> {
+pub(crate) struct AfterBusy<W> {
     /// This task asks the store next.
-    pub(crate) next: Option<(W, Drive)>,
+    pub(crate) next: Option<(W, StoreRequest)>,
     /// These tasks are told that the lock is taken.
     pub(crate) refused: Vec<W>,
 }
@@ -187,11 +182,11 @@ impl<W> Line<W> {
         waiter: impl FnOnce() -> W,
     ) -> Joined {
         match (&self.stage, manner) {
-            (Stage::Idle, _) => Joined::Drive(self.ask(new_claim(), manner)),
+            (Stage::Idle, _) => Joined::Ask(self.ask(new_claim(), manner)),
             (Stage::Held(_), Manner::Try) => Joined::Busy,
             // Somebody waits already.
-            (Stage::Asking(asking), Manner::Try)
-                if asking.manner == Manner::Wait || self.somebody_waits() =>
+            (Stage::Asking { manner, .. }, Manner::Try)
+                if *manner == Manner::Wait || self.somebody_waits() =>
             {
                 Joined::Busy
             }
@@ -208,7 +203,7 @@ impl<W> Line<W> {
         self.waiting.remove(ticket).is_some()
     }
 
-    /// Records that the store granted the driver's claim. Returns the tasks that had only tried, which are refused, or `None` if the line
+    /// Records that the store granted the claim. Returns the tasks that had only tried, which are refused, or `None` if the line
     /// has abandoned this request.
     pub(crate) fn granted(&mut self, lease: &Arc<Lease>, now: Moment) -> Option<Vec<W>> {
         if !self.is_asking(lease.claim.owner) {
@@ -222,22 +217,22 @@ impl<W> Line<W> {
         Some(self.refuse_tries())
     }
 
-    /// Records that the store told the driver, which only tried, that the lock is taken.
-    pub(crate) fn busy(&mut self, owner: OwnerId) -> Undriven<W> {
+    /// Records that the store told the task that asked, which only tried, that the lock is taken.
+    pub(crate) fn busy(&mut self, owner: OwnerId) -> AfterBusy<W> {
         let refused = self.refuse_tries();
-        Undriven {
-            next: self.next_drives(owner),
+        AfterBusy {
+            next: self.next_asks(owner),
             refused,
         }
     }
 
-    /// Records that the driver gave up (dropped, or out of time). The next task in line continues with the same claim, and keeps its place
+    /// Records that the task that asked gave up (dropped, or out of time). The next task in line continues with the same claim, and keeps its place
     /// at the store. If there is no next task, the caller withdraws the claim.
-    pub(crate) fn driver_left(&mut self, owner: OwnerId) -> Option<(W, Drive)> {
-        self.next_drives(owner)
+    pub(crate) fn asker_left(&mut self, owner: OwnerId) -> Option<(W, StoreRequest)> {
+        self.next_asks(owner)
     }
 
-    /// Records that the store failed for the driver. That fails all waiting tasks at once, and not one after the other.
+    /// Records that the store failed for the task that asked. That fails all waiting tasks at once, and not one after the other.
     pub(crate) fn failed(&mut self, owner: OwnerId) -> Vec<W> {
         if !self.is_asking(owner) {
             return Vec::new();
@@ -277,7 +272,7 @@ impl<W> Line<W> {
         &mut self,
         owner: OwnerId,
         new_claim: impl FnOnce() -> Claim,
-    ) -> Option<(W, Drive)> {
+    ) -> Option<(W, StoreRequest)> {
         match &self.stage {
             Stage::Held(held) if held.lease.claim.owner == owner => {
                 self.stage = Stage::Idle;
@@ -296,7 +291,7 @@ impl<W> Line<W> {
     /// Abandons a request at the store; the caller withdraws the claim.
     pub(crate) fn abandon(&mut self) -> Option<Claim> {
         match std::mem::replace(&mut self.stage, Stage::Idle) {
-            Stage::Asking(asking) => Some(asking.claim),
+            Stage::Asking { request, .. } => Some(request.claim),
             other => {
                 self.stage = other;
                 None
@@ -312,10 +307,10 @@ impl<W> Line<W> {
         }
     }
 
-    /// Returns whether the store has answered the driver's request, or `true` if there is no request.
+    /// Returns whether the store has answered the request, or `true` if there is no request.
     pub(crate) fn store_has_answered(&self) -> bool {
         match &self.stage {
-            Stage::Asking(asking) => asking.wait.was_busy(),
+            Stage::Asking { request, .. } => request.wait.was_busy(),
             _ => true,
         }
     }
@@ -326,7 +321,7 @@ impl<W> Line<W> {
     }
 
     fn is_asking(&self, owner: OwnerId) -> bool {
-        matches!(&self.stage, Stage::Asking(asking) if asking.claim.owner == owner)
+        matches!(&self.stage, Stage::Asking { request, .. } if request.claim.owner == owner)
     }
 
     fn somebody_waits(&self) -> bool {
@@ -334,21 +329,17 @@ impl<W> Line<W> {
         last.is_some_and(|(manner, _)| *manner == Manner::Wait)
     }
 
-    fn ask(&mut self, claim: Claim, manner: Manner) -> Drive {
-        let wait = Arc::new(Wait::default());
-        let drive = Drive {
-            claim: claim.clone(),
-            wait: wait.clone(),
-        };
-        self.stage = Stage::Asking(StoreRequest {
-            claim,
-            wait,
+    fn ask(&mut self, claim: Claim, manner: Manner) -> StoreRequest {
+        let wait = Arc::default();
+        let request = StoreRequest { claim, wait };
+        self.stage = Stage::Asking {
+            request: request.clone(),
             manner,
-        });
-        drive
+        };
+        request
     }
 
-    fn front_asks(&mut self, new_claim: impl FnOnce() -> Claim) -> Option<(W, Drive)> {
+    fn front_asks(&mut self, new_claim: impl FnOnce() -> Claim) -> Option<(W, StoreRequest)> {
         if self.waiting.is_empty() {
             return None;
         }
@@ -359,23 +350,19 @@ impl<W> Line<W> {
     }
 
     /// Lets the task at the front of the line take over the request of `owner`. Without such a task, the request ends.
-    fn next_drives(&mut self, owner: OwnerId) -> Option<(W, Drive)> {
-        let Stage::Asking(asking) = &mut self.stage else {
+    fn next_asks(&mut self, owner: OwnerId) -> Option<(W, StoreRequest)> {
+        let Stage::Asking { request, manner } = &mut self.stage else {
             return None;
         };
-        if asking.claim.owner != owner {
+        if request.claim.owner != owner {
             return None;
         }
-        let Some((manner, waiter)) = self.waiting.pop_first() else {
+        let Some((manner_of_next, waiter)) = self.waiting.pop_first() else {
             self.stage = Stage::Idle;
             return None;
         };
-        asking.manner = manner;
-        let drive = Drive {
-            claim: asking.claim.clone(),
-            wait: asking.wait.clone(),
-        };
-        Some((waiter, drive))
+        *manner = manner_of_next;
+        Some((waiter, request.clone()))
     }
 
     /// Removes the tasks that only try. They can join only while nobody waits, so all of them are at the front.

@@ -4,38 +4,23 @@
 //! names overlap therefore cannot deadlock, in one process or in many. The locker holds the earlier names, and renews them, while it waits
 //! for a later one. Code that takes a single name while it holds others must keep to the same order.
 
-use std::fmt;
-use std::future::Future;
 use std::time::Duration;
-
-use futures_util::future::{join_all, select_all};
 
 use crate::claim::LockName;
 use crate::clock::Moment;
-use crate::credential::Credential;
-use crate::engine::ReleaseOutcome;
 use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::fence::Fence;
-use crate::guard::{Guard, while_held};
+use crate::guard::Guard;
 use crate::lease::Lost;
 use crate::line::Manner;
 use crate::locker::Locker;
 
-/// Several locks that are held together. [`Locker::acquire_all`] and its variants return it.
-///
-/// Each name has its own [fence](Self::fence). The guard is lost as soon as one of its locks is lost. Dropping it releases all locks.
-///
-/// For what a single lock has and this type does not, such as [`reenter`](Guard::reenter), use [`guard`](Self::guard) or
-/// [`guards`](Self::guards).
-#[must_use = "the locks are released as soon as the guard is dropped"]
-pub struct MultiGuard {
-    /// The guards in the order in which they were acquired; at least one.
-    guards: Vec<Guard>,
-}
+mod guard;
+
+pub use guard::MultiGuard;
 
 impl Locker {
-    /// Tries once to acquire each of the names. Returns `None`, and holds none of them, if somebody else holds one of them or waits for it.
-    /// A name that is given twice counts once.
+    /// Tries once to acquire each of the names. If somebody else holds one of them or waits for it, releases what it had acquired, which
+    /// takes at most the store timeout, and returns `None`. A name that is given twice counts once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -47,8 +32,8 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if one of the names is invalid, if no name is given, or for the reasons of [`try_acquire`](Self::try_acquire). No
-    /// lock is held then.
+    /// Returns an error if one of the names is invalid, if no name is given, or for the reasons of [`try_acquire`](Self::try_acquire).
+    /// After an error, the locker releases in the background what it had acquired.
     ///
     /// # Cancel safety
     /// The future can be dropped at any point. The locker releases in the background what it has acquired.
@@ -74,7 +59,8 @@ impl Locker {
     ///
     /// # Errors
     /// Returns an error if one of the names is invalid, if no name is given, or for the reasons of [`acquire`](Self::acquire). Returns
-    /// [`ErrorKind::Lost`] if one lock was lost while the locker waited for another. No lock is held after an error.
+    /// [`ErrorKind::Lost`] if one lock was lost while the locker waited for another. After an error, the locker releases in the background
+    /// what it had acquired.
     ///
     /// # Cancel safety
     /// The future can be dropped at any point. The locker releases in the background what it has acquired.
@@ -89,8 +75,8 @@ impl Locker {
         all.ok_or_else(|| self.unanswered())
     }
 
-    /// Waits for all of the names, for at most `timeout` in total. Returns `None`, and holds none of them, if they did not become free in
-    /// time. A timeout of zero tries each name once.
+    /// Waits for all of the names for at most `timeout` in total. If they did not become free in time, releases what it had acquired, which
+    /// takes at most the store timeout, and returns `None`. A timeout of zero tries each name once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -179,7 +165,7 @@ impl Locker {
     fn lost_meanwhile(&self, held: &MultiGuard, lost: Lost) -> Error {
         let name = held.guards.iter().find(|guard| guard.is_lost());
         let name = name.map_or_else(String::new, |guard| format!(" {}", guard.name()));
-        let message = format!("the lock{name} was lost while another of several was waited for");
+        let message = format!("the lock{name} was lost while waiting for the other names");
         let store = self.backend().store_name();
         Error::new(ErrorKind::Lost, store, Operation::Acquire, message).with_source(lost)
     }
@@ -200,150 +186,4 @@ where
     names.sort();
     names.dedup();
     Ok(names)
-}
-
-impl MultiGuard {
-    /// Returns the single guards in the order in which they were acquired, which is the order of the bytes of their names.
-    pub fn guards(&self) -> &[Guard] {
-        &self.guards
-    }
-
-    /// Returns the guard of this name, or `None` if this is not one of the names.
-    pub fn guard(&self, name: &str) -> Option<&Guard> {
-        let at = self
-            .guards
-            .binary_search_by(|guard| guard.name().as_str().cmp(name));
-        at.ok().map(|at| &self.guards[at])
-    }
-
-    /// Returns the fencing token of one of the names, or `None` if this is not one of them.
-    pub fn fence(&self, name: &str) -> Option<Fence> {
-        self.guard(name).map(Guard::fence)
-    }
-
-    /// Returns the credential of one of the names, which a fenced [`resource`](crate::resource) checks, or `None` if this is not one of the
-    /// names.
-    pub fn credential(&self, name: &str) -> Option<Credential> {
-        self.guard(name).map(Guard::credential)
-    }
-
-    /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on. Zero if one of them is lost.
-    pub fn valid_for(&self) -> Duration {
-        let each = self.guards.iter().map(Guard::valid_for);
-        each.min().unwrap_or_default()
-    }
-
-    /// Returns whether one of the locks is lost. Once this returns `true`, it never returns `false` again.
-    pub fn is_lost(&self) -> bool {
-        self.lost_now().is_some()
-    }
-
-    /// Returns whether somebody else had one of the locks when this task asked for it. See [`Guard::was_contended`].
-    pub fn was_contended(&self) -> bool {
-        self.guards.iter().any(Guard::was_contended)
-    }
-
-    /// Returns how many renewals of one lock in a row have failed, and the error of the last one: of the lock with the most failures.
-    /// Returns `None` if the last renewals of all locks succeeded. See [`Guard::failing_renewals`].
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
-    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
-    /// let all = locker.acquire_all(["a", "b"]).await?;
-    /// if let Some((failures, error)) = all.failing_renewals() {
-    ///     println!("{failures} renewals failed, {:?} left: {error}", all.valid_for());
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
-        let failing = self.guards.iter().filter_map(Guard::failing_renewals);
-        failing.max_by_key(|(failures, _)| *failures)
-    }
-
-    /// Extends the leases of all locks so that they last at least `ttl` from now on. See [`Guard::extend`].
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
-    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
-    /// use std::time::Duration;
-    ///
-    /// let all = locker.acquire_all(["a", "b"]).await?;
-    /// all.extend(Duration::from_secs(60)).await?;
-    /// assert!(all.valid_for() > Duration::from_secs(50));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns the error of the first lock that could not be extended, in the order of the names. The other leases may have been extended.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, each lease may or may not have been extended. The locks stay held.
-    pub async fn extend(&self, ttl: Duration) -> Result<()> {
-        let each = self.guards.iter().map(|guard| guard.extend(ttl));
-        join_all(each).await.into_iter().collect()
-    }
-
-    /// Completes when one of the locks is lost, with the reason.
-    ///
-    /// # Panics
-    /// Panics if the future is polled outside a Tokio runtime with time enabled while all locks are held.
-    ///
-    /// # Cancel safety
-    /// Dropping the future has no effect. You can call this any number of times.
-    pub async fn lost(&self) -> Lost {
-        let each = self.guards.iter().map(|guard| Box::pin(guard.lost()));
-        select_all(each).await.0
-    }
-
-    /// Runs `work` while all locks are held, and drops it if one of them is lost. It has the same contract as [`Guard::run`].
-    ///
-    /// # Errors
-    /// Returns [`Lost`] if a lock was lost before `work` completed, or by the time it completed.
-    ///
-    /// # Panics
-    /// Panics if the future is polled outside a Tokio runtime with time enabled while all locks are held.
-    ///
-    /// # Cancel safety
-    /// Dropping the future drops `work`. The locks stay held.
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        while_held(self.lost(), || self.lost_now(), work).await
-    }
-
-    /// Returns the names of the locks in the order in which they were acquired.
-    pub fn names(&self) -> impl Iterator<Item = &LockName> {
-        self.guards.iter().map(Guard::name)
-    }
-
-    /// Releases all locks, and returns the outcome for each name. Outside a Tokio runtime, the releases continue in the background, and the
-    /// outcomes are [`Unknown`](ReleaseOutcome::Unknown).
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
-    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
-    /// let all = locker.acquire_all(["a", "b"]).await?;
-    /// for (name, outcome) in all.release().await {
-    ///     assert!(outcome.is_released(), "{name}: {outcome:?}");
-    /// }
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the releases continue in the background, as they do when the guard is dropped.
-    pub async fn release(self) -> Vec<(LockName, ReleaseOutcome)> {
-        let each = self.guards.into_iter().map(|guard| async move {
-            let name = guard.name().clone();
-            (name, guard.release().await)
-        });
-        join_all(each).await
-    }
-
-    fn lost_now(&self) -> Option<Lost> {
-        self.guards.iter().find_map(Guard::lost_now)
-    }
-}
-
-impl fmt::Debug for MultiGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.guards).finish()
-    }
 }

@@ -150,6 +150,12 @@ fn several_names_are_taken_together_or_not_at_all() {
     let all = ours.acquire_all(["b", "a"]).expect("free");
     assert!(all.fence("a").is_some() && all.credential("b").is_some() && !all.is_lost());
     assert!(all.names().map(LockName::as_str).eq(["a", "b"]));
+    assert!(
+        all.guards()
+            .iter()
+            .map(|guard| guard.name())
+            .eq(all.names())
+    );
     let moment = Duration::from_millis(1);
     assert!(all.lost_within(moment).expect("no runtime here").is_none());
     let timeout = Duration::from_millis(200);
@@ -169,4 +175,39 @@ fn several_names_are_taken_together_or_not_at_all() {
     rival.shutdown().expect("no runtime here");
     let lost = theirs.lost_within(ttl).expect("no runtime here");
     assert_eq!(lost.map(|lost| lost.reason()), Some(LostReason::Shutdown));
+}
+
+#[test]
+fn one_of_several_locks_can_be_used_alone() {
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let ttl = Duration::from_secs(60);
+    let (ours, rival) = (locker(store.clone(), ttl), locker(store, ttl));
+    let all = ours.acquire_all(["b", "a"]).expect("free");
+    assert!(all.guard("c").is_none());
+    let b = all.guard("b").expect("one of the names");
+    assert_eq!(Some(b.fence()), all.fence("b"));
+    b.extend(ttl * 10).expect("held");
+    assert!(b.valid_for() > ttl * 5 && all.valid_for() <= ttl);
+    all.extend(ttl * 20).expect("both are held");
+    assert!(
+        all.valid_for() > ttl * 15,
+        "the one with the least time counts"
+    );
+    let inner = b.reenter();
+    let outcomes = all.release();
+    assert!(
+        matches!(
+            outcomes.as_slice(),
+            [(a, ReleaseOutcome::Released), (b, ReleaseOutcome::StillHeld)] if a.as_str() == "a" && b.as_str() == "b"
+        ),
+        "{outcomes:?}"
+    );
+    assert!(rival.try_acquire("b").expect("an answer").is_none());
+    assert!(inner.release().is_released());
+    assert!(
+        rival
+            .try_acquire_all(["a", "b"])
+            .expect("an answer")
+            .is_some()
+    );
 }

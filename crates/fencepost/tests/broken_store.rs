@@ -1,8 +1,8 @@
-//! The conformance suite on a store that cannot renew: the trials that depend on a renewal fail.
+//! The conformance suite on a store that cannot renew: the requirements that depend on a renewal are not met.
 
 use std::sync::Arc;
 
-use fencepost::conformance::{Subject, trials};
+use fencepost::conformance::{Subject, requirements};
 use fencepost::stores::memory::Memory;
 use fencepost::{
     Backend, BoxFuture, Capabilities, Claim, Error, ErrorKind, Grant, Listed, LockName, Operation,
@@ -42,10 +42,10 @@ impl Backend for NeverRenews {
 }
 
 async fn run(name: &str) {
-    let trial = trials().find(|trial| trial.name() == name);
-    let trial = trial.expect("a trial of this name");
+    let requirement = requirements().find(|one| one.name() == name);
+    let requirement = requirement.expect("a requirement of this name");
     let store = NeverRenews(Memory::new());
-    trial.run(Subject::new(Arc::new(store))).await;
+    requirement.run(Subject::new(Arc::new(store))).await;
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ fn metrics_tell_what_happened() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let store = FlakyStore::new(Arc::new(Memory::new()));
-    let ttl = Duration::from_millis(300);
+    let ttl = Duration::from_secs(1);
     // Handles are created when a locker is built.
     let locker = metrics::with_local_recorder(&recorder, || {
         Locker::builder(store.clone()).ttl(ttl).build()
@@ -73,7 +73,9 @@ fn metrics_tell_what_happened() {
         store.fail_next(Operation::Acquire, Fault::Refuse);
         assert!(locker.acquire("b").await.is_err());
         // At least one renewal, and then no more.
-        tokio::time::sleep(ttl).await;
+        while store.requests(Operation::Renew) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         store.fail_every(Operation::Renew, Fault::Refuse);
         assert_eq!(guard.lost().await.reason(), LostReason::Expired);
     });

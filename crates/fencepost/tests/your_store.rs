@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fencepost::conformance::{Subject, trials};
+use fencepost::conformance::{Subject, requirements};
 use libtest_mimic::{Arguments, Trial};
 
 #[allow(
@@ -16,13 +16,13 @@ mod your_store;
 use your_store::Folder;
 
 fn main() {
-    let picked = trials().filter(|trial| trial.applies_to(Folder::CAPABILITIES));
-    let tests = picked.map(|trial| {
-        Trial::test(trial.name(), || {
+    let picked = requirements().filter(|one| one.applies_to(Folder::CAPABILITIES));
+    let tests = picked.map(|requirement| {
+        Trial::test(requirement.name(), || {
             let folder = tempfile::tempdir()?;
             let open = || Folder::open(folder.path()).map(Arc::new);
             let subject = Subject::with_two_connections(open()?, open()?);
-            tokio::runtime::Runtime::new()?.block_on(trial.run(subject));
+            tokio::runtime::Runtime::new()?.block_on(requirement.run(subject));
             Ok(())
         })
     });

@@ -2,6 +2,7 @@
 //!
 //! `tc netem` needs privileges and is often missing. The proxy needs neither, and can also count what passes.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -202,6 +203,20 @@ impl Proxy {
         self.shared.faults.send_modify(|faults| faults.cuts += 1);
     }
 
+    /// Lets every connection that is open now die silently: nothing passes on it any more in either direction, and neither end learns that
+    /// the other has closed it. Connections that are made from now on work. Returns how many connections died.
+    ///
+    /// Such a connection stays dead after [`heal`](Self::heal).
+    pub fn bury(&self) -> u64 {
+        let open = lock(&self.shared.open);
+        let next = self.shared.connections.load(Ordering::Acquire);
+        let mut before = 0;
+        self.shared.faults.send_modify(|faults| {
+            before = std::mem::replace(&mut faults.buried, next);
+        });
+        open.range(before..).count() as u64
+    }
+
     /// Lets this much pass in this direction from now on, over all connections together, then closes the connection that carried the
     /// last of it. This happens once: what comes later passes.
     ///
@@ -291,6 +306,8 @@ struct Faults {
     swallow: [bool; 2],
     cuts: u64,
     heals: u64,
+    /// Connections with a lower number are dead.
+    buried: u64,
 }
 
 /// The state that the proxy and its connections share.
@@ -303,6 +320,8 @@ struct Shared {
     wire: Mutex<Option<Wire>>,
     first_delivery: Mutex<Option<Instant>>,
     connections: AtomicU64,
+    /// The numbers of the connections that are open, whether or not they are dead.
+    open: Mutex<BTreeSet<u64>>,
     replies: AtomicU64,
     steps: AtomicU64,
     tallies: [Tally; 2],
@@ -319,6 +338,7 @@ impl Shared {
             wire: Mutex::default(),
             first_delivery: Mutex::default(),
             connections: AtomicU64::new(0),
+            open: Mutex::default(),
             replies: AtomicU64::new(0),
             steps: AtomicU64::new(0),
             tallies: Default::default(),
@@ -382,13 +402,23 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
-        shared.connections.fetch_add(1, Ordering::Relaxed);
-        tokio::spawn(connect(client, Arc::clone(&shared)));
+        let number = {
+            // Whoever buries connections sees this one as open, or it is a later one.
+            let mut open = lock(&shared.open);
+            let number = shared.connections.fetch_add(1, Ordering::AcqRel);
+            open.insert(number);
+            number
+        };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            connect(client, &shared, number).await;
+            lock(&shared.open).remove(&number);
+        });
     }
 }
 
 /// Runs one connection until both ends have closed it or it is cut. If the server cannot be reached, closes it at once.
-async fn connect(client: TcpStream, shared: Arc<Shared>) {
+async fn connect(client: TcpStream, shared: &Shared, number: u64) {
     let mut faults = shared.faults.subscribe();
     let cuts = faults.borrow().cuts;
     let server = *shared.server();
@@ -404,8 +434,9 @@ async fn connect(client: TcpStream, shared: Arc<Shared>) {
     let is_asked = AtomicBool::new(false);
     let conversation = lock(&shared.wire).map(|wire| Mutex::new(Conversation::of(wire)));
     let way = |direction| Way {
-        shared: &shared,
+        shared,
         direction,
+        number,
         cuts,
         is_asked: &is_asked,
         conversation: conversation.as_ref(),

@@ -64,7 +64,7 @@ impl Drop for Database {
             runtime.block_on(tell(&server, &statement));
         });
         if dropped.join().is_err() && !std::thread::panicking() {
-            panic!("the trial's database could not be dropped");
+            panic!("the test's database could not be dropped");
         }
     }
 }

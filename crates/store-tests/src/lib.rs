@@ -3,10 +3,9 @@
 //! The tests themselves are in `tests/`, in one folder per store. They are not part of the library's package, because they need
 //! the rig: private servers, child processes, and networks that fail.
 //!
-//! A test runs on its own runtime ([`run`]), waits for conditions rather than for a fixed time ([`eventually`], [`soon`]),
+//! A test runs on its own runtime ([`run`]), waits for conditions rather than for a fixed time ([`eventually`], [`soon`], [`outlives_its_ttl`]),
 //! starts children that hold or want the lock ([`actor`]), makes servers silent ([`silence`]), and drops futures after a number of polls
-//! ([`polled`]). The test
-//! program of a store lists its trials by theme and passes them to [`main`](trials::main).
+//! ([`polled`]). The test program of a store lists its tests by theme and passes them to [`main`](test_program::main).
 
 pub mod actor;
 pub mod database;
@@ -14,13 +13,13 @@ mod lockers;
 mod polled;
 pub mod redis;
 pub mod silence;
-pub mod trials;
+pub mod test_program;
 mod waiting;
 
 pub use fencepost_rig::is_soak;
 pub use lockers::{NAME, claim, claim_on, locker, now};
 pub use polled::polled;
 pub use waiting::{
-    LONG, SOON, eventually, eventually_within, grace, run, run_within, soon, until_nothing_is_left,
-    within,
+    LONG, SOON, eventually, eventually_within, grace, outlives_its_ttl, run, run_within, soon,
+    until_nothing_is_left, within,
 };

@@ -8,6 +8,9 @@ use fencepost::{Backend, Effect, Error, ErrorKind, Guard, Locker, LostReason, Re
 
 use crate::{LONG, NAME, eventually, now, run, soon};
 
+/// The stores give up a connection that has been silent for 2 s.
+const LONGER_THAN_A_SILENT_CONNECTION_IS_TRUSTED: Duration = Duration::from_millis(3500);
+
 /// A private server that can be made silent.
 pub trait SilentServer: Sized {
     /// The store on this server.
@@ -74,10 +77,10 @@ pub fn while_acquiring<S: SilentServer>() {
                 .expect_err("a timeout"),
         );
         let asked = now();
-        let patience = Duration::from_millis(200);
+        let timeout = Duration::from_millis(200);
         is_timeout(
             &locker
-                .acquire_within(NAME, patience)
+                .acquire_within(NAME, timeout)
                 .await
                 .expect_err("a timeout"),
         );
@@ -169,10 +172,10 @@ pub fn while_waiting<S: SilentServer>() {
         }
         server.stops();
         let late = impatient::<S>(&one, LONG);
-        let patience = Duration::from_millis(500);
-        let in_vain = soon("an answer", late.acquire_within(NAME, patience)).await;
+        let timeout = Duration::from_millis(500);
+        let in_vain = soon("an answer", late.acquire_within(NAME, timeout)).await;
         is_timeout(&in_vain.expect_err("a timeout"));
-        tokio::time::sleep(Duration::from_millis(3500)).await;
+        tokio::time::sleep(LONGER_THAN_A_SILENT_CONNECTION_IS_TRUSTED).await;
         server.goes_on();
         server.wait_for_line(4).await;
         released(held).await;

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::{Duration, Instant};
 
+use fencepost::Guard;
 use fencepost_rig::is_soak;
 
 /// The time after which a test gives up. Also the TTL of locks that must not expire during a test.
@@ -75,4 +76,54 @@ pub async fn soon<F: Future>(what: &str, future: F) -> F::Output {
 pub async fn within<F: Future>(longest: Duration, what: &str, future: F) -> F::Output {
     let done = tokio::time::timeout(longest, future).await;
     done.unwrap_or_else(|_| panic!("not within {longest:?}: {what}"))
+}
+
+/// Waits until a lock has been held for one TTL and renewed twice. Panics at once if it is lost.
+pub async fn outlives_its_ttl(guard: &Guard, ttl: Duration) {
+    let started = Instant::now();
+    let (mut renewals, mut valid_for) = (0, guard.valid_for());
+    while started.elapsed() < ttl || renewals < 2 {
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        if guard.is_lost() {
+            panic!("{} was not kept: {}", guard.name(), guard.lost().await);
+        }
+        assert!(started.elapsed() < LONG.max(ttl * 2), "not renewed twice");
+        let left = guard.valid_for();
+        renewals += u32::from(left > valid_for);
+        valid_for = left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fencepost::Locker;
+    use fencepost::stores::memory::Memory;
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(1);
+
+    fn guard_for_a_ttl(keep_alive: bool) {
+        run(async {
+            let builder = Locker::builder(Arc::new(Memory::new())).ttl(TTL);
+            let locker = builder.keep_alive(keep_alive).build().expect("settings");
+            let guard = locker.acquire("a").await.expect("the lock");
+            let started = Instant::now();
+            outlives_its_ttl(&guard, TTL).await;
+            assert!(started.elapsed() >= TTL);
+        });
+    }
+
+    #[test]
+    fn a_lock_that_is_renewed_outlives_its_ttl() {
+        guard_for_a_ttl(true);
+    }
+
+    #[test]
+    #[should_panic(expected = "a was not kept: the lock was lost: its lease ended without renewal")]
+    fn a_lock_that_is_not_renewed_does_not() {
+        guard_for_a_ttl(false);
+    }
 }

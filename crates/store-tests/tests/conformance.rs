@@ -1,4 +1,4 @@
-//! Runs the conformance suite: every backend with every trial that its capabilities require, each as a separate test.
+//! Runs the conformance suite: every backend with every requirement that its capabilities select, each as a separate test.
 
 use std::any::Any;
 use std::future::Future;
@@ -18,11 +18,11 @@ use fencepost::stores::redlock::Redlock;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::stores::zookeeper::Zookeeper;
 use fencepost_store_tests::database::Database;
-use fencepost_store_tests::trials;
+use fencepost_store_tests::test_program;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
-/// A store for one trial, and the folder or server that must outlive it.
+/// A store for one test, and the folder or server that must outlive it.
 type Stage = (Subject, Box<dyn Any>);
 
 fn main() {
@@ -42,7 +42,7 @@ fn main() {
         assert!(has_stage(kind.name), "no stage for {}", kind.name);
     }
     let tests = stores.into_iter().flat_map(|(_, tests)| tests).collect();
-    libtest_mimic::run(&trials::arguments(), tests).exit();
+    libtest_mimic::run(&test_program::arguments(), tests).exit();
 }
 
 /// Two connections, as two processes would have them.
@@ -77,10 +77,10 @@ async fn redis() -> Stage {
 async fn postgres() -> Stage {
     let database = Database::make().await;
     let connect = async || {
-        // Trials that count tasks wait until unused connections are closed.
+        // Tests that count tasks wait until unused connections are closed.
         let builder = Postgres::builder(database.url())
             .idle_timeout(Duration::from_secs(1))
-            // On a busy machine, a trial of the order may take long.
+            // On a busy machine, a test of the order may take long.
             .requeue_after(Duration::MAX)
             .connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
@@ -105,7 +105,7 @@ async fn postgres_table() -> Stage {
 /// Two sessions on a private server, or below a private node of the server that `FENCEPOST_SHARED_ZK` (host:port) names. The
 /// server removes what is left there, because a folder is a container.
 async fn zookeeper() -> Stage {
-    // Longer than the longest TTL of a trial.
+    // Longer than the longest TTL of a test.
     const SESSION: Duration = Duration::from_secs(65);
     let shared = std::env::var("FENCEPOST_SHARED_ZK").ok();
     let (address, server): (_, Box<dyn Any>) = match shared {
@@ -125,14 +125,14 @@ async fn zookeeper() -> Stage {
     (subject, server)
 }
 
-/// A ZooKeeper lease ends after its TTL while its process lives, which is all that trials in a single process can see.
+/// A ZooKeeper lease ends after its TTL while its process lives, which is all that tests in a single process can see.
 fn of_living_clients() -> Capabilities {
     let mut capabilities = Zookeeper::CAPABILITIES;
     capabilities.leases = true;
     capabilities
 }
 
-/// Two connections to a private server, or to the one that all trials share, below a private key.
+/// Two connections to a private server, or to the one that all tests share, below a private key.
 async fn etcd() -> Stage {
     let (address, server): (String, Box<dyn Any>) = match std::env::var("FENCEPOST_SHARED_ETCD") {
         Ok(shared) => {
@@ -170,15 +170,15 @@ fn tests_of<F>(
 where
     F: Future<Output = Stage> + 'static,
 {
-    let applicable = conformance::trials().filter(|trial| trial.applies_to(capabilities));
-    let test = |trial: &'static fencepost::conformance::Trial| {
-        Trial::test(format!("{store}::{}", trial.name()), move || {
+    let applicable = conformance::requirements().filter(|one| one.applies_to(capabilities));
+    let test = |requirement: &'static fencepost::conformance::Requirement| {
+        Trial::test(format!("{store}::{}", requirement.name()), move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .enable_all()
                 .build()?;
             runtime.block_on(async {
                 let (subject, _store) = stage().await;
-                trial.run(subject).await;
+                requirement.run(subject).await;
             });
             Ok(())
         })

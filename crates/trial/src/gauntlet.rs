@@ -20,13 +20,15 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 27] = [
+pub const SCENARIOS: [Column; 33] = [
     column(None),
     column(Some(Scenario::Deadlock)),
     column(Some(Scenario::Sorted)),
     column(Some(Scenario::Crash)),
     column(Some(Scenario::TtlEdge)),
     column(Some(Scenario::Pause)),
+    column(Some(Scenario::LateWrite)),
+    column(Some(Scenario::WriteOnlyFence)),
     column(Some(Scenario::StaleRelease)),
     column(Some(Scenario::ShortStock)),
     column(Some(Scenario::LostWakeup)),
@@ -34,16 +36,20 @@ pub const SCENARIOS: [Column; 27] = [
     column(Some(Scenario::Turns)),
     column(Some(Scenario::Waiters)),
     column(Some(Scenario::Deadline)),
+    column(Some(Scenario::Reentry)),
     column(Some(Scenario::Cut)),
     column(Some(Scenario::SlowReplies)),
     column(Some(Scenario::LostReply)),
     column(Some(Scenario::PauseAtStep)),
+    column(Some(Scenario::ManyLeases)),
+    column(Some(Scenario::DeadConnection)),
     column(Some(Scenario::Storm)),
     column(Some(Scenario::Failover)),
     column(Some(Scenario::RestartEmpty)),
     column(Some(Scenario::ServerClock)),
     column(Some(Scenario::ServerClockBack)),
     column(Some(Scenario::Eviction)),
+    column(Some(Scenario::TakenAway)),
     column(Some(Scenario::ServerStall)),
     column(Some(Scenario::MajorityDown)),
     column(Some(Scenario::ClientClock)),
@@ -64,7 +70,7 @@ pub struct Gauntlet {
     pub limits: Vec<Limit>,
     /// The store that keeps the locks.
     pub store: TrialStore,
-    /// The TTL of lock trials, if it is not the default. Scenarios in which servers fail, and `deadline`, need a long one and keep theirs.
+    /// The TTL of lock trials, if it is not the default. Scenarios in which servers fail, and a few others, need a long one and keep theirs.
     pub ttl_ms: Option<u64>,
     /// The seed of the first run of each scenario.
     pub seed: u64,
@@ -127,6 +133,7 @@ impl Gauntlet {
             Some(why) if buys => Some(format!("the lock says: {why}")),
             _ => without_servers(scenario, self.strategy, &self.store)
                 .or(scenario.scenario.and_then(Scenario::lacks))
+                .or_else(|| not_claimed(scenario, self.strategy.claims))
                 .map(str::to_owned),
         }
     }
@@ -238,6 +245,12 @@ fn without_servers(
         }
         _ => None,
     }
+}
+
+/// Returns why a scenario has nothing to judge in a lock with these claims; `None` if it has.
+fn not_claimed(scenario: Column, claims: Claims) -> Option<&'static str> {
+    let is_about_renewal = scenario.scenario.is_some_and(Scenario::is_about_renewal);
+    (is_about_renewal && !claims.keep_alive).then_some("not claimed: it does not renew its leases")
 }
 
 /// Returns what a lock claims, in a few words.

@@ -134,7 +134,7 @@ pub enum What {
     Failed {
         /// The number of the attempt.
         op: u64,
-        /// Whether it is certain that nothing was bought.
+        /// Whether the request certainly had no effect.
         definite: bool,
         /// What went wrong.
         message: String,
@@ -284,7 +284,7 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         server: Option<String>,
     },
-    /// The lab itself stood still: it was stopped, or the machine was too busy to run it. It noticed this when it went on.
+    /// The lab itself stalled: it was stopped, or the machine was too busy to run it. It noticed this when it went on.
     Stalled {
         /// How long at most, up to this event.
         for_ms: f64,
@@ -319,6 +319,12 @@ pub enum Fault {
     Reconnected,
     /// Every reply of the store arrives late. Timestamped once that was so.
     Slowed,
+    /// Every message between the process and its store takes longer, in both directions. Timestamped once that was so, and recorded only if
+    /// the process had reached the store through the lab before.
+    Distant,
+    /// Every connection that the process had to its store is dead: nothing passes on it any more, and neither end is told. New connections
+    /// work. Timestamped once that was so, and recorded only if there was one.
+    ConnectionsDead,
     /// Its time of day is an hour ahead from here on. Timestamped once that was so, like the next two.
     ClockAhead,
     /// Its time of day is an hour behind from here on.
@@ -329,7 +335,7 @@ pub enum Fault {
     ClockRight,
     /// It has asked for the time since its clocks were changed, and the lab's library has answered.
     ClockRead,
-    /// While it was stopped, its `CLOCK_MONOTONIC` stood still, as on a suspended machine. Timestamped once that was so.
+    /// While it was stopped, its `CLOCK_MONOTONIC` did not advance, as on a suspended machine. Timestamped once that was so.
     Suspended,
     /// A reply of the store was dropped, and its connection closed at both ends. The store has done what it was asked. Timestamped once
     /// that was so.
@@ -341,6 +347,10 @@ pub enum Fault {
     ReplyHeld,
     /// What was held back is handed on. Timestamped before that.
     ReplyDelivered,
+    /// A write of the process is held back on its way to the number. Timestamped once the process had sent it. It arrives as an operation.
+    WriteHeld,
+    /// The lab asked it to release a hold that it had released before, and it has answered. Timestamped once it had.
+    OverReleased,
 }
 
 /// A recorded run, ready to be judged.

@@ -19,6 +19,7 @@ pub mod check;
 pub mod expectation;
 pub mod facts;
 mod judged;
+pub(crate) mod leases;
 mod lookup;
 pub mod names;
 pub(crate) mod register;
@@ -243,7 +244,7 @@ mod tests {
         let cells =
             anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));
         let cells: Vec<Trial> = cells.collect();
-        assert_eq!(cells.len(), 14 * 7);
+        assert_eq!(cells.len(), 17 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();
         stems.dedup();

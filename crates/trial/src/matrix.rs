@@ -1,7 +1,6 @@
 //! The matrix of `run-all`: every strategy that fits in seven scenarios, and the comparison of ways of waiting.
 //!
-//! The scenarios that kill servers or come between them and the processes are not in it, nor are `pause`, `lost-wakeup`, `names`, `turns`,
-//! `waiters` and `deadline`; `fencepost trial` runs them.
+//! It contains the scenarios of [`COLUMNS`]; `fencepost trial` runs the others.
 
 use crate::holds::{Scenario, Trial};
 use crate::retry::{self, Comparison};
@@ -12,7 +11,7 @@ use crate::strategy::{self, Strategy};
 mod run;
 mod unready;
 
-pub use run::{Run, Summary};
+pub use run::{REPETITIONS, Run, Summary};
 
 /// The rows that run with the default settings, except work beyond the lease. The other rows use settings that take less time and
 /// tolerate a busy machine.

@@ -19,7 +19,7 @@ pub use stopped::Stopped;
 
 /// How long the lab waits for a line before it does other work.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(50);
-/// How much longer than [`LOOK_UP`] the lab may be away before it says that it stood still. All bounds of time have a slack of a second,
+/// How much longer than [`LOOK_UP`] the lab may be away before it says that it stalled. All bounds of time have a slack of a second,
 /// so a shorter absence cannot make anybody late.
 const STALL: Duration = Duration::from_millis(200);
 /// How long the processes may be silent while they start, or beyond the time they were asked to work and wait.
@@ -34,7 +34,7 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// without a request, once per hold.
 const UNASKED_LINES_MAX: usize = 100;
 
-/// Returns for how many milliseconds the lab itself stood still, if it comes back to this place much later than it should. It looks
+/// Returns for how many milliseconds the lab itself stalled, if it comes back to this place much later than it should. It looks
 /// up at least every [`LOOK_UP`]. Whatever was said meanwhile was read late.
 pub(crate) fn stall_ms(now: Instant, last_seen: &mut Instant) -> Option<f64> {
     let since = now - std::mem::replace(last_seen, now);

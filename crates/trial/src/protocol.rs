@@ -12,12 +12,18 @@ mod pauses;
 pub use claims::{Claims, Promise};
 pub use failure::Failure;
 
+/// The version of the protocol that the lab speaks. Fields that are added to requests do not change it.
+pub const PROTOCOL: u32 = 1;
+
 /// A request from the lab to a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Request {
     /// Get ready: open the store and connect, but change nothing yet. Answered by [`Reply::InitOk`].
     Init {
+        /// The version of the protocol: [`PROTOCOL`].
+        #[serde(default = "first_protocol")]
+        protocol: u32,
         /// The lab's name for this subject, such as `proc_3`.
         id: String,
         /// Which life of this subject it is, from 1. A subject that is killed and started again keeps its `id`.
@@ -93,6 +99,11 @@ pub enum Request {
     Shutdown,
 }
 
+/// Returns the version of a lab that does not name it.
+fn first_protocol() -> u32 {
+    1
+}
+
 /// Returns the number of a first life.
 fn first() -> u64 {
     1
@@ -112,8 +123,13 @@ fn is_first(incarnation: &u64) -> bool {
 pub enum Reply {
     /// The subject is ready.
     InitOk {
-        /// What its lock promises. An external lock that says nothing is judged by its manifest, or as a plain lock.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// What its lock promises. An external lock that says nothing is judged by its manifest, or as a plain lock. A claim that the
+        /// lab does not know is an error here. A history is read without it.
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "claims::known"
+        )]
         claims: Option<Claims>,
     },
     /// The lock was granted.
@@ -186,7 +202,7 @@ pub enum Reply {
         /// The request it answers; absent for `init`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         op: Option<u64>,
-        /// Whether it is certain that nothing was bought. `false` if in doubt.
+        /// Whether the request certainly had no effect. `false` if in doubt.
         definite: bool,
         /// What went wrong.
         message: String,

@@ -245,7 +245,7 @@ fn the_one_who_looks_on_sees_every_answer_and_the_file_holds_every_event() {
     assert_eq!(text.lines().count(), 1 + history.events.len());
 }
 
-/// A machine that stands still may end a lease, so the history says so.
+/// A machine that stalls may end a lease, so the history says so.
 #[test]
 fn a_lab_that_stands_still_during_a_sale_records_it_in_the_order_of_time() {
     struct Sleepy;

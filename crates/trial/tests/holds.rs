@@ -122,6 +122,29 @@ fn a_lock_is_judged_by_what_its_processes_promise() {
 }
 
 #[test]
+fn who_claims_what_does_not_exist_is_not_tried() {
+    let claims = r#"claims=',"claims":{"keepalive":true}';"#;
+    let script = format!("{claims}{GRANT}{STEP}{RELEASE}{LOOP}");
+    let stopped = tried(&trial(Scenario::Crash, "safe"), &script).unwrap_err();
+    match stopped {
+        Stopped::NotReady { what, .. } => {
+            assert!(what.contains("there is no claim 'keepalive'"), "{what}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_first_request_names_the_version_of_the_protocol() {
+    let script = r#"
+read -r line
+case $line in *'"protocol":1,'*) echo '{"type":"init_ok"}';; *) exit 4;; esac
+read -r line"#;
+    // It gets ready, and answers nothing else.
+    tried(&trial(Scenario::Crash, "safe"), script).unwrap();
+}
+
+#[test]
 fn processes_that_promise_different_things_are_not_tried() {
     let script = format!(
         r#"{GRANT}{STEP}{RELEASE}
@@ -254,6 +277,30 @@ fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
         let fault = |event: &&Event| matches!(event.what, What::Fault { .. });
         assert_eq!(history.events.iter().find(fault), None, "{scenario:?}");
     }
+}
+
+/// The lab does not look long enough to see that the process has stopped.
+#[test]
+fn who_was_not_seen_to_stop_goes_on_all_the_same() {
+    struct Hasty;
+    impl LockWatch for Hasty {
+        fn answer_timeout(&self) -> Duration {
+            Duration::from_secs(5)
+        }
+
+        fn witness_timeout(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+    let trial = Trial {
+        ttl_ms: 300,
+        ..trial(Scenario::Pause, "safe")
+    };
+    let script = format!("{GRANT}{STEP}{RELEASE}{LOOP}");
+    let subject = || shell(&script);
+    let history = run(&trial, &subject, None, &mut Hasty, Interrupt::never()).unwrap();
+    let failed = |event: &&Event| matches!(event.what, What::Failed { .. });
+    assert_eq!(history.events.iter().find(failed), None);
 }
 
 #[test]

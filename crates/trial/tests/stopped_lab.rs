@@ -155,7 +155,7 @@ fn a_right_lock_is_not_accused_if_the_lab_is_stopped_for_two_ttls() {
         assert!(!is_accused, "{}\n{history}", verdict.because);
         // On a busy machine the grant may come before the stop, and then nothing is tried.
         if judged(&without_stalls(&history)).outcome == Outcome::Broken {
-            let reason = "the lab itself stood still meanwhile.";
+            let reason = "the lab itself stalled meanwhile.";
             assert!(verdict.because.ends_with(reason), "{}", verdict.because);
             return;
         }

@@ -7,7 +7,7 @@ import { count, duration, exactMoment, plural, signed } from './format.js';
 import { WORDS, fillIn } from './words.js';
 
 const OUTCOMES = { sold: 'sold', no_stock: 'no stock left', busy: 'the lock was taken', unknown: 'unknown', failed: 'failed, nothing bought' };
-const RELEASES = { released: 'given back', already_lost: 'no longer its own', unknown: 'not told' };
+const RELEASES = { released: 'done', already_lost: 'no longer its own', unknown: 'not reported' };
 
 const rows = (...pairs) => pairs.filter(([, value]) => value != null && value !== '');
 
@@ -17,7 +17,7 @@ function endOf(item) {
 }
 
 // How the lab knows that a fault took effect.
-const SEEN = { killed: 'its death by this signal', stopped: 'its state in the process table', cut_off: 'it had taken its lock this way', slowed: 'in the picture: its grant came late', reply_lost: 'by the proxy: the store had answered', reply_arrives: 'by the proxy, which hands it on', reply_held: 'by the proxy: the store had answered', clock_ahead: 'in what follows: it asks for the time', clock_behind: 'in what follows: it asks for the time', clock_fast: 'in what follows: it asks for the time', clock_read: 'by the library that answered', suspended: 'in what follows: it asks for the time' };
+const SEEN = { killed: 'its death by this signal', stopped: 'its state in the process table', cut_off: 'it had taken its lock this way', slowed: 'in the picture: its grant came late', reply_lost: 'by the proxy: the store had answered', reply_arrives: 'by the proxy, which hands it on', reply_held: 'by the proxy: the store had answered', write_held: 'the process had sent it', over_released: 'the process had answered', clock_ahead: 'in what follows: it asks for the time', clock_behind: 'in what follows: it asks for the time', clock_fast: 'in what follows: it asks for the time', clock_read: 'by the library that answered', suspended: 'in what follows: it asks for the time' };
 
 const DESCRIBERS = {
   hold(item, model) {
@@ -54,7 +54,7 @@ const DESCRIBERS = {
   },
   lease(item) {
     if (item.neverExpires) return { title: 'A key that never expires', rows: rows(['since', exactMoment(item.t0)], ['seen', exactMoment(item.t1)], ['made by', item.by], ['expiry', 'none']) };
-    const end = item.isOver ? 'over by now' : item.expires == null ? 'renewed until here' : item.open ? 'still there' : 'ended or given back';
+    const end = item.isOver ? 'over by now' : item.expires == null ? 'renewed until here' : item.open ? 'still there' : 'ended or released';
     return {
       title: `Lease of ${item.by}`,
       rows: rows(['from', exactMoment(item.t0)], ['until', `${exactMoment(item.t1)}, ${end}`], ['TTL ends at most', item.expires == null ? null : exactMoment(item.expires)], ['fence', item.event.fence]),

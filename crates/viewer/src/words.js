@@ -13,15 +13,19 @@ export const WORDS = {
     "stopped": "The lab stops {who} (SIGSTOP)",
     "cut_off": "The lab cuts {who} off from its store: nothing passes, and nothing is closed",
     "slowed": "The lab delays every reply of the store to {who}",
+    "distant": "The lab delays every message between {who} and its store",
+    "connections_dead": "The lab lets {who}'s connections to its store die silently; new ones work",
     "clock_ahead": "The lab sets the time of day of {who} an hour forward",
     "clock_behind": "The lab sets the time of day of {who} an hour back",
     "clock_fast": "The lab lets the time of day of {who} run a thousand times as fast",
     "clock_right": "The time of day of {who} is right again",
     "clock_read": "{who} asks for the time",
-    "suspended": "The lab shows {who} a machine that was suspended: CLOCK_MONOTONIC stood still",
+    "suspended": "The lab shows {who} a machine that was suspended: CLOCK_MONOTONIC did not advance",
     "reply_lost": "A reply of the store to {who} is lost, and its connection cut",
     "reply_arrives": "The first of the late replies to {who} arrives",
-    "reply_held": "The lab holds a reply of the store to {who} back"
+    "reply_held": "The lab holds a reply of the store to {who} back",
+    "write_held": "{who} sends its write, and the lab holds it back on its way",
+    "over_released": "{who} is asked to release once more what it has released"
   },
   "gave_up": "The lab stops waiting",
   "reached": "{who} has done step {step} of {of}",
@@ -38,13 +42,14 @@ export const WORDS = {
     "clock_ahead": "the {server} is an hour ahead: its clock has jumped forward",
     "clock_behind": "the {server} is an hour behind: its clock has jumped back",
     "evicted": "the {server} is short of memory: it has evicted every key it had",
+    "taken_away": "the {server} has no locks any more: the lab has taken them away",
     "elected": "the {server} is elected by the majority",
     "stopped": "the {server} is stopped (SIGSTOP): it answers nobody",
     "silent": "the {server} has not answered the lab's request",
     "continued": "the {server} goes on (SIGCONT)",
     "restarted": "the {server} runs again, with its data"
   },
-  "stalled": "The lab stood still for {for_ms} ms",
+  "stalled": "The lab stalled for {for_ms} ms",
   "stock_read": "The lab reads the stock: {units}",
   "store_read": "The lab looks at the store"
 };

@@ -35,7 +35,7 @@ impl Stage {
     ///
     /// # Errors
     /// Returns an error if a server is not installed or does not start.
-    pub(super) fn set(program: &Path, db: Db, store: Option<&str>) -> Result<Self> {
+    pub(super) fn start(program: &Path, db: Db, store: Option<&str>) -> Result<Self> {
         let folder = folder().context("a temporary folder")?;
         let postgres = match db {
             Db::Postgres => Some(Postgres::start().context("a private Postgres")?),
@@ -68,7 +68,7 @@ impl Stage {
             .collect();
         say(format!(
             "products and orders in {}, locks in {}, served at {}",
-            db.word(),
+            db.as_str(),
             store,
             addresses.join(" and ")
         ));

@@ -15,7 +15,14 @@ use super::Finding;
 use crate::tree::SourceFile;
 
 /// Folders whose modules form layers of their own: the source folder of a crate, and a module of that crate.
-const FOLDERS: &[(&str, &str)] = &[("crates/fencepost/src/", "stores")];
+const FOLDERS: &[(&str, &str)] = &[
+    ("crates/fencepost/src/", "stores"),
+    ("crates/fencepost/src/", "stores::memory"),
+    ("crates/fencepost/src/", "stores::postgres"),
+    ("crates/fencepost/src/", "stores::postgres_table"),
+    ("crates/fencepost/src/", "stores::sqlite"),
+    ("crates/fencepost/src/", "stores::zookeeper"),
+];
 
 /// Checks that no module is part of a cycle. Reports one finding for each pair of modules in a cycle, at the first import.
 pub(super) fn modules_form_layers(files: &[SourceFile]) -> Vec<Finding> {
@@ -133,6 +140,8 @@ mod tests {
             "use crate::a::A;",
             "use crate::{a, b};",
             "fn f() -> crate::a::A { loop {} }",
+            "fn f(a: crate::a::A) {}",
+            "struct S { a: crate::a::A }",
             "fn f() { println!(\"{}\", crate::a::NAME); }",
             "mod inner { use super::super::a::A; }",
             "use super::a;",
@@ -205,6 +214,34 @@ mod tests {
                 "crates/fencepost/src/stores/one.rs:2: one imports two, in a cycle of 2 modules"
             );
         }
+    }
+
+    #[test]
+    fn two_modules_of_a_store_that_import_each_other_are_found() {
+        let findings = found(
+            modules_form_layers,
+            &[
+                ("crates/fencepost/src/lib.rs", "mod stores;"),
+                ("crates/fencepost/src/stores.rs", "mod sqlite;"),
+                (
+                    "crates/fencepost/src/stores/sqlite.rs",
+                    "mod schema; mod session;",
+                ),
+                (
+                    "crates/fencepost/src/stores/sqlite/schema.rs",
+                    "use super::session::Database;",
+                ),
+                (
+                    "crates/fencepost/src/stores/sqlite/session.rs",
+                    "use crate::stores::sqlite::schema;",
+                ),
+            ],
+        );
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert!(
+            findings[0].contains("schema imports session"),
+            "{findings:?}"
+        );
     }
 
     #[test]

@@ -4,7 +4,12 @@ use super::Finding;
 use crate::tree::SourceFile;
 
 /// The top folders of paths that exist only on a particular machine.
-const FOLDERS: &[&str] = &["work", "root", "farm", "home"];
+const FOLDERS: &[&str] = &[
+    // The home folders of users.
+    "home", "root",
+    // Where containers and build machines usually have their checkouts and their tools.
+    "work", "farm",
+];
 
 pub(super) fn no_path_of_one_machine(files: &[SourceFile]) -> Vec<Finding> {
     each_line(files, |_, line| {

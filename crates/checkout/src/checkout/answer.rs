@@ -18,7 +18,7 @@ pub struct Ordered {
     pub is_replay: bool,
 }
 
-/// Why an order was refused. Nothing was reserved.
+/// Why an order was refused. Nothing was reserved, except possibly after [`Database`](Self::Database).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// A different order was made with the same idempotency key.
@@ -37,7 +37,7 @@ pub enum Refusal {
     Closing,
     /// The database file was removed or replaced.
     DatabaseGone,
-    /// The database failed; the text is for the log. Only in this case units may have been reserved.
+    /// The database failed, and the order may have been made; the text is for the log.
     Database(String),
 }
 
@@ -95,6 +95,27 @@ impl From<NotPriced> for Refusal {
             NotPriced::Unknown(ids) => Self::Unknown(ids),
             NotPriced::OtherShop(ids) => Self::OtherShop(ids),
         }
+    }
+}
+
+/// Why an order could not be reviewed. A review changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotReviewed {
+    /// The order would be refused for this reason.
+    Refused(Refusal),
+    /// The database failed.
+    Storage(StorageError),
+}
+
+impl From<StorageError> for NotReviewed {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<NotPriced> for NotReviewed {
+    fn from(reason: NotPriced) -> Self {
+        Self::Refused(reason.into())
     }
 }
 

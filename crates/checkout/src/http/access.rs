@@ -9,15 +9,15 @@ use sha2::{Digest, Sha256};
 use super::problem::Problem;
 use super::{App, HttpSettings};
 
-/// Paths that take POST requests but change nothing.
-const HARMLESS: &str = "/v1/checkout/review";
+/// The only POST route that changes nothing.
+pub(super) const REVIEW_PATH: &str = "/v1/checkout/review";
 
 /// Lets a request pass if it changes nothing or is allowed to.
 pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let changes = !matches!(
         *request.method(),
         Method::GET | Method::HEAD | Method::OPTIONS
-    ) && request.uri().path() != HARMLESS;
+    ) && request.uri().path() != REVIEW_PATH;
     if changes {
         let settings = &app.0.settings;
         let allowed = from_here(request.headers(), settings.is_loopback)
@@ -64,8 +64,8 @@ fn names_this_machine(host: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// Checks the admin token of a request, if one is required.
-pub(super) fn shows_token(headers: &HeaderMap, settings: &HttpSettings) -> bool {
+/// Returns whether the request has the admin token; `false` if the service has none.
+pub(super) fn has_admin_token(headers: &HeaderMap, settings: &HttpSettings) -> bool {
     settings.admin_token.is_some() && with_token(headers, settings.admin_token.as_deref()).is_ok()
 }
 

@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::problem::{DATABASE_GONE, Problem};
-use crate::storage::{SWEEP, StorageError};
+use crate::lock_names::SWEEP;
+use crate::storage::StorageError;
 
 /// How long a store may take to answer a health check.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,14 +29,14 @@ pub(super) struct Well {
 
 /// Reports that the process is alive
 #[utoipa::path(get, path = "/healthz", tag = "service",
-    responses((status = 200, description = "It does", body = Well)))]
+    responses((status = 200, description = "The process is alive", body = Well)))]
 pub(super) async fn alive() -> Json<Well> {
     Json(Well { status: "ok" })
 }
 
 /// Reports whether orders can be made: both stores answer, and the service is not being stopped
 #[utoipa::path(get, path = "/readyz", tag = "service",
-    responses((status = 200, description = "They can", body = Well)))]
+    responses((status = 200, description = "Orders can be made", body = Well)))]
 pub(super) async fn ready(State(app): State<App>) -> Result<Json<Well>, Problem> {
     let down = |what| Err(Problem::unavailable("not-ready", what).retry_after(ANSWER_TIMEOUT));
     if app.0.closing.is_cancelled() {
@@ -63,7 +64,7 @@ async fn lock_store_answers(app: &App) -> bool {
     matches!(asked, Ok(Ok(_)))
 }
 
-/// Returns whether the breaker is open with reason. If it is half open, asks the store itself: only an order closes the breaker, and there
+/// Returns whether to report the breaker as open. If it is half open, asks the store itself: only an order closes the breaker, and there
 /// may be none.
 async fn breaker_is_open(app: &App) -> bool {
     match app.0.checkout.locks().breaker_state_name() {

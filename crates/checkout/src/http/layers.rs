@@ -32,7 +32,7 @@ struct Counts {
 }
 
 /// One request under way; uncounted on drop.
-struct One(InFlight);
+struct InFlightGuard(InFlight);
 
 impl InFlight {
     /// Returns how many requests are under way.
@@ -45,23 +45,24 @@ impl InFlight {
         self.0.late_while_closing.load(Ordering::Relaxed)
     }
 
-    fn enter(&self) -> One {
-        let before = self.0.now.fetch_add(1, Ordering::Relaxed);
-        gauge!("checkout_http_in_flight").set((before + 1) as f64);
-        One(self.clone())
+    fn enter(&self) -> InFlightGuard {
+        self.0.now.fetch_add(1, Ordering::Relaxed);
+        // Not set to the count: requests that end together could write their counts in the wrong order.
+        gauge!("checkout_http_in_flight").increment(1.0);
+        InFlightGuard(self.clone())
     }
 }
 
-impl Drop for One {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        let before = self.0.0.now.fetch_sub(1, Ordering::Relaxed);
-        gauge!("checkout_http_in_flight").set(before.saturating_sub(1) as f64);
+        self.0.0.now.fetch_sub(1, Ordering::Relaxed);
+        gauge!("checkout_http_in_flight").decrement(1.0);
     }
 }
 
 /// Gives the request an id, unless it has one, and logs its outcome.
 pub(super) async fn name_and_log(State(app): State<App>, request: Request, next: Next) -> Response {
-    let _one = app.0.in_flight.enter();
+    let _in_flight = app.0.in_flight.enter();
     let began = Instant::now();
     let brought = request.headers().get(REQUEST_ID);
     let id = brought.and_then(|value| value.to_str().ok());
@@ -124,7 +125,7 @@ fn method_word(method: &axum::http::Method) -> &'static str {
 
 /// Refuses a request at once if too many are under way, instead of answering all of them late.
 pub(super) async fn shed(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    if is_about_us(request.uri().path()) {
+    if is_exempt_from_shedding(request.uri().path()) {
         return next.run(request).await;
     }
     let Ok(permit) = Arc::clone(&app.0.places).try_acquire_owned() else {
@@ -146,7 +147,7 @@ pub(super) struct RequestPermit(
 );
 
 /// Returns whether a path is exempt from shedding: health checks and metrics.
-fn is_about_us(path: &str) -> bool {
+fn is_exempt_from_shedding(path: &str) -> bool {
     ["/healthz", "/readyz", "/metrics"].contains(&path)
 }
 
@@ -165,10 +166,47 @@ pub(super) async fn deadline(State(app): State<App>, mut request: Request, next:
 }
 
 /// Turns a panic of a handler into an answer with status 500.
-pub(super) async fn no_panic(request: Request, next: Next) -> Response {
+pub(super) async fn catch_panics(request: Request, next: Next) -> Response {
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     answer.unwrap_or_else(|_| {
         tracing::error!("a handler panicked");
         Problem::internal().into_response()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+
+    #[test]
+    fn requests_that_end_together_leave_no_request_in_flight() {
+        const THREADS: usize = 4;
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let (metrics, in_flight) = (recorder.handle(), InFlight::default());
+        let (recorder, meet) = (&recorder, &Barrier::new(THREADS));
+        for round in 0..2_000 {
+            std::thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    let in_flight = in_flight.clone();
+                    let work = move || {
+                        let entered = in_flight.enter();
+                        meet.wait();
+                        drop(entered);
+                    };
+                    scope.spawn(move || metrics::with_local_recorder(recorder, work));
+                }
+            });
+            let shown = metrics.render();
+            assert!(
+                shown
+                    .lines()
+                    .any(|line| line == "checkout_http_in_flight 0"),
+                "round {round}: {shown}"
+            );
+        }
+    }
 }

@@ -12,8 +12,8 @@ use super::App;
 use super::access;
 use super::input::QueryParameters;
 use super::problem::Problem;
+use crate::lock_names::{PRODUCT_LOCK, SWEEP, all_product_locks};
 use crate::lock_view::{self, ListingFailed, LockView};
-use crate::storage::{PRODUCT_LOCK, SWEEP, all_product_locks};
 
 const MAX_PATTERN: usize = 200;
 
@@ -54,7 +54,7 @@ pub(super) async fn list(
     let mut locks = lock_view::matching(app.0.checkout.locks(), &pattern)
         .await
         .map_err(store_down)?;
-    if !access::shows_token(&headers, &app.0.settings) {
+    if !access::has_admin_token(&headers, &app.0.settings) {
         locks.retain(|lock| is_ours(&lock.name));
     }
     Ok(Json(LockList { locks }))

@@ -7,6 +7,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
+use super::access::REVIEW_PATH;
 use super::problem::Problem;
 use super::{App, health, locks, orders, products, watch};
 use crate::events::Event;
@@ -63,7 +64,7 @@ const ALWAYS: [(&str, &str); 4] = [
     ),
     ("504", "Not answered in time"),
 ];
-const POSTED: [(&str, &str); 2] = [
+const CHANGING: [(&str, &str); 2] = [
     ("401", "Changes need the admin token"),
     ("403", "Pages of other sites may not change anything"),
 ];
@@ -78,7 +79,7 @@ impl Modify for Everywhere {
         let components = document.components.get_or_insert_default();
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
-        for item in document.paths.paths.values_mut() {
+        for (path, item) in &mut document.paths.paths {
             let operations = [&mut item.get, &mut item.post];
             for operation in operations.into_iter().flatten() {
                 add(operation, &ALWAYS);
@@ -86,8 +87,10 @@ impl Modify for Everywhere {
                     add(operation, &WITH_BODY);
                 }
             }
-            if let Some(post) = &mut item.post {
-                add(post, &POSTED);
+            if let Some(post) = &mut item.post
+                && path != REVIEW_PATH
+            {
+                add(post, &CHANGING);
                 // With the token or, on this machine, without it.
                 post.security = Some(vec![
                     SecurityRequirement::default(),

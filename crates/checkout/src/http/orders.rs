@@ -39,7 +39,8 @@ pub(super) async fn review(
         headers(("Location" = String, description = "The path of the order"),
             ("Idempotency-Replayed" = String, description = "`true` if the order was made by an earlier request"))),
     (status = 404, description = "A product does not exist", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "A product is unavailable or belongs to another shop", body = Problem, content_type = "application/problem+json")))]
+    (status = 409, description = "A product is unavailable or belongs to another shop", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The body is invalid, or a different order was made with this Idempotency-Key", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn order(
     State(app): State<App>,
     Extension(Deadline(until)): Extension<Deadline>,

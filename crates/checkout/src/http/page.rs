@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::App;
 use super::input::Body;
 use super::problem::Problem;
-use crate::live::{Frames, NotStarted, Seen};
+use crate::live::{Frames, NotStarted, SeenFrames};
 use crate::page;
 
 /// The content security policy: nothing from other sites, nothing inline, no framing.
@@ -130,16 +130,16 @@ async fn live(State(app): State<App>) -> Result<Response, Problem> {
         Problem::unavailable("too-many-watchers", "too many clients watch already")
             .retry_after(Duration::from_secs(5))
     })?;
-    let watcher = Watcher {
+    let frames = FrameStream {
         frames: app.0.live.watch(),
-        seen: Seen::default(),
+        seen: SeenFrames::default(),
         ready: VecDeque::from([hello()]),
         looked: None,
         closing: app.0.closing.clone(),
         _place: place,
     };
     let alive = KeepAlive::new().interval(Duration::from_secs(10));
-    let stream = Sse::new(watcher.stream()).keep_alive(alive);
+    let stream = Sse::new(frames.stream()).keep_alive(alive);
     let headers = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok((headers, stream).into_response())
 }
@@ -154,21 +154,21 @@ fn hello() -> Message {
         .retry(RETRY_AFTER)
 }
 
-struct Watcher {
+struct FrameStream {
     frames: watch::Receiver<Frames>,
-    seen: Seen,
+    seen: SeenFrames,
     ready: VecDeque<Message>,
     looked: Option<Instant>,
     closing: CancellationToken,
     _place: OwnedSemaphorePermit,
 }
 
-impl Watcher {
+impl FrameStream {
     fn stream(self) -> impl Stream<Item = Result<Message, Infallible>> {
-        stream::unfold(self, |mut watcher| async {
-            let closing = watcher.closing.clone();
-            let message = closing.run_until_cancelled(watcher.next()).await??;
-            Some((Ok(message), watcher))
+        stream::unfold(self, |mut frames| async {
+            let closing = frames.closing.clone();
+            let message = closing.run_until_cancelled(frames.next()).await??;
+            Some((Ok(message), frames))
         })
     }
 
@@ -197,7 +197,7 @@ impl Watcher {
 /// The request for a trial.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct TrialRequest {
     lock: String,
 }
 
@@ -209,7 +209,7 @@ struct Started {
 
 async fn start(
     State(app): State<App>,
-    Body(wanted): Body<Wanted>,
+    Body(wanted): Body<TrialRequest>,
 ) -> Result<(StatusCode, Json<Started>), Problem> {
     match app.0.live.desk().start(&wanted.lock) {
         Ok(trial) => Ok((StatusCode::ACCEPTED, Json(Started { trial }))),

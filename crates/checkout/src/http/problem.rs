@@ -8,12 +8,12 @@ use axum::response::{IntoResponse, Response};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::checkout::Refusal;
+use crate::checkout::{NotReviewed, Refusal};
 use crate::id::Id;
 use crate::storage::StorageError;
 
 /// What to do if the database file was removed or replaced.
-pub(super) const DATABASE_GONE: &str = "the database's file was removed or replaced under the running service; put the same file back. A restart loses a file that was removed, and needs the -wal and -shm files of a replaced one out of the way first";
+pub(super) const DATABASE_GONE: &str = "the database file was removed or replaced while the service was running. Put the original file back. A restart loses a file that was removed. If the file was replaced, stop the service and remove the -wal and -shm files of the original before you start it again";
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -185,9 +185,18 @@ impl From<Refusal> for Problem {
             Refusal::DatabaseGone => Self::database_gone(),
             Refusal::Database(_) => Self::unavailable(
                 "database-down",
-                "the database failed: repeat the request with the same Idempotency-Key",
+                "the database failed: the order may have been made. Repeat the request with the same Idempotency-Key",
             )
             .retry_after(Duration::from_secs(1)),
+        }
+    }
+}
+
+impl From<NotReviewed> for Problem {
+    fn from(reason: NotReviewed) -> Self {
+        match reason {
+            NotReviewed::Refused(refusal) => refusal.into(),
+            NotReviewed::Storage(error) => error.into(),
         }
     }
 }

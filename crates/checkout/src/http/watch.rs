@@ -26,31 +26,31 @@ pub(super) async fn events(State(app): State<App>) -> Result<Response, Problem> 
         Problem::unavailable("too-many-watchers", "too many clients watch already")
             .retry_after(Duration::from_secs(5))
     })?;
-    let watcher = Watcher {
+    let events = EventStream {
         events: app.0.checkout.events().watch(),
         closing: app.0.closing.clone(),
         _place: place,
     };
     let alive = KeepAlive::new().interval(Duration::from_secs(10));
-    Ok(Sse::new(watcher.stream()).keep_alive(alive).into_response())
+    Ok(Sse::new(events.stream()).keep_alive(alive).into_response())
 }
 
-struct Watcher {
+struct EventStream {
     events: Receiver<Arc<Event>>,
     closing: CancellationToken,
     _place: OwnedSemaphorePermit,
 }
 
-impl Watcher {
+impl EventStream {
     /// Begins with the event `hello`, so that the client knows that it is connected, and ends when the service stops.
     fn stream(self) -> impl Stream<Item = Result<Message, Infallible>> {
         let hello = Message::default().event("hello").data("{}");
-        stream::unfold((self, Some(hello)), |(mut watcher, hello)| async {
+        stream::unfold((self, Some(hello)), |(mut events, hello)| async {
             let message = match hello {
                 Some(hello) => hello,
-                None => watcher.next().await?,
+                None => events.next().await?,
             };
-            Some((Ok(message), (watcher, None)))
+            Some((Ok(message), (events, None)))
         })
     }
 

@@ -146,7 +146,7 @@ pub(super) struct Chronicle {
     pub(super) all: Minute,
     pub(super) entries: VecDeque<Entry>,
     pub(super) orders: VecDeque<Made>,
-    /// How many events were missed because they watcher_arrived too fast.
+    /// How many events were missed because they arrived too fast.
     pub(super) missed: u64,
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::{LatestFrames, Topic};
 
 /// How long a trial may take.
-const LIMIT: Duration = Duration::from_secs(60);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a trial may take to end after it is told to stop.
 const EXIT_GRACE: Duration = Duration::from_secs(10);
 
@@ -187,7 +187,7 @@ impl Desk {
     fn limit(&self, id: u64) {
         let desk = self.clone();
         tokio::spawn(async move {
-            if !desk.ended(id, LIMIT).await {
+            if !desk.ended(id, TRIAL_TIMEOUT).await {
                 desk.end("its time was over");
             }
         });
@@ -290,7 +290,7 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::{Live, Seen};
+    use crate::live::{Live, SeenFrames};
 
     /// A lab for tests: a trial runs until it is told to stop; `quick` ends at once, `bad` panics.
     struct Slow;
@@ -329,7 +329,7 @@ mod tests {
 
     fn frame(live: &Live) -> serde_json::Value {
         let frames = live.watch();
-        let news = frames.borrow().unseen(&mut Seen::default());
+        let news = frames.borrow().unseen(&mut SeenFrames::default());
         let (_, text) = news
             .iter()
             .find(|(topic, _)| *topic == Topic::Trial)

@@ -45,7 +45,7 @@ struct BoardFrame<'a> {
     waiting: u64,
     breaker: &'static str,
     minute: Sum,
-    products: Vec<Row>,
+    products: Vec<BoardProduct>,
     /// How many products there are.
     all_products: i64,
     /// How many orders are pending.
@@ -53,12 +53,12 @@ struct BoardFrame<'a> {
     /// Whether the database is unavailable.
     is_down: bool,
     entries: Vec<&'a Entry>,
-    orders: Vec<OrderLine>,
+    orders: Vec<BoardOrder>,
     missed: u64,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct BoardProduct {
     #[serde(flatten)]
     product: Product,
     shares: Vec<i32>,
@@ -68,17 +68,17 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct OrderLine {
+struct BoardOrder {
     at_ms: i64,
     /// The end of its id, since whoever knows the whole id may see the order.
     id: String,
     status: OrderStatus,
-    items: Vec<Item>,
+    items: Vec<BoardItem>,
     total_cents: i64,
 }
 
 #[derive(Serialize)]
-struct Item {
+struct BoardItem {
     product: Id,
     quantity: i64,
 }
@@ -195,7 +195,10 @@ impl Sampler<'_> {
         }
     }
 
-    async fn read(&self, now: i64) -> Result<(Vec<Row>, Vec<OrderLine>, (i64, i64)), StorageError> {
+    async fn read(
+        &self,
+        now: i64,
+    ) -> Result<(Vec<BoardProduct>, Vec<BoardOrder>, (i64, i64)), StorageError> {
         let mut orders = Vec::new();
         for made in &self.chronicle.orders {
             orders.extend(self.order(made).await?);
@@ -206,7 +209,7 @@ impl Sampler<'_> {
 
     /// Returns the products that were ordered most in the last minute, filled up with the first of the others. Sorted by id, so that rows
     /// stay in place.
-    async fn products(&self, now: i64) -> Result<Vec<Row>, StorageError> {
+    async fn products(&self, now: i64) -> Result<Vec<BoardProduct>, StorageError> {
         let storage = self.checkout.storage();
         let mut busy: Vec<(u64, &Id)> = self
             .chronicle
@@ -234,7 +237,7 @@ impl Sampler<'_> {
         }
         let row = |product: Product| {
             let minute = self.chronicle.products.get(&product.product_id);
-            Row {
+            BoardProduct {
                 shares: minute.map_or_else(|| vec![-1; SECONDS], |minute| minute.shares(now)),
                 minute: minute.map_or_else(Sum::default, |minute| minute.sum(now)),
                 adds_up: self.audit.adds_up(&product.product_id),
@@ -244,20 +247,20 @@ impl Sampler<'_> {
         Ok(shown.into_values().map(row).collect())
     }
 
-    async fn order(&self, made: &Made) -> Result<Option<OrderLine>, StorageError> {
+    async fn order(&self, made: &Made) -> Result<Option<BoardOrder>, StorageError> {
         let Some(order) = self.checkout.storage().order(&made.order).await? else {
             return Ok(None);
         };
         let shops = order.order_checkout.shop_order_ids.iter();
-        let items: Vec<Item> = shops
+        let items: Vec<BoardItem> = shops
             .clone()
             .flat_map(|shop| &shop.item_products)
-            .map(|item| Item {
+            .map(|item| BoardItem {
                 product: item.product_id.clone(),
                 quantity: item.quantity,
             })
             .collect();
-        Ok(Some(OrderLine {
+        Ok(Some(BoardOrder {
             at_ms: made.at_ms,
             id: made.order.end().to_owned(),
             status: made.status,

@@ -9,10 +9,11 @@ use fencepost::resource::{ADMIT, Credential};
 use tokio_postgres::types::ToSql;
 
 use super::{
-    Ending, Guarding, Key, Placed, Placement, Replay, SWEEP, Settled, Storage, StorageError,
-    StorageFuture, lock_name, sql, stored_id,
+    Decision, Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError,
+    StorageFuture, sql, stored_id,
 };
 use crate::id::Id;
+use crate::lock_names::{SWEEP, lock_name};
 use crate::order::{Basket, Order, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
@@ -21,8 +22,8 @@ mod pool;
 mod rows;
 mod tables;
 
-use connection::{Address, Connection};
-use pool::{Done, Fault, Pool, Work};
+use connection::{Connection, DatabaseAddress};
+use pool::{Fault, Pool, Work};
 use rows::{all, balance_of, now_ms, order, product, product_of, products_of, replay};
 
 /// Whether transactions are read-only. A standby answers queries, too, but accepts no writes.
@@ -49,7 +50,7 @@ impl PostgresStorage {
     /// # Cancel safety
     /// If the future is dropped, the tables may have been created.
     pub async fn open(address: &str) -> Result<Self, StorageError> {
-        let pool = Pool::new(Address::parse(address)?);
+        let pool = Pool::new(DatabaseAddress::parse(address)?);
         pool.run(|connection| Box::pin(tables::make(connection)))
             .await?;
         Ok(Self { pool })
@@ -75,8 +76,8 @@ impl Storage for PostgresStorage {
                 let (shop, name) = (new.shop_id.as_str(), new.name.as_str());
                 let values: [&(dyn ToSql + Sync); 5] = [&id.as_str(), &shop, &name, &price, &stock];
                 Ok(match connection.execute(sql::ADD_PRODUCT, &values).await? {
-                    0 => Done::Undo(None),
-                    _ => Done::Keep(product(connection, &id).await?),
+                    0 => Decision::RollBack(None),
+                    _ => Decision::Commit(product(connection, &id).await?),
                 })
             })
         })
@@ -85,7 +86,7 @@ impl Storage for PostgresStorage {
     fn product<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Product>> {
         let id = id.clone();
         self.run(move |connection| {
-            Box::pin(async move { Ok(Done::Undo(product(connection, &id).await?)) })
+            Box::pin(async move { Ok(Decision::RollBack(product(connection, &id).await?)) })
         })
     }
 
@@ -94,7 +95,7 @@ impl Storage for PostgresStorage {
             Box::pin(async move {
                 let after = after.as_ref().map_or("", Id::as_str);
                 let rows = connection.query(sql::PRODUCTS, &[&after, &limit]).await?;
-                Ok(Done::Undo(all(&rows, product_of)?))
+                Ok(Decision::RollBack(all(&rows, product_of)?))
             })
         })
     }
@@ -104,7 +105,7 @@ impl Storage for PostgresStorage {
         self.run(move |connection| {
             Box::pin(async move {
                 let products = products_of(connection, &basket, PRODUCTS_OF).await?;
-                Ok(Done::Undo(products))
+                Ok(Decision::RollBack(products))
             })
         })
     }
@@ -130,14 +131,14 @@ impl Storage for PostgresStorage {
     fn replay<'a>(&'a self, key: &'a Key) -> StorageFuture<'a, Replay> {
         let key = key.clone();
         self.run(move |connection| {
-            Box::pin(async move { Ok(Done::Undo(replay(connection, &key).await?)) })
+            Box::pin(async move { Ok(Decision::RollBack(replay(connection, &key).await?)) })
         })
     }
 
     fn order<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Order>> {
         let id = id.clone();
         self.run(move |connection| {
-            Box::pin(async move { Ok(Done::Undo(order(connection, &id).await?)) })
+            Box::pin(async move { Ok(Decision::RollBack(order(connection, &id).await?)) })
         })
     }
 
@@ -150,7 +151,7 @@ impl Storage for PostgresStorage {
             Box::pin(async move {
                 let now = now_ms(connection).await?;
                 let rows = connection.query(sql::OVERDUE, &[&now, &limit]).await?;
-                Ok(Done::Undo(all(&rows, |row| stored_id(row.get(0)))?))
+                Ok(Decision::RollBack(all(&rows, |row| stored_id(row.get(0)))?))
             })
         })
     }
@@ -164,7 +165,7 @@ impl Storage for PostgresStorage {
         self.run(move |connection| {
             Box::pin(async move {
                 if !admit(connection, SWEEP, credential).await? {
-                    return Ok(Done::Undo(None));
+                    return Ok(Decision::RollBack(None));
                 }
                 let by_then = super::earlier(now_ms(connection).await?, older_than);
                 Ok(
@@ -172,8 +173,8 @@ impl Storage for PostgresStorage {
                         .execute(sql::FORGET_KEYS, &[&by_then, &limit])
                         .await?
                     {
-                        0 => Done::Undo(Some(0)),
-                        count => Done::Keep(Some(count)),
+                        0 => Decision::RollBack(Some(0)),
+                        count => Decision::Commit(Some(count)),
                     },
                 )
             })
@@ -184,7 +185,7 @@ impl Storage for PostgresStorage {
         self.run(|connection| {
             Box::pin(async move {
                 let rows = connection.query(sql::BALANCES, &[]).await?;
-                Ok(Done::Undo(all(&rows, balance_of)?))
+                Ok(Decision::RollBack(all(&rows, balance_of)?))
             })
         })
     }
@@ -194,7 +195,7 @@ impl Storage for PostgresStorage {
             Box::pin(async move {
                 let rows = connection.query(sql::COUNTS, &[]).await?;
                 let counts = rows.first().map(|row| (row.get(0), row.get(1)));
-                Ok(Done::Undo(counts.unwrap_or_default()))
+                Ok(Decision::RollBack(counts.unwrap_or_default()))
             })
         })
     }
@@ -205,11 +206,11 @@ impl Storage for PostgresStorage {
                 connection
                     .query("SELECT 1 FROM checkout_keys LIMIT 1", &[])
                     .await?;
-                if connection.is_so(IS_READ_ONLY).await? {
+                if connection.query_bool(IS_READ_ONLY).await? {
                     let words = "the database accepts no writes".into();
                     return Err(StorageError::Unavailable(words).into());
                 }
-                Ok(Done::Undo(()))
+                Ok(Decision::RollBack(()))
             })
         })
     }
@@ -219,14 +220,17 @@ impl Storage for PostgresStorage {
 async fn place_or_collide(
     connection: &mut Connection,
     placement: Placement,
-) -> Result<Done<Placed>, Fault> {
+) -> Result<Decision<Placed>, Fault> {
     match place(connection, placement).await {
-        Err(fault) if fault.is_collision() => Ok(Done::Undo(Placed::Conflict)),
+        Err(fault) if fault.is_collision() => Ok(Decision::RollBack(Placed::Conflict)),
         placed => placed,
     }
 }
 
-async fn place(connection: &mut Connection, placement: Placement) -> Result<Done<Placed>, Fault> {
+async fn place(
+    connection: &mut Connection,
+    placement: Placement,
+) -> Result<Decision<Placed>, Fault> {
     let Placement {
         order_id,
         key,
@@ -236,13 +240,13 @@ async fn place(connection: &mut Connection, placement: Placement) -> Result<Done
     } = placement;
     // Raise the gates first: from here on, no order with an older fence can read or write these products.
     if let Some(late) = admit_all(connection, &basket, &guarding).await? {
-        return Ok(Done::Undo(Placed::LateFence(late)));
+        return Ok(Decision::RollBack(Placed::LateFence(late)));
     }
     if let Some(key) = &key {
         match replay(connection, key).await? {
             Replay::New => {}
-            Replay::Made(order) => return Ok(Done::Keep(Placed::Replayed(*order))),
-            Replay::Reused => return Ok(Done::Keep(Placed::KeyReused)),
+            Replay::Made(order) => return Ok(Decision::Commit(Placed::Replayed(*order))),
+            Replay::Reused => return Ok(Decision::Commit(Placed::KeyReused)),
         }
     }
     let read = match guarding {
@@ -252,15 +256,15 @@ async fn place(connection: &mut Connection, placement: Placement) -> Result<Done
     let products = products_of(connection, &basket, read).await?;
     let checkout = match PricedBasket::price(&basket, &products) {
         Ok(checkout) => checkout,
-        Err(reason) => return Ok(Done::Undo(reason.into())),
+        Err(reason) => return Ok(Decision::RollBack(reason.into())),
     };
     let short = super::too_little(&basket, &products);
     if !short.is_empty() {
         // Commit even without an order, so that the gates remember the fences: this was a read under the locks, too.
-        return Ok(Done::Keep(Placed::OutOfStock(short)));
+        return Ok(Decision::Commit(Placed::OutOfStock(short)));
     }
     if !reserve(connection, &basket, &guarding).await? {
-        return Ok(Done::Undo(Placed::Conflict));
+        return Ok(Decision::RollBack(Placed::Conflict));
     }
     let created_ms = now_ms(connection).await?;
     let expires_ms = super::later(created_ms, reserve_for);
@@ -294,10 +298,10 @@ async fn place(connection: &mut Connection, placement: Placement) -> Result<Done
             .await?
             == 0
     {
-        return Ok(Done::Undo(Placed::Conflict));
+        return Ok(Decision::RollBack(Placed::Conflict));
     }
     let order = super::made(order_id, checkout, created_ms, expires_ms);
-    Ok(Done::Keep(Placed::Created(order)))
+    Ok(Decision::Commit(Placed::Created(order)))
 }
 
 /// Reserves the units. Returns whether everything could be reserved.
@@ -371,11 +375,11 @@ async fn settle(
     connection: &mut Connection,
     id: &Id,
     ending: Ending,
-) -> Result<Done<Settled>, Fault> {
+) -> Result<Decision<Settled>, Fault> {
     if let Ending::Expire(credential) = ending
         && !admit(connection, SWEEP, credential).await?
     {
-        return Ok(Done::Undo(Settled::LateFence));
+        return Ok(Decision::RollBack(Settled::LateFence));
     }
     let status = ending.status().as_str();
     let changed = match ending {
@@ -396,14 +400,14 @@ async fn settle(
     }
     let order = match order(connection, id).await {
         Err(Fault::Storage(_)) if changed == 1 && matches!(ending, Ending::Expire(_)) => {
-            return Ok(Done::Keep(Settled::Unread));
+            return Ok(Decision::Commit(Settled::Unread));
         }
         order => order?,
     };
     let Some(order) = order else {
-        return Ok(Done::Undo(Settled::Unknown));
+        return Ok(Decision::RollBack(Settled::Unknown));
     };
-    Ok(Done::Keep(Settled::of(order, changed == 1)))
+    Ok(Decision::Commit(Settled::of(order, changed == 1)))
 }
 
 async fn move_units(connection: &mut Connection, id: &Id, ending: Ending) -> Result<(), Fault> {

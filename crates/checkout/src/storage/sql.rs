@@ -62,12 +62,12 @@ pub(super) const PRODUCTS: &str = "\
 SELECT id, shop, name, price, stock, reserved, sold, put_in, version FROM checkout_products
 WHERE id > $1 ORDER BY id LIMIT $2";
 
-/// Returns one row if the units were reserved, and none if too few are left.
+/// Changes one row if the units were reserved, and none if too few are left.
 pub(super) const RESERVE: &str = "\
 UPDATE checkout_products SET stock = stock - $1, reserved = reserved + $1, version = version + 1
 WHERE id = $2 AND stock >= $1";
 
-/// Returns one row if the units were reserved, and none if the product has changed since this version was read.
+/// Changes one row if the units were reserved, and none if the product has changed since this version was read.
 pub(super) const RESERVE_VERSION: &str = "\
 UPDATE checkout_products SET stock = stock - $1, reserved = reserved + $1, version = version + 1
 WHERE id = $2 AND stock >= $1 AND version = $3";
@@ -78,7 +78,7 @@ INSERT INTO checkout_orders (id, status, document, created_ms, expires_ms) VALUE
 pub(super) const ADD_RESERVATION: &str = "\
 INSERT INTO checkout_reservations (order_id, product_id, cart, quantity, reserved_ms) VALUES ($1, $2, $3, $4, $5)";
 
-/// Returns one row if the key now belongs to this order, and none if it belongs to another.
+/// Changes one row if the key now belongs to this order, and none if it belongs to another.
 pub(super) const ADD_KEY: &str = "\
 INSERT INTO checkout_keys (key, fingerprint, order_id, made_ms) VALUES ($1, $2, $3, $4)
 ON CONFLICT (key) DO NOTHING";
@@ -97,7 +97,7 @@ FROM checkout_keys k JOIN checkout_orders o ON o.id = k.order_id WHERE k.key = $
 pub(super) const ORDER: &str =
     "SELECT id, status, document, created_ms, expires_ms FROM checkout_orders WHERE id = $1";
 
-/// Returns one row if this statement ended the order.
+/// Changes one row if this statement ended the order.
 pub(super) const SETTLE: &str = "\
 UPDATE checkout_orders SET status = $1 WHERE id = $2 AND status = 'pending'";
 

@@ -12,18 +12,21 @@ use rusqlite::types::FromSql;
 use rusqlite::{ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use super::{
-    Ending, Guarding, Key, OrderRow, Placed, Placement, Replay, SWEEP, Settled, Storage,
-    StorageError, StorageFuture, lock_name, sql, stored_id,
+    Decision, Ending, Guarding, Key, OrderRow, Placed, Placement, Replay, Settled, Storage,
+    StorageError, StorageFuture, sql, stored_id,
 };
 use crate::id::Id;
+use crate::lock_names::{SWEEP, lock_name};
 use crate::order::{Basket, Order, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
 mod file;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use file::Spot;
-use thread::{DatabaseThread, Done};
+use thread::DatabaseThread;
 
 /// What can go wrong inside a transaction.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +91,7 @@ impl SqliteStorage {
 
     fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<Done<T>, Fault> + Send + 'static,
+        work: impl FnOnce(&Transaction<'_>) -> Result<Decision<T>, Fault> + Send + 'static,
     ) -> StorageFuture<'_, T> {
         let spot = Arc::clone(&self.spot);
         Box::pin(self.writes.run(move |transaction| {
@@ -103,7 +106,7 @@ impl SqliteStorage {
     ) -> StorageFuture<'_, T> {
         Box::pin(
             self.reads
-                .run(|transaction| work(transaction).map(Done::Undo)),
+                .run(|transaction| work(transaction).map(Decision::RollBack)),
         )
     }
 }
@@ -133,8 +136,8 @@ impl Storage for SqliteStorage {
                     new.stock.get()
                 ])?;
             Ok(match added {
-                0 => Done::Undo(None),
-                _ => Done::Keep(product(transaction, &id)?),
+                0 => Decision::RollBack(None),
+                _ => Decision::Commit(product(transaction, &id)?),
             })
         })
     }
@@ -196,13 +199,13 @@ impl Storage for SqliteStorage {
     ) -> StorageFuture<'_, Option<u64>> {
         self.write(move |transaction| {
             if !admit(transaction, SWEEP, credential)? {
-                return Ok(Done::Undo(None));
+                return Ok(Decision::RollBack(None));
             }
             let mut statement = transaction.prepare_cached(sql::FORGET_KEYS)?;
             let by_then = super::earlier(now_ms(), older_than);
             Ok(match statement.execute(params![by_then, limit])? {
-                0 => Done::Undo(Some(0)),
-                count => Done::Keep(Some(count as u64)),
+                0 => Decision::RollBack(Some(0)),
+                count => Decision::Commit(Some(count as u64)),
             })
         })
     }
@@ -246,7 +249,7 @@ impl Storage for SqliteStorage {
     }
 }
 
-fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Placed>, Fault> {
+fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Decision<Placed>, Fault> {
     let Placement {
         order_id,
         key,
@@ -256,24 +259,24 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
     } = placement;
     // Raise the gates first: from here on, no order with an older fence can read or write these products.
     if let Some(late) = admit_all(transaction, &basket, &guarding)? {
-        return Ok(Done::Undo(Placed::LateFence(late)));
+        return Ok(Decision::RollBack(Placed::LateFence(late)));
     }
     if let Some(key) = &key {
         match replay(transaction, key)? {
             Replay::New => {}
-            Replay::Made(order) => return Ok(Done::Keep(Placed::Replayed(*order))),
-            Replay::Reused => return Ok(Done::Keep(Placed::KeyReused)),
+            Replay::Made(order) => return Ok(Decision::Commit(Placed::Replayed(*order))),
+            Replay::Reused => return Ok(Decision::Commit(Placed::KeyReused)),
         }
     }
     let products = products_of(transaction, &basket)?;
     let checkout = match PricedBasket::price(&basket, &products) {
         Ok(checkout) => checkout,
-        Err(reason) => return Ok(Done::Undo(reason.into())),
+        Err(reason) => return Ok(Decision::RollBack(reason.into())),
     };
     let short = super::too_little(&basket, &products);
     if !short.is_empty() {
         // Commit even without an order, so that the gates remember the fences: this was a read under the locks, too.
-        return Ok(Done::Keep(Placed::OutOfStock(short)));
+        return Ok(Decision::Commit(Placed::OutOfStock(short)));
     }
     for (index, line) in basket.lines().iter().enumerate() {
         let id = line.product_id.as_str();
@@ -286,7 +289,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
                 .execute(params![line.quantity, id])?,
         };
         if reserved == 0 {
-            return Ok(Done::Undo(Placed::Conflict));
+            return Ok(Decision::RollBack(Placed::Conflict));
         }
     }
     let created_ms = now_ms();
@@ -305,16 +308,19 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
             created_ms
         ])?;
     }
-    if let Some(key) = key {
-        transaction.prepare_cached(sql::ADD_KEY)?.execute(params![
+    if let Some(key) = key
+        && transaction.prepare_cached(sql::ADD_KEY)?.execute(params![
             key.key,
             key.fingerprint,
             order_id.as_str(),
             created_ms
-        ])?;
+        ])? == 0
+    {
+        // The key belongs to an order that is missing: without its key, this order could be made twice.
+        return Ok(Decision::RollBack(Placed::Conflict));
     }
     let order = super::made(order_id, checkout, created_ms, expires_ms);
-    Ok(Done::Keep(Placed::Created(order)))
+    Ok(Decision::Commit(Placed::Created(order)))
 }
 
 /// Shows the fences to the gates. Returns the product whose lock is stale, if any.
@@ -343,11 +349,15 @@ fn admit(transaction: &Transaction<'_>, gate: &str, credential: Credential) -> R
     }
 }
 
-fn settle(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<Done<Settled>, Fault> {
+fn settle(
+    transaction: &Transaction<'_>,
+    id: &Id,
+    ending: Ending,
+) -> Result<Decision<Settled>, Fault> {
     if let Ending::Expire(credential) = ending
         && !admit(transaction, SWEEP, credential)?
     {
-        return Ok(Done::Undo(Settled::LateFence));
+        return Ok(Decision::RollBack(Settled::LateFence));
     }
     let status = ending.status().as_str();
     let changed = match ending {
@@ -363,14 +373,14 @@ fn settle(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<Done
     }
     let order = match order(transaction, id) {
         Err(Fault::Storage(_)) if changed == 1 && matches!(ending, Ending::Expire(_)) => {
-            return Ok(Done::Keep(Settled::Unread));
+            return Ok(Decision::Commit(Settled::Unread));
         }
         order => order?,
     };
     let Some(order) = order else {
-        return Ok(Done::Undo(Settled::Unknown));
+        return Ok(Decision::RollBack(Settled::Unknown));
     };
-    Ok(Done::Keep(Settled::of(order, changed == 1)))
+    Ok(Decision::Commit(Settled::of(order, changed == 1)))
 }
 
 fn move_units(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<(), Fault> {

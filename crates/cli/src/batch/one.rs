@@ -19,7 +19,8 @@ pub(super) enum TrialFailure {
     Files(CommandError),
 }
 
-/// Runs a trial and writes its files as soon as it is over. Removes the history of a trial that was not finished.
+/// Runs a trial and writes its files as soon as it is over. Removes the history of a trial that was not finished, unless the error message
+/// refers to it.
 pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, TrialFailure> {
     let Some(folder) = batch.folder else {
         return carry_out(batch, at, None).or_else(|failure| unready(batch, at, failure));
@@ -27,8 +28,8 @@ pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, TrialFailure> {
     let named = |ending: &str| folder.join(format!("{}.{ending}", batch.stems[at]));
     let report = OutputFile::open("--output", &named("json")).map_err(TrialFailure::Files)?;
     let path = named("jsonl");
-    let mut history = HistoryFile::open("--output", &path).map_err(TrialFailure::Files)?;
-    let unfinished = Unfinished(Some(path.clone()));
+    let history = HistoryFile::open("--output", &path).map_err(TrialFailure::Files)?;
+    let unfinished = Unfinished(Some(path));
     let recording = history.handle().map_err(|error| {
         TrialFailure::Run(Stopped::History {
             error,
@@ -38,23 +39,29 @@ pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, TrialFailure> {
     })?;
     let run = match carry_out(batch, at, Some(recording)) {
         Ok(run) => run,
+        Err(failure) if has_history(&failure) => {
+            unfinished.keep();
+            return Err(failure);
+        }
         Err(failure) => {
             let run = unready(batch, at, failure)?;
-            history = HistoryFile::open("--output", &path).map_err(TrialFailure::Files)?;
-            history.write(&run.history()).map_err(TrialFailure::Files)?;
+            history
+                .replace(&run.history())
+                .map_err(TrialFailure::Files)?;
             run
         }
     };
+    // It is readable without the verdict, too.
+    unfinished.keep();
     let sealed = history.seal(run.verdict(), run.events().len());
     sealed.map_err(TrialFailure::Files)?;
-    unfinished.keep();
     if let Run::Hold(judged) = &run {
         history
             .save_beginning(judged)
             .map_err(TrialFailure::Files)?;
     }
     report
-        .fill(&matrix::report(&run))
+        .fill_alone(&matrix::report(&run))
         .map_err(TrialFailure::Files)?;
     Ok(run)
 }
@@ -66,6 +73,18 @@ fn unready(batch: &Batch<'_>, at: usize, failure: TrialFailure) -> Result<Run, T
         _ => None,
     };
     run.ok_or(failure)
+}
+
+/// Returns whether the error message of a failure says how much the history shows. What an interrupted trial recorded is not kept.
+fn has_history(failure: &TrialFailure) -> bool {
+    match failure {
+        TrialFailure::Run(
+            Stopped::StoreLost { events, .. }
+            | Stopped::NotRestarted { events, .. }
+            | Stopped::History { events, .. },
+        ) => *events > 0,
+        TrialFailure::Run(_) | TrialFailure::Files(_) => false,
+    }
 }
 
 fn carry_out(batch: &Batch<'_>, at: usize, file: Option<File>) -> Result<Run, TrialFailure> {

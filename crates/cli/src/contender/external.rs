@@ -12,7 +12,7 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::gauntlet::{Kind, Limit};
 use fencepost_trial::holds::{FIRST_LOCK, SECOND_LOCK};
 use fencepost_trial::processes::{Stopped, claims_of};
-use fencepost_trial::protocol::{Claims, Promise, Request, Resource};
+use fencepost_trial::protocol::{Claims, PROTOCOL, Promise, Request, Resource};
 use fencepost_trial::store::{TemporaryGround, TrialStore};
 use fencepost_trial::strategy::{Buyer, Failure, Group, Opening, Remark, Setup, Stores, Strategy};
 use fencepost_trial::text::shell_word;
@@ -147,6 +147,7 @@ impl ExternalLock {
         let ground = TemporaryGround::prepare(store);
         let temporary = ground.map_err(|failure| explain(&failure.into(), UsedFlags::default()))?;
         let init = |_: &str| Request::Init {
+            protocol: PROTOCOL,
             id: "rehearsal".into(),
             incarnation: 1,
             keys: vec![FIRST_LOCK.into(), SECOND_LOCK.into()],

@@ -220,12 +220,12 @@ impl Watch<'_> {
         if !self.frozen.is_zero() {
             return Cause::Frozen(self.frozen);
         }
-        match self.guard.failing_renewals() {
-            Some((failed, error)) => Cause::Silence {
+        match self.guard.failed_renewals() {
+            Some(failed) => Cause::Silence {
                 silent,
-                failed,
-                kind: error.kind(),
-                last: error.message().to_owned(),
+                failed: failed.count,
+                kind: failed.last_error.kind(),
+                last: failed.last_error.message().to_owned(),
             },
             None if came_late => Cause::TooLate(silent),
             None => Cause::Unanswered(silent),

@@ -53,17 +53,17 @@ pub(super) fn run(
         Some(last) => on_trial.verdict(&last.rows, last.untried),
         None => on_trial.verdict(&[], &[]),
     };
-    if let Some(page) = page {
-        let drawn = Page::of_ladder(&rungs, on_trial, &verdict);
-        page.fill_with(&drawn.render())?;
-    }
     if flags.json {
-        screen.print_json(&report_of_ladder(&rungs));
+        screen.print_json(&report_of_ladder(&rungs, &climb.repeated));
     } else {
         let took_ns = nanoseconds(started.elapsed());
         let trials = runs.iter().map(Vec::len).sum();
         let more = afterwards(arguments, trials, &climb.repeated, screen.ink);
         screen.print(&(text(&rungs, took_ns, flags.quiet, screen.ink) + &more));
+    }
+    if let Some(page) = page {
+        let drawn = Page::of_ladder(&rungs, on_trial, &verdict);
+        page.fill_with(&drawn.render())?;
     }
     Ok(screen.end(verdict.outcome.exit_code()))
 }

@@ -3,21 +3,20 @@
 use std::time::Instant;
 
 use fencepost_trial::gauntlet::{Gauntlet, Row};
-use fencepost_trial::matrix::Run;
 
 use super::stems;
-use crate::batch::Batch;
+use crate::batch::{Batch, Finished};
 use crate::command_error::CommandError;
 use crate::screen::Screen;
 
-/// Runs the reference exhibits that explain these rows. Their files have names of their own: `reference-pause.jsonl`.
+/// Runs the reference exhibits that explain these rows, and repeats those that show nothing. Their files have names of their own: `reference-pause.jsonl`.
 pub(super) fn run(
     on_trial: &Batch<'_>,
     gauntlet: &Gauntlet,
     rows: &[Row<'_>],
     screen: &mut Screen,
     started: Instant,
-) -> Result<Vec<Run>, CommandError> {
+) -> Result<Finished, CommandError> {
     let cells = gauntlet.reference_cells(rows);
     let stems: Vec<String> = stems(&cells, gauntlet.runs)
         .into_iter()
@@ -29,5 +28,5 @@ pub(super) fn run(
         contender: None,
         ..*on_trial
     };
-    Ok(batch.run(screen, started)?.runs)
+    batch.run(screen, started)
 }

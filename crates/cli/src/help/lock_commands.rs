@@ -88,7 +88,7 @@ Usage: fencepost serve [OPTIONS]                                        (also: h
   --retries N         retries before an order gives up on a lock      [default: 10]
   --retry SCHEDULE    the pauses: 50ms · exponential:10ms:1s · jitter:10ms:1s · 10ms,20ms,50ms
                                                                       [default: 50ms]
-  --wait line|poll    line: first come, first served, for the sum of all pauses;
+  --wait-mode MODE    line: first come, first served, for the sum of all pauses;
                       poll: try again after each pause                [default: line]
   --order-path PATH   lock · optimistic (versions) · row (the database's locks) [default: lock]
   --reserve-for TIME  units of an unconfirmed order return after this [default: 10m]
@@ -103,8 +103,8 @@ Usage: fencepost serve [OPTIONS]                                        (also: h
   -q, --quiet         print only the first line and errors
   --color auto|always|never   --ascii
 Exit codes
-  0 stopped by Ctrl-C or SIGTERM   64 usage   69 store or database unreachable   71 port taken
-  73 the file cannot be opened
+  0 stopped by Ctrl-C, SIGTERM or SIGHUP   128 + N stopped at once by a second signal N
+  64 usage   69 store or database unreachable   71 port taken   73 the file cannot be opened
 ";
 
 pub(super) const SERVE_EXAMPLES: &str = "\
@@ -112,7 +112,7 @@ Examples
   fencepost serve
   fencepost serve --db postgres://shop@db/shop --store redis://cache --log json
   fencepost serve --lab
-  fencepost serve --retry jitter:10ms:1s --retries 8 --wait poll
+  fencepost serve --retry jitter:10ms:1s --retries 8 --wait-mode poll
   FENCEPOST_ADMIN_TOKEN=$(openssl rand -hex 16) fencepost serve --host 0.0.0.0
   curl -H 'Content-Type: application/json' http://127.0.0.1:8080/v1/products \\
     -d '{\"product_id\":\"lamp-7\",\"shop_id\":\"s1\",\"name\":\"Lamp\",\"price_cents\":1990,\"stock\":5}'

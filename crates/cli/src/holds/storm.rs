@@ -1,5 +1,6 @@
 //! `fencepost trial storm`: its flags, and several storms one after the other.
 
+use std::fs::File;
 use std::time::Duration;
 
 use clap::Args;
@@ -7,12 +8,15 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::history::StormSettings;
 use fencepost_trial::holds::{Judged, Scenario, Trial, storm};
 use fencepost_trial::processes::Stopped;
+use fencepost_trial::text::numbers::plural;
 use fencepost_trial::verdict::Outcome;
 
 use super::{misplaced, run_and_judge};
 use crate::command_error::CommandError;
 use crate::contender::Contender;
+use crate::results::Files;
 use crate::screen::Screen;
+use crate::stopped::{UsedFlags, explain};
 use crate::values::{BadValue, duration, runs, storm_names, storm_processes};
 
 /// How long a storm may last.
@@ -79,25 +83,36 @@ pub(super) struct Storms<'a> {
     pub(super) trial: &'a Trial,
     pub(super) runs: u64,
     pub(super) contender: &'a Contender,
+    pub(super) files: &'a Files,
 }
 
 impl Storms<'_> {
     /// Runs them one after the other, with a line about each on the screen, if there is one. Returns the first of the worst, and how many
-    /// convicted the lock.
+    /// convicted the lock. If one cannot be finished, the history of the worst so far is kept; that of the first is recorded as it happens.
     pub(super) fn run(
         &self,
         mut screen: Option<&mut Screen>,
         interrupt: Interrupt,
-    ) -> Result<(Judged, usize), Stopped> {
+    ) -> Result<(Judged, usize), CommandError> {
         let mut say = |line: &str| {
             if let Some(screen) = &mut screen {
                 screen.print(line);
             }
         };
-        let mut worst = self.once(0, &mut say, interrupt)?;
+        let draft = self.files.draft()?;
+        let is_recorded = draft.is_some();
+        let first = self.once(0, draft, &mut say, interrupt);
+        let mut worst = first.map_err(|stopped| {
+            if is_recorded {
+                self.files.explain(&stopped, false)
+            } else {
+                explain(&stopped, UsedFlags::default())
+            }
+        })?;
         let mut convicted = usize::from(worst.verdict.outcome.is_conviction());
         for run in 1..self.runs {
-            let judged = self.once(run, &mut say, interrupt)?;
+            let next = self.once(run, None, &mut say, interrupt);
+            let judged = next.map_err(|stopped| self.stopped_after(run, &worst, &stopped))?;
             convicted += usize::from(judged.verdict.outcome.is_conviction());
             let outcomes = [worst.verdict.outcome, judged.verdict.outcome];
             if Outcome::worst(outcomes) != Some(worst.verdict.outcome) {
@@ -108,9 +123,34 @@ impl Storms<'_> {
         Ok((worst, convicted))
     }
 
+    /// Returns the error message for a storm that was not finished after `finished` others, and keeps the history of the worst of them.
+    fn stopped_after(&self, finished: u64, worst: &Judged, stopped: &Stopped) -> CommandError {
+        let error = explain(stopped, UsedFlags::default());
+        let Some(history) = self.files.history() else {
+            return error;
+        };
+        let events = worst.events.len();
+        let written = history.replace(&worst.history());
+        let sealed = written.and_then(|()| history.seal(&worst.verdict, events));
+        if sealed.is_err() {
+            return error;
+        }
+        let path = history.path().display();
+        let events = plural(events, "event", "events");
+        let which = match finished {
+            1 => "the finished storm".to_owned(),
+            _ => format!("the worst of {finished} finished storms"),
+        };
+        error.with(
+            "kept",
+            format_args!("{path}, {events} of {which}: fencepost check {path}"),
+        )
+    }
+
     fn once(
         &self,
         run: u64,
+        file: Option<File>,
         say: &mut dyn FnMut(&str),
         interrupt: Interrupt,
     ) -> Result<Judged, Stopped> {
@@ -118,7 +158,7 @@ impl Storms<'_> {
             seed: self.trial.seed.wrapping_add(run),
             ..self.trial.clone()
         };
-        let judged = run_and_judge(&trial, self.contender, None, &mut (), interrupt)?;
+        let judged = run_and_judge(&trial, self.contender, file, &mut (), interrupt)?;
         let (outcome, because) = (judged.verdict.outcome, &judged.verdict.because);
         let (number, of) = (run + 1, self.runs);
         say(&format!(

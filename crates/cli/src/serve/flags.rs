@@ -47,8 +47,8 @@ pub(super) fn wait_mode(text: &str) -> Result<WaitMode, BadValue> {
         "line" => Ok(WaitMode::Line),
         "poll" => Ok(WaitMode::Poll),
         _ => Err(BadValue {
-            what: format!("'{text}' is not a valid value for --wait"),
-            advice: "--wait line or poll".into(),
+            what: format!("'{text}' is not a valid value for --wait-mode"),
+            advice: "--wait-mode line or poll".into(),
         }),
     }
 }

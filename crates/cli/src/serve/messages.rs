@@ -1,5 +1,7 @@
 //! The messages that `serve` prints when it starts and when it stops.
 
+use std::time::Duration;
+
 use fencepost_checkout::checkout::OrderPath;
 use fencepost_checkout::locking::WaitMode;
 use fencepost_checkout::service::Report;
@@ -13,15 +15,6 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
     let locks = match &serve.store {
         LockStore::Sqlite(_) => "sqlite (one machine)".to_owned(),
         store => store.place(),
-    };
-    let pauses = format!(
-        "retry {} × {}",
-        serve.retries,
-        serve.retry.written.replace("ms", " ms")
-    );
-    let wait_mode = match serve.wait {
-        WaitMode::Line => ", in line",
-        WaitMode::Poll => "",
     };
     let path = match serve.order_path {
         OrderPath::Lock => String::new(),
@@ -48,11 +41,12 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
 \x20 page      /: live locks, contention, orders{trials}
 \x20 api       /v1, described by /openapi.json · /healthz · /readyz · /metrics
 \x20 {lab}
-\x20 locks     {locks}   TTL {} ms, kept alive   {pauses}{wait_mode}{path}
+\x20 locks     {locks}   TTL {}, kept alive{}{path}
 \x20 data      {}: {}, {}; abandoned ones return after {}
 \x20 access    {access}
 ",
-        whole(i64::try_from(serve.ttl.as_millis()).unwrap_or(i64::MAX)),
+        ms(serve.ttl),
+        waiting(serve),
         serve.db.place(),
         counted(products, "product"),
         counted(open, "open reservation"),
@@ -60,12 +54,33 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
     )
 }
 
+fn ms(time: Duration) -> String {
+    let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    format!("{} ms", whole(ms))
+}
+
+/// Returns how orders wait for each other, unless the database makes them wait.
+fn waiting(serve: &Serve) -> String {
+    match (serve.order_path, serve.wait_mode) {
+        (OrderPath::Lock, WaitMode::Line) => {
+            let longest = serve.wait_policy().longest_wait().min(serve.deadline);
+            format!("   waits up to {} in line", ms(longest))
+        }
+        (OrderPath::Lock, WaitMode::Poll) | (OrderPath::Optimistic, _) => format!(
+            "   retry {} × {}",
+            serve.retries,
+            serve.retry.written.replace("ms", " ms")
+        ),
+        (OrderPath::Row, _) => String::new(),
+    }
+}
+
 fn counted(count: i64, what: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {what}{ending}", whole(count))
 }
 
-fn time(time: std::time::Duration) -> String {
+fn time(time: Duration) -> String {
     let text = humantime::format_duration(time).to_string();
     match text
         .strip_suffix('m')
@@ -94,4 +109,30 @@ pub(super) fn stopped(report: &Report) -> String {
         report.undone,
         plural(report.released, "lock"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::parsed;
+    use super::*;
+
+    #[test]
+    fn it_says_how_orders_wait() {
+        for (flags, said) in [
+            ("", "   waits up to 500 ms in line"),
+            (
+                "--retry jitter:10ms:50ms --retries 4",
+                "   waits up to 120 ms in line",
+            ),
+            (
+                "--retries 1000 --deadline 400ms",
+                "   waits up to 400 ms in line",
+            ),
+            ("--wait-mode poll", "   retry 10 × 50 ms"),
+            ("--order-path optimistic", "   retry 10 × 50 ms"),
+            ("--order-path row", ""),
+        ] {
+            assert_eq!(waiting(&parsed(flags)), said, "{flags}");
+        }
+    }
 }

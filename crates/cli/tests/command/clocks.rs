@@ -94,7 +94,7 @@ fn a_suspended_machine_ends_belief_only_by_a_clock_that_goes_on() {
         "\
 trial suspend A reads, and its machine is suspended; B gets the lock and adds N; then A writes
 … N SIGSTOP: paused
-… N its steady clock stood still
+… N its CLOCK_MONOTONIC stopped
 … BROKEN A wrote over B's update, N ms or more after its lease had ended. One is lost.",
     );
     tells(

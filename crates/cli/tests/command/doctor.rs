@@ -159,7 +159,7 @@ fn a_server_with_nothing_the_matter_is_fine() {
 }
 
 #[test]
-fn what_is_slow_is_for_its_user_to_say() {
+fn slow_sets_the_limit_for_the_round_trip() {
     let Some(mut patient) = Patient::admit() else {
         return;
     };

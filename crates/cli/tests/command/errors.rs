@@ -14,7 +14,7 @@ fn refused(arguments: &str) -> String {
 }
 
 #[test]
-fn a_misspelt_word_meets_its_neighbour() {
+fn a_misspelt_word_gets_the_nearest_suggestion() {
     assert_eq!(
         refused("oversell --lock=sfae"),
         "error: there is no strategy 'sfae'\n  where     --lock=sfae\n  \
@@ -301,6 +301,19 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_does_not_cost_the_verdict() {
+    for flags in ["", " --ladder"] {
+        let ran = run(&format!(
+            "gauntlet --scenario crash{flags} --report /dev/full"
+        ));
+        assert_eq!(ran.code, 74, "{}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains("HELD"), "{}", ran.stdout);
+        let effect = "effect    the run is over; its report is on the screen";
+        assert!(ran.stderr.contains(effect), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn help_names_only_what_there_is() {
     let map = run("");
     assert_eq!(map.code, 0);
@@ -370,7 +383,7 @@ fn one_file_has_one_result_whatever_it_is_called() {
 }
 
 #[test]
-fn whoever_is_not_redis_is_told_apart_from_nobody() {
+fn a_server_that_is_not_redis_is_told_apart_from_no_server() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
     std::thread::spawn(move || {

@@ -1,6 +1,7 @@
 //! Tests of `gauntlet`: the verdict of each scenario, files that can be judged again, and a clean end when it is interrupted.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -14,22 +15,25 @@ use crate::{Ran, fencepost, finish, run};
 const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease");
 
 /// What a plain lease withstands on one machine, and what it does not.
-const OF_A_LEASE: [(&str, &str); 15] = [
+const OF_A_LEASE: [(&str, &str); 18] = [
     ("client-clock", "HELD"),
     ("crash", "HELD"),
     ("deadline", "HELD"),
     ("deadlock", "BROKEN"),
     ("deadlock-sorted", "HELD"),
+    ("late-write", "BROKEN"),
     ("lost-wakeup", "HELD"),
     ("names", "HELD"),
     ("oversell", "HELD"),
     ("pause", "BROKEN"),
+    ("reentry", "HELD"),
     ("short-stock", "HELD"),
     ("stale-release", "HELD"),
     ("storm", "HELD"),
     ("ttl-edge", "BROKEN"),
     ("turns", "HELD"),
     ("waiters", "HELD"),
+    ("write-only-fence", "BROKEN"),
 ];
 
 fn verdicts(document: &Value) -> BTreeMap<&str, &str> {
@@ -73,11 +77,14 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         "slow-replies",
         "lost-reply",
         "pause-at-step",
+        "many-leases",
+        "dead-connection",
         "failover",
         "restart-empty",
         "server-clock",
         "clock-back",
         "eviction",
+        "taken-away",
         "server-stall",
         "majority-down",
         "suspend",
@@ -87,7 +94,7 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         judged_alike_again(&results.join(scenario));
     }
     let page = std::fs::read_to_string(&page).unwrap();
-    assert!(page.contains("safe broke in 3 of 15 scenarios."));
+    assert!(page.contains("safe broke in 5 of 18 scenarios."));
     assert!(page.contains("limit of its kind: it is the reference exhibit of its kind"));
     for entry in document["scenarios"].as_array().unwrap() {
         let label = &entry["label"]["name"];
@@ -249,11 +256,48 @@ fn a_program_that_does_not_get_ready_ends_its_trial_and_not_the_gauntlet() {
         .find(|entry| entry["scenario"] == "stale-release")
         .unwrap();
     let because = entry["worst"]["verdict"]["because"].as_str().unwrap();
-    let told = "Nothing was tried: the lab waited in vain for C to get ready: it ended with 4 before it was ready (no database).";
+    let told = "Nothing was tried: C did not get ready: it ended with 4 before it was ready (no database).";
     assert_eq!(because, told);
+    let repeated = document["repeated"].as_array().unwrap();
+    let names: Vec<&str> = repeated.iter().filter_map(Value::as_str).collect();
+    assert!(
+        names.len() == 1 && names[0].starts_with("stale-release "),
+        "{names:?}"
+    );
     assert_valid(&schema("report.json"), "gauntlet", &document);
     for scenario in outcomes.keys() {
         judged_alike_again(&results.join(scenario));
+    }
+}
+
+/// Its program removes itself when it is asked for the lock.
+#[test]
+fn a_process_that_cannot_be_started_again_ends_the_gauntlet_and_leaves_its_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let (script, results) = (folder.path().join("lock.sh"), folder.path().join("results"));
+    let lease = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../subjects/lease-shell/lease.sh"
+    );
+    let plain = std::fs::read_to_string(lease).unwrap();
+    let text = plain.replacen("acquire)\n", "acquire)\n rm -f \"$0\"\n", 1);
+    assert_ne!(text, plain);
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = fencepost("gauntlet --scenario turns --output");
+    let lock = format!("--lock={}", script.display());
+    let ran = finish(command.arg(&results).arg(lock).output().unwrap());
+    assert_eq!(ran.code, 70, "{}{}", ran.stdout, ran.stderr);
+    let history = results.join("turns.jsonl");
+    let events = std::fs::read_to_string(&history).unwrap().lines().count() - 1;
+    for words in [
+        "error: a process could not be started again\n".to_owned(),
+        format!(
+            "  effect    a part: {events} events, in {}. No verdict.\n",
+            history.display()
+        ),
+    ] {
+        assert!(ran.stderr.contains(&words), "{words}: {}", ran.stderr);
     }
 }
 
@@ -264,7 +308,7 @@ fn the_table_names_the_verdict_the_promise_the_ground_and_the_command() {
     for line in [
         "✓ HELD 2 of 2           crash            the holder is killed\n",
         "✓ HELD 2 of 2           pause            paused between read and write\n",
-        "  judged by no update is lost, which it does not claim beyond its lease\n",
+        "  judged by no lost update (it claims none beyond its lease)\n",
         "  witness   A was stopped for ",
         "  again     fencepost trial pause --lock=watchdog --seed ",
         "\nHELD   watchdog held in all of 2 scenarios. It took ",
@@ -281,7 +325,7 @@ fn the_table_names_the_verdict_the_promise_the_ground_and_the_command() {
 fn the_list_says_what_is_not_tried_and_starts_nothing() {
     let ran = run("gauntlet --list");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert_eq!(ran.stdout.lines().count(), 27);
+    assert_eq!(ran.stdout.lines().count(), 33);
     let line = "  eviction         not tried: a file has no server that could fail\n";
     assert!(ran.stdout.contains(line), "{}", ran.stdout);
     let yours = run("gauntlet --list --store redis://192.0.2.1");

@@ -151,13 +151,14 @@ fn a_renewed_lease_keeps_the_other_out() {
     tells(
         "crash --ttl-edge --ttl 400 --work 700 --lock=watchdog",
         0,
-        "… HELD B got the lock only after A had given it back: never two holders, no update lost.
-witness A worked N ms on a lease of N ms; B waited, and came in N ms after A",
+        "… HELD B got the lock only after A had released it: never two holders, no update lost.
+witness A worked N ms on a lease of N ms; B waited, and got the lock N ms after A
+released it",
     );
 }
 
 #[test]
-fn the_ttl_ends_a_deadlock_by_letting_both_in() {
+fn the_ttl_ends_a_deadlock_and_both_get_both_locks() {
     tells(
         "deadlock --ttl 500 --seed 7041",
         1,
@@ -167,7 +168,8 @@ lock safe TTL N ms (the lease, then it is free) store sqlite (one machine) seed 
 
 at ms A: product_A, then product_B B: product_B, then product_A
 … ── wait cycle: A waits for B, B waits for A, for N ms ──
-… BROKEN Two holders at once: the TTL ended the deadlock by letting both in. One update is lost.
+… BROKEN Two holders at once: the TTL ended both leases, and both processes got both locks. One
+update is lost.
 proof #N N ms wait cycle: A waits for B, B waits for A, until N ms
 … belief two holders of product_A for N ms
 damage N additions acknowledged, the number is N
@@ -193,7 +195,7 @@ fn renewed_leases_make_a_deadlock_last() {
     tells(
         "deadlock --ttl 300 --lock=watchdog",
         3,
-        "… STUCK Both wait for each other, and N ms (N × TTL) later neither has got on.
+        "… STUCK Both wait for each other, and N ms (N × TTL) later neither has made progress.
 proof #N N ms wait cycle: A waits for B, B waits for A",
     );
 }
@@ -204,7 +206,7 @@ fn a_late_release_gives_anothers_lock_away_or_does_not() {
         tells(
             &format!("trial stale-release --lock={lock}"),
             1,
-            "… BROKEN A's late release gave B's lock away: C was let in as well. One update is lost.",
+            "… BROKEN A's late release gave B's lock away: C got the lock, too. One update is lost.",
         );
     }
     for lock in ["safe", "watchdog"] {
@@ -248,7 +250,7 @@ proof #N N ms A gets its turn and finds nothing left
     tells(
         "trial short-stock",
         0,
-        "… HELD The purchase that found nothing gave its lock back: the next one was served.",
+        "… HELD The purchase that found nothing released its lock: the next one was served.",
     );
 }
 

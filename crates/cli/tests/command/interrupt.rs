@@ -1,5 +1,6 @@
 //! Tests of interrupted and killed runs: no process and no temporary file is left.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -116,7 +117,7 @@ fn ctrl_c_leaves_nothing_behind_but_what_was_recorded() {
 }
 
 #[test]
-fn so_does_a_polite_request_to_end() {
+fn sigterm_ends_a_run_like_ctrl_c() {
     let (ran, _folder) = interrupted(Signal::SIGTERM);
     assert_eq!(ran.code, 143);
     assert!(ran.stderr.starts_with("interrupted: "));
@@ -225,6 +226,54 @@ fn whoever_is_started_with_nohup_outlives_the_terminal() {
     send(&child, Signal::SIGHUP);
     let ran = finish(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn an_interrupted_first_storm_is_recorded_like_any_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = "trial storm --runs 3 --for 60s --ttl 500";
+    let child = start(folder.path(), arguments, r#"{"n":1,"#, 1);
+    send(&child, Signal::SIGINT);
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    let history = folder.path().join("run.jsonl");
+    let events = std::fs::read_to_string(&history).unwrap().lines().count() - 1;
+    let kept = format!("  kept      {}, {events} event", history.display());
+    assert!(ran.stderr.contains(&kept), "{}", ran.stderr);
+}
+
+#[test]
+fn the_worst_finished_storm_is_kept_when_the_next_one_is_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("run.jsonl");
+    let mut command = fencepost("trial storm --runs 3 --for 2s --ttl 300 --history");
+    let mut child = command
+        .arg(&history)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(shown.any(|line| line.unwrap().contains("run 1 of 3")));
+    send(&child, Signal::SIGINT);
+    // It must not meet a closed pipe.
+    shown.for_each(drop);
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    let text = std::fs::read_to_string(&history).unwrap();
+    // Between the header and the seal there is one line per event.
+    let kept = format!(
+        "  kept      {path}, {} events of the finished storm: fencepost check {path}\n",
+        text.lines().count() - 2,
+        path = history.display()
+    );
+    assert!(ran.stderr.contains(&kept), "{}", ran.stderr);
+    let again = finish(fencepost("check --json").arg(&history).output().unwrap());
+    assert!(
+        again.stdout.contains(r#""stands":true"#),
+        "{}",
+        again.stdout
+    );
 }
 
 #[test]

@@ -144,7 +144,9 @@ fn several_runs_are_one_document_and_the_file_says_the_same() {
     let ran = finish(command.arg(&file).output().unwrap());
     assert_eq!(ran.code, 1);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(keys(&report), ["runs", "as_expected", "total"]);
+    assert_eq!(keys(&report), ["runs", "repeated", "as_expected", "total"]);
+    // Without contention, every strategy but one shows nothing, however often it is tried.
+    assert_eq!(report["repeated"].as_array().unwrap().len(), 15);
     assert_eq!(
         (&report["as_expected"], &report["total"]),
         (&1.into(), &16.into())

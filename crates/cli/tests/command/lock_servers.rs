@@ -220,7 +220,7 @@ fn who_looks_before_it_watches_is_not_woken() {
         "trial lost-wakeup --lock=late-watch --store zk",
         3,
         "\
-trial lost-wakeup A gives the lock back just when B is about to wait for it: is B woken?
+trial lost-wakeup A releases the lock just when B is about to wait for it: is B woken?
 lock late-watch TTL N ms (not used: no lease) store zk (a private server) seed N
 
 at ms A B
@@ -247,7 +247,7 @@ fn everybody_else_is_woken() {
             tells(
                 &format!("trial lost-wakeup --lock={lock} --store {store}"),
                 0,
-                "… HELD B was woken: it got the lock that A gave back.",
+                "… HELD B was woken: it got the lock that A released.",
             );
         }
     }

@@ -226,7 +226,7 @@ trial failover the leader dies while A holds the lock; the others elect a new on
 … N ── the leader is killed (SIGKILL) ──
 N ── the new leader is elected by the majority ──
 N waits
-… HELD The lock survived: B got it only after A had given it back. No update is lost.",
+… HELD The lock survived: B got it only after A had released it. No update is lost.",
         );
     }
 }

@@ -33,7 +33,7 @@ N ── the server is an hour ahead: its clock has jumped forward ──
     tells(
         "trial server-clock --lock=late-expiry",
         0,
-        "… HELD A's lock did not end by the server's time of day: B got it only after A had given it back.",
+        "… HELD A's lock did not end by the server's time of day: B got it only after A had released it.",
     );
 }
 

@@ -51,7 +51,7 @@ at ms A B
         "\
 … N declines: its lock is lost
 … HELD A stopped itself: it wrote nothing after its lock was lost.
-witness A was cut off from its store for N ms on a lease of N ms; B came in meanwhile;",
+witness A was cut off from its store for N ms on a lease of N ms; B got the lock meanwhile;",
     );
     tells(
         "trial cut --lock=fenced",
@@ -174,7 +174,7 @@ fn a_late_reply_is_neither_a_grant_nor_a_reason_to_free_the_lock_of_another() {
         ),
         (
             "get-then-delete",
-            "A's late release gave B's lock away: C was let in as well.",
+            "A's late release gave B's lock away: C got the lock, too.",
         ),
     ] {
         let (broken, report) = outcome("trial pause-at-step --store redis", flaws);

@@ -107,9 +107,9 @@ fn predictions_are_asked_for_first_and_compared_with_what_came() {
     assert_eq!(code, 1, "{text}");
     for words in [
         "a verdict: held, broken, stuck or inconclusive; Enter for none",
-        "predicted HELD, and so it came",
-        "predicted BROKEN, but it came out HELD",
-        "predicted BROKEN, and so it came",
+        "predicted HELD, correct",
+        "predicted BROKEN, but it was HELD",
+        "predicted BROKEN, correct",
         "predicted 2 of 3 came as predicted",
     ] {
         assert!(text.contains(words), "{words}: {text}");

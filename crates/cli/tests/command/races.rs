@@ -244,6 +244,8 @@ fn a_surprise_is_reported_with_its_command() {
         ran.stdout
     );
     assert!(ran.stdout.contains("expected BROKEN\n"));
+    let repeated = "  repeated  none, ";
+    assert!(ran.stdout.contains(repeated), "{}", ran.stdout);
     assert!(ran.stdout.contains(
         "  surprise  INCONCLUSIVE: fencepost oversell --lock=none --stock=1 --concurrency=1 --seed 3\n"
     ));

@@ -245,7 +245,7 @@ fn a_command_line_that_makes_no_sense_starts_nothing() {
         (&["--name", "a", "--"], "a command to run is missing"),
         (
             &["--name", "", "--", "true"],
-            "a lock needs a name: it is empty",
+            "the name of a lock must not be empty",
         ),
         (
             &["--name", "a", "--wait", "30", "--", "true"],

@@ -69,11 +69,39 @@ fn the_description_leaves_no_answer_out() {
         for (method, operation) in methods.as_object().unwrap() {
             let described = operation["responses"].as_object().unwrap();
             assert!(described.contains_key("503"), "{method} {path}");
-            if method == "post" {
-                assert!(described.contains_key("401"), "{method} {path}");
+            let changes = method == "post" && path != "/v1/checkout/review";
+            for status in ["401", "403"] {
+                assert_eq!(described.contains_key(status), changes, "{method} {path}");
             }
+            assert_eq!(operation["security"].is_array(), changes, "{method} {path}");
         }
     }
+}
+
+#[test]
+fn the_description_says_that_a_key_can_be_used_for_one_order_only() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    service.put_in("lamp", 5);
+    let ask = |units| {
+        let body = crate::stage::order("c", &[("lamp", units)]);
+        let key = ["Idempotency-Key: k"];
+        let answer = service.client.try_post("/v1/checkout/order", &body, &key);
+        answer.unwrap()
+    };
+    assert_eq!(ask(1).status, 201);
+    let reused = ask(2);
+    assert_eq!(reused.status, 422, "{reused:?}");
+    assert_eq!(
+        reused.problem()["type"],
+        "urn:fencepost:idempotency-key-reused"
+    );
+    let api = service.client.get("/openapi.json").json();
+    let responses = &api["paths"]["/v1/checkout/order"]["post"]["responses"];
+    assert_eq!(
+        responses["422"]["description"],
+        "The body is invalid, or a different order was made with this Idempotency-Key"
+    );
 }
 
 #[test]

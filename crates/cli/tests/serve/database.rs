@@ -26,6 +26,11 @@ fn a_database_that_restarts_never_loses_an_order_or_needs_a_restart_of_ours() {
         !text.contains("5432") && !text.contains("checkout_"),
         "{text}"
     );
+    // A review makes no order and has no key.
+    let body = order("c", &[("lamp", 1)]);
+    let review = service.client.post("/v1/checkout/review", &body);
+    assert_eq!(review.status, 503, "{review:?}");
+    assert_eq!(review.problem()["detail"], "the database is unavailable");
     assert_eq!(service.client.get("/readyz").status, 503);
     assert_eq!(service.client.get("/metrics").status, 200);
     postgres.restart().unwrap();

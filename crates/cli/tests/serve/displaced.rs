@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::http::Answer;
 use crate::stage::{Service, Stage};
 
-const REASON: &str = "the database's file was removed or replaced";
+const REASON: &str = "the database file was removed or replaced";
 
 fn is_refused(answer: &Answer) -> bool {
     answer.status == 503 && answer.problem()["type"] == "urn:fencepost:database-gone"

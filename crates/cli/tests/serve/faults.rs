@@ -87,7 +87,7 @@ fn flags_that_make_no_sense_are_told_so() {
         "--port 99999",
         "--host nowhere",
         "--retry often",
-        "--wait never",
+        "--wait-mode never",
         "--order-path hope",
         "--reserve-for 10",
         "--reserve-for 0s",
@@ -130,7 +130,12 @@ fn an_error_in_the_log_always_names_its_request() {
     let failed = service
         .client
         .try_post("/v1/checkout/order", &body, &headers);
-    assert_eq!(failed.unwrap().status, 503);
+    let failed = failed.unwrap();
+    assert_eq!(failed.status, 503);
+    assert_eq!(
+        failed.problem()["detail"],
+        "the database failed: the order may have been made. Repeat the request with the same Idempotency-Key"
+    );
     let log = stage.read("stderr");
     let mut errors = log.lines().filter(|line| line.contains("ERROR"));
     assert!(errors.any(|line| line.contains("find-me")), "{log}");

@@ -9,6 +9,8 @@ use serde_json::Value;
 /// The time after which a test gives up.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
+const PAGE: &str = include_str!("../../../../docs/checkout.md");
+
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -40,6 +42,13 @@ impl Answer {
         for field in ["type", "title", "detail"] {
             assert!(document[field].is_string(), "{self:?}");
         }
+        let kind = document["type"].as_str().unwrap_or_default();
+        let kind = kind.strip_prefix("urn:fencepost:").unwrap_or_default();
+        let row = format!("| `{kind}` | {} |", self.status);
+        assert!(
+            PAGE.contains(&row),
+            "docs/checkout.md has no row for {self:?}"
+        );
         document
     }
 }

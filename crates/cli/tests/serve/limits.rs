@@ -12,7 +12,7 @@ use crate::stage::{Stage, order, until};
 fn nobody_waits_for_a_lock_beyond_the_deadline() {
     for wait_mode in ["line", "poll"] {
         let stage = Stage::new();
-        let flags = format!("--wait {wait_mode} --retries 1000 --deadline 400ms");
+        let flags = format!("--wait-mode {wait_mode} --retries 1000 --deadline 400ms");
         let service = stage.serve(&flags);
         service.put_in("lamp", 5);
         let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");

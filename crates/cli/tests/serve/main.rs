@@ -9,6 +9,7 @@ mod chaos;
 mod contract;
 mod database;
 mod displaced;
+mod documentation;
 mod faults;
 mod http;
 mod killed;

@@ -35,7 +35,7 @@ fn fifty_buyers_never_get_more_than_there_is() {
 
 #[test]
 fn fifty_buyers_who_ask_again_and_again_never_get_more_than_there_is() {
-    sell_exactly("--wait poll --retry jitter:5ms:50ms");
+    sell_exactly("--wait-mode poll --retry jitter:5ms:50ms");
 }
 
 #[test]

@@ -200,6 +200,44 @@ fn a_file_that_cannot_be_made_complete_is_named() {
     assert!(warning.contains("file=\"database\""), "{warning}");
 }
 
+/// The exit codes, as the help explains them.
+#[test]
+fn one_signal_stops_in_order_and_a_second_one_at_once() {
+    let (_, help, _) = Stage::new().run("serve --help");
+    let explained =
+        "0 stopped by Ctrl-C, SIGTERM or SIGHUP   128 + N stopped at once by a second signal N";
+    assert!(help.contains(explained), "{help}");
+    for number in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let stage = Stage::new();
+        let mut service = stage.serve("");
+        service.put_in("lamp", 5);
+        service.signal(number);
+        assert_eq!(service.end().code(), Some(0));
+        let mut service = stage.serve("--retries 600 --deadline 60s");
+        let client = service.client;
+        let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
+        holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
+        let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
+        until("it is held", || stage.path("held").exists());
+        let order = std::thread::spawn(move || {
+            let body = crate::stage::order("c", &[("lamp", 1)]);
+            client.try_post("/v1/checkout/order", &body, &[])
+        });
+        until("it waits", || {
+            client.get("/v1/locks/metrics").json()["waiting_orders"] == 1
+        });
+        service.signal(number);
+        until("nobody new is let in", || {
+            TcpStream::connect(client.0).is_err()
+        });
+        service.signal(number);
+        assert_eq!(service.end().code(), Some(128 + number as i32));
+        assert!(order.join().unwrap().is_err(), "nobody answered it");
+        std::fs::write(stage.path("go"), "").unwrap();
+        assert!(holder.wait().unwrap().success());
+    }
+}
+
 /// SIGHUP is ignored, as after `nohup`.
 #[test]
 fn a_closed_terminal_does_not_end_a_service_that_was_told_to_ignore_it() {

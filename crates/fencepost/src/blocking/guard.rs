@@ -1,15 +1,15 @@
-//! [`Guard`] and [`MultiGuard`] for programs without an async runtime.
+//! [`Guard`] for programs without an async runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::worker::Worker;
 use crate::claim::{LockName, OwnerId};
+use crate::credential::Credential;
 use crate::engine::ReleaseOutcome;
-use crate::error::{Error, Operation, Result};
+use crate::error::{Operation, Result};
 use crate::fence::Fence;
-use crate::lease::Lost;
-use crate::resource::Credential;
+use crate::lease::{FailedRenewals, Lost};
 
 /// A lock that is held; dropping it releases the lock. It has the same contract as [`fencepost::Guard`](crate::Guard).
 #[must_use = "the lock is released as soon as the guard is dropped"]
@@ -17,125 +17,6 @@ use crate::resource::Credential;
 pub struct Guard {
     pub(super) inner: crate::Guard,
     pub(super) worker: Arc<Worker>,
-}
-
-/// Several locks that are held together; dropping it releases them all. See [`fencepost::MultiGuard`](crate::MultiGuard).
-///
-/// It does not lend the guards of its names; [`reenter`](Self::reenter), [`fence`](Self::fence) and [`credential`](Self::credential) take a
-/// name instead.
-#[must_use = "the locks are released as soon as the guard is dropped"]
-#[derive(Debug)]
-pub struct MultiGuard {
-    pub(super) inner: crate::MultiGuard,
-    pub(super) worker: Arc<Worker>,
-}
-
-impl MultiGuard {
-    /// Returns the names of the locks in the order in which they were acquired.
-    pub fn names(&self) -> impl Iterator<Item = &LockName> {
-        self.inner.names()
-    }
-
-    /// Returns the fencing token of one of the names, or `None` if the guard does not contain the name.
-    pub fn fence(&self, name: &str) -> Option<Fence> {
-        self.inner.fence(name)
-    }
-
-    /// Returns the credential of one of the names, which a fenced [`resource`](crate::resource) checks, or `None` if the guard does not
-    /// contain the name.
-    pub fn credential(&self, name: &str) -> Option<Credential> {
-        self.inner.credential(name)
-    }
-
-    /// Returns another guard of one of the locks (explicit re-entry), or `None` if the guard does not contain the name. Its lock is
-    /// released when both are released or dropped.
-    ///
-    /// ```
-    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
-    /// use std::time::Duration;
-    ///
-    /// let all = locker.acquire_all(["a", "b"])?;
-    /// all.reenter("a").expect("one of the names").extend(Duration::from_secs(60))?;
-    /// # Ok::<(), fencepost::Error>(())
-    /// ```
-    pub fn reenter(&self, name: &str) -> Option<Guard> {
-        let guard = self.inner.guard(name)?;
-        Some(Guard {
-            inner: guard.reenter(),
-            worker: self.worker.clone(),
-        })
-    }
-
-    /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on.
-    pub fn valid_for(&self) -> Duration {
-        self.inner.valid_for()
-    }
-
-    /// Returns whether one of the locks is lost. Once this returns `true`, it stays `true`. Check it between the steps of long work.
-    pub fn is_lost(&self) -> bool {
-        self.inner.is_lost()
-    }
-
-    /// Returns whether somebody else had one of the locks when this thread asked for it.
-    pub fn was_contended(&self) -> bool {
-        self.inner.was_contended()
-    }
-
-    /// Returns how many renewals of one lock in a row have failed, and the error of the last one: of the lock with the most failures.
-    /// Returns `None` if the last renewals of all locks succeeded.
-    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
-        self.inner.failing_renewals()
-    }
-
-    /// Extends the leases of all locks so that they last at least `ttl` from now on.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`fencepost::MultiGuard::extend`](crate::MultiGuard::extend), and
-    /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
-    pub fn extend(&self, ttl: Duration) -> Result<()> {
-        self.worker.wait(Operation::Renew, self.inner.extend(ttl))?
-    }
-
-    /// Waits until one of the locks is lost, for at most `timeout`. Returns `None` if all of them are still held.
-    ///
-    /// ```
-    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
-    /// use std::time::Duration;
-    ///
-    /// let all = locker.acquire_all(["a", "b"])?;
-    /// assert!(all.lost_within(Duration::from_millis(10))?.is_none());
-    /// # Ok::<(), fencepost::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
-    pub fn lost_within(&self, timeout: Duration) -> Result<Option<Lost>> {
-        let clock = self.inner.guards()[0].clock();
-        self.worker
-            .wait_for_loss(&*clock, timeout, self.inner.lost())
-    }
-
-    /// Releases all locks, and returns the outcome for each name. Inside an async runtime, the releases continue in the background and the
-    /// outcomes are [`Unknown`](ReleaseOutcome::Unknown).
-    ///
-    /// ```
-    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
-    /// for (name, outcome) in locker.acquire_all(["a", "b"])?.release() {
-    ///     assert!(outcome.is_released(), "{name}: {outcome:?}");
-    /// }
-    /// # Ok::<(), fencepost::Error>(())
-    /// ```
-    pub fn release(self) -> Vec<(LockName, ReleaseOutcome)> {
-        let Self { inner, worker } = self;
-        let names: Vec<LockName> = inner.names().cloned().collect();
-        match worker.wait(Operation::Release, inner.release()) {
-            Ok(outcomes) => outcomes,
-            Err(error) => {
-                let unknown = |name| (name, ReleaseOutcome::Unknown(error.clone()));
-                names.into_iter().map(unknown).collect()
-            }
-        }
-    }
 }
 
 impl Guard {
@@ -168,9 +49,9 @@ impl Guard {
         self.inner.was_contended()
     }
 
-    /// Returns how many renewals in a row have failed, and the error of the last one. Returns `None` if the last renewal succeeded.
-    pub fn failing_renewals(&self) -> Option<(u32, Error)> {
-        self.inner.failing_renewals()
+    /// Returns the renewals that have failed in a row until now. Returns `None` if the last renewal succeeded.
+    pub fn failed_renewals(&self) -> Option<FailedRenewals> {
+        self.inner.failed_renewals()
     }
 
     /// Returns the owner of the lease at the store.
@@ -200,7 +81,9 @@ impl Guard {
         self.inner.credential()
     }
 
-    /// Returns how much longer nobody else can hold the lock, even if every renewal fails from now on.
+    /// Returns how much longer the lock is held if every renewal fails from now on. Nobody else can hold it during this time, unless the
+    /// store loses its data or somebody releases the lock by force; then only the [fence](Self::fence) protects the resource. Returns zero
+    /// if the lock is lost.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;

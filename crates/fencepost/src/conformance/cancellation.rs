@@ -1,4 +1,4 @@
-//! Trials of cancellation: a future dropped at any point leaves no lock, no place in line and no task behind.
+//! Requirements on cancellation: a future dropped at any point leaves no lock, no place in line and no task behind.
 
 use std::future::Future;
 use std::time::Duration;

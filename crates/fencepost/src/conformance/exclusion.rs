@@ -1,4 +1,4 @@
-//! Trials of exclusion: one holder at a time, independent names, growing fences, and no request that touches what belongs to others.
+//! Requirements on exclusion: one holder at a time, independent names, growing fences, and no request that touches what belongs to others.
 
 use std::collections::BTreeSet;
 

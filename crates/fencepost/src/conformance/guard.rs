@@ -1,4 +1,4 @@
-//! Trials of a `Guard` on the store: keep-alive, loss, extension, re-entry.
+//! Requirements on a `Guard` on the store: keep-alive, loss, extension, re-entry.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Trials of leases: they end by themselves, but not too early, and a renewal does what it reports.
+//! Requirements on leases: they end by themselves, but not too early, and a renewal does what it reports.
 
 use super::{
     ALWAYS, LEASES, LONG, SHORT, Subject, claim, eventually, freed, fresh_name, granted, not_held,

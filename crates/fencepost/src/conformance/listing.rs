@@ -1,4 +1,4 @@
-//! Trials of `list`: it finds exactly the locks that are held or wanted.
+//! Requirements on `list`: it finds exactly the locks that are held or wanted.
 
 use super::{
     ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, granted, table,
@@ -14,7 +14,7 @@ table! {
     list_forgets_what_has_expired: LEASES,
 }
 
-/// Returns what the store lists under this name. Trials share a store, so the store may list other names, too.
+/// Returns what the store lists under this name. Tests share a store, so the store may list other names, too.
 async fn listed(subject: &Subject, pattern: Option<&str>, name: &LockName) -> Option<Listed> {
     let all = subject.other.list(pattern).await.expect("an answer");
     let mut found = all.into_iter().filter(|lock| lock.name == name.as_str());

@@ -1,4 +1,4 @@
-//! Trials of a `Locker` on the store: exclusion under load, order, timeouts, shutdown.
+//! Requirements on a `Locker` on the store: exclusion under load, order, timeouts, shutdown.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -270,7 +270,7 @@ async fn a_shutdown_gives_everything_back(subject: Subject) {
     };
     let foreign_name = fresh_name("shutdown-foreign");
     let foreign = take(&rival, &foreign_name).await;
-    let driver = {
+    let asker = {
         let (mine, name) = (mine.clone(), foreign_name.clone());
         tokio::spawn(async move { mine.acquire(&name).await })
     };
@@ -278,7 +278,7 @@ async fn a_shutdown_gives_everything_back(subject: Subject) {
     soon("the shutdown", mine.shutdown()).await;
     assert!(guard.is_lost());
     assert_eq!(guard.lost().await.reason(), LostReason::Shutdown);
-    for task in [sibling, driver] {
+    for task in [sibling, asker] {
         let answer = soon("those who wait are told", task)
             .await
             .expect("no panic");

@@ -1,4 +1,4 @@
-//! Trials of waiting at the store: a release or an expiry wakes the next waiter, in order, and dead waiters block nobody for long.
+//! Requirements on waiting at the store: a release or an expiry wakes the next waiter, in order, and dead waiters block nobody for long.
 
 use std::sync::Arc;
 use std::time::Duration;

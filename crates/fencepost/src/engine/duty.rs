@@ -11,7 +11,7 @@ use crate::clock::Moment;
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::lease::Lease;
-use crate::line::{Drive, Ticket};
+use crate::line::{StoreRequest, Ticket};
 
 /// A place in a line. Dropping it leaves the line.
 pub(crate) struct Queued<'a> {
@@ -69,20 +69,20 @@ impl Drop for Queued<'_> {
 /// The duty to ask the store on behalf of a whole line. Dropping it passes the duty on.
 pub(crate) struct Duty {
     engine: Arc<Engine>,
-    drive: Option<Drive>,
+    request: Option<StoreRequest>,
 }
 
 impl Duty {
-    pub(crate) fn new(engine: Arc<Engine>, drive: Drive) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, request: StoreRequest) -> Self {
         Self {
             engine,
-            drive: Some(drive),
+            request: Some(request),
         }
     }
 
-    pub(crate) fn drive(&self) -> &Drive {
-        match &self.drive {
-            Some(drive) => drive,
+    pub(crate) fn request(&self) -> &StoreRequest {
+        match &self.request {
+            Some(request) => request,
             None => unreachable!("a duty is done only by consuming it"),
         }
     }
@@ -99,53 +99,53 @@ impl Duty {
             let error = engine.error(ErrorKind::FenceExhausted, Operation::Acquire, message);
             return Err(self.failed(error.with_effect(Effect::Maybe)));
         }
-        let lease = Arc::new(Lease::new(self.drive().claim.clone(), grant, now));
+        let lease = Arc::new(Lease::new(self.request().claim.clone(), grant, now));
         let refused = engine.with_line(&lease.claim, |line| line.granted(&lease, now));
         let Some(Some(refused)) = refused else {
             let error = engine.closed_error().with_effect(Effect::Maybe);
             return Err(self.failed(error));
         };
-        self.drive = None;
+        self.request = None;
         for sender in refused {
             engine.deliver(sender, Turn::Refused);
         }
-        let look_at = if engine.settings.keep_alive {
+        let due_at = if engine.settings.keep_alive {
             lease.renew_at()
         } else {
             lease.valid_until()
         };
-        engine.alarm.wake_by(look_at);
+        engine.alarm.wake_by(due_at);
         engine.alarm.ring_if_doubted(&lease);
         Ok(engine.hold(lease, 0, now))
     }
 
-    /// Records that the store told a driver, which only tried, that the lock is taken.
+    /// Records that the store told the task, which only tried, that the lock is taken.
     pub(crate) fn busy(mut self) {
-        if let Some(drive) = self.drive.take() {
-            let undriven = self
+        if let Some(request) = self.request.take() {
+            let after = self
                 .engine
-                .with_line(&drive.claim, |line| line.busy(drive.claim.owner));
-            if let Some(undriven) = undriven {
-                for sender in undriven.refused {
+                .with_line(&request.claim, |line| line.busy(request.claim.owner));
+            if let Some(after) = after {
+                for sender in after.refused {
                     self.engine.deliver(sender, Turn::Refused);
                 }
-                self.engine.deliver_drive(undriven.next);
+                self.engine.deliver_duty(after.next);
             }
         }
     }
 
-    /// Records that the store failed, which fails everybody in line. Returns the error for the driver itself.
+    /// Records that the store failed, which fails everybody in line. Returns the error for the task itself.
     pub(crate) fn failed(mut self, error: Error) -> Error {
-        if let Some(drive) = self.drive.take() {
-            let claim = &drive.claim;
+        if let Some(request) = self.request.take() {
+            let claim = &request.claim;
             let waiting = self
                 .engine
                 .with_line(claim, |line| line.failed(claim.owner));
             for sender in waiting.into_iter().flatten() {
                 self.engine.deliver(sender, Turn::Failed(error.clone()));
             }
-            if error.effect() == Effect::Maybe || drive.wait.may_have_effect() {
-                self.engine.reaper.withdraw(drive.claim);
+            if error.effect() == Effect::Maybe || request.wait.may_have_effect() {
+                self.engine.reaper.withdraw(request.claim);
             }
         }
         error
@@ -154,20 +154,20 @@ impl Duty {
 
 impl Drop for Duty {
     fn drop(&mut self) {
-        let Some(drive) = self.drive.take() else {
+        let Some(request) = self.request.take() else {
             return;
         };
-        let owner = drive.claim.owner;
+        let owner = request.claim.owner;
         let next = self
             .engine
-            .with_line(&drive.claim, |line| line.driver_left(owner));
+            .with_line(&request.claim, |line| line.asker_left(owner));
         match next.flatten() {
             Some(next) => {
                 // The next task in line cannot know what happened to this request.
-                drive.wait.report_possible_effect();
-                self.engine.deliver_drive(Some(next));
+                request.wait.report_possible_effect();
+                self.engine.deliver_duty(Some(next));
             }
-            None => self.engine.reaper.withdraw(drive.claim),
+            None => self.engine.reaper.withdraw(request.claim),
         }
     }
 }

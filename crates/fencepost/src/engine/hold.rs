@@ -9,7 +9,7 @@ use crate::clock::{Moment, within};
 use crate::error::{Error, Operation};
 use crate::fence::Fence;
 use crate::lease::{Lease, Lost, LostReason};
-use crate::line::{Done, Drive};
+use crate::line::{Done, StoreRequest};
 
 /// The outcome of releasing a lock.
 ///
@@ -29,7 +29,7 @@ pub enum ReleaseOutcome {
 }
 
 impl ReleaseOutcome {
-    /// Returns whether the lock was held up to the release.
+    /// Returns whether this is [`Released`](Self::Released): the lock was held until now, and this call gave it back.
     pub fn is_released(&self) -> bool {
         matches!(self, Self::Released)
     }
@@ -40,7 +40,7 @@ enum Ending {
     HandedOver,
     /// The caller must end the lease at the store, and let this task ask again.
     Release {
-        next: Option<(TurnSender, Drive)>,
+        next: Option<(TurnSender, StoreRequest)>,
     },
     /// The lock had been lost before.
     NotHeld,
@@ -88,7 +88,7 @@ impl Hold {
                     self.release_in_background(next);
                     return ReleaseOutcome::Unknown(error);
                 }
-                self.engine.deliver_drive(next);
+                self.engine.deliver_duty(next);
                 self.release_now().await
             }
             Ending::NotHeld => ReleaseOutcome::AlreadyLost,
@@ -154,10 +154,10 @@ impl Hold {
         }
     }
 
-    fn release_in_background(&self, next: Option<(TurnSender, Drive)>) {
+    fn release_in_background(&self, next: Option<(TurnSender, StoreRequest)>) {
         // Release first: the next task's request then usually finds the lock free, instead of waiting at the store.
         self.engine.reaper.give_back(self.lease.claim_to_release());
-        self.engine.deliver_drive(next);
+        self.engine.deliver_duty(next);
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Done, Drive, HandOver, Joined, Line, Manner, Stage, Ticket};
+use super::{Done, HandOver, Joined, Line, Manner, Stage, StoreRequest, Ticket};
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::Moment;
 use crate::fence::Fence;
@@ -39,11 +39,11 @@ enum Event {
     },
     /// The store handles requests.
     StoreWorks,
-    /// An answer of the store reaches its driver.
+    /// An answer of the store reaches the task that asked.
     Answer {
         which: usize,
     },
-    /// A driver's request fails.
+    /// A request fails.
     Fail {
         which: usize,
     },
@@ -86,7 +86,7 @@ fn limits() -> impl Strategy<Value = HandOver> {
 enum State {
     InLine,
     /// With the number of its request: answers to earlier ones went nowhere with the futures that had asked.
-    Asking(Drive, u64),
+    Asking(StoreRequest, u64),
     Holding(Arc<Lease>),
     Gone,
 }
@@ -167,7 +167,7 @@ impl World {
         let number = self.tasks.len();
         let joined = self.lines[process].join(manner, ticket, || new_claim(random), || number);
         let state = match joined {
-            Joined::Drive(_) | Joined::Queued => State::InLine,
+            Joined::Ask(_) | Joined::Queued => State::InLine,
             Joined::Busy => State::Gone,
         };
         self.tasks.push(Task {
@@ -176,19 +176,19 @@ impl World {
             ticket,
             state,
         });
-        if let Joined::Drive(drive) = joined {
-            self.ask(number, drive);
+        if let Joined::Ask(request) = joined {
+            self.ask(number, request);
         }
     }
 
-    fn ask(&mut self, task: usize, drive: Drive) {
-        let number = self.store.ask(drive.claim.owner, self.tasks[task].manner);
-        self.tasks[task].state = State::Asking(drive, number);
+    fn ask(&mut self, task: usize, request: StoreRequest) {
+        let number = self.store.ask(request.claim.owner, self.tasks[task].manner);
+        self.tasks[task].state = State::Asking(request, number);
     }
 
-    fn let_ask(&mut self, next: Option<(usize, Drive)>) {
-        if let Some((task, drive)) = next {
-            self.ask(task, drive);
+    fn let_ask(&mut self, next: Option<(usize, StoreRequest)>) {
+        if let Some((task, request)) = next {
+            self.ask(task, request);
         }
     }
 
@@ -207,25 +207,25 @@ impl World {
             None => {
                 let process = self.tasks[task].process;
                 self.tasks[task].state = State::Gone;
-                let undriven = self.lines[process].busy(request.owner);
-                undriven
+                let after = self.lines[process].busy(request.owner);
+                after
                     .refused
                     .into_iter()
                     .for_each(|refused| self.refuse(refused));
-                self.let_ask(undriven.next);
+                self.let_ask(after.next);
             }
         }
     }
 
     fn granted(&mut self, task: usize, grant: Grant) {
-        let State::Asking(drive, _) = &self.tasks[task].state else {
-            unreachable!("only drivers are answered")
+        let State::Asking(request, _) = &self.tasks[task].state else {
+            unreachable!("only tasks that ask are answered")
         };
-        let lease = Arc::new(Lease::new(drive.claim.clone(), grant, self.now));
+        let lease = Arc::new(Lease::new(request.claim.clone(), grant, self.now));
         if lease.left(self.now).is_zero() {
             // Came after its own end: asked again, with the same claim.
-            let drive = drive.clone();
-            return self.ask(task, drive);
+            let request = request.clone();
+            return self.ask(task, request);
         }
         let line = &mut self.lines[self.tasks[task].process];
         let refused = line.granted(&lease, self.now).expect("the line still asks");
@@ -265,9 +265,9 @@ impl World {
         } = self.tasks[task];
         match std::mem::replace(&mut self.tasks[task].state, State::Gone) {
             State::InLine => assert!(self.lines[process].leave(ticket), "it stood in line"),
-            State::Asking(drive, _) => {
-                let owner = drive.claim.owner;
-                match self.lines[process].driver_left(owner) {
+            State::Asking(request, _) => {
+                let owner = request.claim.owner;
+                match self.lines[process].asker_left(owner) {
                     None => self.store.release(owner),
                     next => self.let_ask(next),
                 }
@@ -282,14 +282,14 @@ impl World {
 
     fn fail(&mut self, task: usize) {
         let process = self.tasks[task].process;
-        let State::Asking(drive, _) = std::mem::replace(&mut self.tasks[task].state, State::Gone)
+        let State::Asking(request, _) = std::mem::replace(&mut self.tasks[task].state, State::Gone)
         else {
-            unreachable!("only drivers fail")
+            unreachable!("only requests fail")
         };
-        for waiting in self.lines[process].failed(drive.claim.owner) {
+        for waiting in self.lines[process].failed(request.claim.owner) {
             self.tasks[waiting].state = State::Gone;
         }
-        self.store.release(drive.claim.owner);
+        self.store.release(request.claim.owner);
     }
 
     fn finish(&mut self, task: usize) {

@@ -56,7 +56,7 @@ impl Locker {
                 Ok(None)
             }
             Entry::Ask(duty) => {
-                let wait = duty.drive().wait.clone();
+                let wait = duty.request().wait.clone();
                 let hold = self.ask(duty, manner, until).await?;
                 let was_contended = wait.was_busy() || hold.is_none();
                 if was_contended {
@@ -127,7 +127,7 @@ impl Locker {
                     None => return duty.granted(grant, now).map(Some),
                     // If asked again, the store extends the same lease.
                     Some(_) if unusable_grants < MAX_UNUSABLE_GRANTS => {
-                        duty.drive().wait.report_possible_effect();
+                        duty.request().wait.report_possible_effect();
                         unusable_grants += 1;
                     }
                     Some(flaw) => return Err(duty.failed(self.unusable(flaw))),
@@ -180,19 +180,19 @@ impl Locker {
     async fn request(&self, duty: &Duty, manner: Manner, until: Moment) -> Result<Answer> {
         let engine = &self.engine;
         let clock = &*engine.clock;
-        let drive = duty.drive();
+        let request = duty.request();
         let silent_until = clock.now() + engine.settings.store_timeout;
         if manner == Manner::Try {
-            let attempt = engine.backend.try_acquire(&drive.claim);
+            let attempt = engine.backend.try_acquire(&request.claim);
             let answer = within(clock, silent_until, attempt).await;
             return match answer.unwrap_or_else(|| Err(self.unanswered()))? {
                 Some(grant) => Ok(Answer::Granted(grant)),
                 None => Ok(Answer::Busy),
             };
         }
-        let mut waiting = engine.backend.acquire(&drive.claim, &drive.wait);
+        let mut waiting = engine.backend.acquire(&request.claim, &request.wait);
         let answer = match within(clock, silent_until.min(until), &mut waiting).await {
-            None if drive.wait.was_busy() => match until {
+            None if request.wait.was_busy() => match until {
                 Moment::FAR => Some(waiting.await),
                 until => within(clock, until, &mut waiting).await,
             },
@@ -200,7 +200,7 @@ impl Locker {
         };
         match answer {
             Some(grant) => Ok(Answer::Granted(grant?)),
-            None if drive.wait.was_busy() => Ok(Answer::NotInTime),
+            None if request.wait.was_busy() => Ok(Answer::NotInTime),
             None if until < silent_until => Ok(Answer::Unanswered),
             None => Err(self.unanswered()),
         }

@@ -98,6 +98,7 @@ pub(crate) mod keys;
 mod parameters;
 mod published;
 mod requests;
+mod rows;
 mod seat;
 mod session;
 mod statements;

@@ -79,6 +79,7 @@ mod keys;
 mod requests;
 mod schema;
 mod session;
+mod settings;
 mod statements;
 mod tables;
 mod view;

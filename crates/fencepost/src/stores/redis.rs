@@ -58,7 +58,7 @@
 //! are smaller: stop them before then.
 //!
 //! # What can go wrong
-//! - *The holder dies.* The lock is free when its lease ends, or at most 0.6 s later.
+//! - *The holder dies.* The lock is free when its lease ends. If the next in line is dead, too, the line waits for up to 0.6 s more.
 //! - *The server restarts without its data, fails over, evicts the key or is flushed.* The lock is gone, and somebody else can acquire it.
 //!   The holder is told ([`Renewal::Lost`]) as soon as its connection ends and the server can be reached again, or at its next renewal if
 //!   the connection stays. Only the fence protects the data then. `fencepost doctor` checks for such settings.

@@ -100,6 +100,7 @@ mod requests;
 mod scripts;
 mod seen;
 mod server;
+mod settings;
 mod view;
 mod votes;
 mod waiting;

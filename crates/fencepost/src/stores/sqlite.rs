@@ -71,7 +71,9 @@ use crate::stores::kit::renewals::all_failed;
 
 mod boot;
 mod builder;
+mod columns;
 mod failure;
+mod features;
 mod file;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;

@@ -195,7 +195,7 @@ async fn what_is_no_list_of_names_is_refused_before_anything_is_taken() {
 }
 
 #[tokio::test]
-async fn several_locks_are_extended_together_and_report_failing_renewals() {
+async fn several_locks_are_extended_together_and_report_failed_renewals() {
     let stage = Stage::new();
     let all = stage.locker.acquire_all(["a", "b"]).await;
     let all = all.expect("free locks");
@@ -205,9 +205,9 @@ async fn several_locks_are_extended_together_and_report_failing_renewals() {
     stage.store.fail_every(Operation::Renew, Fault::Refuse);
     let error = all.extend(TTL * 7).await.expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(all.failing_renewals().is_none(), "none is due yet");
+    assert!(all.failed_renewals().is_none(), "none is due yet");
     stage.pass(TTL * 11 / 2).await;
-    let (failures, error) = all.failing_renewals().expect("renewals are due and fail");
-    assert!(failures >= 1 && error.kind() == ErrorKind::Unavailable);
+    let failed = all.failed_renewals().expect("renewals are due and fail");
+    assert!(failed.count >= 1 && failed.last_error.kind() == ErrorKind::Unavailable);
     assert!(!all.is_lost());
 }

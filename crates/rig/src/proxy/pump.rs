@@ -26,6 +26,8 @@ pub(super) struct Cut;
 pub(super) struct Way<'a> {
     pub(super) shared: &'a Shared,
     pub(super) direction: Direction,
+    /// The number of the connection.
+    pub(super) number: u64,
     /// How often all connections had been closed when this one began.
     pub(super) cuts: u64,
     /// Whether the server was asked something on this connection since it last sent something.
@@ -43,6 +45,7 @@ pub(super) async fn pump(
     let Way {
         shared,
         direction,
+        number,
         cuts,
         is_asked,
         conversation,
@@ -77,7 +80,10 @@ pub(super) async fn pump(
                 // If the sender died, the connection is closed, too; how exactly makes no difference here.
                 let length = read.unwrap_or(0);
                 reading = length > 0;
-                let now = faults.borrow().clone();
+                let mut now = faults.borrow().clone();
+                if number < now.buried {
+                    now.swallow = [true; 2];
+                }
                 if now.cuts != cuts {
                     return Err(Cut);
                 }

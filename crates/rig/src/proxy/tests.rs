@@ -1,8 +1,12 @@
+//! Tests of the proxy: what passes, what each fault does to it, and when a cut falls.
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener as Listener, TcpStream as Stream};
 use std::time::Instant;
 
 use super::*;
+
+mod buried;
 
 const LONG: Duration = Duration::from_secs(20);
 /// How long to wait before concluding that nothing arrives. If it is too short, a test can miss a defect but not report a false one.

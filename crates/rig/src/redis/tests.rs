@@ -1,3 +1,5 @@
+//! Tests of the private Redis server: that it answers alone at its port, restarts, and leaves nothing behind.
+
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;

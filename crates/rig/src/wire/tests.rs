@@ -1,3 +1,5 @@
+//! Tests of what counts as a reply to a step, in the protocol of each server.
+
 use super::*;
 
 /// Returns how many replies to steps begin in what the server says, however it is cut into pieces.

@@ -106,7 +106,7 @@ fn stopped(choose: fn(usize) -> usize) {
         // Long enough that the lease would have ended without renewals through another server.
         let until = Instant::now() + TTL + TTL / 4;
         while Instant::now() < until {
-            assert!(!guard.is_lost(), "{:?}", guard.failing_renewals());
+            assert!(!guard.is_lost(), "{:?}", guard.failed_renewals());
             assert!(!waiting.is_finished());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -183,7 +183,7 @@ pub(crate) fn old_leader_wakes() {
         assert!(member.wait_stopped(LONG));
         let until = Instant::now() + ttl + ttl / 2;
         while Instant::now() < until {
-            assert!(!guard.is_lost(), "{:?}", guard.failing_renewals());
+            assert!(!guard.is_lost(), "{:?}", guard.failed_renewals());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         member.signal(Signal::SIGCONT).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use etcd_client::ConnectOptions;
 use fencepost::ErrorKind;
 use fencepost::stores::etcd::Etcd;
-use fencepost_store_tests::trials::{NamedTest, tests};
+use fencepost_store_tests::test_program::{NamedTest, tests};
 
 use crate::faults::with_users;
 use crate::support::{LONG, NAME, locker, open, released, run, soon, works};

@@ -5,7 +5,7 @@
 //! form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
+use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -88,7 +88,7 @@ const INTEROP: &[NamedTest] = tests![
 ];
 
 fn main() {
-    trials::main::<actor::At>([
+    test_program::main::<actor::At>([
         Theme::repeated("faults", 2, FAULTS),
         Theme::repeated("cluster", 2, CLUSTER),
         Theme::once("cancellation", CANCELLATION),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use etcd_client::Client;
 use fencepost::clock::{BootClock, Clock};
 use fencepost_rig::{Direction, Proxy};
-use fencepost_store_tests::trials::{NamedTest, tests};
+use fencepost_store_tests::test_program::{NamedTest, tests};
 
 use crate::support::{LONG, claim, now, open, run};
 

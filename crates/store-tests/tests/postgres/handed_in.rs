@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
-use fencepost_store_tests::trials::{NamedTest, tests};
+use fencepost_store_tests::test_program::{NamedTest, tests};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 

@@ -5,7 +5,7 @@
 //! the other tests run in their long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
+use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -120,7 +120,7 @@ const SEQUENCES: &[NamedTest] = tests![
 const TLS: &[NamedTest] = tests![tls::private_authority];
 
 fn main() {
-    trials::main::<actor::At>([
+    test_program::main::<actor::At>([
         Theme::repeated("attacks", 2, ATTACKS),
         Theme::once("faults", FAULTS),
         Theme::once("connections", CONNECTIONS),

@@ -9,7 +9,8 @@ use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, Error, ErrorKind};
 
 use crate::support::{
-    LONG, NAME, Server, claim, eventually, grace, is, locker, now, patient, run, soon,
+    LONG, NAME, Server, claim, eventually, grace, is, locker, now, outlives_its_ttl, patient, run,
+    soon,
 };
 
 async fn refused(url: &str) -> Error {
@@ -135,7 +136,9 @@ pub(crate) fn a_row_that_stays_locked() {
     run(async {
         let server = Server::start().await;
         let store = server.store().await;
-        let locker = locker(&store, Duration::from_secs(3));
+        // More than three refusals of 0.5 s.
+        let ttl = Duration::from_secs(2);
+        let locker = locker(&store, ttl);
         let guard = locker.acquire(NAME).await.unwrap();
         assert!(guard.release().await.is_released());
         let other = locker.acquire("another").await.unwrap();
@@ -151,8 +154,8 @@ pub(crate) fn a_row_that_stays_locked() {
         assert!(now().saturating_duration_since(asked) < Duration::from_millis(500) + grace());
         let waiter = locker.clone();
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
-        tokio::time::sleep(Duration::from_secs(4)).await;
-        assert!(!waiting.is_finished() && !other.is_lost());
+        outlives_its_ttl(&other, ttl).await;
+        assert!(!waiting.is_finished());
         plain.does("COMMIT").await;
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
@@ -176,11 +179,21 @@ pub(crate) fn a_locked_row_is_no_outage() {
             .does("BEGIN; SELECT 1 FROM shedlock WHERE name = 'stock' FOR UPDATE")
             .await;
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
-        // Several times as long as the server waits for a row (0.5 s), and as the maximum outage.
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        // The server refuses a row after 0.5 s. This is enough for two refusals, and for several times the maximum outage after the first.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
         let other = server.plain().await;
-        other.does("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'fencepost%'").await;
-        tokio::time::sleep(4 * outage).await;
+        let session = "SELECT coalesce(max(pid), 0)::text FROM pg_stat_activity WHERE application_name LIKE 'fencepost%'";
+        let terminated = other.text(session).await;
+        assert_ne!(terminated, "0", "the waiter has a session");
+        other
+            .does(&format!("SELECT pg_terminate_backend({terminated})"))
+            .await;
+        eventually("a new session", async || {
+            let pid = other.text(session).await;
+            pid != "0" && pid != terminated
+        })
+        .await;
+        tokio::time::sleep(outage).await;
         assert!(!waiting.is_finished(), "the waiter was thrown out");
         plain.does("COMMIT").await;
         let guard = soon("the lock", waiting).await.unwrap().unwrap();

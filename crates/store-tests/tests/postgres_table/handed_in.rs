@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fencepost::ErrorKind;
 use fencepost::stores::postgres_table::PostgresTable;
-use fencepost_store_tests::trials::{NamedTest, tests};
+use fencepost_store_tests::test_program::{NamedTest, tests};
 use tokio_postgres::Config;
 
 use crate::support::{LONG, NAME, Server, locker, run, soon};

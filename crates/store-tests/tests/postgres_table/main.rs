@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::silence as silent;
-use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
+use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -96,7 +96,7 @@ const INTEROP: &[NamedTest] = tests![
 ];
 
 fn main() {
-    trials::main::<actor::At>([
+    test_program::main::<actor::At>([
         Theme::repeated("attacks", 2, ATTACKS),
         Theme::once("faults", FAULTS),
         Theme::once("schema", SCHEMA),

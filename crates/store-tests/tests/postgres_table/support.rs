@@ -9,7 +9,8 @@ use fencepost::{Effect, Error, ErrorKind, Locker};
 use fencepost_rig::Proxy;
 use fencepost_store_tests::until_nothing_is_left;
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim, eventually, is_soak, locker, now, polled, run, run_within, soon,
+    LONG, NAME, SOON, claim, eventually, is_soak, locker, now, outlives_its_ttl, polled, run,
+    run_within, soon,
 };
 use tokio_postgres::{Client, NoTls};
 

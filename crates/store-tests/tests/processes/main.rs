@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::is_soak;
-use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
+use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod clock;
@@ -17,7 +17,7 @@ mod runtime;
 mod script;
 mod stage;
 
-const TRIALS: &[NamedTest] = tests![
+const TESTS: &[NamedTest] = tests![
     "exclusion" = exclusion::no_update_is_lost,
     "kill::holder" = kill::a_holder,
     "kill::waiter" = kill::a_waiter,
@@ -33,7 +33,7 @@ const TRIALS: &[NamedTest] = tests![
 fn main() {
     match script::Role::of_this_process() {
         Some(role) => role.play(),
-        None => trials::run([Theme::once("", TRIALS)]),
+        None => test_program::run([Theme::once("", TESTS)]),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fencepost::ErrorKind;
 use fencepost::stores::redis::Redis;
-use fencepost_store_tests::trials::{NamedTest, tests};
+use fencepost_store_tests::test_program::{NamedTest, tests};
 use redis::{Client, IntoConnectionInfo};
 
 use crate::support::{LONG, NAME, Server, locker, run, soon};

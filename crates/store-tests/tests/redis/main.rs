@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::silence as silent;
-use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
+use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -157,7 +157,7 @@ const LINE: &[NamedTest] = tests![
 const STORM: &[NamedTest] = tests!["sixteen_processes" = storm::storm];
 
 fn main() {
-    trials::main::<actor::At>([
+    test_program::main::<actor::At>([
         Theme::repeated("attacks", 1, ATTACKS),
         Theme::once("more", MORE),
         Theme::once("fences", FENCES),

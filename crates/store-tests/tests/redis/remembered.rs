@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fencepost::stores::redis::Redis;
 use fencepost::{Backend, Wait};
-use fencepost_store_tests::trials::{NamedTest, tests};
+use fencepost_store_tests::test_program::{NamedTest, tests};
 
 use crate::support::{LONG, Server, claim, run, soon};
 

@@ -107,7 +107,11 @@ pub(crate) fn names_that_are_taken() {
         let error = locker.try_acquire(NAME).await.unwrap_err();
         is(&error, ErrorKind::Unusable, "something other than a lock");
         let error = locker.try_acquire("fp:{a}:quorum:a").await.unwrap_err();
-        is(&error, ErrorKind::InvalidInput, "must not begin with fp:{");
+        is(
+            &error,
+            ErrorKind::InvalidInput,
+            "must not begin with `fp:{`",
+        );
         assert_eq!(servers.plain(0).number(&["LLEN", NAME]), 1);
     });
 }

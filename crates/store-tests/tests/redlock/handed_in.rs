@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fencepost::ErrorKind;
 use fencepost::stores::redlock::Redlock;
 use fencepost_rig::Redis;
-use fencepost_store_tests::trials::{NamedTest, tests};
+use fencepost_store_tests::test_program::{NamedTest, tests};
 use redis::Client;
 
 use crate::support::{LONG, NAME, Servers, is, locker, run, soon};

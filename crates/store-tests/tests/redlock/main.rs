@@ -5,7 +5,7 @@
 //! form.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
+use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod addresses;
@@ -87,7 +87,7 @@ const FENCES: &[NamedTest] = tests![fences::rise_under_contention_and_faults];
 const INTEROP: &[NamedTest] = tests![interop::counters_are_exact];
 
 fn main() {
-    trials::main::<actor::At>([
+    test_program::main::<actor::At>([
         Theme::repeated("attacks", 2, ATTACKS),
         Theme::once("addresses", ADDRESSES),
         Theme::repeated("healing", 2, HEALING),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::{Backend, ErrorKind};
-use fencepost_store_tests::trials::{NamedTest, tests};
+use fencepost_store_tests::test_program::{NamedTest, tests};
 use zookeeper_client::{Client, Connector};
 
 use crate::support::{BASE, NAME, SESSION, SOON, Server, claim, locker, run, soon};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::{Guard, Locker, LostReason};
-use fencepost_store_tests::trials::{NamedTest, tests};
+use fencepost_store_tests::test_program::{NamedTest, tests};
 use zookeeper_client::Client;
 
 use crate::support::{BASE, LONG, NAME, Server, open, run};

@@ -5,7 +5,7 @@
 //! long form. Measurements are printed in both cases.
 #![allow(clippy::unwrap_used)]
 
-use fencepost_store_tests::trials::{self, NamedTest, Theme, tests};
+use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
 mod cancellation;
@@ -82,6 +82,7 @@ const WAYS: &[NamedTest] = tests![
     ways::what_others_hold_is_shown,
     ways::one_waiter_is_woken,
     ways::transactions_are_few,
+    ways::batches_are_renewed_side_by_side,
 ];
 
 const FOLDERS: &[NamedTest] = tests![
@@ -99,7 +100,7 @@ const RUNTIMES: &[NamedTest] = tests![
 const INTEROP: &[NamedTest] = tests![interop::curator, interop::kazoo];
 
 fn main() {
-    trials::main::<actor::At>([
+    test_program::main::<actor::At>([
         Theme::repeated("attacks", 2, ATTACKS),
         Theme::repeated("ensemble", 2, ENSEMBLE),
         Theme::once("faults", FAULTS),

@@ -77,12 +77,12 @@ pub(crate) fn for_a_moment() {
         let guard = take(&locker).await;
         server.stops();
         eventually("a renewal that fails", async || {
-            guard.failing_renewals().is_some()
+            guard.failed_renewals().is_some()
         })
         .await;
         server.goes_on();
         eventually("a renewal that works", async || {
-            guard.failing_renewals().is_none() || guard.is_lost()
+            guard.failed_renewals().is_none() || guard.is_lost()
         })
         .await;
         assert!(!guard.is_lost());

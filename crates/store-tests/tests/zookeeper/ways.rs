@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use fencepost::stores::zookeeper::Zookeeper;
-use fencepost::{Backend, DEFAULT_TTL};
-use fencepost_rig::Proxy;
+use fencepost::{Backend, Claim, DEFAULT_TTL, Renewal};
+use fencepost_rig::{Direction, Proxy};
+use fencepost_store_tests::claim_on;
+use futures_util::future::join_all;
 use zookeeper_client::CreateMode;
 
 use crate::support::{
-    BASE, NAME, SESSION, Server, claim, eventually, locker, run, soon, until_quiet,
+    BASE, NAME, SESSION, Server, claim, eventually, locker, open, run, soon, until_quiet,
 };
 
 /// Stores with different bases are independent. The same base is the same however it is configured.
@@ -255,5 +257,55 @@ pub(crate) fn transactions_are_few() {
         let last = locker.acquire(NAME).await.unwrap();
         assert_eq!(last.fence().epoch() - before, 2 + 3, "make, note, delete");
         assert!(last.release().await.is_released());
+    });
+}
+
+/// More leases than one transaction renews: the second transaction does not wait for the answer to the first. The answers are in the order of
+/// the claims.
+pub(crate) fn batches_are_renewed_side_by_side() {
+    run(async {
+        let server = Server::start();
+        let proxy = server.proxy();
+        let session = SESSION * 10;
+        let store = open(proxy.address(), session).await;
+        let eyes = server.eyes().await;
+        let ttl = session / 2;
+        let mut claims: Vec<Claim> = (0..store.renew_batch_size() + 1)
+            .map(|number| claim_on(&format!("lock-{number}"), ttl))
+            .collect();
+        let granted = join_all(claims.iter().map(|claim| store.try_acquire(claim))).await;
+        assert!(granted.into_iter().all(|grant| grant.unwrap().is_some()));
+        let [gone, .., last] = &claims[..] else {
+            unreachable!("at least two claims")
+        };
+        let node = async |claim: &Claim| {
+            let folder = format!("{BASE}/{}", claim.name);
+            format!("{folder}/{}", eyes.children(&folder).await[0])
+        };
+        eyes.0.delete(&node(gone).await, None).await.unwrap();
+        let last = node(last).await;
+        // A longer lease is written to its node, where it can be seen.
+        claims.iter_mut().for_each(|claim| claim.ttl = session);
+        proxy.delay(Direction::ToClient, Proxy::FOREVER);
+        let renewing = tokio::spawn(async move { store.renew(&claims).await });
+        eventually("the second transaction", async || {
+            let stat = eyes.0.check_stat(&last).await.unwrap();
+            stat.is_some_and(|stat| stat.version > 0)
+        })
+        .await;
+        proxy.heal();
+        for (at, answer) in soon("answers", renewing)
+            .await
+            .unwrap()
+            .into_iter()
+            .enumerate()
+        {
+            let expected = if at == 0 {
+                Renewal::Lost
+            } else {
+                Renewal::Extended
+            };
+            assert_eq!(answer.unwrap(), expected, "{at}");
+        }
     });
 }

@@ -158,7 +158,7 @@ impl Gauntlet {
         if std::ptr::eq(exhibit, self.strategy) {
             let because = "it is the reference exhibit of its kind";
             let known = limits_of(self.kind, scenario_of(row));
-            return Some(if is_covered(&grounds_of(row), known) {
+            return Some(if is_covered(&charges_of(row), known) {
                 bare(LabelName::LimitOfItsKind, because.into())
             } else {
                 let because = format!("{because}, and locks of this kind should withstand this");
@@ -181,10 +181,10 @@ impl Gauntlet {
     fn limit_in(&self, row: &Row<'_>) -> Option<&Limit> {
         let mut limits = self.limits.iter();
         let limit = limits.find(|limit| limit.scenario == row.worst.scenario())?;
-        let grounds = grounds_of(row);
-        let uncovered = [Ground::WithinLease, Ground::Fence];
+        let charges = charges_of(row);
+        let uncovered = [Charge::WithinLease, Charge::Fence];
         let is_more = is_about_an_end(scenario_of(row))
-            && uncovered.iter().any(|ground| grounds.contains(ground));
+            && uncovered.iter().any(|charge| charges.contains(charge));
         (!is_more).then_some(limit)
     }
 
@@ -248,7 +248,7 @@ fn compare(row: &Row<'_>, exhibit: &'static Strategy, reference: &[&Run]) -> Lab
         runs,
     } = compared;
     let times = row.convictions().count();
-    let same = alike(&grounds_of(row), reference);
+    let same = alike(&charges_of(row), reference);
     let (name, because) = if same > 0 {
         (
             LabelName::LimitOfItsKind,
@@ -297,7 +297,7 @@ fn missing(compared: Compared, times: usize) -> String {
 
 /// What a lock can be convicted for. Several checks may notice the same thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Ground {
+enum Charge {
     /// Two holders at once, or an update that one of them lost.
     TwoHolders,
     /// The same, while a lease was certainly running, or a lock that was gone by then.
@@ -313,34 +313,34 @@ enum Ground {
 }
 
 /// The checks, and what each convicts a lock for.
-const CHECKS: [(&str, Ground); 9] = [
-    ("exclusion_at_resource", Ground::TwoHolders),
-    ("exclusion_of_belief", Ground::TwoHolders),
-    ("no_lost_update", Ground::TwoHolders),
-    ("no_oversell", Ground::TwoHolders),
-    ("fence_issued", Ground::Fence),
-    ("fence_enforced", Ground::Fence),
-    ("fence", Ground::Fence),
-    ("recovery", Ground::Recovery),
-    ("not_stuck", Ground::Stuck),
+const CHECKS: [(&str, Charge); 9] = [
+    ("exclusion_at_resource", Charge::TwoHolders),
+    ("exclusion_of_belief", Charge::TwoHolders),
+    ("no_lost_update", Charge::TwoHolders),
+    ("no_oversell", Charge::TwoHolders),
+    ("fence_issued", Charge::Fence),
+    ("fence_enforced", Charge::Fence),
+    ("fence", Charge::Fence),
+    ("recovery", Charge::Recovery),
+    ("not_stuck", Charge::Stuck),
 ];
 
 /// Returns what is known to convict locks of a kind in a scenario (`None`: the sale), however well they are made. Nothing else is a limit of
 /// the kind, least of all a second holder within a running lease.
-fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Ground] {
+fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Charge] {
     let lasts = kind.renewed || kind.hold != Hold::Lease;
     match scenario {
         // The server ends every lease by its own time of day.
-        Some(Scenario::ServerClockBack) => &[Ground::Stuck, Ground::Recovery],
+        Some(Scenario::ServerClockBack) => &[Charge::Stuck, Charge::Recovery],
         // Two that wait for each other keep their locks for as long as they live.
-        Some(Scenario::Deadlock) if lasts => &[Ground::Stuck],
+        Some(Scenario::Deadlock) if lasts => &[Charge::Stuck],
         Some(Scenario::Crash | Scenario::Waiters | Scenario::LostReply | Scenario::Storm)
             if kind.hold == Hold::Untimed =>
         {
-            &[Ground::Stuck, Ground::Recovery]
+            &[Charge::Stuck, Charge::Recovery]
         }
         Some(Scenario::Deadlock | Scenario::TtlEdge) if !lasts && !kind.fenced => {
-            &[Ground::TwoHolders]
+            &[Charge::TwoHolders]
         }
         Some(
             Scenario::Pause
@@ -348,11 +348,14 @@ fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Ground] {
             | Scenario::Cut
             | Scenario::SlowReplies
             | Scenario::PauseAtStep
+            | Scenario::LateWrite
+            | Scenario::WriteOnlyFence
             | Scenario::Failover
             | Scenario::RestartEmpty
             | Scenario::ServerClock
-            | Scenario::Eviction,
-        ) if !kind.fenced => &[Ground::TwoHolders],
+            | Scenario::Eviction
+            | Scenario::TakenAway,
+        ) if !kind.fenced => &[Charge::TwoHolders],
         _ => &[],
     }
 }
@@ -370,57 +373,60 @@ fn is_about_an_end(scenario: Option<Scenario>) -> bool {
                 | Scenario::Suspend
                 | Scenario::Cut
                 | Scenario::SlowReplies
+                | Scenario::LateWrite
+                | Scenario::WriteOnlyFence
                 | Scenario::Failover
                 | Scenario::RestartEmpty
                 | Scenario::ServerClock
                 | Scenario::ServerClockBack
                 | Scenario::Eviction
+                | Scenario::TakenAway
         )
     )
 }
 
-fn is_covered(grounds: &BTreeSet<Ground>, known: &[Ground]) -> bool {
-    grounds.iter().all(|ground| known.contains(ground))
+fn is_covered(charges: &BTreeSet<Charge>, known: &[Charge]) -> bool {
+    charges.iter().all(|charge| known.contains(charge))
 }
 
 /// Returns how often the reference was convicted for each of these reasons at least; zero if one of them never convicted it.
-fn alike(against: &BTreeSet<Ground>, reference: &[&Run]) -> usize {
-    let own: Vec<BTreeSet<Ground>> = reference.iter().map(|run| grounds(run)).collect();
-    let times = |ground: &Ground| own.iter().filter(|own| own.contains(ground)).count();
+fn alike(against: &BTreeSet<Charge>, reference: &[&Run]) -> usize {
+    let own: Vec<BTreeSet<Charge>> = reference.iter().map(|run| charges(run)).collect();
+    let times = |charge: &Charge| own.iter().filter(|own| own.contains(charge)).count();
     against.iter().map(times).min().unwrap_or_default()
 }
 
 /// Returns what the runs of a row convict the lock for, all together.
-fn grounds_of(row: &Row<'_>) -> BTreeSet<Ground> {
-    row.convictions().flat_map(grounds).collect()
+fn charges_of(row: &Row<'_>) -> BTreeSet<Charge> {
+    row.convictions().flat_map(charges).collect()
 }
 
 /// Returns what a run convicts its lock for; nothing if it does not convict it.
-fn grounds(run: &Run) -> BTreeSet<Ground> {
+fn charges(run: &Run) -> BTreeSet<Charge> {
     let verdict = run.verdict();
     if !verdict.outcome.is_conviction() {
         return BTreeSet::new();
     }
-    let mut grounds = of_checks(verdict);
+    let mut charges = of_checks(verdict);
     if let Run::Hold(judged) = run {
         let findings = judged.findings();
         let is_within_lease = !findings.overlaps_within_lease().is_empty()
             || findings.is_damaged_within_lease()
             || findings.lost_within_lease().is_some();
-        grounds.extend(is_within_lease.then_some(Ground::WithinLease));
+        charges.extend(is_within_lease.then_some(Charge::WithinLease));
     }
     if verdict.outcome == Outcome::Stuck {
-        grounds.insert(Ground::Stuck);
+        charges.insert(Charge::Stuck);
     }
-    if grounds.is_empty() {
-        grounds.insert(Ground::Other);
+    if charges.is_empty() {
+        charges.insert(Charge::Other);
     }
-    grounds
+    charges
 }
 
-fn of_checks(verdict: &Verdict) -> BTreeSet<Ground> {
+fn of_checks(verdict: &Verdict) -> BTreeSet<Charge> {
     let violated = CHECKS.iter().filter(|(name, _)| verdict.violates(name));
-    violated.map(|(_, ground)| *ground).collect()
+    violated.map(|(_, charge)| *charge).collect()
 }
 
 #[cfg(test)]

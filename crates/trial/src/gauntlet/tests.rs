@@ -36,7 +36,7 @@ fn a_claim_that_no_trial_judges_is_named() {
     let untried = fair.plan().untried;
     assert_eq!(
         fair.not_tried(&untried).unwrap(),
-        "cut, slow-replies, lost-reply, pause-at-step (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, server-stall, majority-down (a file has no server that could fail); suspend (whoever shares a file is suspended together); fair (no trial judges the order of waiters)"
+        "cut, slow-replies, lost-reply, pause-at-step, many-leases, dead-connection (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away, server-stall, majority-down (a file has no server that could fail); suspend (whoever shares a file is suspended together); fair (no trial judges the order of waiters)"
     );
 }
 
@@ -47,7 +47,7 @@ fn names(plan: &Plan) -> Vec<&'static str> {
 #[test]
 fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
     let plan = gauntlet("safe", "sqlite").plan();
-    assert_eq!(names(&plan).len(), 15);
+    assert_eq!(names(&plan).len(), 18);
     let left_out: Vec<&str> = plan.untried.iter().map(|one| one.scenario).collect();
     assert_eq!(
         left_out,
@@ -56,22 +56,31 @@ fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
             "slow-replies",
             "lost-reply",
             "pause-at-step",
+            "many-leases",
+            "dead-connection",
             "failover",
             "restart-empty",
             "server-clock",
             "clock-back",
             "eviction",
+            "taken-away",
             "server-stall",
             "majority-down",
             "suspend"
         ]
     );
     assert!(plan.untried[0].why.starts_with("no server: "));
-    assert_eq!(plan.untried[4].why, "a file has no server that could fail");
+    assert_eq!(plan.untried[6].why, "a file has no server that could fail");
     let redis = gauntlet("safe", "redis").plan();
-    assert_eq!((redis.cells.len(), redis.untried.len()), (26, 1));
+    assert_eq!((redis.cells.len(), redis.untried.len()), (30, 3));
+    assert_eq!(
+        redis.untried[0].why,
+        "not claimed: it does not renew its leases"
+    );
+    let renewed = gauntlet("watchdog", "redis").plan();
+    assert_eq!((renewed.cells.len(), renewed.untried.len()), (32, 1));
     let yours = gauntlet("safe", "redis://10.0.0.1").plan();
-    assert_eq!(yours.untried.len(), 7);
+    assert_eq!(yours.untried.len(), 10);
 }
 
 #[test]
@@ -89,11 +98,14 @@ fn a_lock_that_cannot_buy_is_not_asked_to() {
             "slow-replies",
             "lost-reply",
             "pause-at-step",
+            "many-leases",
+            "dead-connection",
             "failover",
             "restart-empty",
             "server-clock",
             "clock-back",
             "eviction",
+            "taken-away",
             "server-stall",
             "majority-down",
             "suspend"
@@ -123,7 +135,7 @@ fn each_run_has_its_seed_and_what_was_not_chosen_is_not_tried() {
         panic!("{plan:?}")
     };
     assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
-    assert_eq!(plan.untried.len(), 26);
+    assert_eq!(plan.untried.len(), 32);
     assert_eq!(
         three.command(),
         "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"
@@ -137,7 +149,7 @@ fn what_a_lock_is_judged_by_depends_on_its_claims() {
         let by = [Scenario::TtlEdge, Scenario::Pause].map(|one| judged_by(Some(one), claims));
         by.map(|text| text.split(':').next().unwrap_or_default().to_owned())
     };
-    let beyond = "no update is lost, which it does not claim beyond its lease";
+    let beyond = "no lost update (it claims none beyond its lease)";
     assert_eq!(of("fenced"), ["it claims fences"; 2]);
     assert_eq!(of("watchdog"), ["it claims to renew its lease", beyond]);
     assert_eq!(of("safe"), [beyond; 2]);

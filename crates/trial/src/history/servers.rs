@@ -22,6 +22,8 @@ pub enum Change {
     ClockBehind,
     /// It was short of memory, and has evicted every key that it had before. Timestamped before that.
     Evicted,
+    /// It has no record of any lock any more: the lab has deleted them, or ended the sessions that held them. Timestamped before that.
+    TakenAway,
     /// A majority has elected it leader. It has everything that a majority had written.
     Elected,
     /// SIGSTOP. Timestamped once all of its processes were seen in state T.
@@ -64,7 +66,7 @@ impl Change {
 
     /// Returns whether a server that lives on may have ended leases with this event before their time.
     pub fn ends_leases(self) -> bool {
-        matches!(self, Self::ClockAhead | Self::Evicted)
+        matches!(self, Self::ClockAhead | Self::Evicted | Self::TakenAway)
     }
 
     /// Describes the event, as in "the replica takes over at the same address, without the lock".
@@ -78,6 +80,7 @@ impl Change {
             Self::ClockAhead => "is an hour ahead: its clock has jumped forward",
             Self::ClockBehind => "is an hour behind: its clock has jumped back",
             Self::Evicted => "is short of memory: it has evicted every key it had",
+            Self::TakenAway => "has no locks any more: the lab has taken them away",
             Self::Elected => "is elected by the majority",
             Self::Stopped => "is stopped (SIGSTOP): it answers nobody",
             Self::Silent => "has not answered the lab's request",

@@ -262,7 +262,7 @@ impl HistoryBuilder {
         self.add(at, "", what)
     }
 
-    /// Adds that the lab itself stood still from the first time to the second.
+    /// Adds that the lab itself stalled from the first time to the second.
     pub(crate) fn stalls(self, from: f64, until: f64) -> Self {
         let for_ms = until - from;
         self.add(until, "", What::Stalled { for_ms })

@@ -10,7 +10,7 @@ use super::Scenario;
 use super::facts::{Facts, Hold, Mark, Op};
 use super::register::compare;
 use crate::history::{Fault, Header};
-use crate::protocol::Claims;
+use crate::protocol::{Action, Claims};
 use crate::strategy;
 
 mod deadline;
@@ -131,7 +131,8 @@ impl<'a> Findings<'a> {
             let active = active.entry(&held.key).or_default();
             active.retain(|other| other.believed_until_ns > from_ns);
             let room = OVERLAPS_MAX - overlaps.len();
-            overlaps.extend(active.iter().take(room).map(|first| Overlap {
+            let others = active.iter().filter(|first| !self.is_reentry(first, held));
+            overlaps.extend(others.take(room).map(|first| Overlap {
                 first,
                 second: held,
                 from_ns,
@@ -143,6 +144,11 @@ impl<'a> Findings<'a> {
             active.push(held);
         }
         overlaps
+    }
+
+    /// Returns whether the second hold is one that a lock which claims to be re-entrant owes its holder.
+    fn is_reentry(&self, first: &Hold, second: &Hold) -> bool {
+        self.claims.reentrant && first.who == second.who
     }
 
     /// Returns the first two operations whose holds interleave in the serial log. This finding does not depend on a clock.
@@ -189,10 +195,13 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns an operation that was accepted although its fence was lower than one seen before, according to the log or to the
-    /// number itself.
+    /// number itself. Reads do not count if the lock claims that they are not checked.
     pub fn unfenced(&self) -> Option<&'a Op> {
         let mut of_key: HashMap<&str, Option<&str>> = HashMap::new();
-        let mut accepted = self.facts.ops.iter().filter(|op| !op.refused);
+        let writes_only = self.claims.fences_writes_only;
+        let is_checked = |op: &&Op| !writes_only || op.action == Action::Write;
+        let accepted = self.facts.ops.iter().filter(|op| !op.refused);
+        let mut accepted = accepted.filter(is_checked);
         accepted.find(|op| {
             let seen = of_key.entry(&op.key).or_default();
             let fence = op.fence.as_deref();

@@ -9,7 +9,7 @@ use crate::verdict::Outcome;
 
 /// The expected verdicts for each lock, for scenarios in which the store itself does not fail: opposite order, same order, kill, work
 /// beyond the lease, late release, nothing to sell, pause before the write.
-const HOLDS: [(&str, [Outcome; 7]); 13] = {
+const HOLDS: [(&str, [Outcome; 7]); 14] = {
     use Outcome::{Broken, Held, Stuck};
     [
         ("naive", [Broken, Held, Stuck, Broken, Broken, Held, Broken]),
@@ -30,6 +30,8 @@ const HOLDS: [(&str, [Outcome; 7]); 13] = {
         ("safe", [Broken, Held, Held, Broken, Held, Held, Broken]),
         ("watchdog", [Stuck, Held, Held, Held, Held, Held, Held]),
         ("fenced", [Held, Held, Held, Held, Held, Held, Held]),
+        // What a holder has read is not protected; only one trial is about that, and tables leave it out.
+        ("fenced-writes", [Held, Held, Held, Held, Held, Held, Held]),
         // The database detects both the deadlock and the end of a session.
         ("row", [Held, Held, Held, Held, Held, Held, Held]),
         ("table", [Held, Held, Held, Held, Held, Held, Held]),
@@ -62,6 +64,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
         // Every lock in Redis ends by the server's time of day, or not at all.
         Scenario::ServerClockBack => Outcome::Stuck,
         Scenario::Eviction => evicted(strategy),
+        Scenario::TakenAway => taken_away(strategy),
         Scenario::ServerStall => server_stall(strategy),
         // Whoever needs a majority grants nothing without one, and its servers keep their data.
         Scenario::MajorityDown => Outcome::Held,
@@ -78,8 +81,20 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
             "late-watch" => Outcome::Broken,
             _ => Outcome::Held,
         },
+        // What was released before is not released again: our programs forget a hold with its release.
+        Scenario::Reentry => Outcome::Held,
         Scenario::Waiters => waiters(strategy),
+        Scenario::WriteOnlyFence => match strategy {
+            "fenced-writes" => Outcome::Broken,
+            _ => pause,
+        },
+        // No lock can call a write back. Only the resource can refuse it.
+        Scenario::LateWrite => match strategy {
+            "fenced" | "fenced-writes" => Outcome::Held,
+            _ => Outcome::Broken,
+        },
         Scenario::LostReply => lost_reply(strategy),
+        Scenario::ManyLeases | Scenario::DeadConnection => kept_alive(strategy),
         Scenario::Storm => storm(strategy),
     })
 }
@@ -113,7 +128,7 @@ fn lost_reply(strategy: &str) -> Outcome {
 /// breaks.
 fn lost_store(strategy: &str) -> Outcome {
     match strategy {
-        "fenced" | "watchdog" => Outcome::Held,
+        "fenced" | "fenced-writes" | "watchdog" => Outcome::Held,
         // The end of its session tells the holder.
         "row" | "table" | "advisory" => Outcome::Held,
         _ => Outcome::Broken,
@@ -123,7 +138,7 @@ fn lost_store(strategy: &str) -> Outcome {
 /// Returns the expected verdict if the server's clock jumps forward. Nobody tells the holder, and it does not ask so soon.
 fn clock_ahead(strategy: &str) -> Outcome {
     match strategy {
-        "fenced" => Outcome::Held,
+        "fenced" | "fenced-writes" => Outcome::Held,
         // It has no expiry while its holder works.
         "late-expiry" => Outcome::Held,
         _ => Outcome::Broken,
@@ -133,7 +148,16 @@ fn clock_ahead(strategy: &str) -> Outcome {
 /// Returns the expected verdict if the server evicts the lock.
 fn evicted(strategy: &str) -> Outcome {
     match strategy {
-        "fenced" => Outcome::Held,
+        "fenced" | "fenced-writes" => Outcome::Held,
+        _ => Outcome::Broken,
+    }
+}
+
+/// Returns the expected verdict if the lock is taken away at the store: a holder that keeps its lock alive asks for it again soon, and the end
+/// of a session tells its holder.
+fn taken_away(strategy: &str) -> Outcome {
+    match strategy {
+        "fenced" | "fenced-writes" | "watchdog" | "row" | "table" | "advisory" => Outcome::Held,
         _ => Outcome::Broken,
     }
 }
@@ -164,10 +188,18 @@ fn waiters(strategy: &str) -> Outcome {
     }
 }
 
+/// Returns the expected verdict of a trial that only a lock with `keep_alive` can pass or fail.
+fn kept_alive(strategy: &str) -> Outcome {
+    match strategy {
+        "watchdog" => Outcome::Held,
+        _ => Outcome::Inconclusive,
+    }
+}
+
 /// Returns the expected verdict of a storm. What a lock does not claim is not judged there: a plain lease may be overrun.
 fn storm(strategy: &str) -> Outcome {
     match strategy {
-        "naive" | "blind-delete" => Outcome::Broken,
+        "naive" | "blind-delete" | "fenced-writes" => Outcome::Broken,
         // Whoever is killed while holding the lock keeps it forever.
         "late-expiry" | "unique-index" => Outcome::Stuck,
         _ => Outcome::Held,

@@ -44,7 +44,7 @@ pub struct Facts {
     pub unseen: Vec<(Mark, String)>,
     /// What the lab stopped waiting for, and why.
     pub given_up: Vec<(Mark, String)>,
-    /// When the lab itself stood still: from when at the earliest, and until when.
+    /// When the lab itself stalled: from when at the earliest, and until when.
     pub stalls: Vec<(u64, Mark)>,
     /// The timestamp of the last event.
     pub end_ns: u64,
@@ -65,7 +65,7 @@ impl Facts {
         learn::Learner::of(events)
     }
 
-    /// Returns what the lab waited for in vain before anybody was asked anything.
+    /// Returns why the lab stopped waiting, if that was before anybody was asked anything.
     pub fn not_begun(&self) -> Option<&str> {
         let is_asked = !self.waits.is_empty() || !self.buys.is_empty();
         let (_, why) = self.given_up.first().filter(|_| !is_asked)?;

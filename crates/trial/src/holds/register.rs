@@ -5,18 +5,44 @@ use std::collections::HashMap;
 use fencepost::Fence;
 
 use crate::history::What;
-use crate::protocol::Action;
+use crate::protocol::{Action, Claims};
 
 /// The numbers of all locks of a trial, with one serial log.
 #[derive(Debug)]
 pub(super) struct Registers {
     of_key: HashMap<&'static str, Register>,
     serial: u64,
-    checks_fences: bool,
+    checks_fences: FenceCheck,
+}
+
+/// Which steps the number refuses if their fence is outdated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum FenceCheck {
+    /// None.
+    #[default]
+    Never,
+    /// Writes. Reads pass, and leave no trace.
+    OnWrites,
+    /// Reads and writes.
+    Always,
+}
+
+impl FenceCheck {
+    /// Returns which steps are checked for a lock with these claims.
+    pub(super) fn of(claims: Claims) -> Self {
+        match claims {
+            Claims { fencing: false, .. } => Self::Never,
+            Claims {
+                fences_writes_only: true,
+                ..
+            } => Self::OnWrites,
+            _ => Self::Always,
+        }
+    }
 }
 
 impl Registers {
-    pub(super) fn new(checks_fences: bool) -> Self {
+    pub(super) fn new(checks_fences: FenceCheck) -> Self {
         Self {
             of_key: HashMap::new(),
             serial: 0,
@@ -54,12 +80,11 @@ pub(super) struct Register {
     serial: u64,
     read: HashMap<(usize, u64), i64>,
     highest: Option<(String, usize, u64)>,
-    /// Whether the number refuses steps with an outdated fence.
-    checks_fences: bool,
+    checks_fences: FenceCheck,
 }
 
 impl Register {
-    pub(super) fn new(checks_fences: bool) -> Self {
+    pub(super) fn new(checks_fences: FenceCheck) -> Self {
         Self {
             checks_fences,
             ..Self::default()
@@ -71,7 +96,12 @@ impl Register {
         self.serial += 1;
         let holder = (step.actor, step.hold);
         let before = self.highest.clone();
-        let refused = self.checks_fences && !self.accepts(step);
+        let is_fenced = match self.checks_fences {
+            FenceCheck::Always => true,
+            FenceCheck::OnWrites => step.action == Action::Write,
+            FenceCheck::Never => false,
+        };
+        let refused = is_fenced && !self.accepts(step);
         let value = match step.action {
             Action::Read => self.value,
             // A process that writes without having read starts from zero.
@@ -82,7 +112,8 @@ impl Register {
                 Action::Read => drop(self.read.insert(holder, value)),
                 Action::Write => self.value = value,
             }
-            if let Some(fence) = &step.fence {
+            let leaves_trace = is_fenced || self.checks_fences == FenceCheck::Never;
+            if let Some(fence) = step.fence.as_deref().filter(|_| leaves_trace) {
                 self.raise(fence, holder);
             }
         }
@@ -180,7 +211,7 @@ mod tests {
 
     #[test]
     fn an_update_from_an_old_reading_is_lost() {
-        let mut number = Register::new(false);
+        let mut number = Register::new(FenceCheck::Never);
         let uses = [
             (0, Action::Read, (1, 0, false)),
             (1, Action::Read, (2, 0, false)),
@@ -196,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_lower_fence_is_refused_on_writes_and_on_reads() {
-        let mut number = Register::new(true);
+        let mut number = Register::new(FenceCheck::Always);
         assert!(!outcome(&number.carry_out(&step(0, Action::Read, Some("9.0")))).2);
         assert!(!outcome(&number.carry_out(&step(1, Action::Read, Some("10.0")))).2);
         assert!(outcome(&number.carry_out(&step(0, Action::Write, Some("9.0")))).2);
@@ -206,6 +237,23 @@ mod tests {
         assert!(outcome(&number.carry_out(&step(2, Action::Read, Some("eleven")))).2);
         let written = number.carry_out(&step(1, Action::Write, Some("10.0")));
         assert_eq!(outcome(&written), (8, 1, false));
+    }
+
+    #[test]
+    fn a_fence_that_is_checked_on_writes_only_lets_an_update_be_lost() {
+        let mut number = Register::new(FenceCheck::OnWrites);
+        let uses = [
+            (0, Action::Read, "9.0", (1, 0, false)),
+            (1, Action::Read, "10.0", (2, 0, false)),
+            (0, Action::Write, "9.0", (3, 1, false)),
+            (1, Action::Write, "10.0", (4, 1, false)),
+            (0, Action::Read, "9.0", (5, 1, false)),
+            (0, Action::Write, "9.0", (6, 2, true)),
+        ];
+        for (actor, action, fence, expected) in uses {
+            let what = number.carry_out(&step(actor, action, Some(fence)));
+            assert_eq!(outcome(&what), expected);
+        }
     }
 
     #[test]

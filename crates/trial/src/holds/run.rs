@@ -1,14 +1,9 @@
 //! Runs a lock trial and records its history.
 
-use std::fs::File;
-use std::process::Command;
 use std::time::Duration;
 
-use fencepost_rig::Interrupt;
-
-use super::Trial;
-use crate::history::{Event, Header, History};
-use crate::processes::{ANSWER_TIMEOUT, Stopped};
+use crate::history::{Event, Header};
+use crate::processes::ANSWER_TIMEOUT;
 
 mod chance;
 mod clocks;
@@ -20,12 +15,21 @@ mod stage;
 
 pub use script::NAMES;
 pub(crate) use script::{HOLDER, OTHER, THIRD};
+pub use stage::run;
+
+/// How long it may take until the effect of a signal is visible.
+const WITNESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Observes a run while it happens. By default, every method does nothing.
 pub trait LockWatch {
     /// Returns how long a process may be silent while it starts, or beyond the time it was asked to wait.
     fn answer_timeout(&self) -> Duration {
         ANSWER_TIMEOUT
+    }
+
+    /// Returns how long the lab looks for the effect of a signal. A stop or a kill that it does not see is not recorded.
+    fn witness_timeout(&self) -> Duration {
+        WITNESS_TIMEOUT
     }
 
     /// Called while processes start: `ready` of `of` are ready.
@@ -41,22 +45,3 @@ pub trait LockWatch {
 
 /// Observes nothing.
 impl LockWatch for () {}
-
-/// Runs a lock trial.
-///
-/// `subject` makes the command of each process; `file` receives the history as it happens.
-///
-/// Call this function from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no
-/// process and no temporary file is left when it returns.
-///
-/// # Errors
-/// Returns a [`Stopped`] that says why there is nothing to judge.
-pub fn run(
-    trial: &Trial,
-    subject: &dyn Fn() -> Command,
-    file: Option<File>,
-    watch: &mut dyn LockWatch,
-    interrupt: Interrupt,
-) -> Result<History, Stopped> {
-    stage::run(trial, subject, file, watch, interrupt)
-}

@@ -38,6 +38,8 @@ pub enum Scenario {
     ServerClockBack,
     /// The server is short of memory and evicts the lock.
     Eviction,
+    /// The store loses the lock while its holder works: the lab takes it away there.
+    TakenAway,
     /// The server is stopped while the lock is held: for less than a lease, and for more.
     ServerStall,
     /// Two of three servers are dead for more than a lease while the lock is held.
@@ -56,21 +58,31 @@ pub enum Scenario {
     Waiters,
     /// A process gives up waiting, and another waits for longer than most of a lease.
     Deadline,
+    /// The holder asks for the lock again, and releases it three times while others wait.
+    Reentry,
     /// The holder is cut off from the store beyond its lease, and writes meanwhile.
     Cut,
     /// The holder learns of its grant late, because the store's replies are slow.
     SlowReplies,
     /// The store's replies to a request for the lock are lost, one after the other.
     LostReply,
+    /// A process holds very many locks while every message between it and its store is slow.
+    ManyLeases,
+    /// The holder's connections die silently, and new ones work.
+    DeadConnection,
     /// A process is paused beyond its lease at each reply of its store in turn, while it takes the lock, works, and releases it.
     PauseAtStep,
+    /// The holder's write arrives at the resource only when its hold is over and another process has written.
+    LateWrite,
+    /// The holder is paused beyond its lease; another process reads before it writes, and writes after it.
+    WriteOnlyFence,
     /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
     Storm,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 32] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -83,6 +95,7 @@ impl Scenario {
         Self::ServerClock,
         Self::ServerClockBack,
         Self::Eviction,
+        Self::TakenAway,
         Self::ServerStall,
         Self::MajorityDown,
         Self::ClientClock,
@@ -92,10 +105,15 @@ impl Scenario {
         Self::Turns,
         Self::Waiters,
         Self::Deadline,
+        Self::Reentry,
         Self::Cut,
         Self::SlowReplies,
         Self::LostReply,
         Self::PauseAtStep,
+        Self::LateWrite,
+        Self::WriteOnlyFence,
+        Self::ManyLeases,
+        Self::DeadConnection,
         Self::Storm,
     ];
 
@@ -201,6 +219,11 @@ impl Scenario {
     /// stops by itself.
     pub(crate) fn is_decided_by_renewal(self) -> bool {
         self.description().is_decided_by_renewal
+    }
+
+    /// Returns whether it tries only locks that claim to renew their leases.
+    pub fn is_about_renewal(self) -> bool {
+        self.description().is_about_renewal
     }
 
     /// Returns roughly how long a run of this trial takes. The trial must be one of this scenario.

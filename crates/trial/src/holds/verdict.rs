@@ -21,9 +21,12 @@ mod client_clock;
 mod clock_back;
 mod court;
 mod crash;
+mod dead_connection;
 mod deadline;
 mod deadlock;
+mod delayed_write;
 mod fences;
+mod kept_alive;
 mod late_write;
 mod lost_lock;
 mod lost_reply;
@@ -31,6 +34,7 @@ mod lost_store;
 mod lost_update;
 mod lost_wakeup;
 mod majority_down;
+mod many_leases;
 mod names;
 mod outage;
 mod overlap;
@@ -38,6 +42,7 @@ mod pause;
 mod pause_at_step;
 mod promises;
 mod recovery;
+mod reentry;
 mod server_loss;
 mod server_stall;
 mod short_stock;
@@ -45,9 +50,11 @@ mod slow_replies;
 mod stale_release;
 mod storm;
 mod stuck;
+mod taken_away;
 mod ttl_edge;
 mod turns;
 mod waiters;
+mod write_only_fence;
 
 use court::Court;
 
@@ -81,6 +88,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::ClientClock => client_clock::judge(&court),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(&court),
+        Scenario::TakenAway => taken_away::judge(&court),
         Scenario::ServerClockBack => clock_back::judge(&court),
         Scenario::ServerStall => server_stall::judge(&court),
         Scenario::MajorityDown => majority_down::judge(&court),
@@ -89,10 +97,15 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Turns => turns::judge(&court),
         Scenario::Waiters => waiters::judge(&court),
         Scenario::Deadline => deadline::judge(&court),
+        Scenario::Reentry => reentry::judge(&court),
         Scenario::Cut => pause::judge_cut(&court),
         Scenario::SlowReplies => slow_replies::judge(&court),
         Scenario::LostReply => lost_reply::judge(&court),
         Scenario::PauseAtStep => pause_at_step::judge(&court),
+        Scenario::LateWrite => delayed_write::judge(&court),
+        Scenario::WriteOnlyFence => write_only_fence::judge(&court),
+        Scenario::ManyLeases => many_leases::judge(&court),
+        Scenario::DeadConnection => dead_connection::judge(&court),
         Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);
@@ -169,9 +182,9 @@ fn inconclusive(because: impl Into<String>, what: &'static str, advice: &'static
 }
 
 /// Returns an inconclusive verdict: a process did not get ready, so nobody was asked anything. Sales are judged in the same words.
-pub(crate) fn not_begun(waited: &str) -> Verdict {
+pub(crate) fn not_begun(why: &str) -> Verdict {
     inconclusive(
-        format!("Nothing was tried: the lab waited in vain {waited}."),
+        format!("Nothing was tried: {why}."),
         "ready",
         "a program that gets ready every time it is started.",
     )

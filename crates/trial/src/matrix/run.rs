@@ -4,6 +4,9 @@ use crate::history::{Event, History};
 use crate::verdict::{Outcome, Verdict};
 use crate::{holds, retry, sale};
 
+/// How often a trial that [showed nothing](Run::showed_nothing) is repeated.
+pub const REPETITIONS: usize = 2;
+
 /// The result of a cell.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there are some dozens at most")]

@@ -23,11 +23,11 @@ impl Cell {
     }
 }
 
-/// Returns a history in which the lab waited in vain for a process to get ready.
+/// Returns a history in which a process did not get ready.
 fn history(header: Header, stopped: &Stopped) -> Option<History> {
     let (who, instead) = stopped.not_ready()?;
     let subject = who.unwrap_or("the program");
-    let why = format!("for {subject} to get ready: {instead}");
+    let why = format!("{subject} did not get ready: {instead}");
     let event = Event {
         n: 1,
         at_ns: 0,
@@ -66,7 +66,7 @@ mod tests {
             assert_eq!(verdict.outcome, Outcome::Inconclusive, "{scenario:?}");
             assert_eq!(
                 verdict.because,
-                "Nothing was tried: the lab waited in vain for B to get ready: it ended with 4 before it was ready (no database).",
+                "Nothing was tried: B did not get ready: it ended with 4 before it was ready (no database).",
                 "{scenario:?}"
             );
         }

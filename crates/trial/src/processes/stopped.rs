@@ -73,6 +73,16 @@ pub enum Stopped {
         /// The last lines of its standard error.
         last_words: Vec<String>,
     },
+    /// A process could not be started again, or did not become ready again, during the trial.
+    #[error("{who} {what}")]
+    NotRestarted {
+        /// The name of the process, or its program.
+        who: String,
+        /// What it did instead.
+        what: String,
+        /// The number of events in the history.
+        events: usize,
+    },
     /// The history cannot be written.
     #[error("{error}")]
     History {
@@ -86,7 +96,7 @@ pub enum Stopped {
 }
 
 impl Stopped {
-    /// Returns the process and what it did instead of getting ready, if the program on trial is the reason.
+    /// Returns the process and what it did instead of getting ready, if the program on trial is the reason and nothing was tried yet.
     pub fn not_ready(&self) -> Option<(Option<&str>, String)> {
         match self {
             Self::Refused { who, message } => Some((Some(who), format!("it says: {message}"))),
@@ -113,10 +123,26 @@ impl Stopped {
         }
     }
 
-    /// Turns an unusable store into a lost one if events were already recorded.
+    /// Returns what the reason means after so many recorded events: an unusable store was lost, and a process that does not start or get
+    /// ready was started again.
     pub(crate) fn after(self, events: usize) -> Self {
         match self {
-            Self::Store(message) if events > 0 => Self::StoreLost { message, events },
+            _ if events == 0 => self,
+            Self::Store(message) => Self::StoreLost { message, events },
+            Self::NotStarted { program, error } => Self::NotRestarted {
+                who: format!("'{program}'"),
+                what: format!("cannot be started: {error}"),
+                events,
+            },
+            Self::NotReady {
+                who,
+                what,
+                last_words,
+            } => {
+                let said = last_words.last().map(|words| format!(" ({words})"));
+                let what = format!("{what}{}", said.unwrap_or_default());
+                Self::NotRestarted { who, what, events }
+            }
             other => other,
         }
     }
@@ -126,5 +152,54 @@ impl Stopped {
 impl From<Failure> for Stopped {
     fn from(failure: Failure) -> Self {
         Self::Store(failure.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn not_started() -> Stopped {
+        Stopped::NotStarted {
+            program: "./lock".into(),
+            error: io::Error::from_raw_os_error(2),
+        }
+    }
+
+    fn not_ready() -> Stopped {
+        Stopped::NotReady {
+            who: "B".into(),
+            what: "ended with 4 before it was ready".into(),
+            last_words: vec!["no database".into()],
+        }
+    }
+
+    #[test]
+    fn a_process_that_does_not_start_again_leaves_events_and_is_not_unready() {
+        for stopped in [not_started(), not_ready()] {
+            let after = stopped.after(9);
+            assert!(
+                matches!(after, Stopped::NotRestarted { events: 9, .. }),
+                "{after:?}"
+            );
+            assert_eq!(after.not_ready(), None);
+        }
+        assert_eq!(
+            not_ready().after(9).to_string(),
+            "B ended with 4 before it was ready (no database)"
+        );
+        assert!(
+            not_started()
+                .after(9)
+                .to_string()
+                .starts_with("'./lock' cannot be started: ")
+        );
+    }
+
+    #[test]
+    fn before_the_first_event_nothing_was_tried() {
+        for stopped in [not_started(), not_ready()] {
+            assert!(stopped.after(0).not_ready().is_some());
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! The claims of a lock: what it promises and how it works, which is all that a judge knows about it.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
 
 /// What a lock promises and how it works. The lock is judged by its claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -17,6 +19,15 @@ pub struct Claims {
     pub untimed: bool,
     /// A dead holder's lock is free within this time; by default within its TTL.
     pub recovery_ms: Option<u64>,
+    /// If its lock is taken away, its holder learns of it within this time: it says `lost`, or declines the next step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tells_loss_ms: Option<u64>,
+    /// With [`fencing`](Self::fencing): the resource checks fences on writes, and lets every read in.
+    #[serde(skip_serializing_if = "is_false")]
+    pub fences_writes_only: bool,
+    /// A process that has the lock gets it again, and has it until it has released each of its holds.
+    #[serde(skip_serializing_if = "is_false")]
+    pub reentrant: bool,
     /// Its lease begins only when the protected work is done, not at the grant.
     #[serde(skip_serializing_if = "is_false")]
     pub expires_after_work: bool,
@@ -42,6 +53,9 @@ impl Claims {
         fair: false,
         untimed: false,
         recovery_ms: None,
+        tells_loss_ms: None,
+        fences_writes_only: false,
+        reentrant: false,
         expires_after_work: false,
         checks_owner: false,
         blind_release: false,
@@ -77,9 +91,34 @@ impl Claims {
             fair: self.fair,
             untimed: self.untimed,
             recovery_ms: self.recovery_ms,
+            tells_loss_ms: self.tells_loss_ms,
             ..known
         }
     }
+}
+
+/// Reads the claims of a subject. Returns an error that quotes the claims that do not exist: without them, the lock would be judged by less
+/// than it claims.
+pub(super) fn known<'de, D: Deserializer<'de>>(reply: D) -> Result<Option<Claims>, D::Error> {
+    let Some(fields) = Option::<Map<String, Value>>::deserialize(reply)? else {
+        return Ok(None);
+    };
+    let unknown: Vec<String> = fields
+        .keys()
+        .filter(|name| !is_claim(name))
+        .map(|name| format!("'{name}'"))
+        .collect();
+    if !unknown.is_empty() {
+        let what = format!("there is no claim {}", unknown.join(", "));
+        return Err(D::Error::custom(what));
+    }
+    let claims = serde_json::from_value(Value::Object(fields));
+    claims.map(Some).map_err(D::Error::custom)
+}
+
+/// Returns whether there is a claim of this name. A name that does not exist is ignored; the value of a claim is never a list.
+fn is_claim(name: &str) -> bool {
+    serde_json::from_value::<Claims>(json!({ name: [] })).is_err()
 }
 
 /// Headers and replies contain only the fields that are true.
@@ -101,4 +140,43 @@ pub enum Promise {
     Exclusion,
     /// Exact orders without a lock. `HELD` requires that a process met another buyer between its read and its write.
     Exactness,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Reply;
+
+    #[test]
+    fn a_claim_that_does_not_exist_is_refused_in_a_reply_and_quoted() {
+        let line = r#"{"type":"init_ok","claims":{"fencing":true,"keepalive":true}}"#;
+        let error = serde_json::from_str::<Reply>(line).unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no claim 'keepalive'"),
+            "{error}"
+        );
+        let known = r#"{"type":"init_ok","claims":{"fencing":true,"recovery_ms":null,"looks_before_wait":true}}"#;
+        let claims = Claims {
+            fencing: true,
+            looks_before_wait: true,
+            ..Claims::PLAIN
+        };
+        let ready = Reply::InitOk {
+            claims: Some(claims),
+        };
+        assert_eq!(serde_json::from_str::<Reply>(known).unwrap(), ready);
+        for nothing in [
+            r#"{"type":"init_ok"}"#,
+            r#"{"type":"init_ok","claims":null}"#,
+        ] {
+            let ready = Reply::InitOk { claims: None };
+            assert_eq!(serde_json::from_str::<Reply>(nothing).unwrap(), ready);
+        }
+    }
+
+    #[test]
+    fn a_history_with_a_claim_of_another_version_is_read() {
+        let claims: Claims = serde_json::from_str(r#"{"fencing":true,"bygone":true}"#).unwrap();
+        assert!(claims.fencing);
+    }
 }

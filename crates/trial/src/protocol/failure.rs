@@ -1,18 +1,18 @@
-//! The failure of an attempt: what went wrong, and whether something may have been bought.
+//! The failure of a request: what went wrong, and whether it may have had an effect.
 
 use std::fmt;
 
-/// An attempt that failed without an outcome.
+/// A request that failed without an outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Whether it is certain that nothing was bought.
+    /// Whether the request certainly had no effect.
     pub definite: bool,
     /// What went wrong.
     pub message: String,
 }
 
 impl Failure {
-    /// Creates a failure after which certainly nothing was bought.
+    /// Creates the failure of a request that certainly had no effect.
     pub fn definite(error: impl fmt::Display) -> Self {
         Self {
             definite: true,
@@ -20,7 +20,7 @@ impl Failure {
         }
     }
 
-    /// Creates a failure after which something may have been bought.
+    /// Creates the failure of a request that may have had an effect.
     pub fn indefinite(error: impl fmt::Display) -> Self {
         Self {
             definite: false,

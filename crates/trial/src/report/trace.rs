@@ -232,10 +232,11 @@ impl<'a> Tracer<'a> {
     fn fault(&mut self, event: &Event, who: &'a str, fault: Fault) {
         let track = self.track(who, None);
         match fault {
-            Fault::Stopped | Fault::CutOff | Fault::Slowed => {
+            Fault::Stopped | Fault::CutOff | Fault::Slowed | Fault::Distant => {
                 let name = match fault {
                     Fault::Stopped => "stopped",
                     Fault::CutOff => "cut off",
+                    Fault::Distant => "far away",
                     _ => "slow replies",
                 };
                 let open = Open {
@@ -258,9 +259,12 @@ impl<'a> Tracer<'a> {
             }
             Fault::Killed => self.end_all_of(who, event.at_ns),
             Fault::ReplyLost
+            | Fault::ConnectionsDead
             | Fault::ReplyArrives
             | Fault::ReplyHeld
             | Fault::ReplyDelivered
+            | Fault::WriteHeld
+            | Fault::OverReleased
             | Fault::ClockAhead
             | Fault::ClockBehind
             | Fault::ClockFast
@@ -275,6 +279,8 @@ impl<'a> Tracer<'a> {
             Fault::CutOff => "cut off",
             Fault::Reconnected => "reconnected",
             Fault::Slowed => "slow replies",
+            Fault::Distant => "far away",
+            Fault::ConnectionsDead => "connections dead",
             Fault::ReplyLost => "reply lost",
             Fault::ClockAhead => "clock ahead",
             Fault::ClockBehind => "clock behind",
@@ -285,6 +291,8 @@ impl<'a> Tracer<'a> {
             Fault::ReplyArrives => "late reply",
             Fault::ReplyHeld => "reply held",
             Fault::ReplyDelivered => "reply delivered",
+            Fault::WriteHeld => "write delayed",
+            Fault::OverReleased => "released again",
         };
         self.instant(event, track, name);
     }

@@ -88,7 +88,7 @@ impl Story {
         self
     }
 
-    /// Adds that the lab itself stood still.
+    /// Adds that the lab itself stalled.
     pub(crate) fn stalled(mut self, for_ms: f64) -> Self {
         self.add(None, What::Stalled { for_ms });
         self

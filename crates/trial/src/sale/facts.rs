@@ -93,9 +93,9 @@ pub struct Facts {
     pub attempts: Vec<Attempt>,
     /// The lab's own reading at the end.
     pub final_reading: Option<Reading>,
-    /// What the lab waited for in vain.
+    /// Why the lab stopped waiting.
     pub given_up: Option<String>,
-    /// The longest time for which the lab itself stood still.
+    /// The longest time for which the lab itself stalled.
     pub longest_stall_ns: u64,
     asked: HashMap<u64, Asked>,
 }

@@ -15,7 +15,7 @@ use super::{PRODUCT, Sale};
 use crate::history::{Event, History, Recorder, What};
 use crate::processes::start::StartingLine;
 use crate::processes::{ANSWER_TIMEOUT, LOOK_UP, Processes, Stopped, stall_ms};
-use crate::protocol::{Request, Resource};
+use crate::protocol::{PROTOCOL, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
 
@@ -132,6 +132,7 @@ impl Lab<'_> {
     fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
         let strategy = self.sale.strategy;
         let init = |id: &str| Request::Init {
+            protocol: PROTOCOL,
             id: id.into(),
             incarnation: 1,
             keys: vec![PRODUCT.into()],
@@ -236,7 +237,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Notes that the lab itself stood still, if it did since it was here last. The processes may have stood still as well.
+    /// Notes that the lab itself stalled, if it did since it was here last. The processes may have stalled as well.
     fn notice_stall(&mut self, last_seen: &mut Instant) {
         let now = Instant::now();
         if let Some(for_ms) = stall_ms(now, last_seen) {

@@ -69,7 +69,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     verdict
 }
 
-/// Returns a sentence if a lease may have ended because the machine stood still: then two buyers at once accuse nobody.
+/// Returns a sentence if a lease may have ended because the machine stalled: then two buyers at once accuse nobody.
 ///
 /// A sale gives each holder work for at most half its lease, so a stall of half a lease may take the rest.
 fn lease_in_doubt(header: &Header, facts: &Facts) -> Option<String> {
@@ -79,7 +79,7 @@ fn lease_in_doubt(header: &Header, facts: &Facts) -> Option<String> {
     let may_have_ended = facts.longest_stall_ns >= (ttl_ns / 2).max(1);
     (has_lease && may_have_ended).then(|| {
         format!(
-            "But the lab itself stood still for {} ms, and a lease of {} ms may have ended meanwhile.",
+            "But the lab itself stalled for {} ms, and a lease of {} ms may have ended meanwhile.",
             ms(facts.longest_stall_ns),
             count(i64::try_from(header.ttl_ms).unwrap_or(i64::MAX))
         )

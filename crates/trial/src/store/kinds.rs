@@ -20,6 +20,8 @@ pub struct StoreFacts {
     pub server_clock: ServerFault,
     /// Whether a private server evicts data when it is short of memory.
     pub eviction: ServerFault,
+    /// Whether the lab can take a lock away at a private server.
+    pub taken_away: ServerFault,
     /// Whether a private server can be stopped for a while.
     pub stop: ServerFault,
     /// Whether two of three private servers can die and come back with their data.
@@ -87,6 +89,7 @@ static OTHER: StoreFacts = StoreFacts {
     restart_empty: NOT_YET,
     server_clock: NOT_YET,
     eviction: NOT_YET,
+    taken_away: NOT_YET,
     stop: NOT_YET,
     majority_down: NOT_YET,
     connection: NOT_YET,
@@ -107,6 +110,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: NO_SERVER,
             server_clock: NO_SERVER,
             eviction: NO_SERVER,
+            taken_away: NO_SERVER,
             stop: NO_SERVER,
             majority_down: NO_SERVER,
             connection: NO_CONNECTION,
@@ -122,6 +126,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Available,
             server_clock: ServerFault::Available,
             eviction: ServerFault::Available,
+            taken_away: ServerFault::Available,
             stop: ServerFault::Available,
             majority_down: ONE_SERVER,
             connection: ServerFault::Available,
@@ -137,6 +142,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Available,
             server_clock: ServerFault::Unavailable("this trial is not available on Redlock yet"),
             eviction: ServerFault::Unavailable("this trial is not available on Redlock yet"),
+            taken_away: ServerFault::Available,
             stop: ServerFault::Available,
             majority_down: ServerFault::Available,
             connection: ServerFault::Available,
@@ -152,6 +158,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             restart_empty: ServerFault::Unavailable("this trial is not available on Postgres yet"),
             server_clock: ServerFault::Unavailable("this trial is not available on Postgres yet"),
             eviction: NO_EVICTION,
+            taken_away: ServerFault::Available,
             stop: ServerFault::Available,
             majority_down: ONE_SERVER,
             connection: ServerFault::Available,
@@ -175,6 +182,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
                 "etcd does not ask the C library for the time, so the lab cannot set its clock",
             ),
             eviction: NO_EVICTION,
+            taken_away: ServerFault::Available,
             stop: ServerFault::Available,
             majority_down: ServerFault::Available,
             connection: ServerFault::Available,
@@ -197,6 +205,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             ),
             server_clock: ServerFault::Unavailable("this trial is not available on ZooKeeper yet"),
             eviction: NO_EVICTION,
+            taken_away: ServerFault::Available,
             stop: ServerFault::Available,
             majority_down: ServerFault::Available,
             connection: ServerFault::Available,
@@ -232,6 +241,7 @@ impl StoreFacts {
             self.restart_empty,
             self.server_clock,
             self.eviction,
+            self.taken_away,
             self.stop,
             self.majority_down,
         ];

@@ -12,7 +12,7 @@ pub(crate) mod postgres;
 pub(crate) mod redis;
 pub(crate) mod sqlite;
 
-/// A connection to the records. Records that know no such step refuse it: by default all but to take a record and to give it back.
+/// A connection to the records. Records that know no such step refuse it: by default all but to take a record and to release it.
 pub trait Latches: Send {
     /// Stores `token` under `key` if the key does not exist, for `ttl` or, without one, forever. Returns whether it did.
     fn set_if_absent(

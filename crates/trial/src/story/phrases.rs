@@ -151,7 +151,7 @@ pub(super) fn released_too_late(name: &str, key: Option<&str>) -> Phrase {
 pub(super) fn released(name: &str, key: Option<&str>) -> Phrase {
     phrase(
         "its release is done",
-        format!("{name} gives {} back", lock(key)),
+        format!("{name} releases {}", lock(key)),
     )
 }
 
@@ -201,6 +201,14 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
             "replies come late from here on",
             format!("The lab delays every reply of the store to {name}"),
         ),
+        Fault::Distant => phrase(
+            "every message takes longer from here on",
+            format!("The lab delays every message between {name} and its store"),
+        ),
+        Fault::ConnectionsDead => phrase(
+            "✗ its connections die silently",
+            format!("The lab lets {name}'s connections to its store die silently; new ones work"),
+        ),
         Fault::ClockAhead => phrase(
             "its clock jumps 1 h forward",
             format!("The lab sets the time of day of {name} an hour forward"),
@@ -219,9 +227,9 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
         ),
         Fault::ClockRead => phrase("asks for the time", format!("{name} asks for the time")),
         Fault::Suspended => phrase(
-            "its steady clock stood still",
+            "its CLOCK_MONOTONIC stopped",
             format!(
-                "The lab shows {name} a machine that was suspended: CLOCK_MONOTONIC stood still"
+                "The lab shows {name} a machine that was suspended: CLOCK_MONOTONIC did not advance"
             ),
         ),
         Fault::ReplyLost => phrase(
@@ -235,6 +243,14 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
         Fault::ReplyHeld => phrase(
             "reply held back",
             format!("The lab holds a reply of the store to {name} back"),
+        ),
+        Fault::WriteHeld => phrase(
+            "sends its write: it is delayed",
+            format!("{name} sends its write, and the lab holds it back on its way"),
+        ),
+        Fault::OverReleased => phrase(
+            "releases it once more",
+            format!("{name} is asked to release once more what it has released"),
         ),
         Fault::ReplyDelivered => phrase(
             "reply delivered",
@@ -297,13 +313,17 @@ pub(super) fn gave_up(why: &str) -> Phrase {
     let full = "The lab stops waiting";
     match why {
         "" => phrase("gives up", full),
+        // "for the end of the storm: 21 requests failed" continues the sentence.
+        why if why.starts_with("for ") => {
+            phrase(format!("gives up waiting {why}"), format!("{full} {why}"))
+        }
         why => phrase(format!("gives up: {why}"), format!("{full}: {why}")),
     }
 }
 
-/// Says that the lab itself stood still.
+/// Says that the lab itself stalled.
 pub(super) fn stalled(for_ms: &str) -> Phrase {
-    let what = format!("lab stood still for {for_ms} ms");
+    let what = format!("lab stalled for {for_ms} ms");
     phrase(format!("the {what}"), format!("The {what}"))
 }
 
@@ -345,7 +365,7 @@ pub(crate) fn label(what: &What) -> String {
         What::StoreRead { taken: false, .. } => "looks at the store: free".into(),
         What::Server { server, change } => change.describe(server, false),
         What::GaveUp { why } => gave_up(why).brief,
-        What::Stalled { for_ms } => format!("stood still for {} ms", decimal(*for_ms)),
+        What::Stalled { for_ms } => format!("stalled for {} ms", decimal(*for_ms)),
         // Every other event: its name in histories, in plain words.
         other => serde_json::to_value(other)
             .ok()
@@ -357,6 +377,20 @@ pub(crate) fn label(what: &What) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lab_stops_waiting_for_something_or_because_of_something() {
+        let storm = gave_up("for the end of the storm: 21 requests failed");
+        assert_eq!(
+            storm.full,
+            "The lab stops waiting for the end of the storm: 21 requests failed"
+        );
+        let unready = gave_up("C did not get ready: it ended with 4");
+        assert_eq!(
+            unready.full,
+            "The lab stops waiting: C did not get ready: it ended with 4"
+        );
+    }
 
     #[test]
     fn a_refused_step_says_how_its_fence_compares() {

@@ -28,7 +28,7 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "A is paused while it holds the lock and B wants it: who gets it, and when?"
         }
         Scenario::StaleRelease => {
-            "A is paused beyond its lease, B gets the lock, A gives it back: what then?"
+            "A is paused beyond its lease, B gets the lock, A releases it: what then?"
         }
         Scenario::ShortStock => {
             "a purchase finds nothing to sell; then a unit comes in: can it be bought?"
@@ -59,11 +59,14 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "the server's clock jumps back, then A is killed: when is its lock free?"
         }
         Scenario::Eviction => "the server is short of memory and evicts A's lock while B wants it",
+        Scenario::TakenAway => {
+            "the store loses A's lock while A works, and B gets it: is A told, and in time?"
+        }
         Scenario::ServerStall => {
-            "the server stands still while A holds the lock: within its lease, then beyond it"
+            "the server is stopped while A holds the lock: within its lease, then beyond it"
         }
         Scenario::MajorityDown => {
-            "two of three servers die while A holds the lock: is anybody let in meanwhile?"
+            "two of three servers die while A holds the lock: does anybody get it meanwhile?"
         }
         Scenario::ClientClock => {
             "A holds the lock, B wants it, and the time of day of one of them is wrong"
@@ -72,7 +75,7 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "A reads, and its machine is suspended; B gets the lock and adds 1; then A writes"
         }
         Scenario::LostWakeup => {
-            "A gives the lock back just when B is about to wait for it: is B woken?"
+            "A releases the lock just when B is about to wait for it: is B woken?"
         }
         Scenario::Names => {
             "names that are long or nearly the same, several at once: is each a lock of its own?"
@@ -85,6 +88,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         }
         Scenario::Deadline => {
             "B gives up waiting: is anything left of it, and does a long wait use up a lease?"
+        }
+        Scenario::Reentry => {
+            "A asks for a lock that it has, and releases it once too often: whose lock is released?"
         }
         Scenario::Cut if is_untimed => {
             "A is cut off from its store while it holds the lock and B wants it: who gets it?"
@@ -100,6 +106,21 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         }
         Scenario::PauseAtStep => {
             "A is paused at each reply of its store; B gets the lock; then A goes on"
+        }
+        Scenario::ManyLeases => {
+            "A holds 2,500 locks, and a round trip to its store takes 300 ms: are all kept?"
+        }
+        Scenario::DeadConnection => {
+            "A's connections die silently, and new ones work: does A keep its lock?"
+        }
+        Scenario::LateWrite => {
+            "A's write is delayed on its way; its lock ends, B adds 1; then the write arrives"
+        }
+        Scenario::WriteOnlyFence if is_untimed => {
+            "A is paused between read and write, and B wants the lock: who gets it, and when?"
+        }
+        Scenario::WriteOnlyFence => {
+            "A reads and is paused beyond its lease; B reads; then A writes, and then B"
         }
         Scenario::Storm => {
             "processes take turns, and are killed, started again and paused at random"
@@ -129,19 +150,25 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::ServerClock => "the server's clock jumps forward",
         Scenario::ServerClockBack => "the server's clock jumps back",
         Scenario::Eviction => "the server evicts the lock",
-        Scenario::ServerStall => "the server stands still for a while",
+        Scenario::TakenAway => "the lock is taken away at the store",
+        Scenario::ServerStall => "the server is stopped for a while",
         Scenario::MajorityDown => "two of three servers are dead for a while",
         Scenario::ClientClock => "a process's time of day is wrong",
         Scenario::Suspend => "its machine is suspended between read and write",
-        Scenario::LostWakeup => "given back just before somebody waits",
+        Scenario::LostWakeup => "released just before somebody waits",
         Scenario::Names => "similar names, several at once",
         Scenario::Turns => "hundreds of turns, processes restarted",
         Scenario::Waiters => "the holder dies, then its successor",
-        Scenario::Deadline => "a wait that ends in vain, and a long one",
+        Scenario::Deadline => "a wait that times out, and a long one",
+        Scenario::Reentry => "acquired twice, released three times",
         Scenario::Cut => "cut off from the store",
         Scenario::SlowReplies => "a grant learned late",
         Scenario::LostReply => "replies lost while acquiring",
         Scenario::PauseAtStep => "paused at every reply of the store",
+        Scenario::LateWrite => "its write arrives late",
+        Scenario::WriteOnlyFence => "paused, and the other one reads first",
+        Scenario::ManyLeases => "very many locks, a slow network",
+        Scenario::DeadConnection => "connections that die silently",
         Scenario::Storm => "kills and pauses at random",
     }
 }
@@ -154,11 +181,11 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         Some(Scenario::TtlEdge) if claims.keep_alive => {
             "it claims to renew its lease: the other waits"
         }
-        _ => "no update is lost, which it does not claim beyond its lease",
+        _ => "no lost update (it claims none beyond its lease)",
     };
     match scenario {
         None => "nothing is sold twice",
-        Some(Scenario::Deadlock) => "one holder at a time, and somebody gets on",
+        Some(Scenario::Deadlock) => "one holder at a time, and at least one process finishes",
         Some(Scenario::Sorted) => "both finish, one after the other",
         Some(Scenario::Crash) => return recovery(claims),
         Some(
@@ -169,8 +196,27 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
             | Scenario::SlowReplies,
         ) => late,
         Some(Scenario::ClientClock) => "one holder within a lease, whatever the time of day",
+        Some(Scenario::Reentry) if claims.reentrant => {
+            "it claims to be re-entrant: held until the last release, and not one release more"
+        }
+        Some(Scenario::Reentry) => {
+            "no second hold for its holder, and no release of another's lock"
+        }
+        Some(Scenario::WriteOnlyFence) if claims.fences_writes_only => {
+            "it claims fences, on writes only: no update is lost all the same"
+        }
+        Some(Scenario::WriteOnlyFence) => late,
+        Some(Scenario::LateWrite) if claims.fencing => late,
+        Some(Scenario::LateWrite) => "no update is lost, which no lock can prevent without fences",
         Some(Scenario::PauseAtStep) => return at_every_step(claims),
         Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
+        Some(Scenario::ManyLeases) if claims.keep_alive => {
+            "it claims to renew its leases: all of them, however many"
+        }
+        Some(Scenario::DeadConnection) if claims.keep_alive => {
+            "it claims to renew its lease: on another connection, too"
+        }
+        Some(Scenario::ManyLeases | Scenario::DeadConnection) => NOT_RENEWED,
         Some(Scenario::StaleRelease) => "a release frees only its own lock",
         Some(Scenario::ShortStock) => "a failed purchase frees its lock",
         Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
@@ -184,6 +230,7 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
         }
         Some(Scenario::Turns) => "everybody gets its turns, and no update is lost",
         Some(Scenario::Storm) => return storm(claims),
+        Some(Scenario::TakenAway) => return taken_away(claims),
         Some(Scenario::ServerClockBack) => "it is free again when its lease is over",
         Some(Scenario::ServerStall) => return server_stall(claims),
         Some(Scenario::MajorityDown) => {
@@ -204,6 +251,23 @@ pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
     }
     .into()
 }
+
+fn taken_away(claims: Claims) -> String {
+    let mut words = Vec::new();
+    if let Some(ms) = claims.tells_loss_ms {
+        let ms = count(i64::try_from(ms).unwrap_or(i64::MAX));
+        words.push(format!("it claims to tell a loss within {ms} ms"));
+    }
+    words.push(if claims.fencing {
+        "it claims fences: they still grow, and the resource refuses a late write".into()
+    } else {
+        "no update is lost".into()
+    });
+    words.join("; ")
+}
+
+/// What is said of a lock whose claims leave nothing to judge.
+const NOT_RENEWED: &str = "nothing: it does not claim to renew its leases";
 
 fn names(claims: Claims) -> String {
     let mut words = vec!["each name is a lock of its own, and a release frees one"];

@@ -33,11 +33,13 @@ fn words() -> Value {
 }
 
 /// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 15] = [
     Fault::Killed,
     Fault::Stopped,
     Fault::CutOff,
     Fault::Slowed,
+    Fault::Distant,
+    Fault::ConnectionsDead,
     Fault::ClockAhead,
     Fault::ClockBehind,
     Fault::ClockFast,
@@ -47,9 +49,11 @@ const FAULTS: [Fault; 13] = [
     Fault::ReplyLost,
     Fault::ReplyArrives,
     Fault::ReplyHeld,
+    Fault::WriteHeld,
+    Fault::OverReleased,
 ];
 
-const CHANGES: [Change; 13] = [
+const CHANGES: [Change; 14] = [
     Change::CutOff,
     Change::Reconnected,
     Change::Killed,
@@ -58,6 +62,7 @@ const CHANGES: [Change; 13] = [
     Change::ClockAhead,
     Change::ClockBehind,
     Change::Evicted,
+    Change::TakenAway,
     Change::Elected,
     Change::Stopped,
     Change::Silent,

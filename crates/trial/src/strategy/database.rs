@@ -42,7 +42,7 @@ pub(super) static TABLE: Strategy = Strategy {
 /// A session lock on a number that the program derives from a name, released after the commit.
 pub(super) static ADVISORY: Strategy = Strategy {
     name: "advisory",
-    summary: "a lock of the session on a number, given back after the commit (pg_advisory_lock)",
+    summary: "a lock of the session on a number, released after the commit (pg_advisory_lock)",
     open: |setup| buyer(setup, LockKind::Advisory),
     lock: Some(|setup| lock(setup, LockKind::Advisory)),
     ..OF_SESSION
@@ -92,7 +92,11 @@ const OF_SESSION: Strategy = Strategy {
     gloss: "",
     flaw: None,
     promise: Promise::Exclusion,
-    claims: Claims::OF_SESSION,
+    // A session gets what it has once more, and the database counts.
+    claims: Claims {
+        reentrant: true,
+        ..Claims::OF_SESSION
+    },
     has_line: true,
     remark: Remark::Nothing,
     open: |setup| buyer(setup, LockKind::Row),

@@ -33,6 +33,22 @@ pub(super) static STRATEGY: Strategy = Strategy {
     lock: Some(|setup| Box::pin(lock(setup))),
 };
 
+/// The same lock with a resource that checks the fence on writes, and lets every read in. Only `trial write-only-fence` is about that.
+pub(super) static WRITES_ONLY: Strategy = Strategy {
+    name: "fenced-writes",
+    summary: "as fenced, but the resource checks the fence on writes only",
+    flaw: Some("fenced-writes lets every read in: what a late holder writes in between is lost."),
+    claims: Claims {
+        fences_writes_only: true,
+        ..STRATEGY.claims
+    },
+    open: |_| Box::pin(async { Err(Failure::definite(NO_SALE)) }),
+    ..STRATEGY
+};
+
+/// Why `fenced-writes` cannot buy.
+const NO_SALE: &str = "fenced-writes is a lock of trials, not of sales";
+
 struct Fenced {
     stock: FencedStock,
     lock: Library,

@@ -12,7 +12,7 @@ use fencepost::stores::sqlite::Sqlite;
 use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
 use super::{Failure, Granted, Halt, Locking, Setup};
-use crate::protocol::ReleaseResult;
+use crate::protocol::{Claims, ReleaseResult};
 use crate::store::locks::LockServers;
 #[cfg(feature = "postgres")]
 use crate::store::postgres;
@@ -26,6 +26,7 @@ pub(super) struct Library {
     locker: Locker,
     place: LibraryStore,
     keep_alive: bool,
+    ttl: Duration,
     holds: HashMap<u64, Guard>,
     last_hold: u64,
 }
@@ -111,6 +112,7 @@ impl Library {
             locker: locker.map_err(Failure::definite)?,
             place,
             keep_alive,
+            ttl: setup.ttl,
             holds: HashMap::new(),
             last_hold: 0,
         })
@@ -187,7 +189,7 @@ impl Library {
         let guard = self.holds.remove(&hold);
         let guard = guard.ok_or_else(|| Failure::definite("there is no such hold"))?;
         let outcome = guard.release().await;
-        halt.after(1, 1, "gives the lock back if it is its own");
+        halt.after(1, 1, "releases the lock if it is its own");
         Ok(match outcome {
             ReleaseOutcome::Released => ReleaseResult::Released,
             ReleaseOutcome::AlreadyLost => ReleaseResult::AlreadyLost,
@@ -204,6 +206,15 @@ impl Locking for Library {
         halt: &'a mut dyn Halt,
     ) -> BoxFuture<'a, Result<Option<Granted>, Failure>> {
         Box::pin(self.take(key, wait, halt))
+    }
+
+    /// A holder that keeps its lock alive learns of a loss at the next renewal, and there are several in a TTL.
+    fn claims(&self, known: Claims) -> Claims {
+        let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
+        Claims {
+            tells_loss_ms: self.keep_alive.then_some(ttl_ms),
+            ..known
+        }
     }
 
     fn commands(&self) -> Option<u64> {

@@ -1,17 +1,19 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, Eviction, Failover, LostReply, LostWakeup, Names,
-    Pause, PauseAtStep, RestartEmpty, ServerClock, ServerClockBack, ShortStock, SlowReplies,
-    Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
+    ClientClock, Crash, Cut, DeadConnection, Deadline, Deadlock, Eviction, Failover, LateWrite,
+    LostReply, LostWakeup, ManyLeases, Names, Pause, PauseAtStep, RestartEmpty, ServerClock,
+    ServerClockBack, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns,
+    Waiters, WriteOnlyFence,
 };
+use fencepost_trial::matrix::REPETITIONS;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::verdict::{Outcome, Verdict};
 use libtest_mimic::{Failed, Trial};
 
 use crate::part::*;
 use crate::session::Ordeal::{self, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, outage, rates, runs, wrong};
+use crate::{on_servers, outage, rates, reentry, runs, told, wrong};
 
 /// The required outcome.
 #[derive(Debug, Clone, Copy)]
@@ -75,11 +77,20 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (RENEWS_BY_WALL_CLOCK, Holds(ClientClock), BROKEN),
     (LATE_AND_AWARE, Holds(ClientClock), NoAlarm),
     (STOPS_BY_STEADY_CLOCK, Holds(Suspend), BROKEN),
+    (KNOWS_AND_WRITES, Holds(Cut), BROKEN),
     (FROM_REPLY, Holds(SlowReplies), BROKEN),
     (FROM_REPLY, Holds(PauseAtStep), BROKEN),
     (GET_THEN_DELETE, Holds(PauseAtStep), BROKEN),
     (BLIND_REGRET, Holds(PauseAtStep), BROKEN),
     (ERROR_IS_GRANT, Holds(LostReply), BROKEN),
+    (NONE, Holds(LateWrite), BROKEN),
+    (HONEST, Holds(LateWrite), BROKEN),
+    (HONEST_RENEWED, Holds(LateWrite), BROKEN),
+    (CONSTANT, Holds(LateWrite), BROKEN),
+    (NO_FENCE, Holds(LateWrite), BROKEN),
+    (FENCED_WRITES, Holds(WriteOnlyFence), BROKEN),
+    (HONEST, Holds(WriteOnlyFence), BROKEN),
+    (CONSTANT, Holds(WriteOnlyFence), BROKEN),
     (NONE, Storms(4), BROKEN),
     (BLIND_DELETE, Storms(4), BROKEN),
     (FENCE_RESTARTS, Storms(4), BROKEN),
@@ -95,6 +106,9 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (RENEWS_LAST, Holds(Names), BROKEN),
     (STOPS_RENEWING, Holds(Names), BROKEN),
     (NO_RENEWAL, Holds(Names), BROKEN),
+    (NO_RENEWAL, Lasting(ManyLeases, 2_000), BROKEN),
+    (HONEST, Lasting(ManyLeases, 2_000), NoAlarm),
+    (HONEST, Lasting(DeadConnection, 2_000), NoAlarm),
     (NONE, Holds(Turns), BROKEN),
     (FENCE_RESTARTS, Holds(Turns), BROKEN),
     (FENCE_WRAPS, Holds(Turns), BROKEN),
@@ -133,9 +147,19 @@ pub(crate) fn trials() -> Vec<Trial> {
         let is_possible = ordeal.is_possible();
         Trial::test(name, move || judge(lock, ordeal, due)).with_ignored_flag(!is_possible)
     };
-    let here = CASES.iter().chain(wrong::CASES);
-    let on_servers = on_servers::CASES.iter().chain(outage::CASES);
-    here.chain(on_servers).map(trial).collect()
+    cases().map(trial).collect()
+}
+
+fn cases() -> impl Iterator<Item = &'static (ExternalLock, Ordeal, Due)> {
+    let cases = CASES.iter().chain(wrong::CASES).chain(on_servers::CASES);
+    let cases = cases.chain(told::CASES).chain(reentry::CASES);
+    cases.chain(outage::CASES)
+}
+
+/// Returns the trials that must convict somebody.
+pub(crate) fn convictions() -> impl Iterator<Item = Ordeal> {
+    let must_convict = |case: &&(_, _, Due)| matches!(case.2, Conviction(_));
+    cases().filter(must_convict).map(|(_, ordeal, _)| *ordeal)
 }
 
 fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
@@ -165,12 +189,12 @@ fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
     }
 }
 
-/// Tries the lock. As in the gauntlet, a run that should convict it and shows nothing is repeated, at most twice: the machine is busy, or a
-/// server had copied the lock before it died.
+/// Tries the lock. As in the gauntlet, a run that should convict it and shows nothing is repeated: the machine is busy, or a server had
+/// copied the lock before it died.
 fn tried(lock: ExternalLock, ordeal: Ordeal, due: Due, seed: u64) -> Result<Verdict, Stopped> {
     let once = || ordeal.try_subject(Part::External(lock), seed, lock == BUFFERED);
     let mut tried = once();
-    for _ in 0..2 {
+    for _ in 0..REPETITIONS {
         match (&tried, due) {
             (Ok(verdict), Conviction(_)) if verdict.outcome == Outcome::Inconclusive => {
                 tried = once();

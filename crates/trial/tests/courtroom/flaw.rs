@@ -85,6 +85,14 @@ pub(crate) enum Flaw {
     TtlOfWholeSeconds,
     /// Leases are renewed twice, and then never again.
     RenewalDies,
+    /// On Redis: leases are renewed one after the other.
+    RenewsOneByOne,
+    /// On Redis: leases are renewed fifty at a time, one batch after the other.
+    RenewsByFifties,
+    /// On Redis: the connection for renewals is trusted for longer than a lease.
+    TrustsConnection,
+    /// On Redis: the connection for renewals is never replaced.
+    NeverReconnects,
     /// A renewed lease is shorter than a new one.
     RenewalShortens,
     /// A last renewal before the release takes the lock if somebody else has it.
@@ -123,6 +131,18 @@ pub(crate) enum Flaw {
     LooksThenTakes,
     /// It looks whether the lease is over, and then removes whatever is there and takes the lock.
     BreaksStale,
+    /// On Redis: a renewal prolongs the lock of whoever has it, and does not look at the answer.
+    RenewsAnyKey,
+    /// On Redis: it tells a loss, but long after it has learned of it.
+    TellsLate,
+    /// On Redis: it tells a loss, and goes on.
+    TakesLossBack,
+    /// On Redis: the fence is a counter, beside the lock.
+    FenceOfCounter,
+    /// A lock that is re-entrant is free at the first release, however often it was taken.
+    FreesAtFirstRelease,
+    /// A lock that claims to be re-entrant refuses its holder.
+    RefusesItsHolder,
     /// On Redlock: whoever has no majority deletes what is there.
     BlindCleanup,
     /// On Postgres: the lock is shared.

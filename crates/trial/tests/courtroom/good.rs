@@ -1,19 +1,20 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Deadline, Deadlock, LostReply, LostWakeup, Names, Pause, PauseAtStep,
-    ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns, Waiters,
+    ClientClock, Crash, Cut, DeadConnection, Deadline, Deadlock, LateWrite, LostReply, LostWakeup,
+    ManyLeases, Names, Pause, PauseAtStep, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend,
+    TtlEdge, Turns, Waiters, WriteOnlyFence,
 };
 use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
 
 use crate::bad::is_harmless;
 use crate::part::{
-    HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE, HONEST_RENEWED, HONEST_RENEWED_FENCED,
-    Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
+    FENCED_WRITES, HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE, HONEST_RENEWED,
+    HONEST_RENEWED_FENCED, Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
 };
 use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, outage, rates, runs};
+use crate::{on_servers, outage, rates, reentry, runs, told};
 
 /// The trials that a lease alone withstands.
 const BY_LEASE: &[Ordeal] = &[
@@ -35,17 +36,32 @@ const BY_RENEWAL: &[Ordeal] = &[
     Holds(Pause),
     Holds(Suspend),
     Holds(SlowReplies),
+    Lasting(ManyLeases, 2_000),
+    Lasting(DeadConnection, 2_000),
 ];
-const BY_FENCES: &[Ordeal] = &[Holds(TtlEdge), Holds(Pause), Holds(Deadlock)];
+const BY_FENCES: &[Ordeal] = &[
+    Holds(TtlEdge),
+    Holds(Pause),
+    Holds(Deadlock),
+    Holds(LateWrite),
+    Holds(WriteOnlyFence),
+];
 /// The same, for a lock that also has fences on a server.
 const BY_FENCES_ANYWHERE: &[Ordeal] = &[
     Holds(TtlEdge),
     Holds(Pause),
     Holds(Suspend),
     Holds(Deadlock),
+    Holds(LateWrite),
+    Holds(WriteOnlyFence),
 ];
 /// The trials that a lock withstands which knows when its lease is over.
-const BY_STOPPING: &[Ordeal] = &[Holds(Pause), Holds(Suspend)];
+const BY_STOPPING: &[Ordeal] = &[
+    Holds(Pause),
+    Holds(Suspend),
+    Holds(Cut),
+    Holds(WriteOnlyFence),
+];
 /// The trials on Redis that a lease alone withstands, if it is counted from the request.
 const ON_REDIS: &[Ordeal] = &[Holds(LostReply), Holds(PauseAtStep)];
 
@@ -57,11 +73,19 @@ fn cases() -> Vec<(Part, Ordeal)> {
         (
             Part::External(HONEST),
             ON_REDIS,
-            &[Holds(SlowReplies), Holds(Suspend)] as &[Ordeal],
+            &[Holds(SlowReplies), Holds(Suspend), Holds(Cut)] as &[Ordeal],
         ),
         (Part::External(HONEST_FENCED), &[], BY_FENCES),
         (Part::External(HONEST_LINE), &[], &[]),
-        (Part::External(HONEST_RENEWED), &[], &[Holds(TtlEdge)]),
+        (
+            Part::External(HONEST_RENEWED),
+            &[],
+            &[
+                Holds(TtlEdge),
+                Lasting(ManyLeases, 2_000),
+                Lasting(DeadConnection, 2_000),
+            ],
+        ),
         (Part::External(HONEST_FENCED_LINE), &[], BY_FENCES),
         (
             Part::External(HONEST_RENEWED_FENCED),
@@ -79,7 +103,13 @@ fn cases() -> Vec<(Part, Ordeal)> {
         ordeals.map(move |ordeal| (part, *ordeal))
     };
     let here = locks.into_iter().flat_map(of_lock);
-    here.chain(on_servers::right())
+    // The others lose what was read, as the storm shows.
+    let writes =
+        [Holds(Pause), Holds(LateWrite)].map(|ordeal| (Part::External(FENCED_WRITES), ordeal));
+    here.chain(writes)
+        .chain(on_servers::right())
+        .chain(told::right())
+        .chain(reentry::right())
         .chain(outage::right())
         .collect()
 }

@@ -19,17 +19,22 @@ mod player;
 mod postgres_latch;
 mod rates;
 mod redis_latch;
+mod redis_renewal;
 mod redlock_latch;
+mod reentry;
 mod remote;
 mod renewal;
 mod servers;
 mod session;
 mod stopped;
+mod teller;
+mod told;
 mod wrong;
 #[cfg(feature = "zookeeper")]
 mod zookeeper_latch;
 
-use libtest_mimic::{Arguments, Trial};
+use fencepost_trial::holds::Scenario;
+use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() {
     if let Some(part) = part::of_this_process() {
@@ -42,10 +47,23 @@ fn main() {
     // Most of the time the trials wait for a lease to end.
     arguments.test_threads = arguments.test_threads.or(Some(6));
     let trials = [bad::trials(), good::trials(), stopped::trials()];
-    let trials: Vec<Trial> = trials.into_iter().flatten().collect();
+    let mut trials: Vec<Trial> = trials.into_iter().flatten().collect();
+    trials.push(Trial::test(
+        "every_scenario_convicts_somebody",
+        every_scenario_convicts_somebody,
+    ));
     let conclusion = libtest_mimic::run(&arguments, trials);
     rates::print();
     conclusion.exit();
+}
+
+fn every_scenario_convicts_somebody() -> Result<(), Failed> {
+    let convicts =
+        |scenario: &Scenario| bad::convictions().any(|one| one.scenario() == Some(*scenario));
+    match Scenario::ALL.iter().find(|scenario| !convicts(scenario)) {
+        None => Ok(()),
+        Some(missing) => Err(format!("no bad lock is tried in {}", missing.name()).into()),
+    }
 }
 
 /// Returns how often each case is tried.

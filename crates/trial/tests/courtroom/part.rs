@@ -9,7 +9,7 @@ use fencepost_trial::subject;
 
 use crate::flaw::Flaw;
 use crate::player::{self, Manners};
-use crate::{on_servers, outage, wrong};
+use crate::{on_servers, outage, reentry, told, wrong};
 
 const PART: &str = "FENCEPOST_COURTROOM_PART";
 
@@ -72,6 +72,14 @@ const fn rude(name: &'static str, manners: Manners) -> ExternalLock {
 
 pub(crate) const HONEST: ExternalLock = lock("honest", Claims::PLAIN);
 pub(crate) const HONEST_FENCED: ExternalLock = lock("honest-fenced", FENCED);
+/// A right lock, whose resource checks fences on writes only.
+pub(crate) const FENCED_WRITES: ExternalLock = lock(
+    "fenced-writes-by-hand",
+    Claims {
+        fences_writes_only: true,
+        ..FENCED
+    },
+);
 pub(crate) const HONEST_RENEWED: ExternalLock = ExternalLock {
     renews: true,
     ..lock("honest-renewed", KEPT_ALIVE)
@@ -180,7 +188,8 @@ pub(crate) const GARBAGE_AT_INIT: ExternalLock = rude("garbage-at-init", Manners
 pub(crate) const CHATTY: ExternalLock = rude("chatty", Manners::Chatty);
 pub(crate) const BUFFERED: ExternalLock = rude("buffered", Manners::Buffered);
 
-const EXTERNAL_LOCKS: [ExternalLock; 52] = [
+const EXTERNAL_LOCKS: [ExternalLock; 53] = [
+    FENCED_WRITES,
     WALL_CLOCK,
     RENEWS_BY_WALL_CLOCK,
     STOPS_ITSELF,
@@ -238,9 +247,11 @@ const EXTERNAL_LOCKS: [ExternalLock; 52] = [
 /// Returns the part that the environment assigns to this process, if any.
 pub(crate) fn of_this_process() -> Option<Part> {
     let name = std::env::var(PART).ok()?;
-    let on_servers = on_servers::CASES.iter().chain(outage::CASES);
-    let cases = wrong::CASES.iter().chain(on_servers);
-    let right = on_servers::RIGHT.iter().chain(outage::RIGHT);
+    let cases = wrong::CASES.iter().chain(on_servers::CASES);
+    let cases = cases.chain(told::CASES).chain(reentry::CASES);
+    let cases = cases.chain(outage::CASES);
+    let right = on_servers::RIGHT.iter().chain(told::RIGHT);
+    let right = right.chain(reentry::RIGHT).chain(outage::RIGHT);
     let locks = cases.map(|(lock, ..)| lock).chain(right);
     let mut locks = EXTERNAL_LOCKS.iter().chain(locks);
     let part = locks

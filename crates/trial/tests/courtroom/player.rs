@@ -12,6 +12,7 @@ use crate::part::ExternalLock;
 use crate::redis_latch::RedisLatch;
 use crate::remote::{self, Remote};
 use crate::renewal::Renewal;
+use crate::teller::Teller;
 
 /// The behaviour of a process, independent of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,10 @@ struct Player {
     holds: HashMap<u64, Grant>,
     last_hold: u64,
     renewal: Renewal,
+    /// What it has released.
+    released: HashMap<u64, Grant>,
+    /// What it knows of its holds, if it tells their loss.
+    tellers: HashMap<u64, Teller>,
 }
 
 /// Answers until it is told to stop.
@@ -83,6 +88,8 @@ pub(crate) fn play(lock: ExternalLock) {
         holds: HashMap::new(),
         last_hold: 0,
         renewal: Renewal::default(),
+        released: HashMap::new(),
+        tellers: HashMap::new(),
     };
     let manners = lock.manners;
     let mut output = BufWriter::new(stdout());
@@ -138,10 +145,10 @@ impl Player {
                 self.ttl = Duration::from_millis(ttl_ms);
                 let (lock, is_restarted) = (self.lock, incarnation > 1);
                 self.redis = RedisLatch::at(&endpoints[0], lock);
-                self.remote = remote::open(&endpoints, self.ttl, lock);
                 if let Some(redis) = self.redis.clone().filter(|_| lock.renews) {
-                    self.renewal.start_on_redis(redis, self.ttl, lock.flaw);
+                    self.renewal.start_on_redis(redis, self.ttl);
                 }
+                self.remote = remote::open(&endpoints, self.ttl, lock);
                 if let Some(path) = endpoints[0].strip_prefix("sqlite:") {
                     self.latch = Some(Latch::open(path, self.ttl, lock, is_restarted));
                     if lock.renews {
@@ -167,7 +174,7 @@ impl Player {
             },
             Request::Step { op, hold, .. } => {
                 let grant = &self.holds[&hold];
-                if self.knows_its_end(grant) {
+                if self.knows_its_end(hold, grant) {
                     return Reply::Declined { op };
                 }
                 let fence = grant.fence.clone();
@@ -197,6 +204,11 @@ impl Player {
 
     /// Acquires the lock. Returns the number of the hold, and whether somebody else had the lock at the first try.
     fn take(&mut self, key: &str, wait_ms: u64) -> Option<(u64, bool)> {
+        if let Some(grant) = self.own(key) {
+            self.last_hold += 1;
+            self.holds.insert(self.last_hold, grant);
+            return Some((self.last_hold, false));
+        }
         let deadline = Instant::now() + Duration::from_millis(wait_ms);
         self.last_hold += 1;
         let token = format!("{} {} {}", self.id, self.life, self.last_hold);
@@ -235,11 +247,29 @@ impl Player {
         if self.lock.manners == Manners::ReusesNumbers {
             self.last_hold = 1;
         }
+        self.tell_of(&grant);
         self.holds.insert(self.last_hold, grant);
         if self.knows_of_losses() && self.id == FIRST {
             self.watch(key);
         }
         Some((self.last_hold, contended))
+    }
+
+    /// Returns the grant of a lock that the process has, if the lock is re-entrant.
+    fn own(&self, key: &str) -> Option<Grant> {
+        let is_reentrant =
+            self.lock.claims.reentrant && self.lock.flaw != Some(Flaw::RefusesItsHolder);
+        let mut grants = self.holds.values().filter(|_| is_reentrant);
+        grants.find(|grant| grant.key == key).cloned()
+    }
+
+    /// Begins to keep a grant alive, if the lock claims to tell its loss.
+    fn tell_of(&mut self, grant: &Grant) {
+        let redis = self.redis.clone();
+        if let Some(redis) = redis.filter(|_| self.lock.claims.tells_loss_ms.is_some()) {
+            let teller = Teller::start(redis, grant, self.last_hold, self.ttl);
+            self.tellers.insert(self.last_hold, teller);
+        }
     }
 
     fn give_up(&mut self, key: &str, token: &str) {
@@ -281,7 +311,7 @@ impl Player {
         Some(Grant {
             key: key.into(),
             token: token.into(),
-            fence: None,
+            fence: self.redis.as_ref().and_then(RedisLatch::fence),
             until_ns,
             since: Instant::now(),
         })
@@ -295,7 +325,10 @@ impl Player {
     }
 
     /// Returns whether the process knows that its lease is over.
-    fn knows_its_end(&self, grant: &Grant) -> bool {
+    fn knows_its_end(&self, hold: u64, grant: &Grant) -> bool {
+        if let Some(teller) = self.tellers.get(&hold) {
+            return teller.is_lost();
+        }
         match self.lock.manners {
             Manners::StopsItselfBySteadyClock => grant.since.elapsed() >= self.ttl,
             _ => self.minds_the_clock() && self.renewal.until_ns(grant) <= now_ns(),
@@ -320,8 +353,18 @@ impl Player {
     }
 
     fn give_back(&mut self, hold: u64) -> bool {
-        let grant = self.holds.remove(&hold).unwrap();
+        let own = self.holds.remove(&hold);
+        // Whoever releases too often asks with what it had.
+        let grant = own.or_else(|| self.released.get(&hold).cloned()).unwrap();
+        self.released.insert(hold, grant.clone());
+        let is_counted = self.lock.flaw != Some(Flaw::FreesAtFirstRelease);
+        if is_counted && self.holds.values().any(|other| other.token == grant.token) {
+            return true;
+        }
         self.renewal.remove(&grant);
+        if let Some(teller) = self.tellers.remove(&hold) {
+            teller.end();
+        }
         let (key, token) = (&grant.key, &grant.token);
         match (&mut self.remote, &self.redis) {
             (Some(remote), _) => remote.give_back(key, token),

@@ -15,8 +15,6 @@ use crate::player::Manners;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The same, if only the network may be slow.
 const LONG_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a server may take to answer a renewal, which is tried again.
-const RENEWAL_TIMEOUT: Duration = Duration::from_millis(250);
 const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
@@ -82,13 +80,26 @@ impl RedisLatch {
         }
     }
 
-    /// Renews a grant. Returns whether it was still there; `None` if the server does not answer in time.
-    pub(crate) fn renew(&self, key: &str, token: &str, ttl: Duration) -> Option<bool> {
+    /// Renews a grant. Returns whether it was still there. A server that does not answer has lost nothing.
+    pub(crate) fn renew(&self, key: &str, token: &str, ttl: Duration) -> bool {
         let (key, ttl) = (self.key(key), ttl.as_millis().to_string());
-        let connection = Connection::open(&*self.address, RENEWAL_TIMEOUT);
-        let question = ["EVAL", RENEW, "1", &key, token, &ttl];
-        let answer = connection.and_then(|mut connection| connection.ask(&question));
-        answer.ok().map(|answer| answer == Value::Number(1))
+        if self.flaw == Some(Flaw::RenewsAnyKey) {
+            let _ = self.ask(&["PEXPIRE", &key, &ttl]);
+            return true;
+        }
+        let answer = self.ask(&["EVAL", RENEW, "1", &key, token, &ttl]);
+        !answer.is_ok_and(|answer| answer == Value::Number(0))
+    }
+
+    /// Returns the next fence, if fences are counted.
+    pub(crate) fn fence(&self) -> Option<String> {
+        if self.flaw != Some(Flaw::FenceOfCounter) {
+            return None;
+        }
+        match self.ask(&["INCR", &self.key("fence")]) {
+            Ok(Value::Number(number)) => Some(number.to_string()),
+            _ => None,
+        }
     }
 
     /// Gives back what was granted too late.
@@ -128,8 +139,18 @@ impl RedisLatch {
         }
     }
 
-    fn key(&self, key: &str) -> String {
+    pub(crate) fn key(&self, key: &str) -> String {
         format!("{}:courtroom:{key}", self.space)
+    }
+
+    /// Returns the address of the server.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns what is wrong with the lock.
+    pub(crate) fn flaw(&self) -> Option<Flaw> {
+        self.flaw
     }
 
     fn ask(&self, words: &[&str]) -> io::Result<Value> {

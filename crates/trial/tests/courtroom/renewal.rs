@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::flaw::Flaw;
-use crate::latch::{Grant, Latch, now_ns, wall_ns};
+use crate::latch::{Grant, Latch, wall_ns};
 use crate::redis_latch::RedisLatch;
+use crate::redis_renewal::RenewalLine;
 
 /// How often leases are renewed, if renewal dies.
 const RENEWALS_MAX: usize = 2;
@@ -47,25 +48,19 @@ impl Renewal {
         });
     }
 
-    /// Starts to renew on a Redis server. A renewal that fails is tried again, unless the lock gives up.
-    pub(crate) fn start_on_redis(&mut self, redis: RedisLatch, ttl: Duration, flaw: Option<Flaw>) {
-        self.1 = flaw;
+    /// Starts to renew on Redis. It ends with its process, or when a renewal fails, if the lock gives up then.
+    pub(crate) fn start_on_redis(&mut self, redis: RedisLatch, ttl: Duration) {
         let grants = Arc::clone(&self.0);
+        let mut line = RenewalLine::of(redis, ttl);
         std::thread::spawn(move || {
-            loop {
+            while !line.has_given_up() {
                 std::thread::sleep(ttl / 5);
-                let held = grants.lock().unwrap().clone();
-                for grant in held {
-                    let asked_ns = now_ns();
-                    let renewed = redis.renew(&grant.key, &grant.token, ttl);
-                    if renewed.is_none() && flaw == Some(Flaw::RenewalGivesUp) {
-                        return;
-                    }
-                    if renewed == Some(true) {
-                        let until_ns = asked_ns + i64::try_from(ttl.as_nanos()).unwrap();
-                        let mut grants = grants.lock().unwrap();
-                        let own = grants.iter_mut().find(|own| own.token == grant.token);
-                        own.into_iter().for_each(|own| own.until_ns = until_ns);
+                // A process that asks for a lock does not wait for a renewal.
+                let now: Vec<Grant> = grants.lock().unwrap().clone();
+                let ends = line.renew(&now);
+                for grant in grants.lock().unwrap().iter_mut() {
+                    if let Some(until_ns) = ends.get(&grant.token) {
+                        grant.until_ns = *until_ns;
                     }
                 }
             }

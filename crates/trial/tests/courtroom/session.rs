@@ -105,14 +105,15 @@ impl Ordeal {
     }
 
     /// Returns the scenario of a lock trial.
-    fn scenario(self) -> Option<Scenario> {
+    pub(crate) fn scenario(self) -> Option<Scenario> {
         match self {
             Self::Holds(scenario)
             | Self::Lasting(scenario, _)
             | Self::At(_, scenario)
             | Self::LastingAt(_, scenario, _)
             | Self::Through(_, scenario) => Some(scenario),
-            Self::Oversell | Self::Storms(_) => None,
+            Self::Storms(_) => Some(Scenario::Storm),
+            Self::Oversell => None,
         }
     }
 
@@ -211,7 +212,9 @@ fn storm(part: Part, seed: u64) -> Result<Verdict, Stopped> {
         is_impatient: false,
     };
     let history = holds::run(&trial, &subject, None, &mut onlooker, Interrupt::never())?;
-    Ok(holds::Judged::of(&trial, history).verdict)
+    let judged = holds::Judged::of(&trial, history);
+    assert_cites(&judged.verdict, &judged.events);
+    Ok(judged.verdict)
 }
 
 fn oversell(part: Part, seed: u64, is_impatient: bool) -> Result<Verdict, Stopped> {
@@ -226,7 +229,9 @@ fn oversell(part: Part, seed: u64, is_impatient: bool) -> Result<Verdict, Stoppe
     let mut onlooker = Onlooker { is_impatient };
     let history = sale::run(&sale, &subject, None, &mut onlooker, Interrupt::never())?;
     let facts = Facts::of(&history.events);
-    Ok(sale::verdict::judge(&history.header, &facts))
+    let verdict = sale::verdict::judge(&history.header, &facts);
+    assert_cites(&verdict, &history.events);
+    Ok(verdict)
 }
 
 struct Onlooker {

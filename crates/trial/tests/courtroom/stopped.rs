@@ -29,7 +29,7 @@ use crate::session::Ordeal::{self, Holds, Lasting, Through};
 const LAB: &str = "FENCEPOST_COURTROOM_LAB";
 /// Longer than any trial here takes on a busy machine, the stops included.
 const TIMEOUT: Duration = Duration::from_secs(240);
-/// How a history records that the lab stood still.
+/// How a history records that the lab stalled.
 const STALLED: &str = "\"stalled\"";
 
 const CASES: &[(Part, Ordeal)] = &[

@@ -1,7 +1,8 @@
 //! Wrong locks in a file and on Redis that make the mistakes of real libraries, and the trial that must convict each.
 
 use fencepost_trial::holds::Scenario::{
-    self, Crash, Deadline, LostReply, Names, Sorted, StaleRelease, TtlEdge, Turns, Waiters,
+    Crash, DeadConnection, Deadline, LostReply, ManyLeases, Names, Sorted, StaleRelease, TtlEdge,
+    Turns, Waiters,
 };
 use fencepost_trial::protocol::Claims;
 
@@ -10,7 +11,6 @@ use crate::flaw::Flaw;
 use crate::part::{ExternalLock, FENCED, KEPT_ALIVE, flawed};
 use crate::servers::Place::Redis;
 use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell};
-use crate::session::TTL_MS;
 
 const fn plain(name: &'static str, flaw: Flaw) -> ExternalLock {
     flawed(name, flaw, Claims::PLAIN)
@@ -34,36 +34,35 @@ const fn in_line(name: &'static str, flaw: Flaw) -> ExternalLock {
     }
 }
 
-/// A run that shows nothing, because the machine was too busy, is repeated.
-const fn holds(scenario: Scenario) -> Ordeal {
-    Lasting(scenario, TTL_MS)
-}
-
 /// The cases.
 #[rustfmt::skip]
 pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
-    (plain("owner-is-thread", Flaw::OwnerIsThread), holds(Sorted), BROKEN),
+    (plain("owner-is-thread", Flaw::OwnerIsThread), Holds(Sorted), BROKEN),
     (plain("owner-is-host", Flaw::OwnerIsHost), Lasting(StaleRelease, 1_500), BROKEN),
     (plain("ttl-in-seconds", Flaw::TtlInSeconds), At(Redis, Crash), STUCK),
-    (plain("ttl-in-microseconds", Flaw::TtlInMicroseconds), holds(Sorted), BROKEN),
-    (plain("ttl-of-whole-seconds", Flaw::TtlOfWholeSeconds), holds(Crash), STUCK),
-    (renewed("renewal-dies", Flaw::RenewalDies), holds(Names), BROKEN),
-    (renewed("renewal-shortens", Flaw::RenewalShortens), holds(TtlEdge), BROKEN),
+    (plain("ttl-in-microseconds", Flaw::TtlInMicroseconds), Holds(Sorted), BROKEN),
+    (plain("ttl-of-whole-seconds", Flaw::TtlOfWholeSeconds), Holds(Crash), STUCK),
+    (renewed("renewal-dies", Flaw::RenewalDies), Holds(Names), BROKEN),
+    (renewed("renewal-shortens", Flaw::RenewalShortens), Holds(TtlEdge), BROKEN),
+    (renewed("renews-one-by-one", Flaw::RenewsOneByOne), Lasting(ManyLeases, 2_000), BROKEN),
+    (renewed("renews-by-fifties", Flaw::RenewsByFifties), Lasting(ManyLeases, 2_000), BROKEN),
+    (renewed("trusts-connection", Flaw::TrustsConnection), Lasting(DeadConnection, 2_000), BROKEN),
+    (renewed("never-reconnects", Flaw::NeverReconnects), Lasting(DeadConnection, 2_000), BROKEN),
     (plain("renewal-recreates", Flaw::RenewalRecreates), Lasting(StaleRelease, 1_500), BROKEN),
-    (renewed("renewal-drops-expiry", Flaw::RenewalDropsExpiry), holds(Crash), STUCK),
-    (plain("sets-on-retry", Flaw::SetsOnRetry), holds(Sorted), BROKEN),
+    (renewed("renewal-drops-expiry", Flaw::RenewalDropsExpiry), Holds(Crash), STUCK),
+    (plain("sets-on-retry", Flaw::SetsOnRetry), Holds(Sorted), BROKEN),
     (plain("forces-release", Flaw::ForcesRelease), Lasting(StaleRelease, 1_500), BROKEN),
     (plain("clears-expired", Flaw::ClearsExpired), Lasting(StaleRelease, 1_500), BROKEN),
     (plain("waiters-prolong", Flaw::WaitersProlong), At(Redis, Crash), STUCK),
-    (fenced("fence-ends-with-lock", Flaw::FenceEndsWithLock), holds(Turns), BROKEN),
-    (fenced("fence-of-seconds", Flaw::FenceOfSeconds), holds(Turns), BROKEN),
-    (fenced("fence-of-process", Flaw::FenceOfProcess), holds(Turns), BROKEN),
-    (fenced("fence-read-before", Flaw::FenceReadBefore), holds(Turns), BROKEN),
-    (plain("slash-is-underscore", Flaw::SlashIsUnderscore), holds(Names), BROKEN),
-    (plain("tag-is-name", Flaw::TagIsName), holds(Names), BROKEN),
-    (plain("cuts-last-letter", Flaw::CutsLastLetter), holds(Names), BROKEN),
-    (plain("releases-all", Flaw::ReleasesAll), holds(Names), BROKEN),
-    (plain("releases-after-refusal", Flaw::ReleasesAfterRefusal), holds(Names), BROKEN),
+    (fenced("fence-ends-with-lock", Flaw::FenceEndsWithLock), Holds(Turns), BROKEN),
+    (fenced("fence-of-seconds", Flaw::FenceOfSeconds), Holds(Turns), BROKEN),
+    (fenced("fence-of-process", Flaw::FenceOfProcess), Holds(Turns), BROKEN),
+    (fenced("fence-read-before", Flaw::FenceReadBefore), Holds(Turns), BROKEN),
+    (plain("slash-is-underscore", Flaw::SlashIsUnderscore), Holds(Names), BROKEN),
+    (plain("tag-is-name", Flaw::TagIsName), Holds(Names), BROKEN),
+    (plain("cuts-last-letter", Flaw::CutsLastLetter), Holds(Names), BROKEN),
+    (plain("releases-all", Flaw::ReleasesAll), Holds(Names), BROKEN),
+    (plain("releases-after-refusal", Flaw::ReleasesAfterRefusal), Holds(Names), BROKEN),
     (in_line("takes-after-giving-up", Flaw::TakesAfterGivingUp), Lasting(Deadline, 2_000), BROKEN),
     (plain("looks-then-takes", Flaw::LooksThenTakes), Oversell, BROKEN),
     (plain("breaks-stale", Flaw::BreaksStale), Lasting(Waiters, 2_000), BROKEN),

@@ -272,7 +272,8 @@ fn note_reexport(name: String, from: Option<&str>, found: &mut BTreeMap<String, 
 /// If a path with `crate` or `super` begins at this token, returns the depth in the module tree at which its next segment is looked up, and
 /// the position of that segment.
 fn start_of_path(path: &[String], tokens: &[TokenTree], at: usize) -> Option<(usize, usize)> {
-    let is_continued = at >= 1 && is_colon(&tokens[at - 1]);
+    // One colon only separates a name from its type.
+    let is_continued = at >= 2 && is_colon(&tokens[at - 1]) && is_colon(&tokens[at - 2]);
     let TokenTree::Ident(first) = &tokens[at] else {
         return None;
     };

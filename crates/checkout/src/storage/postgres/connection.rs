@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::storage::StorageError;
 
 /// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Session settings: the server ends long statements, long waits for row locks, and idle transactions.
 const TIMEOUTS: &str =
     "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s";
@@ -27,12 +27,12 @@ pub(super) type Values<'a> = [&'a (dyn ToSql + Sync)];
 
 /// The parsed address of the database.
 #[derive(Clone)]
-pub(super) struct Address {
+pub(super) struct DatabaseAddress {
     config: Config,
     tls: Option<MakeRustlsConnect>,
 }
 
-impl Address {
+impl DatabaseAddress {
     /// Parses `postgres://…`. `sslmode=require` verifies the certificate with the public authorities or those in `sslrootcert`; without it,
     /// the connection is not encrypted.
     pub(super) fn parse(text: &str) -> Result<Self, StorageError> {
@@ -60,11 +60,13 @@ impl Address {
             "require" | "verify-ca" | "verify-full" => true,
             _ => return Err(wrong("sslmode must be require or disable")),
         };
-        config.connect_timeout(CONNECT).ssl_mode(if is_encrypted {
-            SslMode::Require
-        } else {
-            SslMode::Disable
-        });
+        config
+            .connect_timeout(CONNECT_TIMEOUT)
+            .ssl_mode(if is_encrypted {
+                SslMode::Require
+            } else {
+                SslMode::Disable
+            });
         let options = match config.get_options() {
             Some(own) => format!("{TIMEOUTS} {own}"),
             None => TIMEOUTS.to_owned(),
@@ -94,10 +96,10 @@ impl Address {
                 }
             }
         };
-        match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(Ok((client, line))) => Ok(Connection {
+        match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+            Ok(Ok((client, driver))) => Ok(Connection {
                 client,
-                line,
+                driver,
                 statements: HashMap::new(),
             }),
             Ok(Err(error)) => Err(StorageError::Unavailable(words(&error))),
@@ -143,7 +145,7 @@ pub(super) fn words(error: &Error) -> String {
 pub(super) struct Connection {
     client: Client,
     /// The task that drives the connection.
-    line: AbortHandle,
+    driver: AbortHandle,
     statements: HashMap<&'static str, Statement>,
 }
 
@@ -154,7 +156,7 @@ impl Connection {
 
     /// Closes the connection without a goodbye, which would wait for outstanding answers.
     pub(super) fn cut(&self) {
-        self.line.abort();
+        self.driver.abort();
     }
 
     /// Runs statements without parameters or rows, such as `BEGIN`.
@@ -204,7 +206,7 @@ impl Connection {
     }
 
     /// Runs a query whose result is a boolean.
-    pub(super) async fn is_so(&mut self, question: &'static str) -> Result<bool, Error> {
+    pub(super) async fn query_bool(&mut self, question: &'static str) -> Result<bool, Error> {
         let rows = self.query(question, &[]).await?;
         Ok(rows.first().is_some_and(|row| row.get(0)))
     }

@@ -1,7 +1,8 @@
 //! A small pool of Postgres connections, each used by one transaction at a time.
 //!
 //! A connection returns to the pool only after its transaction succeeded. After a failure it is closed, and the server rolls back. The pool
-//! has its own timeout for a silent server or a broken network, because the server's timeouts cannot reach us then.
+//! has its own timeout for a silent server or a broken network, because the server's timeouts cannot reach us then. See
+//! `docs/decisions/0018-a-pool-of-our-own-for-the-checkout.md`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,15 +12,15 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::error::SqlState;
 
-use super::connection::{Address, Connection, words};
-use crate::storage::StorageError;
+use super::connection::{Connection, DatabaseAddress, words};
+use crate::storage::{Decision, StorageError};
 
-/// The most connections.
-const MOST: usize = 16;
+/// The maximum number of connections.
+const MAX_CONNECTIONS: usize = 16;
 /// How long to wait for a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long a transaction may take from its beginning to its commit. Longer than the server's own timeouts, whose errors say more.
-const WHOLE: Duration = Duration::from_secs(12);
+const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(12);
 /// Begins a transaction with an explicit isolation level, whatever the default of the database is.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
@@ -67,30 +68,24 @@ impl From<Fault> for StorageError {
     }
 }
 
-/// The result of a transaction, and whether to commit it.
-pub(super) enum Done<T> {
-    Keep(T),
-    Undo(T),
-}
-
 /// The work of a transaction.
-pub(super) type Work<'a, T> = BoxFuture<'a, Result<Done<T>, Fault>>;
+pub(super) type Work<'a, T> = BoxFuture<'a, Result<Decision<T>, Fault>>;
 
 #[derive(Clone)]
 pub(super) struct Pool(Arc<Inner>);
 
 struct Inner {
-    address: Address,
+    address: DatabaseAddress,
     idle: Mutex<Vec<Connection>>,
     places: Semaphore,
 }
 
 impl Pool {
-    pub(super) fn new(address: Address) -> Self {
+    pub(super) fn new(address: DatabaseAddress) -> Self {
         Self(Arc::new(Inner {
             address,
             idle: Mutex::new(Vec::new()),
-            places: Semaphore::new(MOST),
+            places: Semaphore::new(MAX_CONNECTIONS),
         }))
     }
 
@@ -114,7 +109,7 @@ impl Pool {
             let busy = StorageError::Unavailable("all connections are in use".into());
             return Err(busy.into());
         };
-        let until = Instant::now() + WHOLE;
+        let until = Instant::now() + TRANSACTION_TIMEOUT;
         let mut connection = self.begin(until).await?;
         match timeout_at(until, carry_out(&mut connection, work)).await {
             Ok(ended) => {
@@ -166,8 +161,8 @@ async fn carry_out<T>(
     work: impl for<'a> FnOnce(&'a mut Connection) -> Work<'a, T> + Send,
 ) -> Result<T, Fault> {
     let (end, value) = match work(connection).await? {
-        Done::Keep(value) => ("COMMIT", value),
-        Done::Undo(value) => ("ROLLBACK", value),
+        Decision::Commit(value) => ("COMMIT", value),
+        Decision::RollBack(value) => ("ROLLBACK", value),
     };
     connection.batch(end).await?;
     Ok(value)

@@ -3,8 +3,8 @@
 use fencepost::resource::CREATE_GATE;
 
 use super::connection::Connection;
-use super::pool::{Done, Fault};
-use crate::storage::sql;
+use super::pool::Fault;
+use crate::storage::{Decision, sql};
 
 /// A lock, so that instances that start at the same time create the tables one after the other.
 const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(7163846502)";
@@ -16,16 +16,16 @@ SELECT EXISTS (SELECT 1 FROM pg_attribute
     WHERE attrelid = to_regclass('checkout_keys') AND attname = 'made_ms' AND NOT attisdropped)";
 
 /// Creates the tables if they are missing.
-pub(super) async fn make(connection: &mut Connection) -> Result<Done<()>, Fault> {
-    if connection.is_so(IS_MADE).await? {
-        return Ok(Done::Undo(()));
+pub(super) async fn make(connection: &mut Connection) -> Result<Decision<()>, Fault> {
+    if connection.query_bool(IS_MADE).await? {
+        return Ok(Decision::RollBack(()));
     }
     connection.batch(TAKE_TURNS).await?;
     connection.batch(sql::TABLES).await?;
     connection.batch(CREATE_GATE).await?;
-    if !connection.is_so(HAS_KEY_TIME).await? {
+    if !connection.query_bool(HAS_KEY_TIME).await? {
         connection.batch(sql::ADD_KEY_TIME).await?;
     }
     connection.batch(sql::KEYS_BY_TIME).await?;
-    Ok(Done::Keep(()))
+    Ok(Decision::Commit(()))
 }

@@ -9,18 +9,12 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::Fault;
-use crate::storage::StorageError;
+use crate::storage::{Decision, StorageError};
 
 /// The maximum number of jobs in one commit.
-const TOGETHER: usize = 64;
-/// The maximum number of waiting jobs; further ones are refused.
-const WAITING: usize = 4_096;
-
-/// The result of a job, and whether to keep what it wrote.
-pub(super) enum Done<T> {
-    Keep(T),
-    Undo(T),
-}
+const MAX_JOBS_PER_COMMIT: usize = 64;
+/// The maximum number of queued jobs; further ones are refused.
+const MAX_QUEUED_JOBS: usize = 4_096;
 
 type Answer = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
 /// A job. It gets the transaction, or the error if there is none, and returns whether to keep what it wrote and a function that sends the
@@ -48,7 +42,7 @@ impl DatabaseThread {
         behaviour: TransactionBehavior,
         name: &str,
     ) -> std::io::Result<Self> {
-        let (tasks, inbox) = sync_channel(WAITING);
+        let (tasks, inbox) = sync_channel(MAX_QUEUED_JOBS);
         std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || serve(connection, behaviour, &inbox))?;
@@ -58,14 +52,14 @@ impl DatabaseThread {
     /// Does `work` in a transaction, which completes even if the future is dropped.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<Done<T>, Fault> + Send + 'static,
+        work: impl FnOnce(&Transaction<'_>) -> Result<Decision<T>, Fault> + Send + 'static,
     ) -> Result<T, StorageError> {
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |transaction| {
             let done = transaction.and_then(|transaction| Ok(work(transaction)?));
-            let is_kept = matches!(done, Ok(Done::Keep(_)));
+            let is_kept = matches!(done, Ok(Decision::Commit(_)));
             let outcome = done.map(|done| match done {
-                Done::Keep(value) | Done::Undo(value) => value,
+                Decision::Commit(value) | Decision::RollBack(value) => value,
             });
             let reply: Answer = Box::new(move |committed| {
                 // The receiver may be gone.
@@ -104,7 +98,7 @@ fn serve(mut connection: Connection, behaviour: TransactionBehavior, inbox: &Rec
     while let Ok(first) = inbox.recv() {
         let mut jobs = Vec::new();
         let mut alone = None;
-        for task in std::iter::once(first).chain(inbox.try_iter().take(TOGETHER - 1)) {
+        for task in std::iter::once(first).chain(inbox.try_iter().take(MAX_JOBS_PER_COMMIT - 1)) {
             match task {
                 Task::Job(job) => jobs.push(job),
                 Task::Alone(work) => {

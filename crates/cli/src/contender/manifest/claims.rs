@@ -15,6 +15,9 @@ pub(super) struct Promises {
     fair: Option<Promise>,
     untimed: Option<Promise>,
     recovery_ms: Option<PromisedTime>,
+    tells_loss_ms: Option<PromisedTime>,
+    fences_writes_only: Option<Promise>,
+    reentrant: Option<Promise>,
     expires_after_work: Option<Promise>,
     checks_owner: Option<Promise>,
     blind_release: Option<Promise>,
@@ -80,6 +83,9 @@ impl Promises {
             fair: self.fair.is_some(),
             untimed: self.untimed.is_some(),
             recovery_ms: self.recovery_ms.as_ref().map(|time| time.value.0),
+            tells_loss_ms: self.tells_loss_ms.as_ref().map(|time| time.value.0),
+            fences_writes_only: self.fences_writes_only.is_some(),
+            reentrant: self.reentrant.is_some(),
             expires_after_work: self.expires_after_work.is_some(),
             checks_owner: self.checks_owner.is_some(),
             blind_release: self.blind_release.is_some(),
@@ -112,6 +118,9 @@ impl Promises {
             "fair" => &self.fair,
             "untimed" => &self.untimed,
             "recovery_ms" => return self.recovery_ms.as_ref().map(|time| &time.r#where),
+            "tells_loss_ms" => return self.tells_loss_ms.as_ref().map(|time| &time.r#where),
+            "fences_writes_only" => &self.fences_writes_only,
+            "reentrant" => &self.reentrant,
             "expires_after_work" => &self.expires_after_work,
             "checks_owner" => &self.checks_owner,
             "blind_release" => &self.blind_release,
@@ -152,6 +161,9 @@ mod tests {
             fair: true,
             untimed: true,
             recovery_ms: Some(7),
+            tells_loss_ms: Some(7),
+            fences_writes_only: true,
+            reentrant: true,
             expires_after_work: true,
             checks_owner: true,
             blind_release: true,
@@ -171,7 +183,7 @@ mod tests {
         assert_eq!(promises.claims(), all);
         assert_eq!(promises.differences(all), Vec::<String>::new());
         let differences = promises.differences(Claims::PLAIN);
-        assert_eq!(differences.len(), 10, "{differences:?}");
+        assert_eq!(differences.len(), 13, "{differences:?}");
         for sentence in &differences {
             let (name, _) = sentence.split_once(':').unwrap();
             let said = format!("in the manifest (\"so\", {name}.md), false in init_ok");

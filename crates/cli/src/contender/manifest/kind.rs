@@ -20,6 +20,11 @@ pub(super) fn contradiction(kind: Kind, claims: Claims) -> Option<(&'static str,
             "is claimed, but kind.fenced is not true",
         ),
         (
+            claims.fences_writes_only && !claims.fencing,
+            "claims.fences_writes_only",
+            "is claimed without claims.fencing",
+        ),
+        (
             claims.keep_alive && !renewed,
             "claims.keep_alive",
             "is claimed, but kind.renewed is not true",

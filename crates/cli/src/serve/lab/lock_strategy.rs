@@ -14,9 +14,9 @@ pub(super) enum LockStrategy {
     /// With a token and a TTL.
     #[default]
     Safe,
-    /// The same, kept alive.
+    /// `safe`, and its lease is renewed.
     Watchdog,
-    /// The same, and the stock refuses late ones.
+    /// `safe`, and the stock refuses late writers by their fence.
     Fenced,
 }
 

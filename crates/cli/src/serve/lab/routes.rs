@@ -20,7 +20,7 @@ use utoipa::{OpenApi, ToSchema};
 use super::lock_strategy::LockStrategy;
 use super::scratch_shop::{DEFAULT_PRODUCT, ScratchShop};
 
-/// The longest wait for a lock; shorter than the deadline of a request.
+/// The longest wait for a lock; shorter than the default deadline.
 const MAX_WAIT_MS: u64 = 4_000;
 
 #[derive(OpenApi)]
@@ -94,7 +94,7 @@ struct StockLeft {
 /// A purchase.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct PurchaseRequest {
     /// The product.
     #[serde(default = "default_product")]
     #[schema(default = "default")]
@@ -130,11 +130,11 @@ impl TryFrom<Number> for WaitMs {
 
 /// How a purchase went.
 #[derive(Debug, Serialize, ToSchema)]
-struct Entry {
+struct PurchaseAnswer {
     /// Who bought.
     #[schema(example = "proc_3")]
     process_id: String,
-    /// Whether it had the lock.
+    /// `false` if the lock was taken.
     lock_acquired: bool,
     /// The stock it read; −1 when it read none.
     stock_before: i64,
@@ -144,7 +144,7 @@ struct Entry {
     duration_ms: f64,
     /// Whether it was sold.
     success: bool,
-    /// Why not: `Failed to acquire lock` or `Insufficient stock`.
+    /// Why not: `Failed to acquire lock`, `Insufficient stock` or `Unknown outcome`.
     error: Option<&'static str>,
 }
 
@@ -202,13 +202,13 @@ async fn stock(
 }
 
 /// Buys a scratch product under the lock that is asked for; refused is 200 as well
-#[utoipa::path(post, path = "/purchase", tag = "load tests", request_body = Wanted,
-    responses((status = 200, description = "How it went", body = Entry),
+#[utoipa::path(post, path = "/purchase", tag = "load tests", request_body = PurchaseRequest,
+    responses((status = 200, description = "How it went", body = PurchaseAnswer),
     (status = 404, description = "The stock of this product was never set", body = Problem, content_type = "application/problem+json")))]
 async fn purchase(
     State(shop): State<Arc<ScratchShop>>,
-    Body(wanted): Body<Wanted>,
-) -> Result<Json<Entry>, Problem> {
+    Body(wanted): Body<PurchaseRequest>,
+) -> Result<Json<PurchaseAnswer>, Problem> {
     let lock = wanted.lock_strategy;
     let quantity = u32::try_from(wanted.quantity.get()).unwrap_or(u32::MAX);
     let (product, wait) = (
@@ -219,7 +219,7 @@ async fn purchase(
     let bought = bought.map_err(|failure| failed(&failure))?;
     let bought = bought.ok_or_else(no_such_product)?;
     let purchase = &bought.purchase;
-    Ok(Json(Entry {
+    Ok(Json(PurchaseAnswer {
         process_id: format!("proc_{}", bought.buyer),
         lock_acquired: purchase.outcome != PurchaseOutcome::Busy,
         stock_before: purchase.before.unwrap_or(-1),

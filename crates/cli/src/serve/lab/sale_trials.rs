@@ -91,6 +91,7 @@ fn words(stopped: &fencepost_trial::processes::Stopped) -> String {
         Stopped::TooManyFiles { .. } => "The system allows too few open files for a trial.",
         Stopped::NotStarted { .. } => "A process of the trial could not be started.",
         Stopped::NotReady { .. } => "A process of the trial did not get ready.",
+        Stopped::NotRestarted { .. } => "A process of the trial could not be started again.",
         Stopped::History { .. } => "The history of the trial could not be written.",
     }
     .into()

@@ -51,12 +51,12 @@ fn a_short_lease_is_handed_on_while_half_of_it_is_left() {
     let finish_after = |granted, passed: Duration, renewed: Option<Duration>| {
         let random = SeededRandom::new(1);
         let mut line: Line<usize> = Line::default();
-        let Joined::Drive(drive) = line.join(Manner::Wait, 1, || new_claim(&random), || 1) else {
+        let Joined::Ask(request) = line.join(Manner::Wait, 1, || new_claim(&random), || 1) else {
             unreachable!("nobody is before it")
         };
         let joined = line.join(Manner::Wait, 2, || new_claim(&random), || 2);
         assert!(matches!(joined, Joined::Queued));
-        let lease = Lease::new(drive.claim, grant(1, now, granted), now);
+        let lease = Lease::new(request.claim, grant(1, now, granted), now);
         let lease = Arc::new(lease);
         line.granted(&lease, now).expect("the line asks");
         if let Some(renewed) = renewed {

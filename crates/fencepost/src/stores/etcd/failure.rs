@@ -66,11 +66,6 @@ pub(super) fn lost(operation: Operation) -> Error {
     Error::new(ErrorKind::Lost, STORE, operation, message)
 }
 
-/// Returns whether the same request may succeed a little later without anybody repairing anything.
-pub(super) fn is_transient(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
-}
-
 /// Returns whether the server does not know the lease.
 pub(super) fn is_unknown_lease(cause: &Cause) -> bool {
     match cause {

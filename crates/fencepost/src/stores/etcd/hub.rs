@@ -160,7 +160,7 @@ impl Hub {
             if error.effect() == Effect::Maybe {
                 effect = Effect::Maybe;
             }
-            let next = if failure::is_transient(&error) {
+            let next = if error.is_transient() {
                 rounds.after(is_between_leaders, BootClock.now() >= give_up_at)
             } else {
                 Next::GiveUp

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::claim_request::{Attempt, ClaimRequest, KeptPlace, WantedLease};
-use super::failure;
 use super::hub::Hub;
 use super::leases;
 use super::owners::{Leases, in_turn};
@@ -66,7 +65,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Err(error) => Err(error),
         };
         if let Err(error) = waited {
-            let is_transient = failure::is_transient(&error);
+            let is_transient = error.is_transient();
             let longest = hub.settings.max_outage;
             outage.after(error, wait, is_transient, longest).await?;
         }

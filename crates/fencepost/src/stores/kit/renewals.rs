@@ -10,7 +10,7 @@ pub(crate) fn all_failed(claims: &[Claim], error: &Error) -> Vec<Result<Renewal>
 }
 
 /// Renews batches of at most `size` claims side by side. Returns the answers in the order of the claims.
-#[cfg(any(feature = "redis", feature = "postgres"))]
+#[cfg(any(feature = "redis", feature = "postgres", feature = "zookeeper"))]
 pub(crate) async fn in_batches<'a, F>(
     claims: &'a [Claim],
     size: usize,

@@ -99,7 +99,7 @@ impl std::error::Error for InRecovery {}
 ///
 /// This includes a read-only server: during a failover the address may lead to a standby that is about to be promoted.
 pub(crate) fn is_transient(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) || is_read_only(error)
+    error.is_transient() || is_read_only(error)
 }
 
 /// Returns whether the server is a standby, or was one when the statement arrived.

@@ -15,7 +15,7 @@ use tokio_postgres::SimpleQueryRow;
 use tokio_postgres::error::SqlState;
 
 use super::connect::Connection;
-use super::session::{number, rows, text};
+use super::rows::{number, rows, text};
 use super::{STORE, failure};
 use crate::error::{Error, ErrorKind, Operation, Result};
 

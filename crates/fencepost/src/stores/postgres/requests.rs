@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 
 use super::hub::{Hub, Placed};
 use super::keys::key_of;
+use super::rows::{number, text};
 use super::seat::{LastRequest, Seat};
-use super::session::{number, text};
 use super::view::SessionRow;
 use super::{STORE, failure, statements};
 use crate::backend::{Release, Renewal, Wait};

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio_postgres::{AsyncMessage, SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{AsyncMessage, SimpleQueryRow};
 
 use super::address::Address;
 use super::connect::{Connection, listen};
 use super::fence::{self, Source};
+use super::rows::{number, rows};
 use super::{STORE, failure};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 
@@ -196,30 +197,6 @@ impl<F: FnOnce()> Drop for End<F> {
 /// The beginning of `application_name` if the address does not contain one.
 pub(super) const STORE_PROGRAM: &str = "fencepost";
 
-pub(super) async fn rows(
-    connection: &Connection,
-    operation: Operation,
-    statement: &str,
-) -> Result<Vec<SimpleQueryRow>> {
-    let answer = connection.client.simple_query(statement).await;
-    let messages = answer.map_err(|cause| {
-        let said = if cause.is_closed() {
-            connection.last_words()
-        } else {
-            None
-        };
-        match said {
-            Some(said) => failure::of_ending(STORE, operation, said),
-            None => failure::of_statement(STORE, operation, cause),
-        }
-    })?;
-    let rows = messages.into_iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
-    });
-    Ok(rows.collect())
-}
-
 /// Makes the session independent of settings of the role, the database and the server, and checks that it is suitable.
 async fn prepare(operation: Operation, connection: &Connection, spare: Duration) -> Result<i32> {
     let spare_ms = millis(spare);
@@ -316,11 +293,3 @@ const LONGEST_MS: u128 = i32::MAX as u128;
 
 /// The longest lease that the server can measure: 24 days.
 pub(super) const LONGEST_LEASE: Duration = Duration::from_millis(i32::MAX as u64);
-
-pub(super) fn number<T: std::str::FromStr>(row: &SimpleQueryRow, column: usize) -> Option<T> {
-    row.try_get(column).ok().flatten()?.parse().ok()
-}
-
-pub(super) fn text(row: &SimpleQueryRow, column: usize) -> &str {
-    row.try_get(column).ok().flatten().unwrap_or_default()
-}

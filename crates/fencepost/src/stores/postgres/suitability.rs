@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::session::{Session, pooled, text};
+use super::rows::text;
+use super::session::{Session, pooled};
 use super::{STORE, statements};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};

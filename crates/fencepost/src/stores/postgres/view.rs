@@ -9,7 +9,7 @@ use tokio_postgres::SimpleQueryRow;
 use super::hub::Hub;
 use super::keys::{key_of, name_of};
 use super::published::{self, PublishedLock};
-use super::session::{number, text};
+use super::rows::{number, text};
 use super::statements::{self, ShownIn};
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::{LockName, OwnerId};

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::hub::{Hub, Settings};
+use super::hub::Hub;
+use super::settings::Settings;
 use super::tables::{self, Tables};
 use super::{PostgresTable, STORE, failure};
 use crate::error::{Operation, Result};

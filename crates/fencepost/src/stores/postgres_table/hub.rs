@@ -2,27 +2,18 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
 
 use tokio_postgres::AsyncMessage;
 
 use super::failure;
 use super::session::{self, Identity, Session, Wanted};
+use super::settings::Settings;
 use super::tables::Tables;
 use super::waiting::Waiters;
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Error, Operation, Result};
 use crate::stores::kit::current_session::{CurrentSession, Replaceable};
 use crate::stores::postgres::address::Address;
-
-/// The settings of the builder.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) connect_timeout: Duration,
-    pub(super) max_outage: Duration,
-    pub(super) tables: Tables,
-    pub(super) create: bool,
-}
 
 pub(super) struct Hub {
     pub(super) address: Address,

@@ -14,8 +14,8 @@ use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 
 use super::STORE;
 use super::failure;
-use super::hub::Settings;
 use super::schema;
+use super::settings::Settings;
 use super::statements::{Statements, forget};
 use super::tables::Tables;
 use crate::clock::{BootClock, Clock, Moment};

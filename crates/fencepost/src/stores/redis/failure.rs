@@ -57,7 +57,7 @@ fn refuses_tls(_: &RedisError) -> bool {
 
 /// Returns the error for a lock name that is one of our own keys.
 pub(crate) fn reserved() -> Error {
-    let message = "a lock's name in Redis must not begin with fp:{, as keys of the line do";
+    let message = "a lock's name in Redis must not begin with `fp:{`, which is reserved for Fencepost's own keys";
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Acquire, message)
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn unexpected(operation: Operation, what: &str) -> Error {
 pub(crate) fn is_transient(error: &Error) -> bool {
     let cause = std::error::Error::source(error);
     let cause = cause.and_then(|cause| cause.downcast_ref::<RedisError>());
-    error.kind() == ErrorKind::Unavailable || cause.is_some_and(is_demoted)
+    error.is_transient() || cause.is_some_and(is_demoted)
 }
 
 /// Returns whether the server is a demoted primary or a replica. The address may soon lead to the new primary.

@@ -2,7 +2,7 @@
 
 use redis::{Cmd, RedisError, Value};
 
-use super::hub::{Hub, Listener};
+use super::hub::{Hub, OnChange};
 use super::keys::{beside, name_of};
 use super::session::Session;
 use crate::clock::Moment;
@@ -51,8 +51,8 @@ impl Hub {
         }
     }
 
-    /// Announces changes of watched keys to `listener`. Only the first listener counts.
-    pub(crate) fn listen(&self, listener: Listener) {
-        let _only_one = self.listener.set(listener);
+    /// Calls `on_change` when watched keys change. Only the first call of this function counts.
+    pub(crate) fn call_when_changed(&self, on_change: OnChange) {
+        let _only_one = self.on_change.set(on_change);
     }
 }

@@ -38,7 +38,7 @@ enum Unconnected {
 }
 
 /// Called with the watched keys that changed, or with `None` if all may have changed, as after a broken connection.
-pub(crate) type Listener = Box<dyn Fn(Option<&[Value]>) + Send + Sync>;
+pub(crate) type OnChange = Box<dyn Fn(Option<&[Value]>) + Send + Sync>;
 
 pub(crate) struct Hub {
     client: Client,
@@ -50,8 +50,8 @@ pub(crate) struct Hub {
     pub(crate) names: Names,
     /// Rings when a connection ends, because the server may have ended with it and lost all locks.
     pub(super) loss_bell: LossBell,
-    /// Another listener for changes.
-    pub(super) listener: OnceLock<Listener>,
+    /// Called when watched keys change. Only `stores::redlock` sets it.
+    pub(super) on_change: OnceLock<OnChange>,
     /// How many commands were sent, not counting those for connecting.
     pub(super) sent: Arc<AtomicU64>,
 }
@@ -66,7 +66,7 @@ impl Hub {
             generation: AtomicU64::new(0),
             names: Names::default(),
             loss_bell: LossBell::new(),
-            listener: OnceLock::new(),
+            on_change: OnceLock::new(),
             sent: Arc::default(),
         }
     }
@@ -126,12 +126,12 @@ impl Hub {
             waiter.ask_again();
         }
         self.loss_bell.ring_all();
-        self.tell_listener(None);
+        self.call_on_change(None);
     }
 
-    fn tell_listener(&self, changed: Option<&[Value]>) {
-        if let Some(listener) = self.listener.get() {
-            listener(changed);
+    fn call_on_change(&self, changed: Option<&[Value]>) {
+        if let Some(on_change) = self.on_change.get() {
+            on_change(changed);
         }
     }
 
@@ -174,7 +174,7 @@ impl Hub {
             session.watched.have_changed(names);
             session.wake.notify_one();
         }
-        self.tell_listener(names);
+        self.call_on_change(names);
     }
 }
 

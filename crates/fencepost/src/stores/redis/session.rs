@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::failure;
 use super::scripts::Script;
-use super::watched::Watched;
+use super::watched::{self, Watched};
 use crate::clock::{BootClock, Clock, Moment, nanos};
 use crate::error::{Operation, Result};
 
@@ -278,6 +278,26 @@ impl Session {
         self.ask(commands.len(), ANSWER_TIMEOUT, answers).await
     }
 
+    /// Asks the server to announce the next change of these keys. Returns `None` if that is not possible here, and otherwise whether each
+    /// exists now.
+    pub(super) async fn watch_all(&self, keys: &[String]) -> Option<Vec<bool>> {
+        if self.watched.is_impossible() {
+            return None;
+        }
+        let mut commands = redis::pipe();
+        let tracking = commands.cmd("CLIENT").arg("TRACKING");
+        tracking.arg("ON").arg("OPTIN");
+        for key in keys {
+            commands.cmd("CLIENT").arg("CACHING").arg("YES");
+            commands.cmd("GET").arg(key);
+        }
+        let answers = self.send_all(&commands).await;
+        let is_there = answers.ok().and_then(|answers| watched::read(&answers));
+        if is_there.is_none() {
+            self.watched.give_up(keys);
+        }
+        is_there
+    }
     async fn ask<T>(
         &self,
         commands: usize,

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::Value;
 
 use super::scripts::ReadValue;
-use super::session::Session;
 use crate::mutex::lock;
 
 /// The keys that one connection watches.
@@ -46,34 +45,16 @@ impl Watched {
     pub(super) fn is_impossible(&self) -> bool {
         self.is_impossible.load(Ordering::Relaxed)
     }
-}
 
-impl Session {
-    /// Asks the server to announce the next change of these keys. Returns `None` if that is not possible here, and otherwise whether each
-    /// exists now.
-    pub(super) async fn watch_all(&self, keys: &[String]) -> Option<Vec<bool>> {
-        if self.watched.is_impossible() {
-            return None;
-        }
-        let mut commands = redis::pipe();
-        let tracking = commands.cmd("CLIENT").arg("TRACKING");
-        tracking.arg("ON").arg("OPTIN");
-        for key in keys {
-            commands.cmd("CLIENT").arg("CACHING").arg("YES");
-            commands.cmd("GET").arg(key);
-        }
-        let answers = self.send_all(&commands).await;
-        let is_there = answers.ok().and_then(|answers| read(&answers));
-        if is_there.is_none() {
-            self.watched.end(keys.iter().map(String::as_str));
-            self.watched.is_impossible.store(true, Ordering::Relaxed);
-        }
-        is_there
+    /// Marks these keys as no longer watched, because the server cannot announce their changes or will not do so for us.
+    pub(super) fn give_up(&self, keys: &[String]) {
+        self.end(keys.iter().map(String::as_str));
+        self.is_impossible.store(true, Ordering::Relaxed);
     }
 }
 
-/// Returns `None` if the server refused to track or to cache.
-fn read(answers: &[Value]) -> Option<Vec<bool>> {
+/// Returns whether each of the watched keys exists, or `None` if the server refused to track or to cache.
+pub(super) fn read(answers: &[Value]) -> Option<Vec<bool>> {
     let (tracking, keys) = answers.split_first()?;
     let is_refused = |answer: &Value| matches!(answer, Value::ServerError(_));
     let caching = keys.iter().step_by(2);

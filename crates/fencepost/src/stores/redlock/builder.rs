@@ -10,8 +10,9 @@ use redis::Client;
 
 #[cfg(feature = "blocking")]
 use super::STORE;
-use super::hub::{Hub, Settings};
+use super::hub::Hub;
 use super::server::Server;
+use super::settings::Settings;
 use super::{Redlock, failure};
 use crate::error::{Error, ErrorKind, Operation, Result};
 #[cfg(feature = "blocking")]

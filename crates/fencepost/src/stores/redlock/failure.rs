@@ -38,10 +38,7 @@ impl Failures {
             "{failed} of {servers} servers cannot be asked, and {needed} must agree: {}",
             said.join("; ")
         );
-        let is_transient = |(_, error): &(String, Error)| {
-            matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
-        };
-        let kind = if self.all.iter().any(is_transient) {
+        let kind = if self.all.iter().any(|(_, error)| error.is_transient()) {
             ErrorKind::Unavailable
         } else {
             ErrorKind::Unusable

@@ -10,23 +10,13 @@ use super::failure::{self, Failures};
 use super::granted::Granted;
 use super::seen::SeenEpochs;
 use super::server::Server;
+use super::settings::Settings;
 use super::votes::majority;
 use super::waiting::Bells;
 use crate::backend::LossBell;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock, unix_millis};
 use crate::error::{Effect, Operation};
-
-/// The settings of the builder.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    /// How long one server may take to answer, unless the TTL is short.
-    pub(super) server_timeout: Duration,
-    pub(super) max_outage: Duration,
-    pub(super) restart_delay: Duration,
-    /// How long a counter is kept after its last use.
-    pub(super) keep_fences: Duration,
-}
 
 pub(super) struct Hub {
     pub(super) servers: Vec<Arc<Server>>,
@@ -58,7 +48,7 @@ impl Hub {
         let loss_bell = Arc::new(LossBell::new());
         for server in &servers {
             let (bells, loss_bell) = (bells.clone(), loss_bell.clone());
-            server.hub.listen(Box::new(move |changed| {
+            server.hub.call_when_changed(Box::new(move |changed| {
                 bells.ring(changed);
                 // `None` means that the connection broke or the server was flushed.
                 if changed.is_none() {

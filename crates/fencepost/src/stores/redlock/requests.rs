@@ -12,11 +12,10 @@ use super::votes::{VoteState, vote_state};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Operation, Result};
 use crate::random::SystemRandom;
 use crate::retry::Schedule;
 use crate::stores::kit::outage::Outage;
-use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::requests::RENEWED_AT_ONCE;
 
 /// The pause before asking again, so that waiters with the same notification do not all ask at once. It grows each time nobody got a
@@ -74,16 +73,12 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
                 BootClock.sleep_until(BootClock.now() + pause).await;
             }
             Err(error) => {
-                let is_transient = is_transient(&error);
+                let is_transient = error.is_transient();
                 let longest = hub.settings.max_outage;
                 outage.after(error, wait, is_transient, longest).await?;
             }
         }
     }
-}
-
-fn is_transient(error: &Error) -> bool {
-    error.kind() == ErrorKind::Timeout || redis_failure::is_transient(error)
 }
 
 /// Renews the leases. A lease that was found lost stays lost, whatever the servers would answer now.

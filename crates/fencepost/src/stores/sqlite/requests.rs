@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
+use super::columns::{moment, to_sql, unsigned};
 use super::failure::{Failure, Result};
 use super::session::Database;
 use crate::backend::{Release, Renewal};
@@ -364,18 +365,4 @@ impl WaitingOrder {
             _ => Moment::ZERO,
         }
     }
-}
-
-pub(super) fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Moment> {
-    unsigned(row, column).map(Moment::from_nanos)
-}
-
-pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    let value: i64 = row.get(column)?;
-    u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
-}
-
-/// Converts a moment. SQLite's integers are signed; 2⁶³ ns are 292 years.
-pub(super) fn to_sql(moment: Moment) -> i64 {
-    i64::try_from(moment.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -2,11 +2,12 @@
 
 use std::time::SystemTime;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 
+use super::columns::to_sql;
 use super::failure::{Failure, Result};
-use super::session::{Database, Settings};
-use super::view::TableFeatures;
+use super::features::TableFeatures;
+use super::session::{Database, Settings, set_synchronous};
 use crate::fence::{Fence, epoch_of_time};
 
 /// The version of the tables that this program creates and understands.
@@ -201,7 +202,7 @@ impl Database {
     /// then, would fill the file.
     fn sweep(&self) -> Result<()> {
         const ANY: &str = "SELECT name FROM fencepost_lock WHERE expires_ns < ?1 LIMIT 1";
-        let now = super::requests::to_sql(self.now());
+        let now = to_sql(self.now());
         let before = now.saturating_sub(ABANDONED_NS);
         let any: Option<String> = self
             .connection
@@ -237,11 +238,6 @@ fn of_another_version(version: i64, settings: &Settings) -> Failure {
          one knows {VERSION}): use that version everywhere, or give another path",
         settings.path
     ))
-}
-
-/// Sets how far SQLite waits for the disk at a commit.
-pub(super) fn set_synchronous(connection: &Connection, how: &str) -> Result<()> {
-    Ok(connection.pragma_update(None, "synchronous", how)?)
 }
 
 /// Returns the start value of the counter, which contains the last epoch that was granted.

@@ -10,9 +10,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{Failure, Result, read_only};
+use super::features::TableFeatures;
 use super::file::{self, Creation, Identity, Opened, Opening};
-use super::schema::set_synchronous;
-use super::view::TableFeatures;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation};
 use crate::random::{Random, SystemRandom};
@@ -211,6 +210,11 @@ impl Database {
         let mut statement = self.connection.prepare_cached("PRAGMA data_version")?;
         Ok(statement.query_row([], |row| row.get(0))?)
     }
+}
+
+/// Sets how far SQLite waits for the disk at a commit.
+pub(super) fn set_synchronous(connection: &Connection, how: &str) -> Result<()> {
+    Ok(connection.pragma_update(None, "synchronous", how)?)
 }
 
 /// Until when this connection waits for other programs. SQLite calls what waits the busy handler.

@@ -6,47 +6,12 @@ use std::time::Duration;
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, params};
 
+use super::columns::{moment, unsigned};
 use super::failure::Result;
-use super::requests::{moment, unsigned};
 use super::session::Database;
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::Moment;
-
-/// Which of the tables and columns the file has. Files that were opened to lock have all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TableFeatures {
-    pub(super) has_tables: bool,
-    pub(super) has_ttl: bool,
-    pub(super) has_joined: bool,
-}
-
-impl TableFeatures {
-    pub(super) const ALL: Self = Self {
-        has_tables: true,
-        has_ttl: true,
-        has_joined: true,
-    };
-    pub(super) const NONE: Self = Self {
-        has_tables: false,
-        has_ttl: false,
-        has_joined: false,
-    };
-
-    fn holders(self, condition: &str) -> String {
-        let ttl = if self.has_ttl { "ttl_ns" } else { "0" };
-        format!(
-            "SELECT name, owner, label, epoch, acquired_ns, expires_ns, {ttl} FROM fencepost_lock WHERE {condition}"
-        )
-    }
-
-    fn lines(self, condition: &str) -> String {
-        let joined = if self.has_joined { "joined_ns" } else { "0" };
-        format!(
-            "SELECT name, label, {joined} FROM fencepost_line WHERE {condition} ORDER BY ticket"
-        )
-    }
-}
 
 impl Database {
     /// Returns who holds the lock and who waits for it.

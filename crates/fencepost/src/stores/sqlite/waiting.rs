@@ -169,7 +169,7 @@ impl Waiting {
                 self.next_due = self.next_due.min(due);
                 self.waiters.push(waiter);
             }
-            Err(error) if is_transient(&error) => {
+            Err(error) if error.is_transient() => {
                 self.note_trouble(&error);
                 self.waiters.push(waiter);
             }
@@ -184,7 +184,7 @@ impl Waiting {
 
     /// Continues to wait if the failure may be temporary, and otherwise ends all waits with the error.
     fn handle_failure(&mut self, store: &mut Store, error: Error) {
-        if is_transient(&error) {
+        if error.is_transient() {
             return self.note_trouble(&error);
         }
         let mut left_behind = false;
@@ -203,10 +203,6 @@ impl Waiting {
             tracing::warn!(%error, "cannot look after waiting claims; trying again");
         }
     }
-}
-
-fn is_transient(error: &Error) -> bool {
-    error.kind() == ErrorKind::Unavailable
 }
 
 /// Returns the effect of an error that ends a wait: nothing was changed unless the ticket could not be removed.

@@ -9,10 +9,9 @@ use std::sync::atomic::Ordering;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use super::folders;
+use super::line::remove_all;
 use super::loss_watch;
 use super::owners::{OwnNode, Owner};
-use super::requests::remove_all;
 use super::session::Session;
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
@@ -37,7 +36,7 @@ pub(super) async fn attend(session: Arc<Session>) {
         let unwatched = unwatched.filter(|owner| owner.take_watch_due(now));
         watching.extend(unwatched.map(|owner| loss_watch::keep(session, owner)));
         if session.folders.idle_at() <= now {
-            folders::tidy(session, now).await;
+            remove_idle_folders(session, now).await;
             continue;
         }
         let next = next_look(session);
@@ -62,6 +61,15 @@ fn next_look(session: &Session) -> Moment {
     dues.min()
         .unwrap_or(Moment::FAR)
         .min(session.folders.idle_at())
+}
+
+/// Deletes idle folders. A folder that others use is left to them.
+async fn remove_idle_folders(session: &Session, now: Moment) {
+    for folder in session.folders.take_idle(now) {
+        if let Err(cause) = session.client.delete(&folder, None).await {
+            tracing::trace!(folder, %cause, "not removed");
+        }
+    }
 }
 
 /// Removes the node of an owner, however long that takes. If the session ends first, the server removes the node.

@@ -66,13 +66,8 @@ pub(super) fn sequence_exhausted(folder: &str) -> Error {
 
 /// Returns the error for a folder that vanished again and again between its creation and its use.
 pub(super) fn no_folder(operation: Operation, folder: &str) -> Error {
-    let message = format!("{folder} vanishes as soon as it is made: somebody deletes it");
+    let message = format!("another client deletes {folder} as soon as it is created");
     Error::new(ErrorKind::Unusable, STORE, operation, message)
-}
-
-/// Returns whether the same request may succeed a little later without anybody repairing anything.
-pub(super) fn is_transient(error: &Error) -> bool {
-    error.kind() == ErrorKind::Unavailable
 }
 
 /// Returns whether the answer to a request was lost, so that the request may have been executed. The session continues if a server is found

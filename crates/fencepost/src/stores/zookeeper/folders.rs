@@ -9,9 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use zookeeper_client::{CreateMode, CreateOptions, Error as Cause};
+use zookeeper_client::CreateMode;
 
-use super::session::Session;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::mutex::lock;
 
@@ -28,12 +27,23 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    fn made(&self, folder: &str) {
+    /// Records that this session has created the folder.
+    pub(super) fn made(&self, folder: &str) {
         lock(&self.made).insert(folder.to_owned(), BootClock.now());
     }
 
-    fn no_containers(&self) {
+    /// Records that the server is too old for containers.
+    pub(super) fn no_containers(&self) {
         self.has_no_containers.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns how to create a folder.
+    pub(super) fn mode(&self) -> CreateMode {
+        if self.has_no_containers.load(Ordering::Relaxed) {
+            CreateMode::Persistent
+        } else {
+            CreateMode::Container
+        }
     }
 
     /// Records that the folder was in use until now.
@@ -51,61 +61,12 @@ impl Folders {
     }
 
     /// Removes and returns the folders that have been idle for long enough.
-    fn take_idle(&self, now: Moment) -> Vec<String> {
+    pub(super) fn take_idle(&self, now: Moment) -> Vec<String> {
         let mut folders = lock(&self.made);
         let is_idle = |_: &String, used_at: &mut Moment| *used_at + IDLE_FOR <= now;
         folders
             .extract_if(is_idle)
             .map(|(folder, _)| folder)
             .collect()
-    }
-}
-
-impl Session {
-    /// Requests the creation of a folder. The request is sent now, so the next request finds the folder unless somebody deletes it very
-    /// quickly.
-    pub(super) fn make_folder<'a>(
-        &'a self,
-        folder: &'a str,
-    ) -> impl Future<Output = Result<(), Cause>> + 'a {
-        let made = self.client.create(folder, b"", &self.kind_of_folder());
-        async move {
-            match made.await {
-                Ok(_) => self.folders.made(folder),
-                Err(Cause::NodeExists) => {}
-                Err(Cause::Unimplemented) => self.folders.no_containers(),
-                Err(cause) => return Err(cause),
-            }
-            Ok(())
-        }
-    }
-
-    /// Creates all missing nodes above a folder.
-    pub(super) async fn make_base(&self) -> Result<(), Cause> {
-        match self.client.mkdir(&self.base, &self.kind_of_folder()).await {
-            Err(Cause::Unimplemented) => {
-                self.folders.no_containers();
-                Ok(())
-            }
-            made => made,
-        }
-    }
-
-    fn kind_of_folder(&self) -> CreateOptions<'_> {
-        let mode = if self.folders.has_no_containers.load(Ordering::Relaxed) {
-            CreateMode::Persistent
-        } else {
-            CreateMode::Container
-        };
-        mode.with_acls(self.acls)
-    }
-}
-
-/// Deletes idle folders. A folder that others use is left to them.
-pub(super) async fn tidy(session: &Session, now: Moment) {
-    for folder in session.folders.take_idle(now) {
-        if let Err(cause) = session.client.delete(&folder, None).await {
-            tracing::trace!(folder, %cause, "not removed");
-        }
     }
 }

@@ -198,6 +198,27 @@ pub(super) async fn nodes_of(session: &Session, owner: &Owner) -> Result<Vec<Str
     Ok(ours.map(|one| one.node).collect())
 }
 
+/// Removes this owner's node, whatever its state. Returns whether there was one.
+pub(super) async fn remove_all(session: &Session, owner: &Owner) -> Result<bool, Cause> {
+    let names = match owner.known() {
+        OwnNode::Node(node) => vec![node.name],
+        OwnNode::Unsure | OwnNode::Nothing => nodes_of(session, owner).await?,
+    };
+    let mut was_there = false;
+    for name in names {
+        match session
+            .client
+            .delete(&format!("{}/{name}", owner.folder), None)
+            .await
+        {
+            Ok(()) => was_there = true,
+            Err(Cause::NoNode) => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(was_there)
+}
+
 async fn remove(session: &Session, path: &str) -> Result<(), LineError> {
     match session.client.delete(path, None).await {
         Ok(()) | Err(Cause::NoNode) => Ok(()),

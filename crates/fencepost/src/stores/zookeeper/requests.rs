@@ -7,7 +7,7 @@ use zookeeper_client::{Error as Cause, MultiWriteError};
 
 use super::failure;
 use super::hub::Hub;
-use super::line::{self, Position, nodes_of};
+use super::line::{self, Position, remove_all};
 use super::note::Note;
 use super::owners::{Node, OwnNode, Owner};
 use super::session::{Request, Session};
@@ -16,7 +16,7 @@ use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
 use crate::stores::kit::outage::Outage;
-use crate::stores::kit::renewals::all_failed;
+use crate::stores::kit::renewals::{all_failed, in_batches};
 
 /// How many leases one transaction renews.
 pub(super) const RENEWED_AT_ONCE: usize = 100;
@@ -51,7 +51,7 @@ async fn is_wanted(request: &Request) -> Result<bool> {
     loop {
         match request.session.line(&request.owner.folder).await {
             Ok(line) => return Ok(line.iter().any(|one| !one.is_of(request.owner.id))),
-            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => request.session.retry_or_fail(Operation::Acquire, cause)?,
         }
     }
 }
@@ -80,7 +80,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
         } else {
             error
         };
-        let is_transient = failure::is_transient(&error);
+        let is_transient = error.is_transient();
         let longest = hub.settings.max_outage;
         outage.after(error, wait, is_transient, longest).await?;
     }
@@ -117,7 +117,7 @@ async fn wait_in_line(
                 match request.session.client.get_and_watch_data(&path).await {
                     Ok((_, _, watcher)) => request.session.changed(watcher).await,
                     Err(Cause::NoNode) => {}
-                    Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
+                    Err(cause) => request.session.retry_or_fail(Operation::Acquire, cause)?,
                 }
             }
         }
@@ -174,7 +174,7 @@ async fn confirm(
                 request.owner.set_known(OwnNode::Nothing);
                 return Ok(None);
             }
-            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => request.session.retry_or_fail(Operation::Acquire, cause)?,
         }
     }
 }
@@ -184,53 +184,16 @@ async fn withdraw(request: &Request) -> Result<()> {
     loop {
         match remove_all(&request.session, &request.owner).await {
             Ok(_) => break,
-            Err(cause) => retry_or_fail(&request.session, Operation::Acquire, cause)?,
+            Err(cause) => request.session.retry_or_fail(Operation::Acquire, cause)?,
         }
     }
     request.vacate();
     Ok(())
 }
 
-/// Removes this owner's node, whatever its state. Returns whether there was one.
-pub(super) async fn remove_all(
-    session: &Session,
-    owner: &Owner,
-) -> std::result::Result<bool, Cause> {
-    let names = match owner.known() {
-        OwnNode::Node(node) => vec![node.name],
-        OwnNode::Unsure | OwnNode::Nothing => nodes_of(session, owner).await?,
-    };
-    let mut was_there = false;
-    for name in names {
-        match session
-            .client
-            .delete(&format!("{}/{name}", owner.folder), None)
-            .await
-        {
-            Ok(()) => was_there = true,
-            Err(Cause::NoNode) => {}
-            Err(cause) => return Err(cause),
-        }
-    }
-    Ok(was_there)
-}
-
-/// Returns an error unless the answer was lost and the session lives: the next request then waits for the connection.
-pub(super) fn retry_or_fail(session: &Session, operation: Operation, cause: Cause) -> Result<()> {
-    if failure::is_lost_answer(&cause) && !session.is_down() {
-        Ok(())
-    } else {
-        Err(session.failed(operation, cause))
-    }
-}
-
 /// Renews leases. Only the session that holds a lock can renew it.
 pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
-    let mut answers = Vec::with_capacity(claims.len());
-    for batch in claims.chunks(RENEWED_AT_ONCE) {
-        answers.extend(renew_batch(hub, batch).await);
-    }
-    answers
+    in_batches(claims, RENEWED_AT_ONCE, |batch| renew_batch(hub, batch)).await
 }
 
 async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
@@ -264,7 +227,7 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
                 session.forget(&gone.owner);
             }
             Err(error) => {
-                if let Err(error) = retry_or_fail(&session, Operation::Renew, error.into()) {
+                if let Err(error) = session.retry_or_fail(Operation::Renew, error.into()) {
                     for HeldNode { at, .. } in held.drain(..) {
                         answers[at] = Err(error.clone());
                     }
@@ -280,7 +243,7 @@ struct HeldNode<'a> {
     claim: &'a Claim,
     /// The index of its answer.
     at: usize,
-    owner: std::sync::Arc<Owner>,
+    owner: Arc<Owner>,
     path: String,
     ttl: Duration,
     /// Whether the TTL grows, which the node must show.
@@ -343,7 +306,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
             Err(cause) if session.is_down() => {
                 tracing::debug!(%cause, "releasing in a new session");
             }
-            Err(cause) => retry_or_fail(&session, Operation::Release, cause)?,
+            Err(cause) => session.retry_or_fail(Operation::Release, cause)?,
         }
     }
 }

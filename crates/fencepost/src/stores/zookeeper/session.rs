@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use zookeeper_client::{Acls, Client, OneshotWatcher};
+use zookeeper_client::{Acls, Client, CreateOptions, Error as Cause, OneshotWatcher};
 
 use super::failure;
 use super::folders::Folders;
@@ -146,24 +146,61 @@ impl Session {
     pub(super) fn line<'a>(
         &'a self,
         folder: &'a str,
-    ) -> impl Future<Output = std::result::Result<Vec<Contender>, zookeeper_client::Error>> + 'a
-    {
+    ) -> impl Future<Output = std::result::Result<Vec<Contender>, Cause>> + 'a {
         let children = self.client.list_children(folder);
         async move {
             match children.await {
                 Ok(children) => Ok(line(children)),
-                Err(zookeeper_client::Error::NoNode) => Ok(Vec::new()),
+                Err(Cause::NoNode) => Ok(Vec::new()),
                 Err(cause) => Err(cause),
             }
         }
     }
 
+    /// Requests the creation of a folder. The request is sent now, so the next request finds the folder unless somebody deletes it very
+    /// quickly.
+    pub(super) fn make_folder<'a>(
+        &'a self,
+        folder: &'a str,
+    ) -> impl Future<Output = std::result::Result<(), Cause>> + 'a {
+        let made = self.client.create(folder, b"", &self.kind_of_folder());
+        async move {
+            match made.await {
+                Ok(_) => self.folders.made(folder),
+                Err(Cause::NodeExists) => {}
+                Err(Cause::Unimplemented) => self.folders.no_containers(),
+                Err(cause) => return Err(cause),
+            }
+            Ok(())
+        }
+    }
+
+    /// Creates all missing nodes above a folder.
+    pub(super) async fn make_base(&self) -> std::result::Result<(), Cause> {
+        match self.client.mkdir(&self.base, &self.kind_of_folder()).await {
+            Err(Cause::Unimplemented) => {
+                self.folders.no_containers();
+                Ok(())
+            }
+            made => made,
+        }
+    }
+
+    fn kind_of_folder(&self) -> CreateOptions<'_> {
+        self.folders.mode().with_acls(self.acls)
+    }
+
+    /// Returns an error unless the answer was lost and the session lives: the next request then waits for the connection.
+    pub(super) fn retry_or_fail(&self, operation: Operation, cause: Cause) -> Result<()> {
+        if failure::is_lost_answer(&cause) && !self.is_down() {
+            Ok(())
+        } else {
+            Err(self.failed(operation, cause))
+        }
+    }
+
     /// Returns the error for a failed request. If the session is over, the client's error need not be the reason.
-    pub(super) fn failed(
-        &self,
-        operation: Operation,
-        cause: zookeeper_client::Error,
-    ) -> crate::Error {
+    pub(super) fn failed(&self, operation: Operation, cause: Cause) -> crate::Error {
         if self.is_down() && self.client.state() != zookeeper_client::SessionState::AuthFailed {
             failure::session_ended(operation)
         } else {

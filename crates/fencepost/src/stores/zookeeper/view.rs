@@ -8,7 +8,6 @@ use zookeeper_client::{Error as Cause, Stat};
 use super::hub::Hub;
 use super::keys::{Contender, name_of, owner_of};
 use super::note::{Note, foreign_label};
-use super::requests::retry_or_fail;
 use super::session::Session;
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
@@ -76,7 +75,7 @@ async fn folders(session: &Session, operation: Operation) -> Result<Vec<String>>
         match session.client.list_children(base).await {
             Ok(children) => return Ok(children),
             Err(Cause::NoNode) => return Ok(Vec::new()),
-            Err(cause) => retry_or_fail(session, operation, cause)?,
+            Err(cause) => session.retry_or_fail(operation, cause)?,
         }
     }
 }
@@ -88,7 +87,7 @@ async fn look(session: &Session, folder: &str) -> Result<(Option<Record>, bool)>
         let is_whole = loop {
             match look_once(session, folder, &mut seen).await {
                 Ok(is_whole) => break is_whole,
-                Err(cause) => retry_or_fail(session, Operation::Inspect, cause)?,
+                Err(cause) => session.retry_or_fail(Operation::Inspect, cause)?,
             }
         };
         if is_whole {

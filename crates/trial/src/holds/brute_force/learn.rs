@@ -44,6 +44,7 @@ impl BruteForce {
                     released: None,
                     killed: None,
                     learned_at: None,
+                    said_lost: None,
                     declined: None,
                     silent: None,
                     believed_until_ns: 0,
@@ -67,9 +68,11 @@ impl BruteForce {
                 self.change(&who, *hold, |held| held.lease_over = Some(mark));
             }
             What::Declined { hold, .. } | What::Lost { hold } => {
+                let said = matches!(event.what, What::Lost { .. }).then_some(mark);
                 let declined = matches!(event.what, What::Declined { .. }).then_some(mark);
                 self.change(&who, *hold, |held| {
                     held.learned_at.get_or_insert(mark);
+                    held.said_lost = held.said_lost.or(said);
                     held.declined = declined.or(held.declined);
                 });
             }

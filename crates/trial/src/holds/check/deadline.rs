@@ -1,4 +1,4 @@
-//! The checks of waits that end in vain, and of long ones.
+//! The checks of waits that time out, and of long ones.
 
 use super::{Findings, Overlap, with_slack};
 use crate::holds::facts::{Hold, Mark, Wait};
@@ -50,7 +50,7 @@ impl<'a> Findings<'a> {
         each.collect()
     }
 
-    /// Returns two hand-overs that took much longer than each one in which nobody had given up. The lab did not stand still. What happens
+    /// Returns two hand-overs that took much longer than each one in which nobody had given up. The lab did not stall. What happens
     /// once may be the machine.
     pub fn held_up_by_who_gave_up(&self) -> Option<[HandOver<'a>; 2]> {
         let all = self.hand_overs();

@@ -12,6 +12,14 @@ impl<'a> Findings<'a> {
         let mut seen: HashMap<&str, SeenFences<'_>> = HashMap::new();
         let holds = &self.facts.holds;
         holds.iter().enumerate().find_map(|(index, later)| {
+            // A further hold of the same process belongs to the same grant.
+            if self.claims.reentrant
+                && holds[..index]
+                    .iter()
+                    .any(|held| self.is_still_held(held, later))
+            {
+                return None;
+            }
             let new = Fence::of(later)?;
             let seen = seen.entry(&later.key).or_default();
             if !seen.contradicts(later, &new) {
@@ -25,6 +33,15 @@ impl<'a> Findings<'a> {
             };
             Some((holds[..index].iter().find(is_contradicted)?, later))
         })
+    }
+}
+
+impl Findings<'_> {
+    /// Returns whether a hold is still there when its process asks again.
+    fn is_still_held(&self, first: &Hold, second: &Hold) -> bool {
+        self.is_reentry(first, second)
+            && first.key == second.key
+            && first.release.is_none_or(|release| release > second.asked)
     }
 }
 

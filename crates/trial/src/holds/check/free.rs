@@ -14,7 +14,7 @@ pub(super) struct FreeSince<'a> {
     pub(super) freed_by: Option<&'a Hold>,
 }
 
-/// All locks of a history: who requested them, and when they were given back.
+/// All locks of a history: who requested them, and when they were released.
 pub(super) struct FreeLocks<'a> {
     locks: HashMap<&'a str, Lock<'a>>,
     had_server_changes: bool,
@@ -26,7 +26,7 @@ struct Lock<'a> {
     /// When each request was answered.
     requests: LargestBefore<u64, Answered>,
     granted_ns: Vec<u64>,
-    /// For each grant, whether everything granted up to there was given back; `None` if something never was.
+    /// For each grant, whether everything granted up to there was released; `None` if something never was.
     given_back: Vec<Option<GivenBack<'a>>>,
 }
 
@@ -37,7 +37,7 @@ enum Answered {
     Never,
 }
 
-/// When a lock was given back by everybody who had it.
+/// When a lock was released by everybody who had it.
 #[derive(Clone, Copy)]
 struct GivenBack<'a> {
     by_ns: u64,

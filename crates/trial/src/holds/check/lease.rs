@@ -1,4 +1,4 @@
-//! What every lock owes its holder while the lease runs and the store keeps its records: nobody else is let in, and the lock
+//! What every lock owes its holder while the lease runs and the store keeps its records: nobody else gets it, and the lock
 //! is still there.
 //!
 //! A lease starts no earlier than it was requested. So it certainly runs until a TTL after the request, and no stall of the lab
@@ -37,7 +37,10 @@ impl<'a> Findings<'a> {
             let (one, other) = (self.facts.hold_of(between)?, self.facts.hold_of(op)?);
             let asked_ns = one.asked.at_ns.min(other.asked.at_ns);
             let is_running = op.mark.at_ns < asked_ns.saturating_add(self.ttl_ns);
-            (is_running || self.lasts_until([one, other], op.mark.at_ns)).then_some(op)
+            // What arrives when its hold was given back was not done while it lasted.
+            let is_given_back = other.release.is_some_and(|release| release < op.mark);
+            let is_leased = is_running || self.lasts_until([one, other], op.mark.at_ns);
+            (is_leased && !is_given_back).then_some(op)
         })
     }
 

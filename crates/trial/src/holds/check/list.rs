@@ -142,7 +142,7 @@ impl Findings<'_> {
         let (finding, detail) = if self.recovery_bound_ns().is_none_or(is_in_time) {
             (Finding::Held, after)
         } else if self.has_stalled(died, next.granted) {
-            let detail = format!("{after}, but the lab stood still meanwhile");
+            let detail = format!("{after}, but the lab stalled meanwhile");
             (Finding::Undecided, detail)
         } else {
             (Finding::Violated, after)
@@ -156,7 +156,7 @@ impl Findings<'_> {
         let (name, title) = ("not_stuck", "not stuck");
         match self.stuck() {
             None if self.stuck_in_doubt().is_some() => {
-                Checked::of(name, title, Finding::Undecided).because("the lab stood still")
+                Checked::of(name, title, Finding::Undecided).because("the lab stalled")
             }
             None => Checked::of(name, title, Finding::Held),
             Some(stuck) => Checked::of(name, title, Finding::Violated)

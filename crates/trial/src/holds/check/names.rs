@@ -37,7 +37,7 @@ impl<'a> Findings<'a> {
     /// Returns two refusals that show that the lock takes two names for one. Each time nobody had the name, somebody waited for it in
     /// vain while another process had the other name, and it was granted as soon as that one was free.
     ///
-    /// Returns nothing if a free name was ever refused without such a reason. A refusal does not count if the lab stood still or the
+    /// Returns nothing if a free name was ever refused without such a reason. A refusal does not count if the lab stalled or the
     /// machine was slow, or if the process itself had another name.
     pub fn names_taken_for_one(&self) -> Option<[Collision<'a>; 2]> {
         let locks = FreeLocks::of(self.facts, self.claims);
@@ -99,7 +99,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns two overlaps, one after the other, that a lock which keeps its leases alive may not allow: the second hold began when the
-    /// first had been lost, and the lab did not stand still. A single case may be caused by the machine.
+    /// first had been lost, and the lab did not stall. A single case may be caused by the machine.
     pub fn lost_in_two_rounds(&self) -> Option<[Overlap<'a>; 2]> {
         if !self.claims.keep_alive {
             return None;

@@ -63,13 +63,13 @@ impl<'a> Findings<'a> {
         self.seems_stuck().filter(|stuck| self.could_recover(stuck))
     }
 
-    /// Returns a lock that seems stuck, but the lab stood still for too much of that time.
+    /// Returns a lock that seems stuck, but the lab stalled for too much of that time.
     pub fn stuck_in_doubt(&self) -> Option<Stuck> {
         self.seems_stuck()
             .filter(|stuck| !self.could_recover(stuck))
     }
 
-    /// Returns whether the lock had the time to come free while the lab was there. When the lab stands still, the whole machine may, and
+    /// Returns whether the lock had the time to come free while the lab was there. When the lab stalls, the whole machine may, and
     /// the lab may have read the refusals late. So only the rest of the time counts. A lease ends within one TTL of it, and a waiter has
     /// another one to notice.
     fn could_recover(&self, stuck: &Stuck) -> bool {
@@ -148,9 +148,12 @@ impl<'a> Findings<'a> {
 
     /// Returns whether the lab itself had made the store's replies to this process slow, or stopped it.
     fn was_held_up(&self, wait: &Wait, answered: Mark) -> bool {
-        let slowed = self.facts.fault_of(&wait.who, Fault::Slowed);
+        let is_slow = |fault| {
+            let began = self.facts.fault_of(&wait.who, fault);
+            began.is_some_and(|mark| mark < wait.asked)
+        };
         let was_stopped = self.was_stopped(&wait.who, wait.asked.at_ns, answered.at_ns);
-        was_stopped || slowed.is_some_and(|mark| mark < wait.asked)
+        was_stopped || is_slow(Fault::Slowed) || is_slow(Fault::Distant)
     }
 
     /// Returns whether this is long enough to count as "forever".

@@ -1,4 +1,4 @@
-//! Finds out whether the session of a living process may have ended before a second process was let in. Such a second holder does not count
+//! Finds out whether the session of a living process may have ended before a second process got the lock. Such a second holder does not count
 //! against a lock that lasts as long as its session.
 
 use fencepost::stores::kinds::POSTGRES;
@@ -60,10 +60,15 @@ impl Findings<'_> {
         self.sessions == SessionEnd::Death || !may_end
     }
 
-    /// Returns whether this process was cut off from its store, or slowed, before this time.
+    /// Returns whether this process was cut off from its store, slowed or far from it, or lost its connections, before this time.
     pub fn was_disturbed(&self, who: &str, before_ns: u64) -> bool {
-        let mut faults = [Fault::CutOff, Fault::Slowed].into_iter();
-        faults.any(|fault| {
+        let faults = [
+            Fault::CutOff,
+            Fault::Slowed,
+            Fault::Distant,
+            Fault::ConnectionsDead,
+        ];
+        faults.into_iter().any(|fault| {
             let began = self.facts.fault_of(who, fault);
             began.is_some_and(|mark| mark.at_ns < before_ns)
         })

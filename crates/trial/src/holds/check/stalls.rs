@@ -1,9 +1,9 @@
-//! Whether the lab itself stood still, so that its clock accuses nobody of being slow.
+//! Whether the lab itself stalled, so that its clock accuses nobody of being slow.
 
 use super::{Findings, Overlap};
 use crate::holds::facts::{Facts, Mark};
 
-/// When the lab stood still.
+/// When the lab stalled.
 #[derive(Debug)]
 pub(super) struct Stalls {
     from_ns: Vec<u64>,
@@ -34,7 +34,7 @@ impl Stalls {
         last.is_some_and(|ended_ns| ended_ns >= from_ns)
     }
 
-    /// Returns for how long the lab stood still within this time.
+    /// Returns for how long the lab stalled within this time.
     pub(super) fn total_ns(&self, from_ns: u64, until_ns: u64) -> u64 {
         let mut counted_until_ns = from_ns;
         let spans = self.from_ns.iter().zip(&self.until_ns);
@@ -48,14 +48,14 @@ impl Stalls {
 }
 
 impl Findings<'_> {
-    /// Returns whether the lab stood still at any moment between these events. Then it may have read the second one late, and how
+    /// Returns whether the lab stalled at any moment between these events. Then it may have read the second one late, and how
     /// long it took accuses nobody.
     pub fn has_stalled(&self, from: Mark, until: Mark) -> bool {
         self.stalls.touch(from.at_ns, until.at_ns)
     }
 
-    /// Returns whether the lab stood still between the first holder's request and the second one's grant. Then the process that renews the
-    /// first lease may have stood still, too.
+    /// Returns whether the lab stalled between the first holder's request and the second one's grant. Then the process that renews the
+    /// first lease may have stalled, too.
     pub fn has_stalled_before(&self, overlap: &Overlap<'_>) -> bool {
         self.has_stalled(overlap.first.asked, overlap.second.granted)
     }

@@ -105,7 +105,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns the overlaps beyond a lease that a lock without an end, or one that keeps its lease alive, may not allow: neither process
-    /// was stopped, and the lab did not stand still. Returns nothing if it happened only once.
+    /// was stopped, and the lab did not stall. Returns nothing if it happened only once.
     pub fn overlaps_not_kept(&self) -> Vec<Overlap<'a>> {
         let lasts = self.claims.keep_alive || self.claims.ends_with_holder();
         if !lasts {

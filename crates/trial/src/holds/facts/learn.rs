@@ -77,6 +77,7 @@ impl Learner {
             What::Lost { hold } => {
                 self.change(&who, *hold, |held| {
                     held.learned_at.get_or_insert(mark);
+                    held.said_lost.get_or_insert(mark);
                 });
             }
             What::Release { hold, .. } => {
@@ -168,6 +169,7 @@ impl Learner {
             released: None,
             killed: None,
             learned_at: None,
+            said_lost: None,
             declined: None,
             silent: None,
             believed_until_ns: 0,

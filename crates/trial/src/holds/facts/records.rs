@@ -48,6 +48,8 @@ pub struct Hold {
     pub killed: Option<Mark>,
     /// When its process reported that the lock is lost.
     pub learned_at: Option<Mark>,
+    /// When its process first said so without being asked.
+    pub said_lost: Option<Mark>,
     /// When its process last declined a step because the lock is lost.
     pub declined: Option<Mark>,
     /// When its process failed to answer. What it has believed since its last answer is unknown.

@@ -202,6 +202,20 @@ impl Road {
         }
     }
 
+    /// Lets every message travel for this much longer, in both directions.
+    pub(super) fn distance(&self, each_way: Duration) {
+        for proxy in &self.proxies {
+            for direction in [Direction::ToServer, Direction::ToClient] {
+                proxy.delay(direction, each_way);
+            }
+        }
+    }
+
+    /// Lets every connection that is open die silently. Returns how many there were.
+    pub(super) fn bury(&self) -> u64 {
+        self.proxies.iter().map(Proxy::bury).sum()
+    }
+
     /// Chooses the reply with this number, counted from now, for this fate.
     pub(super) fn choose_reply(&mut self, number: u64, fate: ReplyFate) {
         let chosen = Arc::new(Chosen {
@@ -234,11 +248,7 @@ impl Road {
     /// Lets nothing pass in either direction. No connection ends, and nothing is lost: once the road is open again, everything arrives,
     /// as after a partition that TCP survives.
     pub(super) fn cut_off(&self) {
-        for proxy in &self.proxies {
-            for direction in [Direction::ToServer, Direction::ToClient] {
-                proxy.delay(direction, Proxy::FOREVER);
-            }
-        }
+        self.distance(Proxy::FOREVER);
     }
 
     /// Opens the road again at this time, unless [`reconnect`](Self::reconnect) does so before.

@@ -10,9 +10,12 @@ use crate::store::redis::IDLE_CONNECTION;
 mod act;
 mod clocks;
 mod deadline;
+mod delayed_write;
+mod leases;
 mod names;
 mod network;
 mod outage;
+mod reentry;
 mod sequence;
 mod servers;
 mod steps;
@@ -65,6 +68,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Pause | Scenario::Suspend => pause(trial, claims, chance),
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
         Scenario::ServerClock | Scenario::Eviction => servers::lost_lock(trial, chance),
+        Scenario::TakenAway => servers::taken_away(trial, claims, chance),
         Scenario::ServerClockBack => servers::clock_back(trial, claims, chance),
         Scenario::ServerStall => outage::server_stall(trial, claims, chance),
         Scenario::MajorityDown => outage::majority_down(trial, claims, chance),
@@ -74,10 +78,15 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Turns => turns::script(trial, chance),
         Scenario::Waiters => waiters::script(trial, claims, chance),
         Scenario::Deadline => deadline::script(trial, claims, chance),
+        Scenario::Reentry => reentry::script(trial, claims, chance),
         Scenario::Cut => network::cut(trial, claims, chance),
         Scenario::SlowReplies => network::slow_replies(trial, claims, chance),
         Scenario::LostReply => network::lost_reply(trial, chance),
         Scenario::PauseAtStep => steps::pause_at_step(trial, claims, chance),
+        Scenario::LateWrite => delayed_write::script(trial, chance),
+        Scenario::WriteOnlyFence => read_first(trial, claims, chance),
+        Scenario::ManyLeases => leases::many(trial, claims, chance),
+        Scenario::DeadConnection => leases::dead_connection(trial, claims, chance),
         // What its processes do is chosen while it goes on.
         Scenario::Storm => vec![Vec::new(); trial.processes()],
     }
@@ -188,7 +197,7 @@ fn deadlock(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
             // The number checks the fence of only one of the two locks; it could not compare fences of different locks.
             read(FIRST_LOCK),
             Act::Work(chance.about(PAUSE)),
-            // The question is whether both are let in. If so, they meet here.
+            // The question is whether both get both locks. If so, they meet here.
             Act::Meet(other, 5, trial.ttl() / 2),
             write(FIRST_LOCK),
             Act::Release { key: theirs },
@@ -322,6 +331,25 @@ fn pause(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
         takes_over(key, wait),
     ]
 }
+
+/// Returns the scripts of this scenario. A is stopped as in `pause`, and B takes over. But B only reads before A goes on, and writes when A has
+/// written.
+fn read_first(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    let mut scripts = pause(trial, claims, chance);
+    let (holder, other) = (&mut scripts[A], B_HAS_READ);
+    for act in holder.iter_mut() {
+        if let Act::Meet(process, acts, _) = act {
+            (*process, *acts) = (B, other);
+        }
+    }
+    scripts[B].insert(B_HAS_READ, Act::After(A, A_HAS_WRITTEN));
+    scripts
+}
+
+/// In that trial: how many acts B has done when it has read.
+const B_HAS_READ: usize = 3;
+/// In that trial: how many acts A has done when it has written, or declined to.
+const A_HAS_WRITTEN: usize = 7;
 
 /// Returns the scripts of this scenario. A holds the lock while the store fails and comes back. B, which was refused before, asks again.
 ///

@@ -2,8 +2,8 @@
 //!
 //! A trial has three events for servers that die: one is cut off, one is killed, and clients are served again. Each store decides
 //! what that means: a replica takes over without the last writes, a server comes back empty, or a majority elects a new leader
-//! and nothing is lost. Two more events are for servers that live on: the clock is set, or
-//! keys are evicted; and servers are stopped for a while. Every event returns only
+//! and nothing is lost. Two more events are for servers that live on: the clock is set, keys are evicted, or the lab deletes them; and
+//! servers are stopped for a while. Every event returns only
 //! after its effect was observed.
 
 use std::time::Instant;
@@ -28,6 +28,7 @@ mod question;
 mod redis;
 mod redlock;
 mod stopped;
+mod taken_away;
 
 use clock::{Clocked, Jump};
 use etcd::Members;
@@ -38,6 +39,7 @@ use postgres::Lagging;
 use redis::{Pair, Single};
 use redlock::Three;
 use stopped::Stoppable;
+use taken_away::Robbed;
 
 /// The smallest number of servers that survives the loss of one.
 const SEVERAL: usize = 3;
@@ -151,14 +153,19 @@ pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> 
         Scenario::ServerClock if store.is(&REDIS) => Box::new(Clocked::start(Jump::Forward)?),
         Scenario::ServerClockBack if store.is(&REDIS) => Box::new(Clocked::start(Jump::Back)?),
         Scenario::Eviction if store.is(&REDIS) => Box::new(Crowded::start()?),
+        Scenario::TakenAway => match Robbed::start(store)? {
+            Some(servers) => Box::new(servers),
+            None => return Err(not_available(store)),
+        },
         Scenario::ServerStall => Box::new(Stoppable::start(store)?),
         Scenario::MajorityDown => Box::new(Majority::start(store)?),
-        _ => {
-            let kind = store.kind().title;
-            let message = format!("this trial is not available on {kind}");
-            return Err(Failure::definite(message));
-        }
+        _ => return Err(not_available(store)),
     }))
+}
+
+fn not_available(store: &TrialStore) -> Failure {
+    let kind = store.kind().title;
+    Failure::definite(format!("this trial is not available on {kind}"))
 }
 
 /// Inspects the lock where the processes expect it. Sees nothing if the lab does not know where the lock keeps its records, or if the servers

@@ -17,12 +17,12 @@ use super::roads::Roads;
 use super::script::scripts;
 use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
-use crate::holds::names;
-use crate::holds::register::Registers;
+use crate::holds::register::{FenceCheck, Registers};
 use crate::holds::storm::{LOCKS, PROCESSES};
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Scenario, Trial};
+use crate::holds::{leases, names};
 use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
-use crate::protocol::{Claims, Reply, Request, Resource};
+use crate::protocol::{Claims, PROTOCOL, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
 use crate::text::foreign::quote;
@@ -44,8 +44,16 @@ use storm::Storm;
 /// The request number for a process that fails without having been asked anything. Real requests count from one.
 const NOTHING_ASKED: u64 = 0;
 
-/// Runs the trial, from the start of the first process to the last look at the store.
-pub(super) fn run(
+/// Runs a lock trial, from the start of the first process to the last look at the store.
+///
+/// `subject` makes the command of each process; `file` receives the history as it happens.
+///
+/// Call this function from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no
+/// process and no temporary file is left when it returns.
+///
+/// # Errors
+/// Returns a [`Stopped`] that says why there is nothing to judge.
+pub fn run(
     trial: &Trial,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
@@ -103,12 +111,13 @@ pub(super) fn run(
             .map(|(number, (script, who))| Actor::new(who, number, script))
             .collect(),
         lease: Lease::of(claims),
-        registers: Registers::new(claims.fencing),
+        registers: Registers::new(FenceCheck::of(claims)),
         storm: trial.storm.map(|storm| Storm::new(trial, storm, claims)),
         diary: Diary::new(recorder),
         last_op: 0,
         kills: 0,
         answer_timeout: watch.answer_timeout(),
+        witness_timeout: watch.witness_timeout(),
         last_seen: Instant::now(),
         watch,
         interrupt,
@@ -165,9 +174,11 @@ fn init(trial: &Trial, endpoints: Vec<String>, id: &str, incarnation: u64) -> Re
     let keys = match trial.storm {
         Some(storm) => LOCKS.iter().take(storm.names).copied().collect(),
         None if trial.scenario == Scenario::Names => names::all(),
+        None if trial.scenario == Scenario::ManyLeases => leases::all(),
         None => vec![FIRST_LOCK, SECOND_LOCK],
     };
     Request::Init {
+        protocol: PROTOCOL,
         id: id.into(),
         incarnation,
         keys: keys.into_iter().map(str::to_owned).collect(),
@@ -201,6 +212,7 @@ struct Stage<'a> {
     /// How many processes were killed.
     kills: usize,
     answer_timeout: Duration,
+    witness_timeout: Duration,
     /// When the lab was last seen to be there.
     last_seen: Instant,
     watch: &'a mut dyn LockWatch,

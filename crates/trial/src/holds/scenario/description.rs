@@ -35,6 +35,8 @@ pub(super) struct Description {
     /// It matters that a lease is renewed. Where this is false, the holder cannot renew it, and it matters whether the holder stops by
     /// itself.
     pub(super) is_decided_by_renewal: bool,
+    /// It tries only locks that claim to renew their leases: of the others it shows nothing.
+    pub(super) is_about_renewal: bool,
     /// Returns roughly how long a run takes, in milliseconds.
     pub(super) likely_ms: fn(&Trial) -> u64,
 }
@@ -79,6 +81,7 @@ const fn usual(name: &'static str, command: &'static str) -> Description {
         kills_several: false,
         is_long: false,
         is_decided_by_renewal: true,
+        is_about_renewal: false,
         likely_ms: |trial| 300 + 2 * trial.ttl_ms,
     }
 }
@@ -160,6 +163,12 @@ impl Description {
                 likely_ms: |_| 800,
                 ..failing("eviction", "trial eviction", |facts| facts.eviction)
             },
+            Scenario::TakenAway => Self {
+                // Whoever claims to tell a loss does so within a TTL, and the lab waits for it.
+                ttl_ms: 2_000,
+                likely_ms: |trial| 800 + 3 * trial.ttl_ms,
+                ..failing("taken-away", "trial taken-away", |facts| facts.taken_away)
+            },
             Scenario::ServerStall => Self {
                 // Enough of the lease must be left after a short stop: more than a busy machine explains.
                 ttl_ms: 3_000,
@@ -225,6 +234,14 @@ impl Description {
                 likely_ms: |trial| 1_500 + 2 * trial.ttl_ms,
                 ..usual("deadline", "trial deadline")
             },
+            Scenario::Reentry => Self {
+                // As in a deadline: everything happens within a lease.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                processes: 3,
+                likely_ms: |_| 500,
+                ..usual("reentry", "trial reentry")
+            },
             Scenario::Cut => Self {
                 at_store: AtStore::ComesBetween,
                 holder_is_away: true,
@@ -249,6 +266,31 @@ impl Description {
                 is_decided_by_renewal: false,
                 likely_ms: |trial| 500 + 8 * trial.ttl_ms,
                 ..usual("pause-at-step", "trial pause-at-step")
+            },
+            Scenario::ManyLeases => Self {
+                // A lock has this long for a round trip, many times over, on a busy machine too.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                at_store: AtStore::ComesBetween,
+                is_long: true,
+                is_about_renewal: true,
+                likely_ms: |trial| 1_500 + 5 * trial.ttl_ms / 2,
+                ..usual("many-leases", "trial many-leases")
+            },
+            Scenario::DeadConnection => Self {
+                // A lock has this long to notice that nobody answers, and to connect again.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                at_store: AtStore::ComesBetween,
+                is_about_renewal: true,
+                likely_ms: |trial| 500 + 5 * trial.ttl_ms / 2,
+                ..usual("dead-connection", "trial dead-connection")
+            },
+            Scenario::LateWrite => usual("late-write", "trial late-write"),
+            Scenario::WriteOnlyFence => Self {
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                ..usual("write-only-fence", "trial write-only-fence")
             },
             Scenario::Storm => Self {
                 processes: storm::DEFAULT.processes,

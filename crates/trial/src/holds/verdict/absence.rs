@@ -90,7 +90,9 @@ pub(super) fn kept(court: &Court<'_>, late: &Hold, new: &Hold, absence: Absence)
         );
     };
     let ends = match court.claims.recovery_ms {
-        Some(_) => "only the end of A's process, or of its connection, would have let B in",
+        Some(_) => {
+            "B would have got the lock only after the end of A's process, or of its connection"
+        }
         None if court.claims.untimed => "had A died there, nobody would ever have got it",
         None => "A's lease did not end",
     };
@@ -108,9 +110,7 @@ pub(super) fn kept(court: &Court<'_>, late: &Hold, new: &Hold, absence: Absence)
             .collect(),
         ..Verdict::bare(
             Outcome::Held,
-            format!(
-                "A kept its lock while it was {state}: B got it only after A had given it back."
-            ),
+            format!("A kept its lock while it was {state}: B got it only after A had released it."),
         )
     }
 }

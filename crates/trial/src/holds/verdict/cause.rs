@@ -8,12 +8,12 @@ use crate::text::numbers::{count, ms};
 /// What the events show about an overlap.
 pub(super) struct Cause<'a> {
     overlap: &'a Overlap<'a>,
-    /// How long the second process waited, if it was let in only when that time was over.
+    /// How long the second process waited, if it got the lock only when that time was over.
     timed_out_ms: Option<u64>,
     lease: Lease,
 }
 
-/// The state of the first holder's lease when the second was let in.
+/// The state of the first holder's lease when the second got the lock.
 enum Lease {
     /// The lock has none.
     Absent,
@@ -58,8 +58,8 @@ impl<'a> Cause<'a> {
         let (first, second) = (&self.overlap.first.who, &self.overlap.second.who);
         let how = match (&self.lease, self.timed_out_ms) {
             (Lease::Running { .. }, _) => format!(", within {first}'s lease"),
-            (_, Some(_)) => format!(": {second} was let in when its wait was over"),
-            (Lease::Absent, _) => format!(": {first} had not given the lock back"),
+            (_, Some(_)) => format!(": {second} got the lock when its wait was over"),
+            (Lease::Absent, _) => format!(": {first} had not released the lock"),
             (Lease::NotKept { .. }, _) => format!(": {first}'s lease was not kept alive"),
             (Lease::Over, _) => String::new(),
         };
@@ -77,21 +77,21 @@ impl<'a> Cause<'a> {
         let key = &self.overlap.first.key;
         if let Some(waited_ms) = self.timed_out_ms {
             return Some(format!(
-                "{second} was granted {key} when its wait of {} ms was over, and {first} had not given it back: a \
+                "{second} was granted {key} when its wait of {} ms was over, and {first} had not released it: a \
                  time-out is not a grant.",
                 count(i64::try_from(waited_ms).unwrap_or(i64::MAX))
             ));
         }
         Some(match self.lease {
             Lease::Absent => format!(
-                "This lock has no lease that could have ended, and {first} had not given {key} back."
+                "This lock has no lease that could have ended, and {first} had not released {key}."
             ),
             Lease::Running { left_ns } => format!(
-                "{second} was let in within {first}'s lease, which ran for {} ms more at least.",
+                "{second} got the lock within {first}'s lease, which ran for at least {} ms more.",
                 ms(left_ns)
             ),
             Lease::NotKept { after_ns } => format!(
-                "{second} was let in {} ms after {first}'s grant: the lease was not kept alive, as the lock claims.",
+                "{second} got the lock {} ms after {first}'s grant: the lease was not kept alive, as the lock claims.",
                 ms(after_ns)
             ),
             Lease::Over => return None,
@@ -99,7 +99,7 @@ impl<'a> Cause<'a> {
     }
 }
 
-/// Returns whether the first holder could not renew its lease before the second was let in: it was stopped since its request, or cut off.
+/// Returns whether the first holder could not renew its lease before the second got the lock: it was stopped since its request, or cut off.
 fn was_away(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
     let first = overlap.first;
     let was_stopped = court

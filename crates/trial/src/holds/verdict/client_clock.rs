@@ -1,4 +1,4 @@
-//! The time of day of a process was wrong while the lock was held: was B let in beside A?
+//! The time of day of a process was wrong while the lock was held: did B get the lock beside A?
 
 use std::collections::HashSet;
 
@@ -119,7 +119,7 @@ fn spells<'a>(court: &'a Court<'_>) -> Vec<Spell<'a>> {
 }
 
 /// Returns the overlaps that count against this lock: within a lease, or although the lock claims that its lease does not end. In the
-/// second case the machine must not have stood still, and a fence excuses it. What happens to a renewed lease once may be the machine, too.
+/// second case the machine must not have stalled, and a fence excuses it. What happens to a renewed lease once may be the machine, too.
 fn guilty_overlaps<'a>(court: &'a Court<'_>) -> Vec<Overlap<'a>> {
     let claims = court.claims;
     let has_no_end = (claims.keep_alive || claims.untimed) && !claims.fencing;
@@ -199,14 +199,14 @@ fn set(spell: &Spell<'_>) -> Evidence {
     evidence(spell.from, spell.who, "clock", spell.words())
 }
 
-/// Returns why B was let in. The clock is the reason only if B was refused when every clock was right.
+/// Returns why B got the lock. The clock is the reason only if B was refused when every clock was right.
 fn why(court: &Court<'_>, overlap: &Overlap<'_>, spell: Option<&Spell<'_>>) -> Option<String> {
     let cause = Cause::of(court, overlap).why();
     let Some(spell) = spell.filter(|spell| was_refused_before(court, spell)) else {
         return cause;
     };
     Some(format!(
-        "B was refused when every clock was right, and let in when {}: the lock counts by the time of day, which anybody may set.",
+        "B was refused when every clock was right, and got the lock when {}: the lock counts by the time of day, which anybody may set.",
         spell.words()
     ))
 }

@@ -50,7 +50,7 @@ impl Court<'_> {
         })
     }
 
-    /// Returns an inconclusive verdict if the lock claims that its lease lasts as long as its process, but the lab stood still before each
+    /// Returns an inconclusive verdict if the lock claims that its lease lasts as long as its process, but the lab stalled before each
     /// overlap, and so may have that process.
     pub(super) fn not_renewed_in_a_stall(&self, overlaps: &[Overlap<'_>]) -> Option<Verdict> {
         let lasts = self.claims.keep_alive || self.claims.ends_with_holder();
@@ -59,9 +59,7 @@ impl Court<'_> {
         };
         let is_in_doubt = lasts && !overlaps.is_empty() && overlaps.iter().all(is_excused);
         is_in_doubt.then(|| {
-            stalled(
-                "Two processes held the lock at once, but the lab itself stood still before that.",
-            )
+            stalled("Two processes held the lock at once, but the lab itself stalled before that.")
         })
     }
 

@@ -7,7 +7,7 @@ use crate::holds::facts::{Hold, Wait};
 use crate::text::numbers::{count, ms};
 use crate::verdict::{Outcome, Verdict};
 
-/// How many waits must have ended in vain for an acquittal.
+/// How many waits must have timed out for an acquittal.
 const GAVE_UP_MIN: usize = 2;
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
@@ -76,7 +76,7 @@ fn used_up(court: &Court<'_>, hand_over: &HandOver<'_>, overlap: &Overlap<'_>) -
     let mut verdict = Verdict {
         evidence: proof,
         why: Some(format!(
-            "{} cannot have had the lock before {}'s release, and {} was let in {since} ms after that, on a lease of {} ms: \
+            "{} cannot have had the lock before {}'s release, and {} got the lock {since} ms after that, on a lease of {} ms: \
              the lease had begun while {} waited.",
             first.who,
             hand_over.from.who,
@@ -214,7 +214,7 @@ fn held(court: &Court<'_>, waits: &Waits<'_>) -> Verdict {
                 ms(waits.kept_ns)
             ),
         ],
-        limits: Some("waits that end in vain; a waiter that dies is in waiters".into()),
+        limits: Some("waits that time out; a waiter that dies is in waiters".into()),
         ..Verdict::bare(
             Outcome::Held,
             "Whoever gave up left nothing behind, and a grant after a long wait was a whole lease.",

@@ -47,14 +47,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         Some(op) => {
             let mut verdict = Verdict {
                 witness: vec![format!(
-                    "{}; then the TTL let both in",
+                    "{}; then the TTL ended both leases, and both processes got both locks",
                     cycle_in_words(cycle)
                 )],
                 limits: Some(FENCED_LIMITS.into()),
                 ..Verdict::bare(
                     Outcome::Held,
                     format!(
-                        "No damage: the TTL let both in, and the resource refused {} ({}).",
+                        "No damage: the TTL ended both leases, both processes got both locks, and the resource refused {} ({}).",
                         op.who,
                         court.fences(op)
                     ),
@@ -67,7 +67,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             verdict
         }
         None if !court.findings.overlaps().is_empty() => inconclusive(
-            "The TTL let both in, and nothing broke: their work did not meet at the resource.",
+            "The TTL ended both leases, and both processes got both locks. Nothing broke: their work did not meet at the resource.",
             "clash",
             "two who use the number at once. Run it again.",
         ),
@@ -130,7 +130,7 @@ fn broken(court: &Court<'_>, cycle: Option<&Cycle>, overlaps: &[Overlap<'_>]) ->
     let headline = headline.unwrap_or_else(|| "Two holders at once".into());
     let is_end_of_lease = cause.as_ref().is_none_or(Cause::is_end_of_lease);
     let how = if cycle.is_some() && is_end_of_lease {
-        ": the TTL ended the deadlock by letting both in"
+        ": the TTL ended both leases, and both processes got both locks"
     } else {
         ""
     };

@@ -1,5 +1,5 @@
 //! Judges `server-clock` and `eviction`: a server that lives on ended A's lease before its time, because its clock jumped forward, or because
-//! it evicted the lock. Did B get in, and what became of A's write?
+//! it evicted the lock. Did B get in, and what became of A's write? `taken-away` asks the same, after its own question.
 
 use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_at_once, two_holders};
@@ -15,6 +15,8 @@ use crate::verdict::{Evidence, Outcome, Verdict};
 
 const WHY_CLOCK: &str =
     "The server ends a lease by its time of day: when that jumps, every lease may end at once.";
+const WHY_TAKEN_AWAY: &str =
+    "The store no longer had the lock, so B got it, and A was not told before it wrote.";
 const WHY_EVICTED: &str =
     "A server that may evict any key evicts a held lock like anything else, and tells nobody.";
 
@@ -56,7 +58,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 || claims.keep_alive;
             match holder.decided() {
                 Some(decided) if is_lost && loss.at < other.granted && other.granted < decided => {
-                    declined(&loss, learned, other)
+                    declined(&loss, holder, learned, other)
                 }
                 _ => court.not_overtaken(),
             }
@@ -67,14 +69,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 /// How the server lost the lock, as the lab saw it.
-struct Loss<'a> {
-    at: Mark,
+pub(super) struct Loss<'a> {
+    pub(super) at: Mark,
     server: &'a str,
     change: Change,
 }
 
 impl<'a> Loss<'a> {
-    fn of(court: &'a Court<'_>) -> Option<Self> {
+    pub(super) fn of(court: &'a Court<'_>) -> Option<Self> {
         let (at, server) = court.facts.server_that(Change::ends_leases)?;
         let mut changes = court.facts.servers.iter();
         let (.., change) = changes.find(|(mark, ..)| *mark == at)?;
@@ -89,12 +91,13 @@ impl<'a> Loss<'a> {
     fn brief(&self) -> String {
         let what = match self.change {
             Change::Evicted => "had evicted its keys",
+            Change::TakenAway => "had no locks any more",
             _ => "had set its clock forward",
         };
         format!("the {} {what}", self.server)
     }
 
-    fn evidence(&self) -> Evidence {
+    pub(super) fn evidence(&self) -> Evidence {
         let sentence = self.change.describe(self.server, false);
         evidence(self.at, "lab", "server", sentence)
     }
@@ -109,11 +112,12 @@ impl<'a> Loss<'a> {
         )
     }
 
-    /// Returns why B was let in, as far as the events show it.
+    /// Returns why B got the lock, as far as the events show it.
     fn why(&self, court: &Court<'_>) -> Option<String> {
         if court.facts.is_without_lock(self.server) {
             let why = match self.change {
                 Change::Evicted => WHY_EVICTED,
+                Change::TakenAway => WHY_TAKEN_AWAY,
                 _ => WHY_CLOCK,
             };
             return Some(why.into());
@@ -124,7 +128,7 @@ impl<'a> Loss<'a> {
         });
         refused.then(|| {
             format!(
-                "B was refused before {}, and let in after it.",
+                "B was refused before {}, and got the lock after it.",
                 self.brief()
             )
         })
@@ -171,7 +175,12 @@ fn refused(court: &Court<'_>, loss: &Loss<'_>, op: &Op, other: &Hold) -> Verdict
 }
 
 /// Returns the verdict on a run in which A learned before it wrote that its lock was gone. It may have believed in it until then.
-fn declined(loss: &Loss<'_>, learned: Mark, other: &Hold) -> Verdict {
+fn declined(loss: &Loss<'_>, holder: &Hold, learned: Mark, other: &Hold) -> Verdict {
+    let how = if holder.said_lost == Some(learned) {
+        "A said so"
+    } else {
+        "A was asked, and knew it,"
+    };
     let mut verdict = Verdict {
         witness: vec![format!(
             "{}; B was granted it at {} ms",
@@ -179,7 +188,7 @@ fn declined(loss: &Loss<'_>, learned: Mark, other: &Hold) -> Verdict {
             ms(other.granted.at_ns)
         )],
         limits: Some(format!(
-            "A said so {} ms after that; a write before is not covered",
+            "{how} {} ms after that; a write before is not covered",
             ms(learned.at_ns.saturating_sub(loss.at.at_ns))
         )),
         ..Verdict::bare(
@@ -198,12 +207,17 @@ fn kept_out(court: &Court<'_>, loss: &Loss<'_>, holder: &Hold, other: &Hold) -> 
         return inconclusive(
             "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
             "contention",
-            "somebody who asks for the lock after the loss, before A gives it back.",
+            "somebody who asks for the lock after the loss, before A releases it.",
         );
     };
-    if loss.change == Change::Evicted {
+    let spared = match loss.change {
+        Change::Evicted => Some("the server has evicted its keys, but the lock was not among them"),
+        Change::TakenAway => Some("the lab took every lock away, but this one was not among them"),
+        _ => None,
+    };
+    if let Some(spared) = spared {
         return inconclusive(
-            "Nothing broke, and nothing was tested: the server has evicted its keys, but the lock was not among them.",
+            format!("Nothing broke, and nothing was tested: {spared}."),
             "loss",
             "a lock that the server keeps.",
         );
@@ -221,7 +235,7 @@ fn kept_out(court: &Court<'_>, loss: &Loss<'_>, holder: &Hold, other: &Hold) -> 
         }),
         ..Verdict::bare(
             Outcome::Held,
-            "A's lock did not end by the server's time of day: B got it only after A had given it back.",
+            "A's lock did not end by the server's time of day: B got it only after A had released it.",
         )
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     if is_damaged {
         return inconclusive(
-            "B was let in, but A's lease may have been over by then.",
+            "B got the lock, but A's lease may have been over by then.",
             "calm",
             "a machine that is less busy, or a longer --ttl.",
         );
@@ -140,7 +140,7 @@ fn wrote_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict {
 fn harmless_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict {
     if court.claims.fencing {
         return inconclusive(
-            "Nothing broke, and nothing was tested: A wrote before B was let in.",
+            "Nothing broke, and nothing was tested: A wrote before B got the lock.",
             "contention",
             "somebody who gets the lock before A writes. Run it again.",
         );
@@ -175,7 +175,9 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
         (Some((_, server)), Some((.., Change::RestartedEmpty))) => {
             format!(": the {server} came back without A's lock")
         }
-        (Some((_, server)), Some((.., Change::Elected))) => format!(": the {server} let B in"),
+        (Some((_, server)), Some((.., Change::Elected))) => {
+            format!(": B got the lock from the {server}")
+        }
         (Some((_, server)), _) => format!(": the {server} took over without A's lock"),
         (None, _) => ", and no server had failed yet".into(),
     };
@@ -305,7 +307,7 @@ fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other:
         return inconclusive(
             "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
             "contention",
-            "somebody who asks for the lock after the failure, before A gives it back.",
+            "somebody who asks for the lock after the failure, before A releases it.",
         );
     }
     let may_forget = court.facts.server_that(Change::may_forget).is_some();
@@ -316,7 +318,7 @@ fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other:
             if is_visible {
                 "Nothing broke, and nothing was tested: the lock survived the failure."
             } else {
-                "Nothing broke, and nothing was tested: B got the lock only after A had given it back. The lab cannot see whether the store \
+                "Nothing broke, and nothing was tested: B got the lock only after A had released it. The lab cannot see whether the store \
                  had forgotten it."
             },
             "loss",
@@ -335,7 +337,7 @@ fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other:
         ),
         ..Verdict::bare(
             Outcome::Held,
-            "The lock survived: B got it only after A had given it back. No update is lost.",
+            "The lock survived: B got it only after A had released it. No update is lost.",
         )
     }
 }

@@ -26,9 +26,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     };
     if next.asked > release || next.granted < release {
         return inconclusive(
-            "Nothing broke, and nothing was tested: B did not wait when A gave the lock back.",
+            "Nothing broke, and nothing was tested: B did not wait when A released the lock.",
             "contention",
-            "somebody who waits for the lock when it is given back.",
+            "somebody who waits for the lock when it is released.",
         );
     }
     woken(court, release, next)
@@ -38,7 +38,7 @@ fn woken(court: &Court<'_>, release: Mark, next: &Hold) -> Verdict {
     let after = |mark: Mark| ms(next.granted.at_ns.saturating_sub(mark.at_ns));
     let witness = match court.facts.fault_of(OTHER, Fault::Continued) {
         Some(continued) => format!(
-            "B was stopped on its way to waiting; A's release was sent meanwhile; B came in {} ms after it went on",
+            "B was stopped on its way to waiting; A's release was sent meanwhile; B got the lock {} ms after it went on",
             after(continued)
         ),
         None => format!(
@@ -51,7 +51,7 @@ fn woken(court: &Court<'_>, release: Mark, next: &Hold) -> Verdict {
         limits: Some("one release at one moment: says nothing about others".into()),
         ..Verdict::bare(
             Outcome::Held,
-            "B was woken: it got the lock that A gave back.",
+            "B was woken: it got the lock that A released.",
         )
     }
 }

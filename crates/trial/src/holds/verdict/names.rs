@@ -140,7 +140,7 @@ fn one_lock(first: &Collision<'_>, again: &Collision<'_>) -> Verdict {
             refused(again),
         ],
         why: Some(format!(
-            "{waiter} waited {} ms in vain for {free}, which nobody had. It was granted at the next request, when {holder} had \
+            "{waiter} waited {} ms for {free}, which nobody held, and did not get it. It was granted at the next request, when {holder} had \
              released {taken}. That happened twice: the lock does not tell these names apart, {}.",
             count(i64::try_from(wait.wait_ms).unwrap_or(i64::MAX)),
             likeness(&held.key, &wait.key)

@@ -27,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 /// What a suspended machine hides from a lock.
-const STOOD_STILL: &str = "CLOCK_MONOTONIC stood still for A meanwhile, as on a suspended machine: a lock that counts its lease by it cannot know that the lease is over";
+const DID_NOT_ADVANCE: &str = "CLOCK_MONOTONIC did not advance for A meanwhile, as on a suspended machine: a lock that counts its lease by it cannot know that the lease is over";
 
 /// Judges a holder whose machine was suspended.
 pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
@@ -54,7 +54,7 @@ pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
         limits.push_str(&format!("; {STARTED_BY_IT}"));
     }
     if verdict.outcome == Outcome::Broken && is_shown {
-        verdict.notes.push(STOOD_STILL.into());
+        verdict.notes.push(DID_NOT_ADVANCE.into());
     }
     verdict
 }
@@ -137,14 +137,14 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], watchdog_helps: &'static 
 
 fn refused(court: &Court<'_>, write: &Op, absence: Absence) -> Verdict {
     let away = absence.on_a_lease(court);
-    court.refused(write, format!("{away}; B came in and used the number"))
+    court.refused(write, format!("{away}; B got the lock and used the number"))
 }
 
 /// Returns the verdict on a run in which A found out by itself that its lock was lost.
 fn declined(court: &Court<'_>, absence: Absence) -> Verdict {
     Verdict {
         witness: vec![format!(
-            "{}; B came in meanwhile; then A knew that its lock was lost, and did not write",
+            "{}; B got the lock meanwhile; then A knew that its lock was lost, and did not write",
             absence.on_a_lease(court)
         )],
         limits: Some("a pause between looking and writing is not covered; a fence would be".into()),

@@ -251,7 +251,7 @@ enum Way {
     WentOn(Pause),
     /// A got a late reply, and then the lock.
     LateGrant(Pause),
-    /// Another process was let in beside B after A had answered.
+    /// Another process got the lock beside B after A had answered.
     LetIn(Pause),
     /// Both leases were running, whatever the pauses.
     WithinLease,
@@ -305,9 +305,9 @@ impl Way {
             Self::WentOn(_) => "A went on after its lease was over: two holders at once".into(),
             Self::LateGrant(_) => "A was granted the lock after a pause, although B held it".into(),
             Self::LetIn(pause) if pause.phase == Phase::Releasing => {
-                "A's late release gave B's lock away: C was let in as well".into()
+                "A's late release gave B's lock away: C got the lock, too".into()
             }
-            Self::LetIn(_) => "C was let in while B held the lock".into(),
+            Self::LetIn(_) => "C got the lock while B held it".into(),
             Self::WithinLease => Cause::of(court, overlap).headline(),
         }
     }
@@ -335,7 +335,7 @@ impl Way {
             Self::LetIn(pause) if pause.phase == Phase::Asking => {
                 "what it did next freed the lock that was there, which was B's."
             }
-            Self::LetIn(_) | Self::WithinLease => "then C was let in beside B.",
+            Self::LetIn(_) | Self::WithinLease => "then C got the lock beside B.",
         };
         Some(format!("{paused}; {then}"))
     }

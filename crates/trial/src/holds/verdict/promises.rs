@@ -6,6 +6,7 @@
 use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_holders};
 use super::{Court, evidence, fences, inconclusive, stalled, stuck};
+use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Late;
 use crate::holds::facts::Hold;
@@ -26,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
     if let Some(stuck) = court.findings.stuck_in_doubt() {
         let lasted = ms(stuck.lasted_ns);
         return stalled(format!(
-            "Nobody got the lock for {lasted} ms, but the lab itself stood still meanwhile."
+            "Nobody got the lock for {lasted} ms, but the lab itself stalled meanwhile."
         ));
     }
     // In a storm, whoever is paused or killed on its way holds up those behind it.
@@ -112,6 +113,17 @@ fn why_gone(court: &Court<'_>, held: &Hold) -> String {
             .released
             .is_some_and(|(mark, _)| is_between(mark.at_ns))
     });
+    let over = court
+        .facts
+        .faults
+        .iter()
+        .find(|(mark, _, fault)| *fault == Fault::OverReleased && is_between(mark.at_ns));
+    if let Some((_, who, _)) = over {
+        return format!(
+            "{who} released it once too often while {} held the lock, and only that can have freed it.",
+            held.who
+        );
+    }
     match (releaser, taker) {
         (Some(releaser), _) => format!(
             "{}'s release came while {} held the lock, and only that can have freed it.",
@@ -130,13 +142,13 @@ fn granted_late(court: &Court<'_>, late: &Late<'_>) -> Verdict {
     let (who, took) = (&late.wait.who, ms(late.took_ns));
     if court.findings.has_stalled(late.wait.asked, late.answered) {
         return stalled(format!(
-            "{who} got the lock only {took} ms after it was free, but the lab itself stood still meanwhile."
+            "{who} got the lock only {took} ms after it was free, but the lab itself stalled meanwhile."
         ));
     }
     inconclusive(
         format!(
             "{who} got the lock only {took} ms after it was free: too late for a lock that nobody has, unless the machine \
-             stood still."
+             stalled."
         ),
         "calm",
         "a machine that is less busy. If it happens again, the lock does not wake its waiters.",
@@ -154,7 +166,7 @@ pub(super) fn notes(court: &Court<'_>) -> Vec<String> {
             late.wait.who,
             ms(late.took_ns),
             if stalled {
-                "; the lab itself stood still meanwhile"
+                "; the lab itself stalled meanwhile"
             } else {
                 ""
             }

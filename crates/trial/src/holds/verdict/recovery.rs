@@ -18,7 +18,7 @@ pub(super) fn recovered(
     let is_late = bound_ns.is_some_and(|bound_ns| took_ns > bound_ns);
     if is_late && court.findings.has_stalled(died, next.granted) {
         let because = format!(
-            "{} got the lock {} ms after the kill, but the lab itself stood still meanwhile.",
+            "{} got the lock {} ms after the kill, but the lab itself stalled meanwhile.",
             next.who,
             ms(took_ns)
         );

@@ -7,7 +7,7 @@ use crate::text::numbers::ms;
 use crate::verdict::Next;
 
 /// Returns the overlaps that count against this lock. Fences excuse an overlap only after the failure; a lease that may have expired also
-/// excuses it, and so does a lease that may not have been renewed because the machine stood still.
+/// excuses it, and so does a lease that may not have been renewed because the machine stalled.
 pub(super) fn guilty_overlaps<'a>(court: &'a Court<'_>, killed: Option<Mark>) -> Vec<Overlap<'a>> {
     let mut overlaps = court.findings.overlaps();
     let ttl_ns = court.ttl_ns();

@@ -44,7 +44,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         limits: Some("one purchase that failed in good order: says nothing about a kill".into()),
         ..Verdict::bare(
             Outcome::Held,
-            "The purchase that found nothing gave its lock back: the next one was served.",
+            "The purchase that found nothing released its lock: the next one was served.",
         )
     }
 }
@@ -113,13 +113,13 @@ fn kept_until_ttl(court: &Court<'_>, failed: Mark, later: &[&Buy]) -> Option<Ver
             ),
         ],
         why: Some(format!(
-            "A answered and did not give its lock back: {who} got it {} ms after A had asked for it, when the lease of {} ms \
+            "A answered and did not release its lock: {who} got it {} ms after A had asked for it, when the lease of {} ms \
              was over.",
             ms(sold.at_ns.saturating_sub(first.asked.at_ns)),
             ms(court.ttl_ns())
         )),
         next: court
-            .next("safe", "gives the lock back")
+            .next("safe", "releases the lock")
             .into_iter()
             .collect(),
         ..Verdict::bare(

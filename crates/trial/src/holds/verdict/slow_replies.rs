@@ -92,7 +92,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], slow: Option<&Hold>) -> V
 
 fn refused(court: &Court<'_>, slow: &Hold, write: &Op) -> Verdict {
     let late = learned_late(court, slow);
-    court.refused(write, format!("{late}; B came in and used the number"))
+    court.refused(write, format!("{late}; B got the lock and used the number"))
 }
 
 /// Returns the verdict on a run in which A knew by its own clock that its lease was over, at a time at which a lease counted from the reply
@@ -116,7 +116,7 @@ fn declined(court: &Court<'_>, slow: &Hold, learned: Mark, other: &Hold) -> Verd
     Verdict {
         witness: vec![
             format!(
-                "{}; B came in; then A knew that its lock was lost, and did not write",
+                "{}; B got the lock; then A knew that its lock was lost, and did not write",
                 learned_late(court, slow)
             ),
             format!(
@@ -163,7 +163,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
         limits: Some("nobody else could work meanwhile: A's lock did not end".into()),
         ..Verdict::bare(
             Outcome::Held,
-            "A kept its lock although the replies were slow: B got it only after A had given it back.",
+            "A kept its lock although the replies were slow: B got it only after A had released it.",
         )
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     if court.is_damaged() || !overlaps.is_empty() {
         return inconclusive(
-            "C was let in, but B's own lease may have been over by then.",
+            "C got the lock, but B's own lease may have been over by then.",
             "calm",
             "a machine that is less busy, or a longer --ttl.",
         );
@@ -77,9 +77,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         new.granted.at_ns < pause.until.at_ns && new.unquestioned_until_ns() > refused.at_ns;
     if !(in_between && is_running) {
         return inconclusive(
-            "Nothing broke, and nothing was tested: B did not hold the lock when A gave it back.",
+            "Nothing broke, and nothing was tested: B did not hold the lock when A released it.",
             "overrun",
-            "somebody who holds the lock when the late one gives it back.",
+            "somebody who holds the lock when the late one releases it.",
         );
     }
     held(court, pause.from, pause.until)
@@ -89,7 +89,7 @@ fn held(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {
     let overlaps = court.findings.overlaps();
     let mut verdict = Verdict {
         witness: vec![format!(
-            "A was stopped for {} ms on a lease of {} ms; B came in; C was refused",
+            "A was stopped for {} ms on a lease of {} ms; B got the lock; C was refused",
             ms(continued.at_ns.saturating_sub(stopped.at_ns)),
             count(court.header.ttl_ms as i64)
         )],
@@ -112,7 +112,7 @@ fn held(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {
     verdict
 }
 
-/// How C, or whoever else, was let in beside the holder.
+/// How C, or whoever else, got the lock beside the holder.
 enum LetIn {
     /// Within A's lease.
     WithinLease,
@@ -141,10 +141,10 @@ impl LetIn {
         match self {
             Self::WithinLease => Cause::of(court, overlap).headline(),
             Self::AfterRelease => {
-                format!("A's late release gave {first}'s lock away: {second} was let in as well")
+                format!("A's late release gave {first}'s lock away: {second} got the lock, too")
             }
             Self::AfterNothing | Self::Before => {
-                format!("Two holders at once: {second} was let in while {first} held the lock")
+                format!("Two holders at once: {second} got the lock while {first} held it")
             }
         }
     }
@@ -159,10 +159,10 @@ impl LetIn {
                 Some(flaw.unwrap_or_else(|| why_freed(court, first)))
             }
             Self::AfterNothing => Some(format!(
-                "A's late release found its lock already lost and freed nothing; {second} was let in beside {first} all the same."
+                "A's late release found its lock already lost and freed nothing; {second} got the lock beside {first} all the same."
             )),
             Self::Before => Some(format!(
-                "A had not released anything yet, and {first} had not either, when {second} was let in."
+                "A had not released anything yet, and {first} had not either, when {second} got the lock."
             )),
         }
     }

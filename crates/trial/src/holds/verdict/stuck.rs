@@ -131,7 +131,7 @@ fn in_cycle(court: &Court<'_>, stuck: &Stuck, cycle: &Cycle) -> Verdict {
         court.why_strategy()
     };
     let because = format!(
-        "Both wait for each other, and {} later neither has got on.",
+        "Both wait for each other, and {} later neither has made progress.",
         duration(court, stuck)
     );
     let next = court.next_scenario(Scenario::Sorted, "both take the locks in the same order");
@@ -147,7 +147,7 @@ fn after_purchase(court: &Court<'_>, stuck: &Stuck) -> Verdict {
         "Nobody died, and {} after a purchase without stock nobody can buy any more.",
         duration(court, stuck)
     );
-    let next = court.next("safe", "gives the lock back");
+    let next = court.next("safe", "releases the lock");
     verdict(because, proof, court.why_strategy(), next)
 }
 
@@ -252,8 +252,8 @@ fn left_behind(waiter: &str, freed_by: Option<&str>, reached: Option<Mark>) -> S
             format!("The release came between {waiter}'s look and its watch, and nothing wakes it.")
         }
         (Some(who), None) => {
-            format!("{who} was told that its release is done, and {waiter} was not let in.")
+            format!("{who} was told that its release is done, and {waiter} did not get the lock.")
         }
-        (None, _) => format!("No process was ever granted this lock, and {waiter} was not let in."),
+        (None, _) => format!("No process was ever granted this lock, and {waiter} did not get it."),
     }
 }

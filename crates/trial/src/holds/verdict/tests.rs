@@ -2,6 +2,9 @@
 
 mod client_clock;
 mod cut;
+mod dead_connection;
+mod late;
+mod leases;
 mod lost_lock;
 mod lost_store;
 mod lost_wakeup;
@@ -17,6 +20,7 @@ mod stale_release;
 mod stalls;
 mod storm;
 mod suggestions;
+mod taken_away;
 mod whys;
 mod witnesses;
 
@@ -216,7 +220,7 @@ fn a_fenced_lock_that_is_granted_twice_within_its_lease_is_broken() {
 
 #[test]
 fn a_slow_answer_of_the_lab_does_not_convict_a_fenced_lock() {
-    // The lab read A's grant late, so A's lease ended earlier than the lab assumes. B is rightly let in.
+    // The lab read A's grant late, so A's lease ended earlier than the lab assumes. B rightly gets the lock.
     let verdict = HistoryBuilder::of(Scenario::TtlEdge)
         .with("fenced")
         .granted("A", KEY, 0.0, 200.0, 1)
@@ -304,7 +308,7 @@ fn who_knows_that_its_lock_is_lost_and_stops_holds() {
     );
 }
 
-/// Each process holds one lock and waits for the other's. Then the TTL lets both in.
+/// Each process holds one lock and waits for the other's. Then the TTL ends both leases, and both get both locks.
 fn embrace(strategy: &'static str) -> HistoryBuilder {
     HistoryBuilder::of(Scenario::Deadlock)
         .with(strategy)
@@ -341,7 +345,7 @@ fn a_deadlock_that_the_ttl_ends_is_a_violation() {
     assert_eq!(verdict.outcome, Outcome::Broken);
     assert_eq!(
         verdict.because,
-        "Two holders at once: the TTL ended the deadlock by letting both in. One update is lost."
+        "Two holders at once: the TTL ended both leases, and both processes got both locks. One update is lost."
     );
     assert_eq!(
         shown(&verdict),
@@ -385,7 +389,7 @@ fn a_deadlock_that_nothing_ends_is_stuck() {
     assert_eq!(verdict.outcome, Outcome::Stuck);
     assert_eq!(
         verdict.because,
-        "Both wait for each other, and 9,020.3 ms (3 × TTL) later neither has got on."
+        "Both wait for each other, and 9,020.3 ms (3 × TTL) later neither has made progress."
     );
     let nothing = HistoryBuilder::of(Scenario::Deadlock).granted("A", KEY, 0.0, 1.0, 1);
     assert_eq!(missing(&nothing.judged()), "cycle");

@@ -77,7 +77,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     let limits = if court.claims.keep_alive {
         "renewing needs a running process: one paused beyond its lease loses it unnoticed"
     } else if court.claims.ends_with_holder() {
-        "nobody else could work meanwhile: without a lease, only A's end would have let B in"
+        "nobody else could work meanwhile: without a lease, B would have got the lock only after A's end"
     } else {
         "A's lock had no expiry while it worked: a holder that dies there keeps it forever"
     };
@@ -89,13 +89,13 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     };
     Verdict {
         witness: vec![format!(
-            "A worked {worked} ms {lease}; B waited, and came in {} ms after A",
+            "A worked {worked} ms {lease}; B waited, and got the lock {} ms after A released it",
             ms(other.granted.at_ns - release.at_ns)
         )],
         limits: Some(limits.into()),
         ..Verdict::bare(
             Outcome::Held,
-            "B got the lock only after A had given it back: never two holders, no update lost.",
+            "B got the lock only after A had released it: never two holders, no update lost.",
         )
     }
 }

@@ -7,8 +7,20 @@ use crate::gauntlet::ladder::{Rung, command};
 use crate::gauntlet::{Gauntlet, Label, Row, Untried};
 use crate::report::fault;
 
-/// Returns the report of a gauntlet as one JSON document: one entry per scenario with the report of its worst run.
-pub fn report(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Value {
+/// Returns the report of a gauntlet as one JSON document: one entry per scenario with the report of its worst run, and the names of the
+/// trials that were run more than once.
+pub fn report(
+    gauntlet: &Gauntlet,
+    rows: &[Row<'_>],
+    untried: &[Untried],
+    repeated: &[String],
+) -> Value {
+    let mut report = on_one_lock(gauntlet, rows, untried);
+    report["repeated"] = json!(repeated);
+    report
+}
+
+fn on_one_lock(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Value {
     let verdict = gauntlet.verdict(rows, untried);
     let left_out = |one: &Untried| json!({ "scenario": one.scenario, "why": one.why });
     json!({
@@ -29,11 +41,12 @@ pub fn report(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Val
     })
 }
 
-/// Returns the report of a ladder as one JSON document: the report of each lock's gauntlet, the lock on trial last.
-pub fn report_of_ladder(rungs: &[Rung<'_>]) -> Value {
+/// Returns the report of a ladder as one JSON document: the report of each lock's gauntlet, the lock on trial last, and the names of the
+/// trials that were run more than once.
+pub fn report_of_ladder(rungs: &[Rung<'_>], repeated: &[String]) -> Value {
     let on_trial = rungs.last();
     let verdict = on_trial.map(|rung| rung.gauntlet.verdict(&rung.rows, rung.untried));
-    let each = |rung: &Rung<'_>| report(rung.gauntlet, &rung.rows, rung.untried);
+    let each = |rung: &Rung<'_>| on_one_lock(rung.gauntlet, &rung.rows, rung.untried);
     json!({
         "schema": "fencepost/ladder/1",
         "version": env!("CARGO_PKG_VERSION"),
@@ -42,6 +55,7 @@ pub fn report_of_ladder(rungs: &[Rung<'_>]) -> Value {
         "outcome": verdict.as_ref().map(|verdict| verdict.outcome),
         "exit_code": verdict.as_ref().map(|verdict| verdict.outcome.exit_code()),
         "rungs": rungs.iter().map(each).collect::<Vec<_>>(),
+        "repeated": repeated,
     })
 }
 

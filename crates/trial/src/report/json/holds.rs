@@ -215,6 +215,7 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::ServerClock
         | Scenario::ServerClockBack
         | Scenario::Eviction
+        | Scenario::TakenAway
         | Scenario::ServerStall
         | Scenario::MajorityDown
         | Scenario::ClientClock
@@ -224,10 +225,15 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Turns
         | Scenario::Waiters
         | Scenario::Deadline
+        | Scenario::Reentry
         | Scenario::Cut
         | Scenario::SlowReplies
         | Scenario::LostReply
         | Scenario::PauseAtStep
+        | Scenario::LateWrite
+        | Scenario::WriteOnlyFence
+        | Scenario::ManyLeases
+        | Scenario::DeadConnection
         | Scenario::Storm => "fencepost/trial/1",
     }
 }

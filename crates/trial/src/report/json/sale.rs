@@ -14,11 +14,12 @@ pub fn report(judged: &Judged) -> Value {
     serde_json::to_value(Report::of(judged)).unwrap_or_default()
 }
 
-/// Returns several sales as one document.
-pub fn reports(runs: &[Judged]) -> Value {
+/// Returns several sales as one document, with the names of the strategies whose sale was run more than once.
+pub fn reports(runs: &[Judged], repeated: &[&str]) -> Value {
     let as_expected = runs.iter().filter(|run| run.as_expected()).count();
     json!({
         "runs": runs.iter().map(report).collect::<Vec<_>>(),
+        "repeated": repeated,
         "as_expected": as_expected,
         "total": runs.len(),
     })

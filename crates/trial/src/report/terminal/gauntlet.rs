@@ -99,11 +99,11 @@ impl Shown<'_> {
     fn predicted(&self, row: &Row<'_>, ink: Ink) -> String {
         match self.prediction(row) {
             Some(outcome) if outcome == row.outcome() => {
-                ink.sentence("predicted", &format!("{outcome}, and so it came"))
+                ink.sentence("predicted", &format!("{outcome}, correct"))
             }
             Some(outcome) => {
                 let came = row.outcome();
-                ink.sentence("predicted", &format!("{outcome}, but it came out {came}"))
+                ink.sentence("predicted", &format!("{outcome}, but it was {came}"))
             }
             None => String::new(),
         }
@@ -181,9 +181,9 @@ fn entry(row: &Row<'_>, quiet: bool, ink: Ink) -> String {
     let (scenario, fault) = (row.worst.scenario(), fault::of_run(row.worst));
     let mut text = format!("{verdict}{scenario:<SCENARIO$}{fault}\n");
     if !quiet {
-        let (label, ground) = ground(row.worst.verdict());
+        let (label, basis) = basis(row.worst.verdict());
         text.push_str(&ink.sentence("judged by", &row.judged_by()));
-        text.push_str(&ink.sentence(label, &ground));
+        text.push_str(&ink.sentence(label, &basis));
         if let Some(label) = row.label {
             text.push_str(&ink.sentence("label", &label.text()));
         }
@@ -194,7 +194,7 @@ fn entry(row: &Row<'_>, quiet: bool, ink: Ink) -> String {
 }
 
 /// Returns what a verdict rests on, in a sentence, and the word for that.
-fn ground(verdict: &Verdict) -> (&'static str, String) {
+fn basis(verdict: &Verdict) -> (&'static str, String) {
     match verdict.outcome {
         Outcome::Broken | Outcome::Stuck => ("proof", verdict.because.clone()),
         Outcome::Inconclusive => ("missing", verdict.because.clone()),
@@ -234,7 +234,7 @@ mod tests {
         let plan = gauntlet().plan();
         assert_eq!(
             left_out(&plan.untried),
-            "cut, slow-replies, lost-reply, pause-at-step (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, server-stall, majority-down (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
+            "cut, slow-replies, lost-reply, pause-at-step, many-leases, dead-connection (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away, server-stall, majority-down (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
         );
         let list = list(&plan, Ink::PLAIN);
         assert_eq!(list.lines().count(), SCENARIOS.len());

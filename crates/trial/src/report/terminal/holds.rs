@@ -60,7 +60,8 @@ fn gloss(trial: &Trial) -> &'static str {
         | Scenario::Failover
         | Scenario::RestartEmpty
         | Scenario::ServerClock
-        | Scenario::Eviction => "",
+        | Scenario::Eviction
+        | Scenario::TakenAway => "",
         _ if claims.untimed => " (not used: no lease)",
         _ if claims.keep_alive => " (the lease, renewed)",
         _ => " (the lease, then it is free)",

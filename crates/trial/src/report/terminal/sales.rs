@@ -23,8 +23,8 @@ pub fn title(sale: &Sale, sales: usize) -> String {
     )
 }
 
-/// Returns the table of all strategies in the same sale.
-pub fn table(runs: &[Judged], quiet: bool, ink: Ink) -> String {
+/// Returns the table of all strategies in the same sale. `repeated` names those whose sale was run more than once.
+pub fn table(runs: &[Judged], repeated: &[&str], quiet: bool, ink: Ink) -> String {
     let columns = Columns::of(runs, ink);
     let mut text = format!("{}\n", ink.paint(Role::Label, columns.heading()));
     let mut group = None;
@@ -45,6 +45,10 @@ pub fn table(runs: &[Judged], quiet: bool, ink: Ink) -> String {
         let limits =
             "HELD means: kept the others out in one race without a fault. More: fencepost run-all";
         text.push_str(&ink.sentence("limits", limits));
+    }
+    if !repeated.is_empty() {
+        let again = format!("{}, which showed nothing at first", repeated.join(", "));
+        text.push_str(&ink.sentence("repeated", &again));
     }
     text
 }

@@ -309,7 +309,7 @@ fn a_lease_that_ended_while_the_lab_stood_still_accuses_nobody() {
     );
     assert_eq!(
         verdict.because,
-        "2 orders for a stock of 1. The store says 0 are left, the orders say −1. But the lab itself stood still for \
+        "2 orders for a stock of 1. The store says 0 are left, the orders say −1. But the lab itself stalled for \
          5,000.0 ms, and a lease of 10,000 ms may have ended meanwhile."
     );
     assert_eq!(verdict.missing.unwrap().what, "calm");

@@ -271,7 +271,7 @@ impl SessionLock {
         if self.holds.is_empty() {
             self.connection().pin(false);
         }
-        halt.after(1, 1, "gives the lock back");
+        halt.after(1, 1, "releases the lock");
         Ok(word)
     }
 

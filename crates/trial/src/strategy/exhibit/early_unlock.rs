@@ -28,10 +28,10 @@ pub static STRATEGY: Strategy = Strategy {
     argument: None,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
-    summary: "gives the lock back before its transaction commits",
+    summary: "releases the lock before its transaction commits",
     gloss: "queues for the lock",
     flaw: Some(
-        "early-unlock gives the lock back before it commits: the next one reads the old stock.",
+        "early-unlock releases the lock before it commits: the next one reads the old stock.",
     ),
     promise: Promise::Exclusion,
     claims: Claims::PLAIN,

@@ -25,10 +25,16 @@ pub(in crate::holds::run) enum Act {
     ReleaseIfHeld { key: &'static str },
     /// Takes a step on the number, under the hold of this lock.
     Step { key: &'static str, action: Action },
+    /// Writes the number, under the hold of this lock. The lab holds the write back on its way.
+    SendWrite { key: &'static str },
+    /// The write that another process has sent arrives at the number.
+    Arrive(usize),
     /// Does nothing for a while.
     Work(Duration),
     /// Releases the lock.
     Release { key: &'static str },
+    /// Releases once more the hold of this lock that the process released last.
+    ReleaseAgain { key: &'static str },
     /// Releases the lock, and stops between the lock's own steps.
     ReleaseStepwise { key: &'static str },
     /// The lab kills the process.
@@ -112,6 +118,10 @@ pub(in crate::holds::run) enum RoadEvent {
     CutOff,
     /// The replies come so late that a grant takes this long.
     Slow(Duration),
+    /// Every message takes this much longer, in both directions.
+    Distance(Duration),
+    /// Every connection that is open dies silently. New ones work.
+    Bury,
     /// Every reply is late by this much, to learn how many a grant waits for.
     Rehearse(Duration),
     /// The reply with this number, counted from now, is lost.

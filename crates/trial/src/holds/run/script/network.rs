@@ -64,7 +64,7 @@ pub(super) fn slow_replies(trial: &Trial, claims: Claims, chance: &Chance) -> Ve
             Act::Road(RoadEvent::Slow(learned)),
             at_once(key),
             read,
-            // Well before the end of the lease, so that only its end lets B in.
+            // Well before the end of the lease, so that B gets the lock only when it ends.
             Act::Work(chance.between(Duration::ZERO, trial.ttl() / 10)),
             until_overtaken(trial, claims),
             write,

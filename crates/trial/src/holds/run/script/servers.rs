@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::{
-    A, Act, B, PAUSE, ServerEvent, before_kill, read, until_recovered, until_stuck, write,
+    A, Act, B, MARGIN, PAUSE, ServerEvent, before_kill, read, until_recovered, until_stuck, write,
 };
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
-use crate::protocol::Claims;
+use crate::protocol::{Action, Claims};
 
-/// Returns the scripts of this scenario. B, which was refused before, asks again when the server may have ended A's lease. If B is let in,
+/// Returns the scripts of this scenario. B, which was refused before, asks again when the server may have ended A's lease. If B gets the lock,
 /// A writes right after it.
 ///
 /// Nobody tells A of the loss, and a lock that renews its lease does not ask so soon. If B is refused, A writes after a while.
@@ -44,6 +44,54 @@ pub(super) fn lost_lock(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
         ],
     ]
 }
+
+/// Returns the scripts of this scenario. The lab takes A's lock away, and B, which was refused before, gets it.
+///
+/// A lock that claims nothing writes right after that. One that claims to tell a loss has as long as it claims, and some slack: only then is A
+/// asked to write, and once more when B has released the lock and A may have got it back behind its own back.
+pub(super) fn taken_away(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    let Some(bound_ms) = claims.tells_loss_ms else {
+        return lost_lock(trial, chance);
+    };
+    let key = FIRST_LOCK;
+    let bound = Duration::from_millis(bound_ms).min(LONGEST_BOUND);
+    let slack = (bound / 2).max(Duration::from_secs(1));
+    let write = Act::StepIfHeld {
+        key,
+        action: Action::Write,
+    };
+    vec![
+        vec![
+            at_once(key),
+            read(key),
+            Act::After(B, 3),
+            Act::Meet(B, 4, trial.ttl()),
+            Act::Work(bound + slack + MARGIN),
+            write,
+            Act::After(B, 9),
+            Act::Work(trial.ttl()),
+            write,
+            Act::ReleaseIfHeld { key },
+        ],
+        vec![
+            Act::After(A, 2),
+            Act::Try { key },
+            Act::Servers(ServerEvent::Misbehave),
+            Act::Acquire {
+                key,
+                wait: until_stuck(trial),
+            },
+            read(key),
+            Act::Work(chance.about(PAUSE) / 2),
+            self::write(key),
+            Act::After(A, 6),
+            Act::Release { key },
+        ],
+    ]
+}
+
+/// No loss is waited for longer than this, whatever a lock claims.
+const LONGEST_BOUND: Duration = Duration::from_secs(60);
 
 /// Returns the scripts of this scenario. The clock of the server jumps back while A holds the lock. Then A dies, and B waits as long as a
 /// dead holder may keep it.

@@ -36,7 +36,7 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
             Act::Acquire { key, wait },
             Act::KillIfBelow(KILLS),
             read(key),
-            // Long enough for two that were let in to meet.
+            // Long enough for two that got the lock to meet.
             Act::Work(chance.about(place)),
             write(key),
             Act::Release { key },

@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
+use crate::holds::register::Step;
 use crate::holds::run::script::Act;
 
 /// A process, the rest of its script, and what it is doing.
@@ -16,6 +17,8 @@ pub(super) struct Actor {
     pub(super) done: usize,
     pub(super) doing: Doing,
     pub(super) holds: Vec<HeldLock>,
+    /// The locks that it has released, with the numbers of the holds.
+    pub(super) released: Vec<(&'static str, u64)>,
     /// The numbers that it has given to its holds.
     used_holds: HashSet<u64>,
     pub(super) alive: bool,
@@ -30,6 +33,8 @@ pub(super) struct Actor {
     pub(super) answers: u64,
     /// How often it had answered when it last went on after a step.
     pub(super) answers_before: u64,
+    /// A write that it has sent, and that has not arrived: the lock that protects the number, and the step.
+    pub(super) on_its_way: Option<(&'static str, Step)>,
     /// The request that it was executing when it stopped itself.
     pub(super) interrupted: Option<PendingRequest>,
 }
@@ -43,6 +48,7 @@ impl Actor {
             done: 0,
             doing: Doing::Nothing,
             holds: Vec::new(),
+            released: Vec::new(),
             used_holds: HashSet::new(),
             alive: true,
             is_stopped: false,
@@ -51,6 +57,7 @@ impl Actor {
             is_at_step: false,
             answers: 0,
             answers_before: 0,
+            on_its_way: None,
             interrupted: None,
         }
     }
@@ -98,6 +105,12 @@ impl Actor {
 
     pub(super) fn held(&self, key: &str) -> Option<&HeldLock> {
         self.holds.iter().rev().find(|held| held.key == key)
+    }
+
+    /// Returns the hold of this lock that it released last.
+    pub(super) fn released_last(&self, key: &str) -> Option<u64> {
+        let last = self.released.iter().rev().find(|(of, _)| *of == key);
+        last.map(|(_, hold)| *hold)
     }
 
     pub(super) fn hold_of(&self, key: &str) -> Option<u64> {

@@ -17,9 +17,6 @@ use crate::holds::storm::{PROCESSES, name_of, process_of};
 use crate::processes::Stopped;
 use crate::protocol::{Action, Failure, Request};
 
-/// How long it may take until the effect of a signal is visible.
-const WITNESS: Duration = Duration::from_secs(10);
-
 impl Stage<'_> {
     /// Begins the next act of every process that is free. Returns whether any act began.
     pub(super) fn begin_ready_acts(&mut self) -> Result<bool, Stopped> {
@@ -95,9 +92,15 @@ impl Stage<'_> {
             Act::Step { key, action } | Act::StepIfHeld { key, action } => {
                 self.step(index, act, key, action);
             }
+            Act::SendWrite { key } => self.step(index, act, key, Action::Write),
+            Act::Arrive(other) => {
+                self.arrive(other);
+                self.actors[index].finish_act();
+            }
             Act::Release { key } | Act::ReleaseIfHeld { key } => {
                 self.release(index, act, key, None);
             }
+            Act::ReleaseAgain { key } => self.release_again(index, act, key),
             Act::ReleaseStepwise { key } => self.release(index, act, key, Some(1)),
             Act::Buy { wait } => self.buy(index, act, wait),
             Act::Restock(units) => {
@@ -228,6 +231,22 @@ impl Stage<'_> {
         self.ask(index, act, Duration::ZERO, &request, what);
     }
 
+    /// Asks for the release of what is released. A process that has released nothing is not asked.
+    fn release_again(&mut self, index: usize, act: Act, key: &str) {
+        let Some(hold) = self.actors[index].released_last(key) else {
+            return self.actors[index].finish_act();
+        };
+        let op = self.next_op();
+        let request = Request::Release {
+            op,
+            hold,
+            halt_after: None,
+        };
+        let key = key.into();
+        let what = What::Release { op, key, hold };
+        self.ask(index, act, Duration::ZERO, &request, what);
+    }
+
     fn buy(&mut self, index: usize, act: Act, wait: Duration) {
         let (op, quantity) = (self.next_op(), 1);
         let request = Request::Purchase {
@@ -294,7 +313,7 @@ impl Stage<'_> {
         let at = Instant::now();
         let child = self.subjects.child(index);
         let _ = child.signal(Signal::SIGKILL);
-        let status = child.wait(WITNESS);
+        let status = child.wait(self.witness_timeout);
         if status.is_some_and(|status| status.signal() == Some(Signal::SIGKILL as i32)) {
             self.fault(at, index, Fault::Killed);
         }
@@ -339,7 +358,8 @@ impl Stage<'_> {
 
     /// Records that the process is stopped, once it was seen in that state.
     pub(super) fn witness_stop(&mut self, index: usize) {
-        if !self.subjects.child(index).wait_stopped(WITNESS) {
+        let within = self.witness_timeout;
+        if !self.subjects.child(index).wait_stopped(within) {
             return;
         }
         let at = Instant::now();
@@ -363,10 +383,11 @@ impl Stage<'_> {
         }
     }
 
-    /// Continues a process that was stopped.
+    /// Continues a process that was told to stop. It may have stopped later than it was watched, so it gets the signal in any case; only
+    /// a stop that was seen has an end that is recorded.
     pub(super) fn go_on(&mut self, index: usize, at: Instant) {
+        let _ = self.subjects.child(index).signal(Signal::SIGCONT);
         if std::mem::take(&mut self.actors[index].is_stopped) {
-            let _ = self.subjects.child(index).signal(Signal::SIGCONT);
             self.fault(at, index, Fault::Continued);
         }
         if self.lease == Lease::Renewed {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{HeldLock, PendingRequest, Stage};
-use crate::history::What;
+use crate::history::{Fault, What};
 use crate::holds::register::Step;
 use crate::holds::run::lease::Lease;
 use crate::holds::run::script::{Act, RoadEvent};
@@ -59,7 +59,11 @@ impl Stage<'_> {
                 Act::Step { key, action } | Act::StepIfHeld { key, action },
                 Reply::Stepped { fence, .. },
             ) => self.stepped(index, at, op, (key, action), fence),
-            (Act::Step { key, .. }, Reply::Declined { .. }) => {
+            (Act::SendWrite { key }, Reply::Stepped { fence, .. }) => {
+                self.sent(index, at, op, key, fence);
+                Ok(())
+            }
+            (Act::Step { key, .. } | Act::SendWrite { key }, Reply::Declined { .. }) => {
                 // It takes no more steps, but it still releases what it holds.
                 let acts = &mut self.actors[index].script;
                 acts.retain(|act| {
@@ -74,6 +78,9 @@ impl Stage<'_> {
                 Act::Release { key } | Act::ReleaseIfHeld { key } | Act::ReleaseStepwise { key },
                 Reply::Released { outcome, .. },
             ) => self.released(index, at, op, key, outcome),
+            (Act::ReleaseAgain { key }, Reply::Released { outcome, .. }) => {
+                self.released_again(index, at, op, key, outcome)
+            }
             (Act::Buy { .. }, Reply::Purchased { purchase, .. }) => {
                 match purchase.outcome {
                     PurchaseOutcome::Busy => self.actors[index].finish_act(),
@@ -104,6 +111,10 @@ impl Stage<'_> {
                 // Nobody knows what became of it, and nothing more is asked about it.
                 self.actors[index].holds.retain(|held| held.key != key);
                 self.fail_anyway(index, op, at, definite, message)?;
+            }
+            Act::ReleaseAgain { .. } => {
+                self.fail_anyway(index, op, at, definite, message)?;
+                self.fault(at, index, Fault::OverReleased);
             }
             _ => self.fail(index, op, at, definite, message)?,
         }
@@ -172,6 +183,7 @@ impl Stage<'_> {
         let actor = &mut self.actors[index];
         let hold = actor.hold_of(key).unwrap_or_default();
         actor.holds.retain(|held| held.hold != hold);
+        actor.released.push((key, hold));
         actor.finish_act();
         self.diary.forget_lease(index, hold);
         let what = What::Released {
@@ -181,6 +193,30 @@ impl Stage<'_> {
             outcome,
         };
         self.note(at, index, what)
+    }
+
+    /// Records the answer to a request to release what was released before.
+    fn released_again(
+        &mut self,
+        index: usize,
+        at: Instant,
+        op: u64,
+        key: &'static str,
+        outcome: ReleaseResult,
+    ) -> Result<(), Stopped> {
+        let actor = &mut self.actors[index];
+        let hold = actor.released_last(key).unwrap_or_default();
+        actor.finish_act();
+        let key = key.into();
+        let what = What::Released {
+            op,
+            key,
+            hold,
+            outcome,
+        };
+        self.note(at, index, what)?;
+        self.fault(at, index, Fault::OverReleased);
+        Ok(())
     }
 
     /// Notes a grant. Returns whether the store had a part in it, as far as the lab can see that.
@@ -238,6 +274,42 @@ impl Stage<'_> {
         }
         self.actors[index].finish_act();
         self.note(at, index, what)
+    }
+
+    /// Holds a write back that the process has sent. It carries the fence that it would have shown.
+    fn sent(
+        &mut self,
+        index: usize,
+        at: Instant,
+        op: u64,
+        key: &'static str,
+        fence: Option<String>,
+    ) {
+        let held = self.actors[index].held(key);
+        let (hold, granted) = held.map_or((0, None), |held| (held.hold, held.fence.clone()));
+        let step = Step {
+            actor: self.actors[index].number,
+            op,
+            hold,
+            action: Action::Write,
+            fence: fence.or(granted),
+        };
+        if self.lease == Lease::FromWrite {
+            self.lease_runs(index, at, key, hold);
+        }
+        self.actors[index].on_its_way = Some((key, step));
+        self.actors[index].finish_act();
+        self.fault(at, index, Fault::WriteHeld);
+    }
+
+    /// Executes the write that a process has sent, if it is still on its way.
+    pub(super) fn arrive(&mut self, index: usize) {
+        let Some((key, step)) = self.actors[index].on_its_way.take() else {
+            return;
+        };
+        let what = self.registers.carry_out(key, &step);
+        let who = self.actors[index].who.clone();
+        self.diary.later(Instant::now(), Some(&who), what);
     }
 
     /// Records that the process knows that its lock is lost.

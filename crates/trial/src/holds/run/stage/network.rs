@@ -19,6 +19,8 @@ impl Stage<'_> {
         match event {
             RoadEvent::CutOff => self.cut_off(index),
             RoadEvent::Slow(grant) => self.slow(index, grant),
+            RoadEvent::Distance(each_way) => self.distance(index, each_way),
+            RoadEvent::Bury => self.bury(index),
             RoadEvent::Rehearse(each) => {
                 if let Some(roads) = &mut self.roads {
                     roads.of(index).rehearse(each);
@@ -43,6 +45,29 @@ impl Stage<'_> {
             self.fault(at, index, Fault::CutOff);
             self.actors[index].is_disturbed = true;
             self.expect_no_renewal(index, at);
+        }
+    }
+
+    /// Lets every message of the process travel for longer. A process that did not reach the store this way when it took its last lock is
+    /// not affected, so nothing is recorded.
+    fn distance(&mut self, index: usize, each_way: Duration) {
+        let Some(roads) = &mut self.roads else {
+            return;
+        };
+        let road = roads.of(index);
+        road.distance(each_way);
+        if road.replies_since_asked() > 0 {
+            self.fault(Instant::now(), index, Fault::Distant);
+            self.actors[index].is_disturbed = true;
+        }
+    }
+
+    /// Lets the connections of the process die silently. One that had none open is not affected, so nothing is recorded.
+    fn bury(&mut self, index: usize) {
+        let roads = self.roads.as_mut();
+        let buried = roads.map_or(0, |roads| roads.of(index).bury());
+        if buried > 0 {
+            self.fault(Instant::now(), index, Fault::ConnectionsDead);
         }
     }
 

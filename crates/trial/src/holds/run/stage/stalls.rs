@@ -1,4 +1,4 @@
-//! Notices when the lab itself stands still: because it was stopped, or because the machine is busy.
+//! Notices when the lab itself stalls: because it was stopped, or because the machine is busy.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,7 +9,7 @@ use crate::history::What;
 use crate::processes::{LOOK_UP, stall_ms};
 
 impl Stage<'_> {
-    /// Records that the lab itself stood still, if it did since it was here last.
+    /// Records that the lab itself stalled, if it did since it was here last.
     pub(super) fn notice_stall(&mut self) {
         let now = Instant::now();
         if let Some(for_ms) = stall_ms(now, &mut self.last_seen) {
@@ -17,7 +17,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Records that the lab stood still while it was busy for long with something else.
+    /// Records that the lab stalled while it was busy for long with something else.
     pub(super) fn was_busy(&mut self, stalls: Vec<(Instant, f64)>) {
         for (at, for_ms) in stalls {
             self.diary.later(at, None, What::Stalled { for_ms });
@@ -26,7 +26,7 @@ impl Stage<'_> {
     }
 }
 
-/// Does something that takes long. Returns its result and the times at which the lab stood still meanwhile: when each ended, and how many
+/// Does something that takes long. Returns its result and the times at which the lab stalled meanwhile: when each ended, and how many
 /// milliseconds it lasted.
 pub(super) fn witnessed<T>(act: impl FnOnce() -> T) -> (T, Vec<(Instant, f64)>) {
     let is_done = AtomicBool::new(false);

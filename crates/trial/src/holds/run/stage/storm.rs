@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fencepost_rig::Signal;
 
 use super::{Actor, Doing, NOTHING_ASKED, Stage};
-use crate::history::{Fault, StormSettings, What};
+use crate::history::{StormSettings, What};
 use crate::holds::Trial;
 use crate::holds::run::chance::Chance;
 use crate::holds::run::script::{Act, read, until_recovered, write};
@@ -318,7 +318,8 @@ impl Stage<'_> {
         for (index, (goes_on, returns)) in due.into_iter().enumerate() {
             if goes_on {
                 storm.weather[index].goes_on = None;
-                self.let_go_on(index);
+                // Taken before the signal: the process may answer before this thread runs again.
+                self.go_on(index, Instant::now());
             }
             if returns {
                 storm.weather[index].returns = None;
@@ -326,18 +327,6 @@ impl Stage<'_> {
             }
         }
         Ok(())
-    }
-
-    fn let_go_on(&mut self, index: usize) {
-        // Taken before the signal: the process may answer before this thread runs again.
-        let at = Instant::now();
-        let _ = self.subjects.child(index).signal(Signal::SIGCONT);
-        if std::mem::take(&mut self.actors[index].is_stopped) {
-            self.fault(at, index, Fault::Continued);
-        }
-        if self.lease == super::Lease::Renewed {
-            self.diary.forget_leases(index);
-        }
     }
 
     fn start_again(&mut self, storm: &mut Storm, index: usize) -> Result<(), Stopped> {

@@ -133,7 +133,7 @@ fn beyond_a_plain_lease_nobody_is_accused() {
         .writes("B", 1_205.0, 2, 2)
         .writes("A", 1_206.0, 2, 2);
     assert_eq!(missing(&late.judged()), "calm");
-    // Whoever claims to renew its lease is accused, unless the lab stood still.
+    // Whoever claims to renew its lease is accused, unless the lab stalled.
     let renewed = Claims {
         keep_alive: true,
         ..Claims::PLAIN
@@ -178,7 +178,7 @@ fn belief_must_end_when_a_suspended_machine_wakes() {
         .writes("A", 1_105.0, 1, 1);
     let verdict = late.judged();
     assert_eq!(verdict.outcome, Outcome::Broken);
-    assert!(verdict.notes[0].starts_with("CLOCK_MONOTONIC stood still for A meanwhile"));
+    assert!(verdict.notes[0].starts_with("CLOCK_MONOTONIC did not advance for A meanwhile"));
     let declined = What::Declined { op: 90, hold: 1 };
     let woke = suspended("watchdog", true)
         .add(1_105.0, "A", declined.clone())
@@ -229,7 +229,7 @@ fn a_lease_that_was_not_renewed_is_not_blamed_on_the_clock() {
     );
     assert_eq!(
         verdict.why.unwrap(),
-        "B was let in 1,049.0 ms after A's grant: the lease was not kept alive, as the lock claims."
+        "B got the lock 1,049.0 ms after A's grant: the lease was not kept alive, as the lock claims."
     );
     assert_eq!(
         verdict.notes,

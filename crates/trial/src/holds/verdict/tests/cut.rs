@@ -67,7 +67,7 @@ fn who_stops_by_its_own_clock_holds_and_so_does_who_is_refused() {
     assert_eq!(
         verdict.witness,
         [
-            "A was cut off from its store for 1,056.0 ms on a lease of 1,000 ms; B came in meanwhile; then A knew that its lock was lost, \
+            "A was cut off from its store for 1,056.0 ms on a lease of 1,000 ms; B got the lock meanwhile; then A knew that its lock was lost, \
              and did not write"
         ]
     );
@@ -76,7 +76,7 @@ fn who_stops_by_its_own_clock_holds_and_so_does_who_is_refused() {
     assert_eq!(
         verdict.witness,
         [
-            "A was cut off from its store for 1,056.0 ms on a lease of 1,000 ms; B came in and used the number"
+            "A was cut off from its store for 1,056.0 ms on a lease of 1,000 ms; B got the lock and used the number"
         ]
     );
 }
@@ -94,7 +94,7 @@ fn who_keeps_its_lock_through_a_cut_holds() {
     held(&verdict);
     assert_eq!(
         verdict.because,
-        "A kept its lock while it was cut off: B got it only after A had given it back."
+        "A kept its lock while it was cut off: B got it only after A had released it."
     );
 }
 

@@ -22,7 +22,7 @@ fn lost(strategy: &'static str, change: Change, seen: bool) -> HistoryBuilder {
     }
 }
 
-/// B is let in and writes.
+/// B gets the lock and writes.
 fn b_writes(history: HistoryBuilder) -> HistoryBuilder {
     history
         .granted("B", KEY, 13.0, 14.0, 1)
@@ -64,7 +64,7 @@ fn the_reason_claims_no_more_than_was_seen() {
     let unseen = both_write(lost("safe", Change::Evicted, false)).judged();
     assert_eq!(
         unseen.why.as_deref(),
-        Some("B was refused before the server had evicted its keys, and let in after it.")
+        Some("B was refused before the server had evicted its keys, and got the lock after it.")
     );
     // Two holders before the server did anything have another reason.
     let early = HistoryBuilder::of(Scenario::ServerClock)

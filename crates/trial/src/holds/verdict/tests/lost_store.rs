@@ -18,7 +18,7 @@ fn failover(strategy: &'static str, knows: bool) -> HistoryBuilder {
         .server("replica", 110.0, Change::Promoted)
 }
 
-/// B is let in and writes; then A writes.
+/// B gets the lock and writes; then A writes.
 fn both_inside(history: HistoryBuilder) -> HistoryBuilder {
     history
         .granted("B", KEY, 111.0, 112.0, 1)
@@ -314,12 +314,12 @@ fn a_majority_that_forgets_nothing_keeps_the_other_out() {
     held(&verdict);
     assert_eq!(
         verdict.because,
-        "The lock survived: B got it only after A had given it back. No update is lost."
+        "The lock survived: B got it only after A had released it. No update is lost."
     );
     let verdict = both_inside(leader_dies).writes("A", 161.0, 1, 1).judged();
     assert_eq!(
         verdict.because,
-        "Two holders at once: the new leader let B in. One update is lost."
+        "Two holders at once: B got the lock from the new leader. One update is lost."
     );
 }
 

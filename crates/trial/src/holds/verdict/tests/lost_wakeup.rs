@@ -31,7 +31,7 @@ fn who_is_woken_has_the_lock() {
     held(&verdict);
     assert_eq!(
         verdict.because,
-        "B was woken: it got the lock that A gave back."
+        "B was woken: it got the lock that A released."
     );
     assert!(
         verdict.witness[0].contains("came in 3.0 ms later"),

@@ -67,7 +67,7 @@ fn who_counts_from_the_request_holds_and_so_does_who_is_refused() {
     assert_eq!(
         verdict.witness,
         [
-            "A learned of its grant 600.0 ms after it had asked, on a lease of 1,000 ms; B came in; then A knew that its lock was lost, \
+            "A learned of its grant 600.0 ms after it had asked, on a lease of 1,000 ms; B got the lock; then A knew that its lock was lost, \
              and did not write",
             "counted from the reply, its lease would have run for 558.0 ms more at least",
         ]
@@ -223,7 +223,7 @@ fn two_holders_without_a_lost_reply_are_not_explained_by_one() {
         verdict
             .why
             .unwrap()
-            .starts_with("A was let in within B's lease")
+            .starts_with("A got the lock within B's lease")
     );
 }
 
@@ -240,7 +240,7 @@ fn a_lock_that_stays_taken_after_a_lost_reply_is_stuck() {
         verdict.why.unwrap(),
         "The store has carried A's request out, A does not know it, and nothing there ends it."
     );
-    // Where the store says that time ends it, or the lab stood still, nobody is accused.
+    // Where the store says that time ends it, or the lab stalled, nobody is accused.
     let with_ttl = waits().looks(3_101.0, true, Some(200.0)).judged();
     assert_eq!(with_ttl.outcome, Outcome::Inconclusive);
     let stalled = lost_reply()

@@ -105,7 +105,7 @@ fn a_late_write_that_the_resource_refuses_holds() {
     held(&verdict);
     assert_eq!(
         verdict.witness,
-        ["A was stopped for 1,026.0 ms on a lease of 1,000 ms; B came in and used the number"]
+        ["A was stopped for 1,026.0 ms on a lease of 1,000 ms; B got the lock and used the number"]
     );
 }
 

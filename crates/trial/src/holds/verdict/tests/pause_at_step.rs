@@ -164,7 +164,7 @@ fn a_release_that_frees_the_lock_of_another_breaks() {
     );
     assert_eq!(
         verdict.because,
-        "A's late release gave B's lock away: C was let in as well."
+        "A's late release gave B's lock away: C got the lock, too."
     );
     held(&history.judged());
 }

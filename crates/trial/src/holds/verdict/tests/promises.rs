@@ -35,7 +35,7 @@ fn a_crash_with_two_holders_says_whose_lease_was_running() {
     assert_eq!(verdict.because, "Two holders at once, within A's lease.");
     assert_eq!(
         verdict.why.unwrap(),
-        "B was let in within A's lease, which ran for 1,994.0 ms more at least."
+        "B got the lock within A's lease, which ran for at least 1,994.0 ms more."
     );
     assert_eq!(
         verdict.belief.text.unwrap(),
@@ -68,7 +68,7 @@ fn a_lock_that_was_released_and_is_not_granted_is_stuck_in_every_scenario() {
         );
         assert_eq!(
             verdict.why.unwrap(),
-            "A was told that its release is done, and B was not let in."
+            "A was told that its release is done, and B did not get the lock."
         );
     }
 }
@@ -84,7 +84,7 @@ fn a_lock_that_nobody_ever_had_and_nobody_gets_is_stuck() {
     assert_eq!(verdict.outcome, Outcome::Stuck);
     assert_eq!(
         verdict.why.unwrap(),
-        "No process was ever granted this lock, and A was not let in."
+        "No process was ever granted this lock, and A did not get it."
     );
 }
 
@@ -185,7 +185,7 @@ fn a_release_that_finds_the_lock_lost_is_excused_by_the_lease_the_store_or_a_wor
 
 #[test]
 fn a_stall_of_the_lab_does_not_accuse_a_plain_lease() {
-    // The lab meant to release A's lock within its lease, and stood still instead.
+    // The lab meant to release A's lock within its lease, and stalled instead.
     let history = HistoryBuilder::of(Scenario::LostWakeup)
         .granted("A", KEY, 0.5, 1.0, 1)
         .reads("A", 2.0, 1)
@@ -282,17 +282,17 @@ fn a_purchase_without_stock_that_keeps_its_lock_until_the_ttl_breaks_the_promise
     );
     assert_eq!(
         verdict.why.unwrap(),
-        "A answered and did not give its lock back: B got it 1,002.5 ms after A had asked for it, when the lease of 1,000.0 ms was over."
+        "A answered and did not release its lock: B got it 1,002.5 ms after A had asked for it, when the lease of 1,000.0 ms was over."
     );
     assert_eq!(
         missing(&bought(1003.0, 3.0)),
         "calm",
-        "the lab may have stood still"
+        "the lab may have stalled"
     );
     held(&bought(30.0, 3.0));
 }
 
-/// Both take one lock, say how long it is valid, and are let in when the lease is over. A knows and stops.
+/// Both take one lock, say how long it is valid, and get the lock when the lease is over. A knows and stops.
 fn valid_until(valid_ms: Option<f64>) -> HistoryBuilder {
     let valid = |history: HistoryBuilder| match valid_ms {
         Some(ms) => history.valid_for(ms),

@@ -130,7 +130,7 @@ fn a_session_that_a_server_ends_in_a_pause_is_not_within_a_lease() {
     assert!(!findings.is_damaged_within_lease());
 }
 
-/// The way to the server leads through the lab, which stood still.
+/// The way to the server leads through the lab, which stalled.
 #[test]
 fn a_session_may_end_while_the_lab_stands_still() {
     let two = |store: &str, stalled: bool| {

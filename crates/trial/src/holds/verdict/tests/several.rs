@@ -2,6 +2,7 @@
 
 mod deadline;
 mod names;
+mod reentry;
 mod turns;
 mod waiters;
 

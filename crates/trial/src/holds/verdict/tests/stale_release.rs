@@ -50,7 +50,7 @@ fn a_late_release_that_gives_anothers_lock_away_breaks() {
     assert_eq!(verdict.outcome, Outcome::Broken);
     assert_eq!(
         verdict.because,
-        "A's late release gave B's lock away: C was let in as well. One update is lost."
+        "A's late release gave B's lock away: C got the lock, too. One update is lost."
     );
     assert_eq!(
         verdict.why.unwrap(),
@@ -99,11 +99,7 @@ fn a_late_release_is_shown_harmless_only_while_the_other_holds_the_lock() {
         .releases("A", 1031.0, 1, LOST)
         .tries("C", 1033.0)
         .judged();
-    assert_eq!(
-        missing(&gone),
-        "overrun",
-        "B has given it back before C came"
-    );
+    assert_eq!(missing(&gone), "overrun", "B has released it before C came");
 }
 
 #[test]

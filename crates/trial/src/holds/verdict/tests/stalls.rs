@@ -1,4 +1,4 @@
-//! Verdicts on runs in which the lab itself stood still: its clock then accuses nobody of being slow.
+//! Verdicts on runs in which the lab itself stalled: its clock then accuses nobody of being slow.
 
 use super::*;
 use crate::verdict::Finding;
@@ -30,7 +30,7 @@ fn a_late_recovery_convicts_only_if_the_lab_was_there() {
         assert_eq!(missing(&verdict), "calm", "{within:?}");
         assert_eq!(
             verdict.because,
-            "B got the lock 4,087.6 ms after the kill, but the lab itself stood still meanwhile."
+            "B got the lock 4,087.6 ms after the kill, but the lab itself stalled meanwhile."
         );
         assert_eq!(finding(&verdict, "recovery"), Finding::Undecided);
     }
@@ -57,7 +57,7 @@ fn a_lock_is_stuck_only_if_the_lab_was_there() {
     assert_eq!(missing(&verdict), "calm");
     assert_eq!(
         verdict.because,
-        "Nobody got the lock for 6,087.6 ms, but the lab itself stood still meanwhile."
+        "Nobody got the lock for 6,087.6 ms, but the lab itself stalled meanwhile."
     );
     assert_eq!(finding(&verdict, "not_stuck"), Finding::Undecided);
 }
@@ -96,7 +96,7 @@ fn a_free_lock_that_comes_late_is_explained_by_a_stall() {
     };
     assert!(history(false).because.contains("unless the machine"));
     assert_eq!(missing(&history(true)), "calm");
-    assert!(history(true).because.contains("the lab itself stood still"));
+    assert!(history(true).because.contains("the lab itself stalled"));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_slow_single_try_is_reported_with_the_stall() {
     assert_eq!(
         verdict.notes,
         [
-            "B was asked not to wait (wait_ms 0), and its answer took 1,488.0 ms; the lab itself stood still meanwhile"
+            "B was asked not to wait (wait_ms 0), and its answer took 1,488.0 ms; the lab itself stalled meanwhile"
         ]
     );
 }

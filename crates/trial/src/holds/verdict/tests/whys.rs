@@ -8,7 +8,7 @@ fn why(verdict: Verdict) -> String {
     verdict.why.unwrap()
 }
 
-/// A reads, B is let in at this time, both write.
+/// A reads, B gets the lock at this time, both write.
 fn overwritten(claims: Claims, b_at: f64) -> Verdict {
     HistoryBuilder::of(Scenario::TtlEdge)
         .promising(claims)
@@ -34,7 +34,7 @@ fn the_end_of_the_lease_is_blamed_only_if_it_let_the_other_in() {
     );
     assert_eq!(
         why(early),
-        "B was let in within A's lease, which ran for 708.0 ms more at least."
+        "B got the lock within A's lease, which ran for at least 708.0 ms more."
     );
     let late = overwritten(Claims::OWNED, 2_012.0);
     assert_eq!(
@@ -53,11 +53,11 @@ fn a_lock_without_a_lease_is_not_said_to_have_lost_one() {
     let verdict = overwritten(claims, 2_012.0);
     assert_eq!(
         verdict.because,
-        "A wrote over B's update. Two holders at once: A had not given the lock back. One is lost."
+        "A wrote over B's update. Two holders at once: A had not released the lock. One is lost."
     );
     assert_eq!(
         why(verdict),
-        "This lock has no lease that could have ended, and A had not given product_A back."
+        "This lock has no lease that could have ended, and A had not released product_A."
     );
 }
 
@@ -69,7 +69,7 @@ fn a_lease_that_was_claimed_to_be_kept_alive_was_not() {
     };
     assert_eq!(
         why(overwritten(claims, 2_012.0)),
-        "B was let in 2,003.4 ms after A's grant: the lease was not kept alive, as the lock claims."
+        "B got the lock 2,003.4 ms after A's grant: the lease was not kept alive, as the lock claims."
     );
 }
 
@@ -85,11 +85,11 @@ fn a_time_out_that_counts_as_a_grant_is_not_the_work_of_the_ttl() {
     let verdict = let_go_at(history, 9_076.0);
     assert_eq!(
         verdict.because,
-        "Two holders at once: B was let in when its wait was over. One update is lost."
+        "Two holders at once: B got the lock when its wait was over. One update is lost."
     );
     assert_eq!(
         why(verdict),
-        "B was granted product_A when its wait of 9,020 ms was over, and A had not given it back: a time-out is not a grant."
+        "B was granted product_A when its wait of 9,020 ms was over, and A had not released it: a time-out is not a grant."
     );
 }
 
@@ -116,7 +116,7 @@ fn a_deadlock_that_ends_within_the_lease_was_not_ended_by_the_ttl() {
         verdict.because,
         "Two holders at once, within A's lease. One update is lost."
     );
-    assert!(why(verdict).starts_with("B was let in within A's lease"));
+    assert!(why(verdict).starts_with("B got the lock within A's lease"));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn the_ttl_that_ends_a_deadlock_is_named() {
     assert!(why(let_go(history)).starts_with("A lease that ends while its holder waits"));
 }
 
-/// A was paused beyond its lease, B has the lock, A releases with this answer, and C is let in.
+/// A was paused beyond its lease, B has the lock, A releases with this answer, and C gets the lock.
 fn third(answer: ReleaseResult, c_at: f64) -> Verdict {
     HistoryBuilder::of(Scenario::StaleRelease)
         .granted("A", KEY, 0.0, 1.0, 1)
@@ -156,11 +156,11 @@ fn a_late_release_is_blamed_only_if_it_may_have_freed_something() {
     let nothing = third(LOST, 1_033.0);
     assert_eq!(
         nothing.because,
-        "Two holders at once: C was let in while B held the lock."
+        "Two holders at once: C got the lock while B held it."
     );
     assert_eq!(
         why(nothing),
-        "A's late release found its lock already lost and freed nothing; C was let in beside B all the same."
+        "A's late release found its lock already lost and freed nothing; C got the lock beside B all the same."
     );
     let before = third(ReleaseResult::Unknown, 1_020.0);
     assert!(why(before).starts_with("A had not released anything yet"));
@@ -176,7 +176,7 @@ fn whoever_is_let_in_before_a_release_is_let_in_within_the_lease() {
     assert_eq!(verdict.because, "Two holders at once, within A's lease.");
     assert_eq!(
         why(verdict),
-        "B was let in within A's lease, which ran for 997.5 ms more at least."
+        "B got the lock within A's lease, which ran for at least 997.5 ms more."
     );
     let failed = HistoryBuilder::of(Scenario::Failover)
         .granted("A", KEY, 0.5, 1.0, 1)
@@ -187,5 +187,5 @@ fn whoever_is_let_in_before_a_release_is_let_in_within_the_lease() {
         failed.because,
         "Two holders at once, and no server had failed yet."
     );
-    assert!(why(failed).starts_with("B was let in within A's lease"));
+    assert!(why(failed).starts_with("B got the lock within A's lease"));
 }

@@ -1,4 +1,4 @@
-//! Waits that end in vain, and long ones: what is left of them, and what they use up.
+//! Waits that time out, and long ones: what is left of them, and what they use up.
 
 use super::*;
 
@@ -91,7 +91,7 @@ fn who_gives_up_and_holds_up_the_next_convicts_if_it_happens_twice() {
         "Nobody had the lock for 1,900.0 ms and 1,850.0 ms although C waited. It came within 6.0 ms when nobody had given up: \
          something of B was left."
     );
-    // Once may be the machine, a machine that is always slow accuses nobody, and neither does a lab that stood still.
+    // Once may be the machine, a machine that is always slow accuses nobody, and neither does a lab that stalled.
     for took in [
         [1_900.0, 6.0, 7.0],
         [1_900.0, 1_200.0, 1_850.0],
@@ -114,7 +114,7 @@ fn a_wait_that_uses_up_the_lease_convicts() {
     );
     assert_eq!(
         verdict.why.unwrap(),
-        "B cannot have had the lock before A's release, and C was let in 611.0 ms after that, on a lease of 2,000.0 ms: the \
+        "B cannot have had the lock before A's release, and C got the lock 611.0 ms after that, on a lease of 2,000.0 ms: the \
          lease had begun while B waited."
     );
 }

@@ -204,7 +204,7 @@ fn two_names_that_are_one_lock_convict_if_it_happens_twice() {
     );
     assert_eq!(
         verdict.why.unwrap(),
-        "B waited 300 ms in vain for order_a, which nobody had. It was granted at the next request, when A had released order_A. \
+        "B waited 300 ms for order_a, which nobody held, and did not get it. It was granted at the next request, when A had released order_A. \
          That happened twice: the lock does not tell these names apart, which differ in case only."
     );
     let other_names = collide(Play::begin(Claims::PLAIN), "order_A", "order_a");
@@ -230,7 +230,7 @@ fn a_refusal_that_has_another_reason_convicts_nobody() {
         .grants("B", "order_7", 1, 290.0, 99, None)
         .releases_of("B", "order_7", 291.0, 99, RELEASED);
     twice(slow.later(300.0));
-    // The lab itself stood still.
+    // The lab itself stalled.
     let mut stalled = Play::begin(Claims::PLAIN);
     stalled.history = stalled.history.stalls(10.0, 900.0);
     twice(stalled);
@@ -315,6 +315,6 @@ fn a_name_that_ended_by_itself_is_not_blamed_on_the_release_of_another() {
         .judged();
     assert_eq!(
         verdict.because,
-        "Two holders at once: A had not given the lock back."
+        "Two holders at once: A had not released the lock."
     );
 }

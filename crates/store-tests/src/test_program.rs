@@ -1,11 +1,11 @@
-//! The `main` function of a store's test program, which runs a list of trials or plays the part of a child.
+//! The `main` function of a store's test program, which runs a list of tests or plays the part of a child.
 
 use fencepost_rig::is_soak;
 use libtest_mimic::{Arguments, Trial};
 
 use crate::actor::{Opener, Part};
 
-/// How often repeated trials run in a soak.
+/// How often repeated tests run in a soak.
 const SOAK_RUNS: usize = 20;
 
 /// A test function, which panics if the test fails, with its name. [`tests!`] creates a list of them.
@@ -33,7 +33,7 @@ impl NamedTest {
 macro_rules! tests {
     ($($($name:literal =)? $test:path),* $(,)?) => {
         &[$(
-            $crate::trials::NamedTest {
+            $crate::test_program::NamedTest {
                 given_name: $crate::tests!(@given $($name)?),
                 path: stringify!($test),
                 test: $test,
@@ -45,38 +45,38 @@ macro_rules! tests {
 }
 pub use tests;
 
-/// A group of related trials. Each is called `theme::trial`.
+/// A group of related tests. Each is called `theme::test`.
 #[derive(Debug, Clone, Copy)]
 pub struct Theme {
     name: &'static str,
-    trials: &'static [NamedTest],
+    tests: &'static [NamedTest],
     runs: usize,
 }
 
 impl Theme {
-    /// Creates a theme whose trials run once. Some of them run longer in a soak.
-    pub const fn once(name: &'static str, trials: &'static [NamedTest]) -> Self {
+    /// Creates a theme whose tests run once. Some of them run longer in a soak.
+    pub const fn once(name: &'static str, tests: &'static [NamedTest]) -> Self {
         Self {
             name,
-            trials,
+            tests,
             runs: 1,
         }
     }
 
-    /// Creates a theme whose trials run this many times, and more often in a soak, because their result depends on timing.
-    pub fn repeated(name: &'static str, usual_runs: usize, trials: &'static [NamedTest]) -> Self {
+    /// Creates a theme whose tests run this many times, and more often in a soak, because their result depends on timing.
+    pub fn repeated(name: &'static str, usual_runs: usize, tests: &'static [NamedTest]) -> Self {
         let runs = if is_soak() { SOAK_RUNS } else { usual_runs };
-        Self { name, trials, runs }
+        Self { name, tests, runs }
     }
 
-    fn trials(self) -> impl Iterator<Item = Trial> {
-        let Self { name, trials, runs } = self;
-        trials.iter().map(move |trial| {
-            let test = trial.test;
+    fn as_libtest(self) -> impl Iterator<Item = Trial> {
+        let Self { name, tests, runs } = self;
+        tests.iter().map(move |named| {
+            let test = named.test;
             let name = if name.is_empty() {
-                trial.name().to_owned()
+                named.name().to_owned()
             } else {
-                format!("{name}::{}", trial.name())
+                format!("{name}::{}", named.name())
             };
             Trial::test(name, move || {
                 (0..runs).for_each(|_| test());
@@ -87,7 +87,7 @@ impl Theme {
 }
 
 /// The `main` function of a store's tests. In a child it plays the part that the test assigned; otherwise it runs the selected
-/// trials.
+/// tests.
 pub fn main<O: Opener>(themes: impl IntoIterator<Item = Theme>) {
     match Part::<O>::of_this_process() {
         Some(part) => part.play(),
@@ -95,13 +95,13 @@ pub fn main<O: Opener>(themes: impl IntoIterator<Item = Theme>) {
     }
 }
 
-/// Runs the trials that the command line selects, and exits the process.
+/// Runs the tests that the command line selects, and exits the process.
 pub fn run(themes: impl IntoIterator<Item = Theme>) -> ! {
-    let trials = themes.into_iter().flat_map(Theme::trials).collect();
-    libtest_mimic::run(&arguments(), trials).exit()
+    let tests = themes.into_iter().flat_map(Theme::as_libtest).collect();
+    libtest_mimic::run(&arguments(), tests).exit()
 }
 
-/// Returns the command line. By default, two trials per processor run at once, because they mostly wait for leases to end. In a
+/// Returns the command line. By default, two tests per processor run at once, because they mostly wait for leases to end. In a
 /// soak they run one at a time, so that they do not disturb each other's measurements.
 pub fn arguments() -> Arguments {
     let mut arguments = Arguments::from_args();

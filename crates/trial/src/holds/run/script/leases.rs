@@ -1,0 +1,77 @@
+//! The scripts of trials that only a lock which renews its leases can pass or fail.
+
+use std::time::Duration;
+
+use super::{A, Act, B, RoadEvent, try_once};
+use crate::holds::leases::{CONTROL, EACH_WAY, ONE_MORE, kept, sample};
+use crate::holds::run::chance::Chance;
+use crate::holds::{FIRST_LOCK, Trial};
+use crate::protocol::{Action, Claims};
+
+/// How often B asks for a lock while A holds its locks, a quarter of a TTL apart. That is longer than two leases.
+const CONTROLS: usize = 9;
+
+/// Returns the scripts of this scenario. A takes very many locks. Then every message between A and its store takes longer, for more than two
+/// leases. B shows meanwhile that the store answers, and asks for a sample of A's locks at the end.
+pub(super) fn many(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    if !claims.keep_alive {
+        return nothing_to_try();
+    }
+    let take = |key| Act::Acquire {
+        key,
+        wait: Duration::ZERO,
+    };
+    let mut first: Vec<Act> = kept().map(take).collect();
+    first.extend([Act::Road(RoadEvent::Distance(EACH_WAY)), try_once(ONE_MORE)]);
+    let mut second = vec![Act::After(A, first.len()), Act::EndIfFinished(A)];
+    first.push(Act::AfterAll(B));
+    let pause = trial.ttl() / 4;
+    for _ in 0..CONTROLS {
+        let at_random = chance.between(Duration::ZERO, pause / 10);
+        second.push(Act::Work(pause + at_random));
+        second.extend(asks_briefly(CONTROL));
+    }
+    second.extend(sample().flat_map(asks_briefly));
+    vec![first, second]
+}
+
+/// Returns the scripts of this scenario. A's connections die silently at some moment before half of its lease is over. B shows for more than
+/// two leases that the store answers: it asks for A's lock again and again.
+pub(super) fn dead_connection(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    if !claims.keep_alive {
+        return nothing_to_try();
+    }
+    let (key, wait, pause) = (FIRST_LOCK, Duration::ZERO, trial.ttl() / 4);
+    let first = vec![
+        Act::Acquire { key, wait },
+        Act::Work(chance.between(Duration::ZERO, 2 * pause)),
+        Act::Road(RoadEvent::Bury),
+        Act::AfterAll(B),
+        // Whoever takes a step still believes in its lock.
+        Act::StepIfHeld {
+            key,
+            action: Action::Read,
+        },
+        Act::ReleaseIfHeld { key },
+    ];
+    let mut second = vec![Act::After(A, 3), Act::EndIfFinished(A)];
+    for _ in 0..CONTROLS {
+        second.push(Act::Work(
+            pause + chance.between(Duration::ZERO, pause / 10),
+        ));
+        second.extend(asks_briefly(key));
+    }
+    vec![first, second]
+}
+
+/// Tries once, and releases the lock at once if it is granted.
+fn asks_briefly(key: &'static str) -> [Act; 2] {
+    [try_once(key), Act::ReleaseIfHeld { key }]
+}
+
+/// Returns the scripts for a lock that does not claim to renew its leases: one grant, to see that the program works.
+fn nothing_to_try() -> Vec<Vec<Act>> {
+    let (key, wait) = (FIRST_LOCK, Duration::ZERO);
+    let once = vec![Act::Acquire { key, wait }, Act::Release { key }];
+    vec![once, Vec::new()]
+}

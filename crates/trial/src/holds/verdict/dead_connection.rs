@@ -1,0 +1,84 @@
+//! Judges `dead-connection`: A's connections to its store died silently while new ones worked. Did A keep its lock?
+
+use super::kept_alive::{Loss, control_ns, evidence_of, excuse, losses, not_claimed};
+use super::{Court, evidence, inconclusive};
+use crate::history::Fault;
+use crate::holds::facts::{Hold, Mark};
+use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
+use crate::text::numbers::ms;
+use crate::verdict::{Outcome, Verdict};
+
+/// How long a lease must be for a lock to notice that nobody answers and to connect again, on a busy machine too.
+const LEASE_NS: u64 = 2_000_000_000;
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    if !court.claims.keep_alive {
+        return not_claimed();
+    }
+    let dead = court.facts.fault_of(HOLDER, Fault::ConnectionsDead);
+    let (Some(dead), Some(holder)) = (dead, court.facts.first_of_lock(HOLDER, FIRST_LOCK)) else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: A had no open connection to its store that could die.",
+            "connection",
+            "a lock that keeps a connection to its store, through the address it is given.",
+        );
+    };
+    let losses = losses(court);
+    if !losses.is_empty() {
+        let excuse = excuse(court, &losses, LEASE_NS);
+        return excuse.unwrap_or_else(|| broken(court, dead, &losses));
+    }
+    match refused(court, dead, holder) {
+        Some(refused) => held(court, dead, refused),
+        None => court.unanswered(),
+    }
+}
+
+/// Returns when B was last refused A's lock, if a lease that ran when the connections died would have been over.
+fn refused(court: &Court<'_>, dead: Mark, holder: &Hold) -> Option<Mark> {
+    let over_ns = dead.at_ns.saturating_add(court.ttl_ns());
+    let waits = court.facts.waits.iter();
+    let others = waits.filter(|wait| wait.who == OTHER && wait.key == holder.key);
+    let late = others.filter(|wait| wait.asked.at_ns > over_ns);
+    let refused = late.filter_map(|wait| wait.refused());
+    refused
+        .filter(|mark| mark.at_ns < holder.unquestioned_until_ns())
+        .max()
+}
+
+fn broken(court: &Court<'_>, dead: Mark, losses: &[Loss<'_>]) -> Verdict {
+    let lost_ns = losses.first().map_or(0, |loss| loss.at.at_ns);
+    let sentence = "A's connections to its store die silently, and new ones work";
+    Verdict {
+        evidence: [evidence(dead, HOLDER, "connections_dead", sentence)]
+            .into_iter()
+            .chain(evidence_of(losses))
+            .collect(),
+        why: Some(format!(
+            "A's connections had died {} ms before, and new ones worked: the store answered B within {} ms. A lease of {} ms leaves \
+             time to notice that, and to connect again.",
+            ms(lost_ns.saturating_sub(dead.at_ns)),
+            ms(control_ns(court)),
+            ms(court.ttl_ns())
+        )),
+        ..Verdict::bare(
+            Outcome::Broken,
+            "A lost its lock when its connections died, although it could have made new ones.",
+        )
+    }
+}
+
+fn held(court: &Court<'_>, dead: Mark, refused: Mark) -> Verdict {
+    Verdict {
+        witness: vec![format!(
+            "A's open connections died silently, and new ones worked; {} ms later B was still refused the lock, on a lease of {} ms",
+            ms(refused.at_ns.saturating_sub(dead.at_ns)),
+            ms(court.ttl_ns())
+        )],
+        limits: Some("new connections worked at once, and the store was well".into()),
+        ..Verdict::bare(
+            Outcome::Held,
+            "A kept its lock when its connections died: it made new ones in time.",
+        )
+    }
+}

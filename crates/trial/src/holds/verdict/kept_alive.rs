@@ -1,0 +1,136 @@
+//! What the trials share that only a lock which claims to renew its leases can pass or fail: what counts as the loss of a lock, and what
+//! excuses it.
+//!
+//! A is the holder. B is the process beside it whose messages nobody disturbs: it shows that the store answers.
+
+use super::{Court, evidence, inconclusive, stalled};
+use crate::holds::facts::{Hold, Mark, Wait};
+use crate::holds::{HOLDER, OTHER};
+use crate::protocol::ReleaseResult;
+use crate::text::numbers::{ms, plural};
+use crate::verdict::{Evidence, Verdict};
+
+/// Returns the verdict on a lock whose claims leave nothing to judge.
+pub(super) fn not_claimed() -> Verdict {
+    inconclusive(
+        "Not tried: the lock does not claim to renew its leases.",
+        "claim",
+        "a lock that claims keep_alive.",
+    )
+}
+
+/// A lock that A did not keep, and how that was seen.
+pub(super) struct Loss<'a> {
+    pub(super) held: &'a Hold,
+    pub(super) at: Mark,
+    seen: Seen<'a>,
+}
+
+/// How the loss of a lock was seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen<'a> {
+    /// A said so.
+    Told,
+    /// A's release found it.
+    AtRelease,
+    /// This process was granted the lock.
+    Taken(&'a str),
+}
+
+/// Returns the locks that A did not keep, in the order in which that was seen. What happens after A has failed does not count.
+pub(super) fn losses<'a>(court: &'a Court<'_>) -> Vec<Loss<'a>> {
+    let own = court.facts.holds.iter().filter(|held| held.who == HOLDER);
+    let mut losses: Vec<Loss<'a>> = own.filter_map(|held| loss(court, held)).collect();
+    losses.sort_by_key(|loss| loss.at);
+    losses
+}
+
+/// Returns how this lock was first seen to be lost, if it was.
+fn loss<'a>(court: &'a Court<'_>, held: &'a Hold) -> Option<Loss<'a>> {
+    let is_before = |at: Mark, end: Option<Mark>| end.is_none_or(|end| at < end);
+    let mut others = court.facts.holds.iter();
+    let taker = others.find(|other| {
+        let is_other = other.key == held.key && other.who != held.who;
+        is_other && other.granted > held.granted && is_before(other.granted, held.release)
+    });
+    let found = held
+        .released
+        .filter(|(_, outcome)| *outcome == ReleaseResult::AlreadyLost);
+    let seen = [
+        held.learned_at.map(|at| (at, Seen::Told)),
+        found.map(|(at, _)| (at, Seen::AtRelease)),
+        taker.map(|taker| (taker.granted, Seen::Taken(&taker.who))),
+    ];
+    let (at, seen) = seen.into_iter().flatten().min_by_key(|(at, _)| *at)?;
+    let is_certain = is_before(at, held.silent) && is_before(at, held.killed);
+    is_certain.then_some(Loss { held, at, seen })
+}
+
+impl Loss<'_> {
+    fn evidence(&self) -> Evidence {
+        let key = &self.held.key;
+        match self.seen {
+            Seen::Taken(who) => {
+                let sentence = format!("{who} is granted {key}, which A had not released");
+                evidence(self.at, who, "granted", sentence)
+            }
+            Seen::Told => evidence(
+                self.at,
+                HOLDER,
+                "lost",
+                format!("A says that {key} is lost"),
+            ),
+            Seen::AtRelease => {
+                let sentence = format!("A's release of {key}: no longer the owner");
+                evidence(self.at, HOLDER, "already_lost", sentence)
+            }
+        }
+    }
+}
+
+/// Returns the evidence of the first loss, and of the first that another process profited from.
+pub(super) fn evidence_of(losses: &[Loss<'_>]) -> Vec<Evidence> {
+    let taken = losses
+        .iter()
+        .find(|loss| matches!(loss.seen, Seen::Taken(_)));
+    let first = losses.first();
+    let second = taken.filter(|taken| first.is_some_and(|first| first.at != taken.at));
+    let cited = first.into_iter().chain(second);
+    cited.map(Loss::evidence).collect()
+}
+
+/// Returns the verdict on losses that do not convict: the lease is too short, or something else than the lock may have been slow. The lock
+/// has until the end of its lease for what takes a right one up to `bound_ns`, on a busy machine too.
+pub(super) fn excuse(court: &Court<'_>, losses: &[Loss<'_>], bound_ns: u64) -> Option<Verdict> {
+    let (first, last) = (losses.first()?, losses.last()?);
+    let lost = plural(losses.len(), "lock", "locks");
+    if court.ttl_ns() < bound_ns {
+        return Some(inconclusive(
+            format!(
+                "A lost {lost}, but a lease of {} ms is too short to accuse anybody.",
+                ms(court.ttl_ns())
+            ),
+            "calm",
+            "a longer --ttl: two seconds or more.",
+        ));
+    }
+    let is_calm = !court.findings.has_stalled(first.held.asked, last.at)
+        && control_ns(court) <= court.ttl_ns() / 4;
+    (!is_calm).then(|| {
+        stalled(format!(
+            "A lost {lost}, but the lab itself or its store stood still meanwhile."
+        ))
+    })
+}
+
+/// Returns the longest time that B waited for an answer.
+pub(super) fn control_ns(court: &Court<'_>) -> u64 {
+    let beside = court.facts.waits.iter().filter(|wait| wait.who == OTHER);
+    beside.filter_map(took_ns).max().unwrap_or_default()
+}
+
+/// Returns how long the answer to a request took.
+pub(super) fn took_ns(wait: &Wait) -> Option<u64> {
+    let (answered, _) = wait.answer?;
+    Some(answered.at_ns.saturating_sub(wait.asked.at_ns))
+}

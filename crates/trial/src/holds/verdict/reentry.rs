@@ -1,0 +1,213 @@
+//! Judges `reentry`: A asked for a lock that it had, and released it once more than it had taken it. Was it a second hold, and whose lock was
+//! released?
+
+use super::overlap::{self, overlap_evidence, two_holders};
+use super::{Court, evidence, inconclusive};
+use crate::history::Fault;
+use crate::holds::check::Overlap;
+use crate::holds::facts::{Hold, Mark, Wait};
+use crate::holds::{FIRST_LOCK, HOLDER, OTHER, THIRD};
+use crate::text::numbers::in_words;
+use crate::verdict::{Evidence, Outcome, Verdict};
+
+const WHY_SECOND: &str = "Two parts of A may now work side by side, each with a hold of its own: a lock that is not re-entrant refuses its holder like anybody else.";
+const WHY_OVER_RELEASE: &str =
+    "A had nothing left to release, and only its release can have freed the lock of B.";
+const WHY_FIRST_RELEASE: &str = "A had taken the lock twice and released it once: the lock must count, and last until the second.";
+const WHY_REFUSED: &str =
+    "A re-entrant lock grants what its holder has: whoever relies on that waits for itself.";
+const LIMITS: &str = "one process with one thread; the lab cannot see whether threads count apart";
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    let within = court.findings.overlaps_within_lease();
+    if let Some(overlap) = within.first() {
+        return two_at_once(court, overlap).unwrap_or_else(|| overlap::broken(court, &within));
+    }
+    let Some(trial) = Twice::of(court) else {
+        return court.unanswered();
+    };
+    match trial.second.refused() {
+        Some(refused) if court.claims.reentrant && trial.had_it_until(court, refused) => {
+            refused_its_holder(&trial, refused)
+        }
+        _ => trial.held(court).unwrap_or_else(nothing),
+    }
+}
+
+/// What A did: its first hold, and its second request.
+struct Twice<'a> {
+    first: &'a Hold,
+    second: &'a Wait,
+}
+
+impl<'a> Twice<'a> {
+    fn of(court: &'a Court<'_>) -> Option<Self> {
+        let own = |wait: &&Wait| wait.who == HOLDER && wait.key == FIRST_LOCK;
+        Some(Self {
+            first: court.facts.first_of_lock(HOLDER, FIRST_LOCK)?,
+            second: court.facts.waits.iter().filter(own).nth(1)?,
+        })
+    }
+
+    /// Returns whether A certainly had the lock from its second request until then.
+    fn had_it_until(&self, court: &Court<'_>, until: Mark) -> bool {
+        let from_ns = self.second.asked.at_ns;
+        court
+            .findings
+            .certainly_held(self.first, from_ns, until.at_ns)
+    }
+
+    /// Returns the acquittal; `None` if one of the dangers did not arise.
+    fn held(&self, court: &Court<'_>) -> Option<Verdict> {
+        let other = court.facts.first_of_lock(OTHER, FIRST_LOCK)?;
+        let over = over_releases(court);
+        let seen = if court.claims.reentrant {
+            self.counted(court, other)?
+        } else {
+            let refused = self.second.refused()?;
+            self.had_it_until(court, refused).then_some(())?;
+            "A was refused a second hold"
+        };
+        let needed = if court.claims.reentrant { 1 } else { 2 };
+        let all_in_vain = over
+            .iter()
+            .all(|mark| kept_out(court, other, *mark).is_some());
+        (all_in_vain && over.len() >= needed).then_some(())?;
+        let times = in_words(
+            i64::try_from(over.len()).unwrap_or(i64::MAX),
+            "release too many",
+            "releases too many",
+        );
+        Some(Verdict {
+            witness: vec![format!(
+                "{seen}; {times} came while B held the lock, and C was refused after each"
+            )],
+            limits: Some(LIMITS.into()),
+            ..Verdict::bare(
+                Outcome::Held,
+                if court.claims.reentrant {
+                    "A had its lock until its last release, and one more changed nothing."
+                } else {
+                    "A got no second hold of its own lock, and releases too many changed nothing."
+                },
+            )
+        })
+    }
+
+    /// Returns what was seen of a lock that counted A's holds; `None` if it was not seen to.
+    fn counted(&self, court: &Court<'_>, other: &Hold) -> Option<&'static str> {
+        self.second.granted()?;
+        let again = court.facts.holds.iter();
+        let again = again.filter(|held| held.who == HOLDER && held.key == FIRST_LOCK);
+        let (released, _) = again.skip(1).find_map(|held| held.released)?;
+        kept_out(court, self.first, released)?;
+        let is_last = self.first.release.is_some_and(|last| last < other.granted);
+        is_last.then_some(
+            "C was refused after A's first release of two, and B got the lock after the second",
+        )
+    }
+}
+
+/// Returns when A had answered each release that was one too many.
+fn over_releases(court: &Court<'_>) -> Vec<Mark> {
+    let faults = court.facts.faults.iter();
+    let own = faults.filter(|(_, who, fault)| who == HOLDER && *fault == Fault::OverReleased);
+    own.map(|(mark, ..)| *mark).collect()
+}
+
+/// Returns when C was refused after this event, while this hold certainly lasted.
+fn kept_out(court: &Court<'_>, held: &Hold, from: Mark) -> Option<Mark> {
+    let mut tries = court.facts.waits.iter();
+    tries.find_map(|wait| {
+        let refused = wait
+            .refused()
+            .filter(|_| wait.who == THIRD && wait.asked > from)?;
+        let lasted = court
+            .findings
+            .certainly_held(held, from.at_ns, refused.at_ns);
+        lasted.then_some(refused)
+    })
+}
+
+fn nothing() -> Verdict {
+    inconclusive(
+        "Nothing broke, and nothing was tested: nobody was seen to be kept out while A asked again and released too often.",
+        "contention",
+        "a holder that answers both, somebody who has the lock by then, and somebody who tries to get it.",
+    )
+}
+
+/// Returns the verdict on two holders that A's second request, its first release or its last one explains; `None` if none of them does.
+fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Option<Verdict> {
+    let (first, second) = (overlap.first, overlap.second);
+    let between = |mark: &Mark| first.granted < *mark && *mark < second.granted;
+    if first.who == second.who {
+        let because = format!(
+            "{} got the lock a second time while it had it, and the lock does not claim to be re-entrant.",
+            first.who
+        );
+        return Some(broken(overlap, Vec::new(), because, WHY_SECOND));
+    }
+    if first.who != HOLDER
+        && let Some(over) = over_releases(court).into_iter().find(between)
+    {
+        let sentence = "A answers a release that is one too many";
+        let proof = vec![evidence(over, HOLDER, "released again", sentence)];
+        let because = format!(
+            "{} got the lock while {} held it: A had released it once too often.",
+            second.who, first.who
+        );
+        return Some(broken(overlap, proof, because, WHY_OVER_RELEASE));
+    }
+    let mut own = court.facts.holds.iter();
+    let released = own.find_map(|held| {
+        let (mark, _) = held.released.filter(|_| held.who == first.who)?;
+        (held.hold != first.hold && between(&mark)).then_some(mark)
+    });
+    let released = released.filter(|_| court.claims.reentrant)?;
+    let proof = vec![evidence(
+        released,
+        &first.who,
+        "released",
+        "A releases one of its two holds",
+    )];
+    let because = format!(
+        "{} got the lock after A's first release of two.",
+        second.who
+    );
+    Some(broken(overlap, proof, because, WHY_FIRST_RELEASE))
+}
+
+fn broken(
+    overlap: &Overlap<'_>,
+    proof: Vec<Evidence>,
+    because: String,
+    why: &'static str,
+) -> Verdict {
+    let mut verdict = Verdict {
+        evidence: proof
+            .into_iter()
+            .chain(overlap_evidence(Some(overlap)))
+            .collect(),
+        why: Some(why.into()),
+        ..Verdict::bare(Outcome::Broken, because)
+    };
+    verdict.belief.text = Some(two_holders(overlap));
+    verdict
+}
+
+/// Returns the verdict on a lock that claims to be re-entrant, and refused its holder.
+fn refused_its_holder(trial: &Twice<'_>, refused: Mark) -> Verdict {
+    let granted = format!("A is granted {}", trial.first.key);
+    Verdict {
+        evidence: vec![
+            evidence(trial.first.granted, HOLDER, "granted", granted),
+            evidence(refused, HOLDER, "refused", "A, which has it, is refused"),
+        ],
+        why: Some(WHY_REFUSED.into()),
+        ..Verdict::bare(
+            Outcome::Broken,
+            "The lock claims to be re-entrant, and refused the process that had it.",
+        )
+    }
+}

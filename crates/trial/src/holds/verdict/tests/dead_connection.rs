@@ -1,0 +1,108 @@
+//! Verdicts on a holder whose connections die silently.
+
+use super::*;
+use crate::protocol::Claims;
+
+const KEPT_ALIVE: Claims = Claims {
+    keep_alive: true,
+    ..Claims::PLAIN
+};
+
+/// A's connections die at 500 ms, on a lease of two seconds.
+fn dead() -> HistoryBuilder {
+    HistoryBuilder::of(Scenario::DeadConnection)
+        .promising(KEPT_ALIVE)
+        .ttl(2_000)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .fault("A", 500.0, Fault::ConnectionsDead)
+}
+
+/// B takes a lock of its own, which takes this long.
+fn control(history: HistoryBuilder, took: f64) -> HistoryBuilder {
+    history
+        .granted("B", OTHER, 1_000.0, 1_000.0 + took, 1)
+        .releases_of("B", OTHER, 1_600.0, 1, RELEASED)
+}
+
+fn ends(history: HistoryBuilder, outcome: ReleaseResult) -> Verdict {
+    history
+        .reads("A", 5_000.0, 1)
+        .releases("A", 5_001.0, 1, outcome)
+        .judged()
+}
+
+#[test]
+fn whoever_connects_again_in_time_holds() {
+    let history = control(dead(), 1.0).tries("B", 1_800.0).tries("B", 4_900.0);
+    let verdict = ends(history, RELEASED);
+    assert_eq!(verdict.outcome, Outcome::Held, "{verdict:#?}");
+    assert_eq!(
+        verdict.witness,
+        [
+            "A's open connections died silently, and new ones worked; 4,400.0 ms later B was still refused the lock, on a lease of 2,000.0 ms"
+        ]
+    );
+}
+
+#[test]
+fn another_holder_breaks_and_so_does_a_loss_that_is_told_or_found() {
+    let calm = || control(dead(), 1.0);
+    let taken = calm().granted("B", KEY, 2_700.0, 2_701.0, 2);
+    let told = calm().add(2_600.0, "A", What::Lost { hold: 1 });
+    let because =
+        "A lost its lock when its connections died, although it could have made new ones.";
+    for verdict in [
+        ends(taken, RELEASED),
+        ends(told, RELEASED),
+        ends(calm(), LOST),
+    ] {
+        assert_eq!(verdict.outcome, Outcome::Broken, "{verdict:#?}");
+        assert_eq!(verdict.because, because);
+        assert_eq!(verdict.evidence.len(), 2);
+    }
+    let verdict = ends(calm().granted("B", KEY, 2_700.0, 2_701.0, 2), RELEASED);
+    assert_eq!(
+        verdict.why.unwrap(),
+        "A's connections had died 2,201.0 ms before, and new ones worked: the store answered B within 1.0 ms. A lease of 2,000.0 ms leaves time to notice that, and to connect again."
+    );
+}
+
+#[test]
+fn a_grant_after_the_release_is_no_loss() {
+    let history = control(dead(), 1.0).tries("B", 4_900.0);
+    let verdict = history
+        .releases("A", 5_001.0, 1, RELEASED)
+        .granted("B", KEY, 5_010.0, 5_011.0, 2)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Held, "{verdict:#?}");
+}
+
+#[test]
+fn a_short_lease_a_stall_and_a_slow_store_accuse_nobody() {
+    let lost = |history: HistoryBuilder| history.add(2_600.0, "A", What::Lost { hold: 1 });
+    let stall = What::Stalled { for_ms: 300.0 };
+    for history in [
+        control(dead(), 1.0).ttl(1_900),
+        control(dead(), 1.0).add(2_500.0, "", stall),
+        control(dead(), 501.0),
+    ] {
+        let verdict = ends(lost(history), RELEASED);
+        assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:#?}");
+    }
+}
+
+#[test]
+fn without_a_dead_connection_or_a_late_refusal_nothing_is_shown() {
+    let early = control(dead(), 1.0).tries("B", 2_400.0);
+    let nothing = HistoryBuilder::of(Scenario::DeadConnection)
+        .promising(KEPT_ALIVE)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .tries("B", 4_900.0);
+    let not_claimed = control(dead(), 1.0)
+        .granted("B", KEY, 2_700.0, 2_701.0, 2)
+        .promising(Claims::PLAIN);
+    for history in [early, nothing, not_claimed] {
+        let verdict = ends(history, RELEASED);
+        assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:#?}");
+    }
+}

@@ -1,0 +1,101 @@
+//! The connection on which a process renews its grants on Redis.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use fencepost_rig::resp::{Connection, Value};
+
+use crate::flaw::Flaw;
+use crate::latch::{Grant, now_ns};
+use crate::redis_latch::RedisLatch;
+
+/// Renews what still has its token, and returns how many did. The last argument is the length of a lease.
+const RENEW: &str = "local renewed = 0
+for at, key in ipairs(KEYS) do
+    if redis.call('GET', key) == ARGV[at] then renewed = renewed + redis.call('PEXPIRE', key, ARGV[#ARGV]) end
+end return renewed";
+
+/// A connection that is kept from one renewal to the next.
+pub(crate) struct RenewalLine {
+    redis: RedisLatch,
+    ttl: Duration,
+    connection: Option<Connection>,
+    has_failed: bool,
+}
+
+impl RenewalLine {
+    pub(crate) fn of(redis: RedisLatch, ttl: Duration) -> Self {
+        Self {
+            redis,
+            ttl,
+            connection: None,
+            has_failed: false,
+        }
+    }
+
+    /// Renews these grants, all of them with one command unless the flaw says otherwise. Returns the ends of the leases that were renewed, by
+    /// their tokens.
+    pub(crate) fn renew(&mut self, grants: &[Grant]) -> HashMap<String, i64> {
+        let at_once = match self.redis.flaw() {
+            Some(Flaw::RenewsOneByOne) => 1,
+            Some(Flaw::RenewsByFifties) => 50,
+            _ => grants.len().max(1),
+        };
+        let mut ends = HashMap::new();
+        for some in grants.chunks(at_once) {
+            // A connection that failed is replaced, and the request repeated.
+            let is_answered = self.renew_some(some, &mut ends);
+            if !is_answered && !self.has_given_up() {
+                self.renew_some(some, &mut ends);
+            }
+        }
+        ends
+    }
+
+    /// Returns whether a renewal has failed, and the lock does not try again.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.has_failed && self.redis.flaw() == Some(Flaw::RenewalGivesUp)
+    }
+
+    fn connect(&mut self) {
+        let flaw = self.redis.flaw();
+        let is_over = flaw == Some(Flaw::NeverReconnects) && self.has_failed;
+        if self.connection.is_some() || is_over {
+            return;
+        }
+        let timeout = match flaw {
+            Some(Flaw::TrustsConnection) => 3 * self.ttl,
+            _ => self.ttl / 5,
+        };
+        self.connection = Connection::open(self.redis.address(), timeout).ok();
+    }
+
+    /// Returns whether the server answered. If it has renewed all of them, notes their ends.
+    fn renew_some(&mut self, grants: &[Grant], ends: &mut HashMap<String, i64>) -> bool {
+        let keys = grants.iter().map(|grant| self.redis.key(&grant.key));
+        let tokens = grants.iter().map(|grant| grant.token.clone());
+        let head = ["EVAL", RENEW].map(str::to_owned).into_iter();
+        let words: Vec<String> = head
+            .chain([grants.len().to_string()])
+            .chain(keys)
+            .chain(tokens)
+            .chain([self.ttl.as_millis().to_string()])
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.connect();
+        let Some(connection) = &mut self.connection else {
+            return false;
+        };
+        let asked_ns = now_ns();
+        let Ok(answer) = connection.ask(&words) else {
+            self.connection = None;
+            self.has_failed = true;
+            return false;
+        };
+        if answer == Value::Number(i64::try_from(grants.len()).unwrap()) {
+            let until_ns = asked_ns + i64::try_from(self.ttl.as_nanos()).unwrap();
+            ends.extend(grants.iter().map(|grant| (grant.token.clone(), until_ns)));
+        }
+        true
+    }
+}
