@@ -33,7 +33,7 @@ fn words() -> Value {
 }
 
 /// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 15] = [
+const FAULTS: [Fault; 17] = [
     Fault::Killed,
     Fault::Stopped,
     Fault::CutOff,
