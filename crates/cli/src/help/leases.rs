@@ -6,6 +6,9 @@ use fencepost_trial::holds::Scenario;
 
 use super::stores::INDENT;
 
+/// The widest line of a help text.
+const COLUMNS: usize = 100;
+
 /// Returns the default TTL of a scenario.
 pub(super) fn ttl(scenario: Scenario) -> String {
     scenario.ttl_ms().to_string()
@@ -22,8 +25,26 @@ pub(super) fn ttls() -> String {
     }
     let mut text = usual.to_string();
     for (ttl_ms, names) in others {
-        let names = names.join(", ");
-        text.push_str(&format!(";\n{:INDENT$}{names}: {ttl_ms}", ""));
+        text.push(';');
+        for line in lines(&names.join(", "), ttl_ms) {
+            text.push_str(&format!("\n{:INDENT$}{line}", ""));
+        }
     }
     text
+}
+
+/// Returns the names and their TTL in lines that fit beside the flags.
+fn lines(names: &str, ttl_ms: u64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in format!("{names}: {ttl_ms}").split(' ') {
+        let last = lines.last_mut().expect("there is always a line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if INDENT + last.len() + 1 + word.len() <= COLUMNS {
+            last.push_str(&format!(" {word}"));
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }

@@ -1,4 +1,4 @@
-//! Code that several stores share: opening from blocking code, certificates, the shared connection, outages, renewals of many claims, the
+//! Code that several stores share: opening from blocking code, certificates, the shared connection and its silence, outages, renewals of many claims, the
 //! claim window, and parts of addresses.
 
 #[cfg(all(
@@ -38,5 +38,7 @@ pub(crate) mod percent;
     feature = "zookeeper"
 ))]
 pub(crate) mod renewals;
+#[cfg(any(feature = "redis", feature = "postgres"))]
+pub(crate) mod silence;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "unstable-hooks"))]
 pub(crate) mod times;

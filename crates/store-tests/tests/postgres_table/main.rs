@@ -59,6 +59,7 @@ const FAULTS: &[NamedTest] = tests![
     "stopped_while_renewing" = silent::while_renewing::<Server>,
     "stopped_while_releasing" = silent::while_releasing::<Server>,
     "stopped_while_waiting" = silent::while_waiting::<Server>,
+    silence::a_dead_connection_does_not_lose_a_lock,
 ];
 
 const SCHEMA: &[NamedTest] = tests![

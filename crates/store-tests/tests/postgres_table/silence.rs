@@ -8,7 +8,7 @@ use fencepost::stores::postgres_table::PostgresTable;
 use fencepost_rig::Signal;
 use fencepost_store_tests::silence::SilentServer;
 
-use crate::support::Server;
+use crate::support::{NAME, Server, eventually, locker, open, run};
 
 impl SilentServer for Server {
     type Store = PostgresTable;
@@ -43,4 +43,32 @@ impl SilentServer for Server {
     async fn wait_until_clean(&self) {
         self.wait_until_clean().await;
     }
+}
+
+/// A renewal without an answer does not count as a lost lock. The next renewal uses another connection, in time.
+pub(crate) fn a_dead_connection_does_not_lose_a_lock() {
+    run(async {
+        let server = Server::start().await;
+        for ttl in [3000, 4000].map(Duration::from_millis) {
+            let proxy = server.proxy();
+            let locker = locker(&open(proxy.address()).await, ttl);
+            let guard = locker.acquire(NAME).await.unwrap();
+            let before = proxy.counts().connections;
+            assert!(proxy.bury() > 0, "a connection was open");
+            eventually("another connection", async || {
+                assert!(!guard.is_lost(), "lost with a TTL of {ttl:?}");
+                proxy.counts().connections > before
+            })
+            .await;
+            let enough = i64::try_from(ttl.as_millis()).unwrap() * 8 / 10;
+            let plain = server.plain().await;
+            eventually("a renewal", async || {
+                assert!(!guard.is_lost(), "lost with a TTL of {ttl:?}");
+                plain.left_ms().await > enough
+            })
+            .await;
+            assert!(guard.release().await.is_released());
+        }
+        server.wait_until_clean().await;
+    });
 }

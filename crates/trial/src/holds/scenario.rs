@@ -110,10 +110,10 @@ impl Scenario {
         Self::SlowReplies,
         Self::LostReply,
         Self::PauseAtStep,
-        Self::LateWrite,
-        Self::WriteOnlyFence,
         Self::ManyLeases,
         Self::DeadConnection,
+        Self::LateWrite,
+        Self::WriteOnlyFence,
         Self::Storm,
     ];
 

@@ -13,6 +13,7 @@ use super::waiting::Waiters;
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Error, Operation, Result};
 use crate::stores::kit::current_session::{CurrentSession, Replaceable};
+use crate::stores::kit::silence::ANSWER_TIMEOUT;
 use crate::stores::postgres::address::Address;
 
 pub(super) struct Hub {
@@ -65,7 +66,7 @@ impl Hub {
         let mut listener = NotificationListener(Arc::downgrade(&self));
         let connecting = session::connect(operation, wanted, move |message| listener.hear(message));
         // Ending the old session has its own time limit.
-        let until = BootClock.now() + self.settings.connect_timeout + session::ANSWER_TIMEOUT;
+        let until = BootClock.now() + self.settings.connect_timeout + ANSWER_TIMEOUT;
         let connected = within(&BootClock, until, connecting).await;
         let (session, tables) =
             connected.unwrap_or_else(|| Err(failure::unreachable(operation)))?;

@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use super::failure;
 use super::hub::Hub;
 use super::keys::{holder_of, micros, row_of};
-use super::session::{ANSWER_TIMEOUT, Parameters, Session};
+use super::session::{Parameters, Session};
 use super::waiting::{LinePosition, LocalWaiter, Refusal};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, OwnerId};
@@ -18,6 +18,7 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 use crate::stores::kit::outage::Outage;
 use crate::stores::kit::renewals::{all_failed, in_batches};
+use crate::stores::kit::silence::ANSWER_TIMEOUT;
 
 /// How many leases one renewal covers. This limits the rows that it locks at the same time.
 pub(super) const RENEWED_AT_ONCE: usize = 256;

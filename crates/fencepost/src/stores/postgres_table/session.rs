@@ -20,12 +20,10 @@ use super::statements::{Statements, forget};
 use super::tables::Tables;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation, Result};
+use crate::stores::kit::silence::{ANSWER_TIMEOUT, Silence};
 use crate::stores::postgres::address::Address;
 use crate::stores::postgres::connect::{Connection, listen};
 
-/// How long a statement on a connection may stay unanswered before the connection is given up. This is longer than ordinary delays of a
-/// server, and shorter than most callers' timeouts.
-pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often to check whether the server has ended an old connection.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -61,8 +59,7 @@ pub(super) struct Session {
     pub(super) statements: Statements,
     pub(super) identity: Option<Identity>,
     down: AtomicBool,
-    /// When the oldest statement was sent that was neither answered nor is waited for any more; 0 if there is none.
-    unanswered_since: AtomicU64,
+    silence: Silence,
     sent: Arc<AtomicU64>,
 }
 
@@ -100,11 +97,13 @@ pub(super) async fn connect(
     .await?;
     let client = &connection.client;
     let failed = |cause| failure::of_statement(operation, cause);
+    let asked_at = BootClock.now();
     let (set, row) = join(
         client.batch_execute(SESSION),
         client.query_typed_one(WHO_AM_I, &[]),
     )
     .await;
+    let round_trip = BootClock.now().saturating_duration_since(asked_at);
     let row = set.and(row).map_err(failed)?;
     let started: Option<String> = row.get(1);
     let identity = started.map(|started| Identity {
@@ -130,7 +129,7 @@ pub(super) async fn connect(
         statements,
         identity,
         down: AtomicBool::new(false),
-        unanswered_since: AtomicU64::new(0),
+        silence: Silence::new(Arc::default(), round_trip),
         sent: wanted.sent,
     };
     Ok((session, tables))
@@ -171,6 +170,7 @@ impl Session {
         let mut asked = InFlight {
             session: self,
             at: BootClock.now(),
+            silence_limit: self.silence.limit_for(operation),
             answered: false,
         };
         self.sent.fetch_add(1, Ordering::Relaxed);
@@ -178,10 +178,15 @@ impl Session {
         asked.answered = true;
         match answer {
             Ok(rows) => {
-                self.unanswered_since.store(0, Ordering::Relaxed);
+                self.silence.answered(asked.at);
                 Ok(rows)
             }
-            Err(cause) => Err(self.failed(operation, cause)),
+            Err(cause) => {
+                if cause.as_db_error().is_some() {
+                    self.silence.answered(asked.at);
+                }
+                Err(self.failed(operation, cause))
+            }
         }
     }
 
@@ -202,19 +207,18 @@ impl Session {
 struct InFlight<'a> {
     session: &'a Session,
     at: Moment,
+    silence_limit: Duration,
     answered: bool,
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        if self.answered {
-            return;
-        }
-        let silent = &self.session.unanswered_since;
-        let first =
-            silent.compare_exchange(0, self.at.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
-        let since = Moment::from_nanos(first.err().unwrap_or(self.at.as_nanos()));
-        if BootClock.now().saturating_duration_since(since) >= ANSWER_TIMEOUT {
+        if !self.answered
+            && self
+                .session
+                .silence
+                .is_too_long(self.at, self.silence_limit)
+        {
             self.session.give_up();
         }
     }

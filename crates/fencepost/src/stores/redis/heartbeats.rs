@@ -10,11 +10,12 @@ use redis::Value;
 use super::hub::Hub;
 use super::keys::line_of;
 use super::scripts::{BEAT, ReadValue, millis, stamp};
-use super::session::{ANSWER_TIMEOUT, Session};
+use super::session::Session;
 use super::waiting::{CLAIM_LEASE, LinePosition, LocalWaiter, POLL};
 use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
+use crate::stores::kit::silence::ANSWER_TIMEOUT;
 
 /// How many waiters share a command. This keeps the server's longest pause well below a millisecond.
 const WAITERS_PER_COMMAND: usize = 64;

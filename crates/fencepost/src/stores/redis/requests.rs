@@ -11,7 +11,7 @@ use super::hub::Hub;
 use super::keys::{fence_of, is_reserved, line_of};
 use super::names::RequestPlan;
 use super::scripts::{ACQUIRE, LAYOUT, RELEASE, RENEW, ReadValue, millis, stamp};
-use super::session::{ANSWER_TIMEOUT, Session};
+use super::session::Session;
 use super::waiting::{LinePosition, LocalWaiter, News, POLL};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -19,6 +19,7 @@ use crate::clock::{BootClock, Clock, Moment, unix_millis};
 use crate::error::{Effect, Operation, Result};
 use crate::stores::kit::outage::Outage;
 use crate::stores::kit::renewals::{all_failed, in_batches};
+use crate::stores::kit::silence::ANSWER_TIMEOUT;
 
 /// How many leases one renewal command carries. This keeps the server's longest pause well below a millisecond.
 pub(crate) const RENEWED_AT_ONCE: usize = 64;

@@ -15,18 +15,9 @@ use tokio::sync::Notify;
 use super::failure;
 use super::scripts::Script;
 use super::watched::{self, Watched};
-use crate::clock::{BootClock, Clock, Moment, nanos};
+use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
-
-/// How long a request on a connection may stay unanswered before the connection is given up. This is longer than ordinary delays of a
-/// server (a fork, a slow command of another client), and shorter than most callers' timeouts.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The same limit for a renewal. It is shorter, because the lock is at stake and there should be time for another attempt over another
-/// connection, even with a short TTL. Replacing a connection in vain costs little.
-const MIN_RENEWAL_TIMEOUT: Duration = Duration::from_millis(250);
-/// How many usual answer times a renewal may take, because on a slow network or from a busy server answers and new connections take longer.
-const RENEWAL_TIMEOUT_ANSWERS: u32 = 4;
+use crate::stores::kit::silence::{ANSWER_TIMEOUT, Silence};
 
 /// How many requests may wait for the socket at once. Further ones wait outside, in order.
 const BUFFER: usize = 1024;
@@ -41,17 +32,10 @@ pub(crate) struct Session {
     /// How the server identifies this connection, if it says so.
     pub(super) identity: Option<Identity>,
     channel: String,
-    /// When it was opened.
-    made_at: Moment,
     /// How long the server took to answer while connecting.
     pub(super) round_trip: Duration,
     down: AtomicBool,
-    /// When the oldest request was sent that was neither answered nor is waited for any more; 0 if there is none.
-    unanswered_since: AtomicU64,
-    /// When an answer or a push message was last read, in nanoseconds of a [`Moment`].
-    heard_at: Arc<AtomicU64>,
-    /// How long answers take at present, in nanoseconds. It follows the slowest answer up at once, and goes down slowly.
-    answer_ns: AtomicU64,
+    silence: Silence,
     /// Wakes the task that sends this connection's heartbeats.
     pub(super) wake: Notify,
     /// Nanoseconds of the [`Moment`] at which that task looks next.
@@ -131,12 +115,9 @@ pub(super) async fn connect(
         sent,
         identity: info.as_deref().and_then(Identity::read),
         channel,
-        made_at: BootClock.now(),
         round_trip,
         down: AtomicBool::new(false),
-        unanswered_since: AtomicU64::new(0),
-        heard_at,
-        answer_ns: AtomicU64::new(nanos(round_trip)),
+        silence: Silence::new(heard_at, round_trip),
         wake: Notify::new(),
         next_look: AtomicU64::new(0),
         watched: Watched::default(),
@@ -215,18 +196,7 @@ impl Session {
     /// Records that the request sent at `asked_at` has no answer yet and since when the server has been silent. Gives up the connection if
     /// that is too long.
     pub(super) fn unanswered(&self, asked_at: Moment, silence_limit: Duration) {
-        // It may have been sent over an earlier connection.
-        let asked_at = asked_at.max(self.made_at).as_nanos();
-        let order = Ordering::Relaxed;
-        let first = self
-            .unanswered_since
-            .compare_exchange(0, asked_at, order, order);
-        let since = Moment::from_nanos(first.err().unwrap_or(asked_at));
-        let heard_at = Moment::from_nanos(self.heard_at.load(Ordering::Relaxed));
-        let now = BootClock.now();
-        // Answers come in order, so this one is missing whatever else was received.
-        let is_overdue = now.saturating_duration_since(since) >= ANSWER_TIMEOUT;
-        if is_overdue || now.saturating_duration_since(since.max(heard_at)) >= silence_limit {
+        if self.silence.is_too_long(asked_at, silence_limit) {
             self.give_up();
         }
     }
@@ -244,28 +214,9 @@ impl Session {
         answer.and_then(Value::extract_error)
     }
 
-    /// Records that the request sent at `asked_at` was just answered.
-    fn heard(&self, asked_at: Moment) {
-        let now = BootClock.now();
-        self.heard_at.store(now.as_nanos(), Ordering::Relaxed);
-        self.unanswered_since.store(0, Ordering::Relaxed);
-        let before = self.answer_ns.load(Ordering::Relaxed);
-        let took = nanos(now.saturating_duration_since(asked_at)).max(before - before / 8);
-        self.answer_ns.store(took, Ordering::Relaxed);
-    }
-
-    /// Returns how long the connection may stay silent during this operation. Only a dropped renewal means that the store is silent,
-    /// because its deadline is a part of the TTL. Other requests may be dropped because their caller changed its mind, which says nothing
-    /// about the connection.
+    /// Returns how long the connection may stay silent during this operation.
     pub(super) fn silence_limit_for(&self, operation: Operation) -> Duration {
-        match operation {
-            Operation::Renew => {
-                let answer = Duration::from_nanos(self.answer_ns.load(Ordering::Relaxed));
-                let usual = answer.saturating_mul(RENEWAL_TIMEOUT_ANSWERS);
-                usual.clamp(MIN_RENEWAL_TIMEOUT, ANSWER_TIMEOUT)
-            }
-            _ => ANSWER_TIMEOUT,
-        }
+        self.silence.limit_for(operation)
     }
 
     /// Sends several commands in one go and waits for all answers, including refusals. Commands of other clients may run in between.
@@ -298,6 +249,7 @@ impl Session {
         }
         is_there
     }
+
     async fn ask<T>(
         &self,
         commands: usize,
@@ -315,7 +267,7 @@ impl Session {
         asked.answered = true;
         match &answer {
             Err(cause) if failure::ends_connection(cause) => self.give_up(),
-            _ => self.heard(asked.at),
+            _ => self.silence.answered(asked.at),
         }
         answer
     }

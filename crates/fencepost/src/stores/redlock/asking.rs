@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use super::server::Server;
 use crate::clock::{BootClock, BoxFuture, Clock, Moment, within};
 use crate::error::Result;
-use crate::stores::redis::session::ANSWER_TIMEOUT;
+use crate::stores::kit::silence::ANSWER_TIMEOUT;
 
 /// How much longer than the others a server that was silent before may take.
 const GRACE: Duration = Duration::from_millis(5);
