@@ -51,7 +51,7 @@ at ms A B
         "\
 … N declines: its lock is lost
 … HELD A stopped itself: it wrote nothing after its lock was lost.
-witness A was cut off from its store for N ms on a lease of N ms; B got the lock meanwhile;",
+witness A was cut off from its store for N ms on a lease of N ms; B got the lock",
     );
     tells(
         "trial cut --lock=fenced",

@@ -39,7 +39,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return unshown;
     }
     match afterwards(court) {
-        Afterwards::Decided(verdict) => verdict,
+        Afterwards::Decided(verdict) => *verdict,
         Afterwards::Taken { hold, took_ns } => {
             let again = format!(
                 "{} got the lock {} ms after nobody had it",

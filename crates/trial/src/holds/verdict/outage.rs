@@ -89,27 +89,27 @@ pub(super) enum Afterwards<'a> {
     /// The lock was granted, this long after nobody had it any more.
     Taken { hold: &'a Hold, took_ns: u64 },
     /// Something else, which decides the verdict.
-    Decided(Verdict),
+    Decided(Box<Verdict>),
 }
 
 /// Returns how the last request went.
 pub(super) fn afterwards<'a>(court: &'a Court<'_>) -> Afterwards<'a> {
     let Some((wait, since_ns)) = court.findings.wait_after_outages() else {
-        return Afterwards::Decided(court.unanswered());
+        return Afterwards::Decided(Box::new(court.unanswered()));
     };
     let Some((answered, WaitEnd::Granted)) = wait.answer else {
-        return Afterwards::Decided(not_taken(court, wait));
+        return Afterwards::Decided(Box::new(not_taken(court, wait)));
     };
     let mut holds = court.facts.holds.iter();
     let Some(hold) = holds.find(|held| held.granted == answered) else {
-        return Afterwards::Decided(court.unanswered());
+        return Afterwards::Decided(Box::new(court.unanswered()));
     };
     let took_ns = answered.at_ns.saturating_sub(since_ns);
     let bound_ns = court.findings.bound_after_outage_ns();
     if bound_ns.is_none_or(|bound_ns| took_ns <= bound_ns) {
         return Afterwards::Taken { hold, took_ns };
     }
-    Afterwards::Decided(late(court, wait, answered, took_ns))
+    Afterwards::Decided(Box::new(late(court, wait, answered, took_ns)))
 }
 
 /// Returns the verdict if nobody took the lock in the end. A lock that nobody could take is judged with those of the other scenarios.

@@ -1,10 +1,7 @@
 //! Tests the verdicts on lock trials with handwritten histories; one submodule per group of scenarios.
 
 mod client_clock;
-mod cut;
-mod dead_connection;
 mod late;
-mod leases;
 mod lost_lock;
 mod lost_store;
 mod lost_wakeup;

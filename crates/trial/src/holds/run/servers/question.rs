@@ -1,6 +1,6 @@
 //! A request of the lab itself, to see whether a server answers anybody.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -41,9 +41,8 @@ impl Question {
 
     /// Returns whether the server answers within this time, or has answered by now.
     pub(super) fn is_answered(&self, within: Duration) -> bool {
-        let mut stream = &self.0;
-        let _ = stream.set_read_timeout(Some(within.max(AT_ONCE)));
-        match stream.read(&mut [0; 1]) {
+        let _ = self.0.set_read_timeout(Some(within.max(AT_ONCE)));
+        match self.0.peek(&mut [0; 1]) {
             // A connection that was closed is no silence, either.
             Ok(_) => true,
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),

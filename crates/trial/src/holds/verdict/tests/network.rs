@@ -1,5 +1,9 @@
 //! Verdicts on locks whose store answers late, or whose answers are lost.
 
+mod cut;
+mod dead_connection;
+mod leases;
+
 use super::*;
 use crate::protocol::Claims;
 

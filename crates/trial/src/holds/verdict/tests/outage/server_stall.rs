@@ -124,7 +124,7 @@ fn every_part_of_the_witness_is_needed() {
         let places = places.filter(
             |(_, event)| matches!(event.what, What::Server { change: it, .. } if it == change),
         );
-        let last = places.map(|(place, _)| place).last().unwrap();
+        let last = places.map(|(place, _)| place).next_back().unwrap();
         history.without(last).judged()
     };
     for change in [Change::Stopped, Change::Silent, Change::Continued] {
