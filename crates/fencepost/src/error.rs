@@ -152,7 +152,8 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns whether the same request may succeed later without anybody repairing anything.
+    /// Returns whether the same request may succeed later without anybody repairing anything. It judges by the kind alone; a store may also
+    /// repeat requests that failed for another reason, for instance because a failover is under way.
     ///
     /// ```
     /// use fencepost::{Error, ErrorKind, Operation};

@@ -230,8 +230,9 @@ impl Lease {
         if self.lost_at(now).is_some() {
             return false;
         }
-        self.failed_renewals.store(0, Ordering::Relaxed);
+        // In this order: whoever reads an error reads a count that is not zero.
         *lock(&self.last_error) = None;
+        self.failed_renewals.store(0, Ordering::Relaxed);
         self.cut_short.store(false, Ordering::Relaxed);
         self.believe(asked_at, lease);
         true
@@ -252,7 +253,7 @@ impl Lease {
 
     pub(crate) fn failed_renewals(&self) -> Option<FailedRenewals> {
         let last_error = lock(&self.last_error).clone()?;
-        let count = self.failed_renewals.load(Ordering::Relaxed);
+        let count = self.failed_renewals.load(Ordering::Relaxed).max(1);
         Some(FailedRenewals { count, last_error })
     }
 

@@ -30,8 +30,8 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// Begins with a connection whose server took this long to answer. Whoever reads messages that answer no request stores the time of each
-    /// in `heard_at`.
+    /// Begins with a connection whose server took this long to answer. Whoever reads messages that answer no request may
+    /// store the time of each in `heard_at`, as Redis does.
     pub(crate) fn new(heard_at: Arc<AtomicU64>, round_trip: Duration) -> Self {
         Self {
             connected_at: BootClock.now(),

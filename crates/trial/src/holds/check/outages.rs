@@ -14,7 +14,7 @@ pub struct Outage<'a> {
     pub servers: Vec<&'a str>,
     /// When the last of them was seen to be stopped or dead.
     pub from: Mark,
-    /// When the first of them was about to come back.
+    /// When the first of them answered again, or was about to be started again.
     pub until: Mark,
     /// Whether the lab saw that they answered nobody: they were dead, or did not answer a request of the lab.
     pub is_silent: bool,
@@ -121,8 +121,8 @@ impl<'a> Findings<'a> {
         Some((last, since_ns))
     }
 
-    /// Returns when a hold was over, by the time at which somebody else got this answer: it was released, or, if the other was let in, its
-    /// lease had ended. `None` if its process may still have it.
+    /// Returns when a hold was over, by the time at which somebody else got this answer: it was released, or, if the other got the lock, its
+    /// lease had ended. `None` if its process may still have it. Where the moment is not known, it is the latest possible one.
     fn over_ns(&self, held: &Hold, answered: Mark, end: WaitEnd) -> Option<u64> {
         match held.released {
             Some((mark, outcome)) if mark < answered => {
@@ -130,11 +130,25 @@ impl<'a> Findings<'a> {
                 is_known.then_some(mark.at_ns)
             }
             _ if end == WaitEnd::Granted && !self.claims.untimed => {
-                let lease_ns = held.asked.at_ns.saturating_add(self.ttl_ns);
-                Some(lease_ns.min(answered.at_ns))
+                Some(self.ended_unreleased_ns(held, answered))
             }
             _ => None,
         }
+    }
+
+    /// Returns when a hold was over that was not known to be released when somebody else got the lock. A release may have taken effect
+    /// before its answer arrived, and a renewed lease lasts until its process knows better.
+    fn ended_unreleased_ns(&self, held: &Hold, answered: Mark) -> u64 {
+        let lease_ns = held.asked.at_ns.saturating_add(self.ttl_ns);
+        let ends = [held.learned_at, held.killed].into_iter().flatten();
+        let known = ends.filter(|end| *end < answered).min();
+        let ended_ns = match known {
+            _ if held.release.is_some_and(|release| release < answered) => answered.at_ns,
+            Some(known) => known.at_ns.max(lease_ns),
+            None if self.claims.keep_alive => answered.at_ns,
+            None => lease_ns,
+        };
+        ended_ns.min(answered.at_ns)
     }
 
     /// Returns how long the lock may stay taken after an outage when nobody has it: a lease, or the claimed recovery, and some slack.

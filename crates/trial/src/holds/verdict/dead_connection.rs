@@ -55,15 +55,15 @@ fn broken(court: &Court<'_>, dead: Mark, losses: &[Loss<'_>]) -> Verdict {
             .chain(evidence_of(losses))
             .collect(),
         why: Some(format!(
-            "A's connections had died {} ms before, and new ones worked: the store answered B within {} ms. A lease of {} ms leaves \
-             time to notice that, and to connect again.",
+            "A's connections had died {} ms before, and the store answered B within {} ms. On a lease of {} ms, a lock that is renewed \
+             over a new connection is kept; one that belongs to its connection ends with it.",
             ms(lost_ns.saturating_sub(dead.at_ns)),
             ms(control_ns(court)),
             ms(court.ttl_ns())
         )),
         ..Verdict::bare(
             Outcome::Broken,
-            "A lost its lock when its connections died, although it could have made new ones.",
+            "A lost its lock when its connections died silently, although new ones worked.",
         )
     }
 }

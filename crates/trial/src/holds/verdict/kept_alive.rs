@@ -4,7 +4,7 @@
 //! A is the holder. B is the process beside it whose messages nobody disturbs: it shows that the store answers.
 
 use super::{Court, evidence, inconclusive, stalled};
-use crate::holds::facts::{Hold, Mark, Wait};
+use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::holds::{HOLDER, OTHER};
 use crate::protocol::ReleaseResult;
 use crate::text::numbers::{ms, plural};
@@ -118,15 +118,19 @@ pub(super) fn excuse(court: &Court<'_>, losses: &[Loss<'_>], bound_ns: u64) -> O
         && control_ns(court) <= court.ttl_ns() / 4;
     (!is_calm).then(|| {
         stalled(format!(
-            "A lost {lost}, but the lab itself or its store stood still meanwhile."
+            "A lost {lost}, but the lab itself or its store stalled meanwhile."
         ))
     })
 }
 
-/// Returns the longest time that B waited for an answer.
+/// Returns the longest time that B waited for a grant or a refusal; as long as can be if one of its requests failed, or if it made none.
 pub(super) fn control_ns(court: &Court<'_>) -> u64 {
     let beside = court.facts.waits.iter().filter(|wait| wait.who == OTHER);
-    beside.filter_map(took_ns).max().unwrap_or_default()
+    let took = |wait: &Wait| match wait.answer {
+        Some((_, WaitEnd::Unknown)) => Some(u64::MAX),
+        _ => took_ns(wait),
+    };
+    beside.filter_map(took).max().unwrap_or(u64::MAX)
 }
 
 /// Returns how long the answer to a request took.

@@ -15,8 +15,7 @@ use crate::verdict::{Evidence, Outcome, Verdict};
 
 const WHY_CLOCK: &str =
     "The server ends a lease by its time of day: when that jumps, every lease may end at once.";
-const WHY_TAKEN_AWAY: &str =
-    "The store no longer had the lock, so B got it, and A was not told before it wrote.";
+const WHY_TAKEN_AWAY: &str = "The store no longer had the lock, so B got it while A still worked.";
 const WHY_EVICTED: &str =
     "A server that may evict any key evicts a held lock like anything else, and tells nobody.";
 

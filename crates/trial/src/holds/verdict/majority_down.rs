@@ -1,5 +1,5 @@
 //! Judges `majority-down`: two of three servers were dead for longer than a lease while A held the lock, and came back with their data. Was
-//! anybody let in without a majority, and could the lock be taken when the majority was back?
+//! did anybody get the lock without a majority, and could the lock be taken when the majority was back?
 
 use super::outage::{
     Afterwards, afterwards, named, not_contended, not_overtaken, not_witnessed, two_holders,
@@ -28,7 +28,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(granted) = granted_during(court, outage) {
         return inconclusive(
             format!(
-                "{} was let in while two of three servers were dead, and nobody else was let in within its lease.",
+                "{} got the lock while two of three servers were dead, and nobody else got it within its lease.",
                 granted.who
             ),
             "contention",
@@ -68,7 +68,7 @@ fn answered(wait: &Wait) -> String {
         }
         Some((mark, WaitEnd::Granted)) => {
             format!(
-                "{who} was let in {} ms later, when they were back",
+                "{who} got the lock {} ms later, when they were back",
                 took(mark)
             )
         }
@@ -97,7 +97,7 @@ fn held_up(
         limits: Some("nobody can take or renew a lock while there is no majority".into()),
         ..Verdict::bare(
             Outcome::Held,
-            "Nobody was let in without a majority, and the lock could be taken when the majority was back.",
+            "Nobody got the lock without a majority, and the lock could be taken when the majority was back.",
         )
     }
 }

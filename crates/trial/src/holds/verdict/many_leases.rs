@@ -23,10 +23,6 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a lock that can be held under 2,500 names at once, through the address that its program is given.",
         );
     };
-    let losses = losses(court);
-    if !losses.is_empty() {
-        return far.lost(court, &losses);
-    }
     if far.round_trip_ns < round_trip_ns() {
         return inconclusive(
             format!(
@@ -36,6 +32,11 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "delay",
             "a lock that asks its store through the address it is given.",
         );
+    }
+    let mut losses = losses(court);
+    losses.retain(|loss| loss.at > far.from);
+    if !losses.is_empty() {
+        return far.lost(court, &losses);
     }
     match far.refused(court) {
         Some(refused) => far.held(court, &refused),
@@ -139,8 +140,9 @@ impl Far {
                 ),
             ],
             limits: Some(format!(
-                "{} locks of one process, and a store that answers",
-                count_of(KEPT)
+                "{} locks of one process, of which B asked for {}, and a store that answers",
+                count_of(KEPT),
+                refused.len()
             )),
             ..Verdict::bare(
                 Outcome::Held,

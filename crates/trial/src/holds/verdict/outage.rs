@@ -46,7 +46,7 @@ impl Court<'_> {
     }
 }
 
-/// Returns the verdict on a lock that let two processes in within a lease, or that claims to prevent a late write and did not.
+/// Returns the verdict on a lock that two processes had within a lease, or that claims to prevent a late write and did not.
 pub(super) fn two_holders(court: &Court<'_>) -> Option<Verdict> {
     if let Some(broken) = court.broken_within_lease() {
         return Some(broken);
@@ -69,8 +69,7 @@ fn why_late(court: &Court<'_>) -> Option<String> {
     let was_out = held.granted < outage.from && outage.lasted_ns() > court.ttl_ns();
     was_out.then(|| {
         format!(
-            "{} answered nobody for {} ms, longer than the lease, so nothing was renewed; and {} is never asked again whether it \
-             still holds.",
+            "{} answered nobody for {} ms, longer than the lease, and {} is never asked again whether it still holds.",
             capital(&named(outage)),
             ms(outage.lasted_ns()),
             held.who
@@ -131,7 +130,7 @@ fn late(court: &Court<'_>, wait: &Wait, answered: Mark, took_ns: u64) -> Verdict
     let who = &wait.who;
     if court.findings.has_stalled(wait.asked, answered) {
         return stalled(format!(
-            "{who} got the lock {} ms after nobody had it, but the lab itself stood still meanwhile.",
+            "{who} got the lock {} ms after nobody had it, but the lab itself stalled meanwhile.",
             ms(took_ns)
         ));
     }
@@ -219,18 +218,23 @@ pub(super) fn not_contended() -> Verdict {
     )
 }
 
-/// Returns what became of A's lock, in words: "B was let in 3.1 ms after that", or that A kept it.
+/// Returns what became of A's lock, in words: "B got the lock 3.1 ms after that", or that A kept it.
 pub(super) fn what_became(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> String {
     let mut holds = court.facts.holds.iter();
     let is_next = |other: &&Hold| other.who != held.who && other.granted > outage.from;
     let release = held.release.map_or(u64::MAX, |release| release.at_ns);
     match holds.find(is_next) {
-        Some(next) if next.granted.at_ns < release => format!(
-            "A's lease was over by then, and {} was let in {} ms after that",
-            next.who,
-            ms(next.granted.at_ns.saturating_sub(outage.until.at_ns))
-        ),
-        Some(_) => "nobody else was let in before A's release".into(),
-        None => "nobody else was let in".into(),
+        Some(next) if next.granted.at_ns < release => {
+            let when = match next.granted.at_ns.checked_sub(outage.until.at_ns) {
+                Some(after_ns) => format!("{} ms after that", ms(after_ns)),
+                None => "before that".into(),
+            };
+            format!(
+                "A's lease was over by then, and {} got the lock {when}",
+                next.who
+            )
+        }
+        Some(_) => "nobody else got the lock before A's release".into(),
+        None => "nobody else got the lock".into(),
     }
 }

@@ -11,8 +11,7 @@ use crate::text::numbers::in_words;
 use crate::verdict::{Evidence, Outcome, Verdict};
 
 const WHY_SECOND: &str = "Two parts of A may now work side by side, each with a hold of its own: a lock that is not re-entrant refuses its holder like anybody else.";
-const WHY_OVER_RELEASE: &str =
-    "A had nothing left to release, and only its release can have freed the lock of B.";
+const WHY_OVER_RELEASE: &str = "A had nothing left to release, and only its release can have freed the lock of another process.";
 const WHY_FIRST_RELEASE: &str = "A had taken the lock twice and released it once: the lock must count, and last until the second.";
 const WHY_REFUSED: &str =
     "A re-entrant lock grants what its holder has: whoever relies on that waits for itself.";

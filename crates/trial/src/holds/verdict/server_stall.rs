@@ -18,7 +18,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return broken;
     }
     let brief = BriefStops::of(court);
-    let lasts = court.claims.keep_alive || court.claims.untimed;
+    let lasts = lasts(court);
     if lasts && brief.certain(court).count() >= NOT_KEPT_MIN {
         return not_kept(court, &brief);
     }
@@ -57,6 +57,11 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
 }
 
+/// Returns whether the lock claims to last while a server is away for less than a lease. A session may end with its connection.
+fn lasts(court: &Court<'_>) -> bool {
+    court.claims.keep_alive || court.claims.untimed && !court.claims.ends_with_holder()
+}
+
 /// A brief stop in which A lost its lock.
 struct Lapse<'a> {
     outage: &'a Outage<'a>,
@@ -85,7 +90,7 @@ impl<'a> BriefStops<'a> {
                 continue;
             };
             let end = held.released.map(|(mark, _)| mark);
-            // If the machine stood still, the stop may have been longer, or a renewal late.
+            // If the machine stalled, the stop may have been longer, or a renewal late.
             if end.is_none_or(|end| court.findings.has_stalled(held.asked, end)) {
                 continue;
             }
@@ -141,17 +146,7 @@ fn loss(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> Option<Evidence>
 fn not_kept(court: &Court<'_>, brief: &BriefStops<'_>) -> Verdict {
     let lapses: Vec<&Lapse<'_>> = brief.certain(court).collect();
     let times = in_words(lapses.len() as i64, "time", "times");
-    let why = lapses.first().map(|first| {
-        let after_ns = first.evidence.at_ns.saturating_sub(first.outage.until.at_ns);
-        format!(
-            "{} was away for {} ms and answered again {} ms before the end of A's lease, or earlier; {} ms after that, A's lock \
-             was lost.",
-            capital(&named(first.outage)),
-            ms(first.outage.lasted_ns()),
-            ms(left_ns(court, first)),
-            ms(after_ns)
-        )
-    });
+    let why = lapses.first().map(|first| why_lost(court, first));
     Verdict {
         evidence: lapses.iter().map(|lapse| lapse.evidence.clone()).collect(),
         why,
@@ -165,7 +160,25 @@ fn not_kept(court: &Court<'_>, brief: &BriefStops<'_>) -> Verdict {
     }
 }
 
-/// Returns how much of the first lease was certainly left when the server went on.
+fn why_lost(court: &Court<'_>, lapse: &Lapse<'_>) -> String {
+    let away = format!(
+        "{} was away for {} ms",
+        capital(&named(lapse.outage)),
+        ms(lapse.outage.lasted_ns())
+    );
+    let back = if court.claims.untimed {
+        format!("{away}, and the lock claims to have no lease")
+    } else {
+        let left = ms(left_ns(court, lapse));
+        format!("{away}, and answered again {left} ms or more before the end of A's lease")
+    };
+    match lapse.evidence.at_ns.checked_sub(lapse.outage.until.at_ns) {
+        Some(after_ns) => format!("{back}; {} ms after that, A's lock was lost.", ms(after_ns)),
+        None => format!("{back}; A's lock was lost while it was away."),
+    }
+}
+
+/// Returns how much of the first lease was certainly left when the server answered again.
 fn left_ns(court: &Court<'_>, lapse: &Lapse<'_>) -> u64 {
     let lease_ns = lapse.held.asked.at_ns.saturating_add(court.ttl_ns());
     lease_ns.saturating_sub(lapse.outage.until.at_ns)
@@ -193,7 +206,7 @@ fn held_up(
     held: &Hold,
     again: String,
 ) -> Verdict {
-    let lasts = court.claims.keep_alive || court.claims.untimed;
+    let lasts = lasts(court);
     let kept = if lasts {
         "A kept its lock"
     } else {
@@ -226,8 +239,8 @@ fn held_up(
 
 fn limits(court: &Court<'_>) -> &'static str {
     if court.claims.keep_alive || court.claims.fencing || court.claims.untimed {
-        "nobody can take or renew a lock while the servers are away"
+        "a lock cannot be taken or renewed while too few servers answer"
     } else {
-        "nobody can take a lock while the servers are away; what A does after its lease is not judged without fences"
+        "a lock cannot be taken while too few servers answer; what A does after its lease is not judged without fences"
     }
 }

@@ -15,15 +15,15 @@ const WHY: &str = "B's read left no trace at the number: until B wrote, A's olde
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let verdict = pause::judge(court);
     match court.lost() {
-        Some(lost) if verdict.outcome == Outcome::Broken && is_past_fences(&lost) => {
+        Some(lost) if verdict.outcome == Outcome::Broken && is_past_fences(court, &lost) => {
             lost_past_fences(court, &lost, verdict)
         }
         _ => verdict,
     }
 }
 
-/// Returns whether B, which had read before, wrote over A's late update, both under fences that grew.
-fn is_past_fences(lost: &LostUpdate<'_>) -> bool {
+/// Returns whether B, which had read before, wrote over A's late update, both under fences that grew and that only writes are checked for.
+fn is_past_fences(court: &Court<'_>, lost: &LostUpdate<'_>) -> bool {
     let by = |op: &Op, who: &str| op.who == who;
     let fences = lost
         .between
@@ -31,7 +31,7 @@ fn is_past_fences(lost: &LostUpdate<'_>) -> bool {
         .as_deref()
         .zip(lost.write.fence.as_deref());
     let grow = fences.is_some_and(|(late, next)| compare(late, next) == Some(Ordering::Less));
-    by(lost.between, HOLDER) && by(lost.write, OTHER) && grow
+    court.claims.fences_writes_only && by(lost.between, HOLDER) && by(lost.write, OTHER) && grow
 }
 
 fn lost_past_fences(court: &Court<'_>, lost: &LostUpdate<'_>, verdict: Verdict) -> Verdict {

@@ -129,7 +129,7 @@ impl<'a> Scripts<'a> {
             Act::Work(ttl + MARGIN),
             Act::TryAnyway { key, wait: ttl / 4 },
             if_held(key, Action::Read),
-            // Whoever was let in without a majority holds on until the majority may let D in.
+            // Whoever got the lock without a majority holds on until D may get it from the majority.
             Act::Meet(D, ANSWERED_TO_D, ttl * 3 / 4),
             if_held(key, Action::Write),
             Act::ReleaseIfHeld { key },

@@ -185,13 +185,12 @@ impl Servers for Stoppable {
             }
         }
         for (number, question) in &stopped {
-            // Taken before the signal: from here on, the server may answer.
-            let at = Instant::now();
             self.programs.signal(*number, Signal::SIGCONT)?;
             if !question.is_answered(ANSWER_TIMEOUT) {
                 return Err(Failure::definite("a server does not go on"));
             }
-            all.push(seen(at, self.programs.name(*number), Change::Continued));
+            // When it has answered, not when the signal was sent: a lock must not be blamed for a server that is slow to go on.
+            all.push(now(self.programs.name(*number), Change::Continued));
         }
         Ok(all)
     }

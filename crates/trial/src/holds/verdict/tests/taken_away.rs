@@ -42,7 +42,12 @@ fn whoever_claims_nothing_and_writes_over_the_other_one_is_broken() {
         verdict.because,
         "Two holders at once: the store had no locks any more. One update is lost."
     );
-    assert!(verdict.why.unwrap().contains("A was not told"));
+    assert!(
+        verdict
+            .why
+            .unwrap()
+            .contains("so B got it while A still worked")
+    );
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn a_stall_of_the_lab_or_of_its_store_accuses_nobody() {
         assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:#?}");
         assert_eq!(
             verdict.because,
-            "A lost 1 lock, but the lab itself or its store stood still meanwhile."
+            "A lost 1 lock, but the lab itself or its store stalled meanwhile."
         );
     }
 }
