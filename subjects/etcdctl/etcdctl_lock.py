@@ -1,6 +1,7 @@
 # The lock of etcd's own command: `etcdctl lock NAME` takes the lock, keeps its lease alive, and releases the lock when it is told to end.
 # It waits in a line. It ends by itself when its lease is over.
-import json, os, select, subprocess, sys
+import json, os, re, select, subprocess, sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 # For how long a request that does not wait leaves the command time to connect, in seconds.
@@ -33,6 +34,17 @@ def end(lock):
     return is_running
 
 
+def mismatch():
+    """Returns what is wrong if the manifest describes another version than the one that is installed."""
+    manifest = Path(__file__).with_name("subject.toml").read_text()
+    described = re.search('^version = "(.*)"', manifest, re.M)[1]
+    said = subprocess.run(["etcdctl", "version"], capture_output=True, text=True, env={**os.environ, "ETCDCTL_API": "3"}).stdout
+    found = re.search("etcdctl version: (.*)", said)
+    if found and found[1] == described:
+        return None
+    return f"subject.toml describes etcdctl {described}, and {found[1] if found else 'none'} is installed"
+
+
 def next_line():
     """Waits for a request, and tells meanwhile which locks are lost."""
     while not select.select([sys.stdin], [], [], 0.02)[0]:
@@ -51,6 +63,9 @@ while line := next_line():
         endpoints = [urlsplit(endpoint) for endpoint in ask["endpoints"] if endpoint.startswith("etcd://")]
         if ask["resource"] != "number":
             say(type="error", definite=True, message="this lock cannot buy: use crash, deadlock or trial")
+            break
+        if wrong := mismatch():
+            say(type="error", definite=True, message=wrong)
             break
         servers = ",".join(endpoint.netloc for endpoint in endpoints)
         space, ttl = endpoints[0].fragment, -(-ask["ttl_ms"] // 1000)  # Whole seconds, and no fewer than asked for.

@@ -1,9 +1,11 @@
 # The lock of kazoo, a client of ZooKeeper: the first in a line of nodes that end with the session of their process. Kazoo keeps the session
-# alive while the process runs. Its documentation recommends to watch for the states LOST and SUSPENDED: this program takes all its locks
-# for lost in either.
-import json, sys
+# alive while the process runs. Its documentation recommends to watch for the states SUSPENDED and LOST: this program declines all work
+# while the connection is SUSPENDED, because it cannot know whether it still has its locks, and takes them for lost when the session is LOST.
+import json, re, sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import kazoo
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException, LockTimeout
 
@@ -16,9 +18,15 @@ def say(**reply):
 
 def connect(endpoints, ttl_ms):
     client = KazooClient(",".join(endpoint.netloc for endpoint in endpoints), timeout=ttl_ms / 1000)
-    client.add_listener(lambda state: state in (KazooState.LOST, KazooState.SUSPENDED) and lose_all())
+    client.add_listener(lambda state: state == KazooState.LOST and lose_all())
     client.start(timeout=20)
     return client
+
+
+def described():
+    """Returns the version that the manifest describes."""
+    manifest = Path(__file__).with_name("subject.toml").read_text()
+    return re.search('^version = "(.*)"', manifest, re.M)[1]
 
 
 def lose_all():
@@ -53,6 +61,9 @@ for line in sys.stdin:
         if ask["resource"] != "number":
             say(type="error", definite=True, message="this lock cannot buy: use crash, deadlock or trial")
             break
+        if kazoo.__version__ != described():
+            say(type="error", definite=True, message=f"subject.toml describes kazoo {described()}, and {kazoo.__version__} is installed")
+            break
         base, space = endpoints[0].path.rstrip("/"), endpoints[0].fragment
         client = connect(endpoints, ask["ttl_ms"])
         say(type="init_ok")
@@ -69,10 +80,11 @@ for line in sys.stdin:
             say(type="acquired", op=op, hold=hold)
             # If the connection was lost before this line, the next check reports it.
             holds[hold] = lock
-            if client.state != KazooState.CONNECTED:
+            if client.state == KazooState.LOST:
                 lose_all()
     elif kind == "step":
-        say(type="declined" if ask["hold"] in lost else "stepped", op=op)
+        is_certain = client.state == KazooState.CONNECTED and ask["hold"] not in lost
+        say(type="stepped" if is_certain else "declined", op=op)
     elif kind == "release":
         say(type="released", op=op, outcome="released" if release(ask["hold"]) else "already_lost")
     elif kind == "shutdown":

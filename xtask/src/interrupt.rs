@@ -20,7 +20,7 @@ pub(crate) const EXIT_CODE: u8 = 130;
 /// behind.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// The process groups of the running commands: one, and at times another beside it.
+/// The process groups of all running commands.
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 static HAPPENED: AtomicBool = AtomicBool::new(false);
 static HAS_TO_TIDY_UP: AtomicBool = AtomicBool::new(false);

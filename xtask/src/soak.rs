@@ -77,7 +77,7 @@ const LOOPS: &[Job] = &[
     test_loop!("exec", "a command under a lock is gone before the next begins, or is refused"),
     test_loop!("openapi_fuzz" = "deploy", "fuzz::", "schemathesis asks the service 400 times per operation: no 5xx, no answer that its description does not have"),
     test_loop!("checkout_chaos" = "serve", "chaos::", "3 minutes of kills, pauses beyond the TTL and a lock store that goes, for two instances and 100 customers: nothing oversold, lost or doubled"),
-    test_loop!("storms", "10 minutes of kills, restarts and pauses around the library's locks, on every store: nobody is accused; wrong locks are convicted"),
+    test_loop!("storms", "10 minutes of kills, pauses, cuts, server faults and clock jumps around the library's locks, on every store: nobody is accused; wrong locks are convicted"),
     test_loop!("exact_sales", "50 processes sell exactly the stock under the lock, on SQLite, Redis and Postgres"),
 ];
 

@@ -211,9 +211,13 @@ fn has_nextest() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Returns the names of the workspace's test programs: the files and folders in the `tests` folders of its packages.
+/// Returns the names of the workspace's test programs: the files and folders in the `tests` folders of its packages. A folder `tests` below
+/// `src` contains modules.
 fn test_programs() -> Result<Vec<String>> {
     let name_of = |path: &str| {
+        if path.contains("/src/") {
+            return None;
+        }
         let mut parts = path.rsplit('/');
         match (parts.next()?, parts.next()?, parts.next()) {
             ("main.rs", name, Some("tests")) => Some(name.to_owned()),
@@ -303,8 +307,8 @@ mod tests {
                 Selection::Program(name)
             );
         }
-        // A module of a test program, and a part of a name.
-        for name in ["fuzz", "deplo"] {
+        // A module of a test program, a part of a name, and modules in folders named `tests` of a library.
+        for name in ["fuzz", "deplo", "pause", "storm", "buried"] {
             assert_eq!(
                 Selection::new(Some(name), &programs),
                 Selection::Named(name)

@@ -2,6 +2,7 @@
 //!
 //! Each check is a function from the files of the project to findings. To add one, add an entry to the table below.
 
+mod anchors;
 mod commits;
 mod contracts;
 mod forgotten;

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// A search path on which everything the tests need seems to be installed, and a cargo made of shell.
+/// A search path with a cargo made of shell and installers that install nothing, and a folder for tools that is not the project's.
 struct Stage {
     folder: TempDir,
 }
@@ -22,8 +22,8 @@ impl Stage {
         let stage = Self {
             folder: TempDir::new().unwrap(),
         };
-        for program in ["python3", "faketime", "bindfs", "fusermount3"] {
-            stage.add_program(program, "exit 0");
+        for installer in ["python3", "npm", "apt-get", "sudo"] {
+            stage.add_program(installer, r#"echo "$0" >> "$(dirname "$0")/called""#);
         }
         stage.add_program("cargo", cargo);
         stage
@@ -47,8 +47,10 @@ impl Stage {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command
             .args(arguments)
-            .env("CARGO", self.folder.path().join("cargo"));
-        command.env("PATH", std::env::join_paths(path).unwrap());
+            .env("CARGO", self.folder.path().join("cargo"))
+            .env("PATH", std::env::join_paths(path).unwrap())
+            .env("FENCEPOST_TOOLS", self.folder.path().join("tools"))
+            .env("FENCEPOST_PREPARED", "1");
         command
     }
 
@@ -94,6 +96,15 @@ fn the_last_line_sums_what_all_runners_counted() {
         .unwrap();
     assert!(skipped.parse::<u64>().unwrap() > 5, "{line}");
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_test_of_the_chores_installs_nothing() {
+    let stage = Stage::new(WITHOUT_NEXTEST);
+    assert!(stage.test().status.success());
+    let called = fs::read_to_string(stage.folder.path().join("called"));
+    assert!(called.is_err(), "{called:?}");
+    assert!(!stage.folder.path().join("tools").exists());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::events::{Event, Events};
 use crate::id::Id;
-use crate::locking::{Locks, NotTaken};
+use crate::locks::{Locks, NotTaken};
 use crate::order::{Basket, Order, OrderStatus, PricedBasket};
 use crate::storage::{
     Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError, too_little,
@@ -240,7 +240,7 @@ impl Checkout {
             held.release(&self.0.events).await;
             placed = written?;
             match &placed {
-                Placed::LateFence(product) => {
+                Placed::StaleFence(product) => {
                     counter!("checkout_fences_refused_total").increment(1);
                     tracing::warn!(%product, "the database refused a stale lock");
                     self.0.events.tell(|| Event::FenceRefused {
@@ -320,7 +320,7 @@ impl Checkout {
                     this.tell_change(order);
                 }
                 Settled::Unread => ended(OrderStatus::Expired.as_str()),
-                Settled::Before(_) | Settled::Unknown | Settled::LateFence => {}
+                Settled::Before(_) | Settled::Unknown | Settled::StaleFence => {}
             }
             Ok(settled)
         };
@@ -337,7 +337,7 @@ impl Checkout {
             order: order.order_id.clone(),
             status: order.order_status,
         });
-        let shops = order.order_checkout.shop_order_ids.iter();
+        let shops = order.order_checkout.shop_orders.iter();
         let items = shops.flat_map(|shop| &shop.item_products);
         let products: Vec<Id> = items.map(|item| item.product_id.clone()).collect();
         let this = self.clone();

@@ -40,10 +40,10 @@ pub struct HttpSettings {
     pub is_loopback: bool,
     /// How many requests may be under way, including orders whose customer has left. Further requests are refused with 503.
     pub max_in_flight: usize,
-    /// How long a request may take.
+    /// The deadline of a request. A 504 follows half a second after it.
     pub deadline: Duration,
-    /// The longest body.
-    pub max_body: usize,
+    /// The longest body, in bytes.
+    pub max_body_bytes: usize,
     /// How many clients may watch events at once; as many again may have the page open.
     pub max_watchers: usize,
 }
@@ -55,7 +55,7 @@ impl Default for HttpSettings {
             is_loopback: true,
             max_in_flight: 512,
             deadline: Duration::from_secs(5),
-            max_body: 256 * 1024,
+            max_body_bytes: 256 * 1024,
             max_watchers: 64,
         }
     }
@@ -80,9 +80,9 @@ struct Parts {
     metrics: PrometheusHandle,
     extra: ExtraRoutes,
     in_flight: InFlight,
-    places: Arc<Semaphore>,
-    watchers: Arc<Semaphore>,
-    pages: Arc<Semaphore>,
+    request_permits: Arc<Semaphore>,
+    watcher_permits: Arc<Semaphore>,
+    page_permits: Arc<Semaphore>,
     live: Live,
     closing: CancellationToken,
 }
@@ -97,9 +97,9 @@ impl App {
         closing: CancellationToken,
     ) -> Self {
         Self(Arc::new(Parts {
-            places: Arc::new(Semaphore::new(settings.max_in_flight)),
-            watchers: Arc::new(Semaphore::new(settings.max_watchers)),
-            pages: Arc::new(Semaphore::new(settings.max_watchers)),
+            request_permits: Arc::new(Semaphore::new(settings.max_in_flight)),
+            watcher_permits: Arc::new(Semaphore::new(settings.max_watchers)),
+            page_permits: Arc::new(Semaphore::new(settings.max_watchers)),
             in_flight: InFlight::default(),
             live: Live::default(),
             checkout,
@@ -147,9 +147,9 @@ impl App {
         routes
             .fallback(no_such_page)
             .method_not_allowed_fallback(no_such_method)
-            .layer(DefaultBodyLimit::max(self.0.settings.max_body))
+            .layer(DefaultBodyLimit::max(self.0.settings.max_body_bytes))
             .layer(from_fn_with_state(app.clone(), layers::deadline))
-            .layer(from_fn_with_state(app.clone(), access::check))
+            .layer(from_fn_with_state(app.clone(), access::authorize))
             .layer(from_fn_with_state(app.clone(), layers::shed))
             .layer(from_fn(layers::catch_panics))
             .layer(from_fn_with_state(app.clone(), layers::name_and_log))

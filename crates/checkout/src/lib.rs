@@ -10,6 +10,8 @@
 //! An order takes the locks of all its products in sorted order and reserves the units in one database transaction, which first checks the
 //! fences of the locks. It commits before it releases the locks. Constraints of the database also refuse a negative stock, or units that
 //! appear or vanish.
+//!
+//! Tests: `tests/storage` for both databases; the service as a whole, over HTTP, in `crates/cli/tests/serve`.
 
 pub mod breaker;
 pub mod checkout;
@@ -18,10 +20,7 @@ pub mod http;
 pub mod id;
 pub mod json;
 pub mod live;
-mod lock_names;
-mod lock_use;
-mod lock_view;
-pub mod locking;
+pub mod locks;
 pub mod logging;
 pub mod order;
 mod page;

@@ -118,9 +118,10 @@ pub struct OrderRequest {
     /// Who buys.
     pub user_id: Id,
     /// The items, grouped by shop. At most 100 in all, each product once.
-    #[serde(deserialize_with = "json::objects")]
+    // The name that clients send. The digest that belongs to an idempotency key contains it, too.
+    #[serde(rename = "shop_order_ids", deserialize_with = "json::objects")]
     #[schema(min_items = 1, max_items = 100)]
-    pub shop_order_ids: Vec<ShopOrder>,
+    pub shop_orders: Vec<ShopOrder>,
     /// Where to send it.
     #[serde(default, deserialize_with = "json::object")]
     pub user_address: Address,
@@ -167,7 +168,7 @@ impl Basket {
     /// # Errors
     /// Returns a [`NotABasket`] that says what is wrong.
     pub fn new(request: OrderRequest) -> Result<Self, NotABasket> {
-        let shops = &request.shop_order_ids;
+        let shops = &request.shop_orders;
         if shops.is_empty() || shops.iter().any(|shop| shop.item_products.is_empty()) {
             return Err(NotABasket::Empty);
         }
@@ -239,7 +240,9 @@ pub struct PricedBasket {
     /// Who buys.
     pub user_id: Id,
     /// The priced items, grouped by shop, in the order they were asked for.
-    pub shop_order_ids: Vec<PricedShop>,
+    // The name that clients read, and that stored orders have.
+    #[serde(rename = "shop_order_ids")]
+    pub shop_orders: Vec<PricedShop>,
     /// How many units in all.
     pub total_items: i64,
     /// The price of everything, in cents.
@@ -280,7 +283,7 @@ impl PricedBasket {
             return Err(NotPriced::OtherShop(elsewhere));
         }
         let request = basket.request();
-        let shops = request.shop_order_ids.iter().map(|shop| {
+        let shops = request.shop_orders.iter().map(|shop| {
             let items = shop.item_products.iter().filter_map(|item| {
                 let product = found(&item.product_id)?;
                 Some(PricedItem {
@@ -298,13 +301,13 @@ impl PricedBasket {
                 item_products,
             }
         });
-        let shop_order_ids: Vec<PricedShop> = shops.collect();
+        let shop_orders: Vec<PricedShop> = shops.collect();
         Ok(Self {
             cart_id: request.cart_id.clone(),
             user_id: request.user_id.clone(),
             total_items: basket.lines().iter().map(|line| line.quantity).sum(),
-            total_cents: shop_order_ids.iter().map(|shop| shop.total_cents).sum(),
-            shop_order_ids,
+            total_cents: shop_orders.iter().map(|shop| shop.total_cents).sum(),
+            shop_orders,
             user_address: request.user_address.clone(),
             user_payment: request.user_payment.clone(),
         })

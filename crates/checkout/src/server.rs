@@ -57,19 +57,19 @@ pub async fn serve(
     settings: ConnectionSettings,
     stop: &CancellationToken,
 ) -> bool {
-    let places = Arc::new(Semaphore::new(settings.max_connections));
+    let connection_permits = Arc::new(Semaphore::new(settings.max_connections));
     let graceful = GracefulShutdown::new();
     loop {
         let next = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (listener.accept().await, place)
+            let permit = Arc::clone(&connection_permits).acquire_owned().await;
+            (listener.accept().await, permit)
         };
-        let Some((accepted, place)) = stop.run_until_cancelled(next).await else {
+        let Some((accepted, permit)) = stop.run_until_cancelled(next).await else {
             break;
         };
-        match (accepted, place) {
-            (Ok((stream, _)), Ok(place)) => {
-                connect(stream, &routes, &settings, &graceful, place);
+        match (accepted, permit) {
+            (Ok((stream, _)), Ok(permit)) => {
+                connect(stream, &routes, &settings, &graceful, permit);
             }
             (Err(error), _) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -90,7 +90,7 @@ fn connect(
     routes: &Router,
     settings: &ConnectionSettings,
     graceful: &GracefulShutdown,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) {
     // Answers are small and written at once, so do not wait to coalesce packets.
     let _ = stream.set_nodelay(true);
@@ -106,7 +106,7 @@ fn connect(
     tokio::spawn(async move {
         // Errors of a connection concern its client, which sees them too.
         let _ = connection.await;
-        drop(place);
+        drop(permit);
     });
 }
 

@@ -13,7 +13,7 @@ use crate::checkout::{Checkout, OrderPath};
 use crate::events::Events;
 use crate::http::{App, ExtraRoutes, HttpSettings, page};
 use crate::live::{self, Lab};
-use crate::locking::{Locks, WaitPolicy};
+use crate::locks::{Locks, WaitPolicy};
 use crate::server::{self, ConnectionSettings};
 use crate::storage::Storage;
 use crate::{sweep, telemetry};
@@ -158,7 +158,7 @@ impl Service {
         let noted = tokio::spawn(async move {
             stop.cancelled().await;
             // End streams first, since they never end by themselves.
-            let seen = (in_flight.count(), lock_use.sums().active, Instant::now());
+            let seen = (in_flight.count(), lock_use.counts().active, Instant::now());
             closing.cancel();
             seen
         });

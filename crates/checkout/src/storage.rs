@@ -208,7 +208,7 @@ pub enum Placed {
     /// Too few units of these products are left.
     OutOfStock(Vec<Id>),
     /// The lock of this product is stale: another order has held it since. Nothing was changed.
-    LateFence(Id),
+    StaleFence(Id),
     /// Another order changed a product between reading and writing. Nothing was changed.
     Conflict,
 }
@@ -267,7 +267,7 @@ pub enum Settled {
     /// There is no such order.
     Unknown,
     /// Another instance is the sweeper now. Nothing was changed.
-    LateFence,
+    StaleFence,
 }
 
 impl Settled {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkout::Checkout;
 use crate::id::Id;
-use crate::lock_names::SWEEP;
+use crate::locks::names::SWEEP;
 use crate::storage::{Ending, Settled, StorageError};
 
 /// How many orders are read and how many keys are deleted in one transaction at most.
@@ -74,7 +74,7 @@ async fn keep_sweeping(
                         tracing::info!(count, "reservations went back into stock");
                     }
                 }
-                Ok(Swept::Late) => return,
+                Ok(Swept::Stale) => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot sweep");
                     tokio::time::sleep(AFTER_FAILURE).await;
@@ -85,7 +85,7 @@ async fn keep_sweeping(
                 Ok(Swept::All(count)) => {
                     tracing::info!(count, "deleted old idempotency keys")
                 }
-                Ok(Swept::Late) => return,
+                Ok(Swept::Stale) => return,
                 Err(error) => tracing::warn!(%error, "cannot delete old idempotency keys"),
             }
             if audited.is_none_or(|at| at.elapsed() >= AUDIT_EVERY) {
@@ -121,7 +121,7 @@ enum Swept {
     /// All expired orders or keys were handled; contains their number.
     All(u64),
     /// Another instance is the sweeper now.
-    Late,
+    Stale,
 }
 
 /// Expires orders until none is left. An order that cannot be expired does not hold up the others.
@@ -159,9 +159,9 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
                 Ok(Settled::Before(_) | Settled::Unknown) => {
                     left.insert(id);
                 }
-                Ok(Settled::LateFence) => {
+                Ok(Settled::StaleFence) => {
                     counter!("checkout_fences_refused_total").increment(1);
-                    return Ok(Swept::Late);
+                    return Ok(Swept::Stale);
                 }
                 Err(StorageError::Broken(error)) => {
                     tracing::error!(order = %id, %error, "an order cannot be swept");
@@ -189,7 +189,7 @@ async fn forget(
             tracing::warn!(
                 "the database has seen a larger fence: another instance sweeps, or the lock store was changed"
             );
-            return Ok(Swept::Late);
+            return Ok(Swept::Stale);
         };
         forgotten += count;
         if count < BATCH_SIZE.unsigned_abs() {

@@ -34,6 +34,7 @@ pub fn init_counters() {
         "contended",
         "store_down",
         "database",
+        "database_gone",
     ] {
         metrics::counter!("checkout_orders_total", "outcome" => outcome).increment(0);
     }

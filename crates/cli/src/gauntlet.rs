@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
+use fencepost_trial::any_scenario::AnyScenario;
 use fencepost_trial::gauntlet::{Gauntlet, SCENARIOS, default_ttl_ms, labelled, rows};
-use fencepost_trial::matrix::{Cell, Column};
+use fencepost_trial::matrix::Cell;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::gauntlet::report;
@@ -34,7 +35,7 @@ pub(crate) struct RunGauntlet {
     #[arg(long, default_value = "safe", value_parser = LockArgument::parse_holding)]
     lock: LockArgument,
     #[arg(long, value_parser = scenario)]
-    scenario: Vec<Column>,
+    scenario: Vec<AnyScenario>,
     #[arg(long, conflicts_with_all = ["runs", "jobs", "seed", "output", "report", "json", "ladder"])]
     list: bool,
     #[arg(long)]
@@ -59,7 +60,7 @@ pub(crate) struct RunGauntlet {
     trial: TrialFlags,
 }
 
-fn scenario(text: &str) -> Result<Column, BadValue> {
+fn scenario(text: &str) -> Result<AnyScenario, BadValue> {
     let named = SCENARIOS.into_iter().find(|one| one.name() == text);
     named.ok_or_else(|| {
         let names = SCENARIOS.map(|one| one.name());
@@ -203,7 +204,7 @@ fn on_trial(
 }
 
 /// Returns the scenarios that `--scenario` names, or all.
-fn chosen(arguments: &RunGauntlet) -> Vec<Column> {
+fn chosen(arguments: &RunGauntlet) -> Vec<AnyScenario> {
     if arguments.scenario.is_empty() {
         SCENARIOS.to_vec()
     } else {
@@ -211,7 +212,7 @@ fn chosen(arguments: &RunGauntlet) -> Vec<Column> {
     }
 }
 
-/// Prints what would be run. No server and no process is started for that.
+/// Prints what would be run. No server and no lock is started for that.
 fn show_list(arguments: &RunGauntlet, lock: &Lock) -> Result<ExitCode, CommandError> {
     let store = arguments.trial.store_for(Some(lock))?.unwrap_or_default();
     let gauntlet = Gauntlet {

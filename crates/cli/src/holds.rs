@@ -2,15 +2,18 @@
 
 use std::fs::File;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
-use fencepost_trial::history::{Event, Header, StormSettings};
+use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::report::html::Page;
-use fencepost_trial::report::json::holds::{report, report_of_worst};
-use fencepost_trial::report::terminal::holds::{Lanes, convictions, shortest, title};
+use fencepost_trial::report::json::holds::{add_smaller_plans, report, report_of_worst};
+use fencepost_trial::report::terminal::holds::{
+    Lanes, convictions, shortest, smaller_plans, title,
+};
 use fencepost_trial::report::terminal::verdict;
 use fencepost_trial::store::{ServerFault, TrialStore};
 use fencepost_trial::text::numbers;
@@ -24,6 +27,7 @@ use crate::store::{self, OpenStore};
 use crate::trial_flags::{TrialFlags, lasts_long_enough};
 use crate::values::{BadValue, nearest, random_seed, seed, ttl, work};
 
+mod shrink;
 mod storm;
 
 use storm::{StormFlags, Storms};
@@ -105,7 +109,7 @@ pub(crate) fn deadlock(
     } else {
         Scenario::Deadlock
     };
-    run(ScenarioSettings::of(scenario), &arguments.holds, interrupt)
+    run(&ScenarioSettings::of(scenario), &arguments.holds, interrupt)
 }
 
 /// Runs `fencepost crash`: the holder is killed, or works beyond its lease.
@@ -119,7 +123,7 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
         work_ms: arguments.work,
         ..ScenarioSettings::of(scenario)
     };
-    run(settings, &arguments.holds, interrupt)
+    run(&settings, &arguments.holds, interrupt)
 }
 
 /// Runs `fencepost trial`: the scenario of this name.
@@ -128,13 +132,14 @@ pub(crate) fn trial(arguments: NamedTrial, interrupt: Interrupt) -> Result<ExitC
     if arguments.work.is_some() && scenario != Scenario::TtlEdge {
         return Err(misplaced("--work", Scenario::TtlEdge, scenario));
     }
+    arguments.storm.belong_to(scenario)?;
     let settings = ScenarioSettings {
         work_ms: arguments.work,
-        storm: arguments.storm.settings(scenario)?,
+        storm: (scenario == Scenario::Storm).then_some(&arguments.storm),
         runs: arguments.storm.runs.unwrap_or(1),
         ..ScenarioSettings::of(scenario)
     };
-    run(settings, &arguments.holds, interrupt)
+    run(&settings, &arguments.holds, interrupt)
 }
 
 /// Returns the error for a flag of `fencepost trial` that belongs to the scenario `owner` and was given to another.
@@ -147,14 +152,20 @@ fn misplaced(flag: &str, owner: Scenario, given_to: Scenario) -> CommandError {
 }
 
 /// What the flags of one command decide about a trial.
-struct ScenarioSettings {
+struct ScenarioSettings<'a> {
     scenario: Scenario,
     work_ms: Option<u64>,
-    storm: Option<StormSettings>,
+    /// The flags of a storm; `None` in other scenarios.
+    storm: Option<&'a StormFlags>,
     runs: u64,
 }
 
-impl ScenarioSettings {
+impl ScenarioSettings<'_> {
+    /// Returns how long smaller plans of faults are looked for, if they are.
+    fn shrink(&self) -> Option<Duration> {
+        self.storm?.shrink
+    }
+
     fn of(scenario: Scenario) -> Self {
         Self {
             scenario,
@@ -166,7 +177,7 @@ impl ScenarioSettings {
 }
 
 fn run(
-    settings: ScenarioSettings,
+    settings: &ScenarioSettings<'_>,
     arguments: &LockTrialFlags,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
@@ -182,18 +193,20 @@ fn run(
     // A trial that kills servers starts its own. This store only showed that they can be started, and let external locks declare their
     // claims.
     let store = opened.store.clone();
-    let _opened = (!scenario.fails_servers()).then_some(opened);
+    let storm = settings.storm.map(|flags| flags.settings(&store));
     let trial = Trial {
         scenario,
         strategy: contender.strategy,
         ttl_ms,
         work_ms: settings.work_ms.unwrap_or(Trial::work_ms_at(&store)),
-        storm: settings.storm,
+        storm: storm.transpose()?,
+        plan: None,
         length_ms: None,
         store,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
-    run_and_show(&settings, &trial, &contender, arguments, interrupt)
+    let _opened = (!trial.fails_servers()).then_some(opened);
+    run_and_show(settings, &trial, &contender, arguments, interrupt)
 }
 
 /// Returns the store of the trial: private servers that may fail, or the one that was asked for.
@@ -204,11 +217,17 @@ fn open_store(
 ) -> Result<OpenStore, CommandError> {
     let asked = arguments.trial.store_for(Some(lock))?;
     if let Some(what) = scenario.lacks() {
+        let command = format!("fencepost {}", scenario.command());
+        let advice = if scenario.chooses_pids() {
+            format!("sudo {command}")
+        } else {
+            "apt-get install gcc".into()
+        };
         return Err(
             CommandError::new(exit::SYSTEM, format!("this trial {what}"))
-                .at(format_args!("fencepost {}", scenario.command()))
+                .at(command)
                 .effect("none: no process was started")
-                .try_this("apt-get install gcc"),
+                .try_this(advice),
         );
     }
     if scenario.needs_server() && !scenario.fails_servers() {
@@ -225,7 +244,7 @@ fn open_store(
 
 /// Runs the trial, shows it, and writes its files.
 fn run_and_show(
-    settings: &ScenarioSettings,
+    settings: &ScenarioSettings<'_>,
     trial: &Trial,
     contender: &Contender,
     arguments: &LockTrialFlags,
@@ -259,10 +278,21 @@ fn run_and_show(
         )?;
         (judged, None)
     };
-    let report = match convicted {
+    let shrunk = settings.shrink().and_then(|within| {
+        let mut say = |line: &str| {
+            if shows_progress {
+                screen.print(line);
+            }
+        };
+        shrink::smaller_plans(&judged, contender, within, &mut say, interrupt)
+    });
+    let mut report = match convicted {
         Some(convicted) => report_of_worst(&judged, convicted, settings.runs),
         None => report(&judged),
     };
+    if let Some(shrunk) = &shrunk {
+        add_smaller_plans(&mut report, shrunk);
+    }
     let history = files.history();
     let beginning = history.and_then(|history| history.beginning_path(&judged));
     let ended = EndedTrial {
@@ -275,9 +305,11 @@ fn run_and_show(
     };
     let text = |ink| {
         let runs = convicted.map(|convicted| convictions(convicted, settings.runs, ink));
+        let smaller = shrunk.as_ref().map(|shrunk| smaller_plans(shrunk, ink));
         verdict::text(&judged.verdict, quiet, ink)
             + &shortest(&judged, beginning.as_deref(), ink)
             + &runs.unwrap_or_default()
+            + &smaller.unwrap_or_default()
     };
     arguments.trial.conclude(screen, files, &ended, text)
 }

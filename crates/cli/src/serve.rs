@@ -13,7 +13,7 @@ use fencepost::Backend;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost_checkout::checkout::OrderPath;
 use fencepost_checkout::http::{ExtraRoutes, HttpSettings};
-use fencepost_checkout::locking::{WaitMode, WaitPolicy};
+use fencepost_checkout::locks::{WaitMode, WaitPolicy};
 use fencepost_checkout::logging::{self, Log};
 use fencepost_checkout::server::ConnectionSettings;
 use fencepost_checkout::service::{Report, Service, Settings};

@@ -4,27 +4,30 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
-use fencepost_rig::Redis;
+use fencepost_rig::{ClockShim, Redis};
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
 /// A lock that must be acquitted, and its store.
-const RIGHT: [(&str, &str); 5] = [
+const RIGHT: [(&str, &str); 6] = [
     ("sqlite", "watchdog"),
     ("sqlite", "fenced"),
     ("sqlite", "safe"),
     ("redis", "fenced"),
+    ("redis", "watchdog"),
     (
         "sqlite",
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease"),
     ),
 ];
 /// The stores that only the soak tries. Their leases last for seconds, or their servers take long to start.
-const SOAKED: [(&str, &str); 5] = [
-    ("redis", "watchdog"),
+const SOAKED: [(&str, &str); 6] = [
+    ("redis", "safe"),
     ("postgres", "fenced"),
+    ("postgres", "watchdog"),
     ("redlock", "fenced"),
     ("etcd", "fenced"),
     ("zk", "fenced"),
@@ -53,6 +56,14 @@ fn main() {
     trials.push(Trial::test(
         "storms::a_killed_holder_without_a_lease",
         || convict("late-expiry", 3),
+    ));
+    trials.push(
+        Trial::test("storms::each_fault_has_a_witness", each_fault_has_a_witness)
+            .with_ignored_flag(!has_redis),
+    );
+    trials.push(Trial::test(
+        "storms::smaller_plans_are_run_after_a_conviction",
+        smaller_plans,
     ));
     trials.push(Trial::test(
         "storms::a_beginning_that_cannot_be_saved_does_not_cost_the_verdict",
@@ -123,6 +134,74 @@ fn convict(lock: &str, code: i32) -> Result<(), Failed> {
         assert_eq!((again, &judged["stands"]), (code, &Value::Bool(true)));
     }
     Ok(())
+}
+
+/// Runs storms with one kind of faults each, and looks for what the lab saw of them.
+fn each_fault_has_a_witness() -> Result<(), Failed> {
+    let seen = |report: &Value, list: &str, field: &str| -> BTreeSet<String> {
+        let all = report[list].as_array().into_iter().flatten();
+        let names = all.filter_map(|entry| entry[field].as_str());
+        names.map(str::to_owned).collect()
+    };
+    let clock: &[&str] = if ClockShim::is_available() {
+        &["clock_read", "clock_right"]
+    } else {
+        &[]
+    };
+    let kinds: [(&str, &[&str]); 5] = [
+        ("kill", &["killed"]),
+        ("pause", &["stopped", "continued"]),
+        ("cut", &["cut_off", "reconnected"]),
+        ("delay", &["distant", "reconnected"]),
+        ("clock", clock),
+    ];
+    for (kind, witnesses) in kinds.into_iter().filter(|(_, seen)| !seen.is_empty()) {
+        let arguments = format!(
+            "trial storm --store redis --lock=fenced --for 4s --ttl 300 --faults {kind} --json"
+        );
+        let (_, report) = storm(&arguments);
+        let faults = seen(&report, "faults", "fault");
+        let has = |witness: &&str| faults.contains(*witness);
+        assert!(witnesses.iter().all(has), "{arguments}: {faults:?}");
+        assert_eq!(seen(&report, "servers", "change"), BTreeSet::new());
+        // A request that fails because of a cut costs its process its life.
+        let is_alone = kind != "cut" && kind != "delay" && kind != "kill";
+        assert!(
+            !is_alone || !faults.contains("killed"),
+            "{arguments}: {faults:?}"
+        );
+    }
+    let arguments =
+        "trial storm --store redis --lock=fenced --for 6s --ttl 300 --faults server --json";
+    let (_, report) = storm(arguments);
+    let changes = seen(&report, "servers", "change");
+    let expected = ["continued", "killed", "restarted", "silent", "stopped"];
+    assert_eq!(changes.iter().collect::<Vec<_>>(), expected, "{arguments}");
+    Ok(())
+}
+
+/// A lock that needs no fault to be convicted, or few.
+fn smaller_plans() -> Result<(), Failed> {
+    let arguments = "trial storm --lock=blind-delete --for 4s --ttl 300 --shrink 40s --json";
+    for _ in 0..REPEATS {
+        let (_, report) = storm(arguments);
+        let smaller = &report["smaller_plans"];
+        let Some(tried) = smaller["tried"].as_array() else {
+            continue;
+        };
+        let first = &tried[0];
+        assert!(first["label"].as_str().unwrap().starts_with("all faults"));
+        let Some(smallest) = smaller["smallest"].as_u64() else {
+            continue;
+        };
+        let smallest = &tried[smallest as usize];
+        let count = |plan: &Value| plan["faults"].as_array().unwrap().len();
+        assert!(count(smallest) <= count(first), "{smaller:#}");
+        assert!(smallest["convicted"].as_u64().unwrap() > 0);
+        assert!(tried.iter().all(|plan| plan["runs"].as_u64().unwrap() <= 5));
+        return Ok(());
+    }
+    Err("no storm convicts the lock, or not again".into())
 }
 
 fn cannot_save_the_beginning() -> Result<(), Failed> {

@@ -1,7 +1,8 @@
 //! [`Backend`]: the dyn-safe trait between the locker and a store, with the plain data that it exchanges.
 //!
-//! A backend has no policy. The [`Locker`](crate::Locker) decides when to renew, how long to wait, what to do about a loss, and who goes
-//! first inside this process. A backend sends one request to the store and returns the answer.
+//! A backend does not decide when to renew, how long a caller waits, what to do about a loss, or who goes first inside this process; the
+//! [`Locker`](crate::Locker) does. Most methods send one request to the store and return the answer. [`Backend::acquire`] is more than a
+//! request: it keeps its place in the store's line and sits out short outages until it is granted or dropped.
 //!
 //! If you write a backend, run the suite of `fencepost::conformance` (feature `conformance`) against it.
 

@@ -26,10 +26,8 @@ mod locker;
 mod waiting;
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::backend::{Backend, Capabilities, Release};
@@ -140,11 +138,14 @@ const SHORT: Duration = Duration::from_millis(200);
 /// How long something that must happen may take. Generous, because machines are sometimes slow.
 const SOON: Duration = Duration::from_secs(20);
 
+/// The label of every claim.
+const LABEL: &str = "conformance";
+
 /// Returns a name that no other test uses.
 fn fresh_name(what: &str) -> LockName {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("trial:{what}:{}:{count}", std::process::id());
+    let name = format!("conformance:{what}:{}:{count}", std::process::id());
     LockName::new(&name).expect("a valid name")
 }
 
@@ -154,7 +155,7 @@ fn claim(name: &LockName, ttl: Duration) -> Claim {
         name: name.clone(),
         owner: OwnerId::random(&SystemRandom),
         ttl,
-        label: "trial".into(),
+        label: LABEL.into(),
     }
 }
 
@@ -198,35 +199,4 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl Fn
         }
     })
     .await;
-}
-
-/// Polls a future at most this many times; the output is `None` if it was not complete by then.
-struct PollLimit<F> {
-    future: Pin<Box<F>>,
-    left: usize,
-}
-
-impl<F: Future> PollLimit<F> {
-    fn new(polls: usize, future: F) -> Self {
-        Self {
-            future: Box::pin(future),
-            left: polls,
-        }
-    }
-}
-
-impl<F: Future> Future for PollLimit<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        self.left -= 1;
-        match self.future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if self.left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    }
 }

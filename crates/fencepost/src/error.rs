@@ -123,8 +123,7 @@ impl Error {
         operation: Operation,
         what: impl fmt::Display,
     ) -> Self {
-        let message =
-            format!("an answer that makes no sense: {what}; is there a proxy in between?");
+        let message = format!("an unexpected answer: {what}; is there a proxy in between?");
         Self::new(ErrorKind::Unusable, store, operation, message).with_effect(Effect::Maybe)
     }
 

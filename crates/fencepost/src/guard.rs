@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::backend::Renewal;
 use crate::claim::{Claim, LockName, OwnerId};
-use crate::clock::{Moment, within};
+use crate::clock::within;
 use crate::credential::Credential;
 use crate::engine::{Hold, ReleaseOutcome};
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -59,11 +59,6 @@ impl Guard {
     /// ```
     pub fn was_contended(&self) -> bool {
         self.was_contended
-    }
-
-    /// Returns when this guard got the lock.
-    pub(crate) fn since(&self) -> Moment {
-        self.hold.since
     }
 
     /// Returns the name of the lock.

@@ -90,6 +90,7 @@ pub mod pg_tx;
 mod queue;
 pub mod random;
 mod reaper;
+mod refusal;
 pub mod resource;
 pub mod retry;
 pub mod stores;

@@ -226,8 +226,8 @@ impl<W> Line<W> {
         }
     }
 
-    /// Records that the task that asked gave up (dropped, or out of time). The next task in line continues with the same claim, and keeps its place
-    /// at the store. If there is no next task, the caller withdraws the claim.
+    /// Records that the task that asked gave up (dropped, or out of time). The next task in line continues with the same claim, and keeps its
+    /// place at the store. If there is no next task, the caller withdraws the claim.
     pub(crate) fn asker_left(&mut self, owner: OwnerId) -> Option<(W, StoreRequest)> {
         self.next_asks(owner)
     }

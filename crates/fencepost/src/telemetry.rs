@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `fencepost_acquire_wait_seconds` | histogram | `store` | from the call to the grant |
 //! | `fencepost_acquires_total` | counter | `store`, `outcome` = `granted`, `busy`, `failed` | finished calls |
-//! | `fencepost_contended_total` | counter | `store` | calls that found the lock taken on the first try |
+//! | `fencepost_contended_total` | counter | `store` | finished calls that found the lock taken on the first try |
 //! | `fencepost_hold_seconds` | histogram | `store` | from the grant to the end of the guard |
 //! | `fencepost_handovers_total` | counter | `store` | grants inside the process, without a round trip |
 //! | `fencepost_renewals_total` | counter | `store`, `outcome` = `extended`, `lost`, `failed` | renewals of one lease each |

@@ -1,4 +1,5 @@
-//! For tests of programs that use locks: a clock that the test moves, and a store that fails on demand.
+//! For tests of programs that use locks: a clock that the test moves, a store that fails on demand, and futures that are dropped after a
+//! number of polls.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,6 +21,8 @@
 //! ```
 
 use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -41,6 +44,9 @@ struct FakeTime {
     now: Moment,
     timers: Vec<Weak<Timer>>,
 }
+
+/// How often a task yields until all tasks that one step has woken, and those that they wake, have acted.
+const YIELDS: u32 = 50;
 
 /// One pending sleep.
 #[derive(Debug)]
@@ -97,6 +103,43 @@ impl FakeClock {
         due.iter().for_each(|timer| timer.fire());
     }
 
+    /// Moves the clock forward by `by` in steps of at most `step`, and lets the other tasks of this thread act after each step. For a
+    /// current-thread runtime: on other runtimes, tasks of other threads may see several steps at once.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use std::time::Duration;
+    /// # use fencepost::{Locker, stores::memory::Memory, testing::FakeClock};
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// let clock = FakeClock::new();
+    /// let store = Arc::new(Memory::with_clock(clock.clone()));
+    /// let locker = Locker::builder(store).ttl(Duration::from_secs(10)).build()?;
+    ///
+    /// let guard = locker.acquire("report").await?;
+    /// clock.advance_in_steps(Duration::from_secs(60), Duration::from_millis(100)).await;
+    /// assert!(!guard.is_lost()); // Renewals have kept it.
+    /// # Ok::<(), fencepost::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Panics
+    /// Panics if `step` is zero.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the rest of the steps is left out.
+    pub async fn advance_in_steps(&self, by: Duration, step: Duration) {
+        assert!(!step.is_zero(), "a step takes some time");
+        let mut left = by;
+        while !left.is_zero() {
+            let next = step.min(left);
+            self.advance(next);
+            for _ in 0..YIELDS {
+                tokio::task::yield_now().await;
+            }
+            left -= next;
+        }
+    }
+
     /// Moves the clock forward by `by` without waking any sleep, as on a machine that was suspended, where timers fire late. The sleeps
     /// wake at the next [`advance`](Self::advance).
     pub fn jump(&self, by: Duration) {
@@ -136,6 +179,43 @@ impl Clock for FakeClock {
             Poll::Pending
         }))
     }
+}
+
+/// Polls `future` at most `polls` times, each time it is woken, and then drops it. Returns `None` if it was not ready. For tests of what a
+/// dropped future leaves behind.
+///
+/// The future is dropped within the last poll, so nothing has to wake it once more.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use fencepost::{Locker, stores::memory::Memory, testing::poll_at_most};
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let locker = Locker::new(Arc::new(Memory::new()));
+/// let held = locker.acquire("report").await?;
+/// assert!(poll_at_most(1, locker.acquire("report")).await.is_none());
+/// assert!(held.release().await.is_released());
+/// assert!(locker.try_acquire("report").await?.is_some()); // The dropped call left nothing.
+/// # Ok::<(), fencepost::Error>(())
+/// # }).unwrap();
+/// ```
+///
+/// # Cancel safety
+/// Dropping this drops `future`.
+pub async fn poll_at_most<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
 }
 
 /// How a request to a [`FlakyStore`] fails.

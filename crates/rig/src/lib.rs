@@ -3,7 +3,7 @@
 //!
 //! The rig ends everything that it starts. A [`Child`] is a process with its own session and process group. When it is dropped, the whole
 //! group is killed and reaped, and when the program that started it dies, the kernel kills it. A program that we do not trust gets a
-//! supervisor, which ends everything that it starts. [`Redis`], [`Postgres`], [`Etcd`] and [`Zookeeper`] are such children that answer on a
+//! supervisor, which ends everything that it starts; in a [`PidSpace`], it can get the process id of one that has ended. [`Redis`], [`Postgres`], [`Etcd`] and [`Zookeeper`] are such children that answer on a
 //! free port. A [`Proxy`] between a client and a server loses, delays or cuts what passes. A [`ClockShim`] sets the clocks of one program.
 //! [`Interrupt`] turns Ctrl-C into a flag that the program checks at safe points, so that every `Drop` runs.
 
@@ -16,6 +16,10 @@ mod feed;
 mod folder;
 mod frames;
 mod limits;
+#[cfg(not(target_os = "linux"))]
+mod no_pid_space;
+#[cfg(target_os = "linux")]
+mod pid_space;
 mod pooler;
 mod postgres;
 mod proxy;
@@ -38,9 +42,13 @@ pub use feed::{Feed, FeedItem, FeedSender, Output, Silence, bounded_feed, feed};
 pub use folder::{TempDir, folder};
 pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;
+#[cfg(not(target_os = "linux"))]
+pub use no_pid_space::PidSpace;
+#[cfg(target_os = "linux")]
+pub use pid_space::PidSpace;
 pub use pooler::Pooler;
 pub use postgres::{Postgres, PostgresTemplate};
-pub use proxy::{Amount, Counts, Direction, Fate, Proxy, ReplyFate, Traffic};
+pub use proxy::{Amount, Counts, Direction, Fate, Proxy, ReplyFate, StandIn, Traffic};
 pub use redis::{Redis, RedisBuilder};
 pub use server::{ServerError, free_port};
 pub use signals::{Interrupt, is_ignored, stop_self, with_default_signals};

@@ -2,7 +2,7 @@
 //!
 //! `tc netem` needs privileges and is often missing. The proxy needs neither, and can also count what passes.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,67 +10,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use socket2::Socket;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
 
 use crate::wire::{Conversation, Wire};
 
+mod fate;
 mod pump;
+mod vanished;
 
+pub use fate::{Amount, Direction, Fate, ReplyFate, StandIn};
 use pump::{Cut, Way, pump};
-
-/// Which way bytes travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From the client to the server: requests.
-    ToServer,
-    /// From the server to the client: answers.
-    ToClient,
-}
-
-/// How much may pass before a cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Amount {
-    /// This many bytes.
-    Bytes(u64),
-    /// This many RESP messages: top-level commands or answers. In other protocols, each line counts.
-    Messages(u64),
-}
-
-/// What happens to one RESP message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It is forwarded in order.
-    Pass,
-    /// It is dropped, and the connection goes on with the next message.
-    Lose,
-    /// It is forwarded this much later, and others overtake it. With [`Proxy::FOREVER`], it is forwarded when the proxy is healed.
-    Late(Duration),
-    /// It is forwarded twice.
-    Twice,
-    /// The connection is closed instead, at both ends.
-    Cut,
-}
 
 type Judge = Arc<dyn Fn(&[u8]) -> Fate + Send + Sync>;
 
-/// What happens to one reply of the server.
-///
-/// If the proxy [knows the protocol](Proxy::speaks), a reply is what answers a step: a request that a lock makes of its store. Greetings,
-/// pings and messages that come unasked pass. Otherwise a reply is everything that the server sends on a connection after it was asked
-/// something, until it is asked again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReplyFate {
-    /// It is forwarded.
-    Pass,
-    /// It and what follows on its connection are forwarded when the proxy is healed.
-    Hold,
-    /// The connection is closed instead, at both ends.
-    Cut,
-}
-
 type ReplyJudge = Arc<dyn Fn() -> ReplyFate + Send + Sync>;
+
+/// Returns what stands in for the reply to a command with this name, if anything does.
+type CommandJudge = Arc<dyn Fn(&str) -> Option<StandIn> + Send + Sync>;
 
 /// How much has passed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -260,9 +219,19 @@ impl Proxy {
         *self.shared.reply_judge() = Some(Arc::new(judge));
     }
 
-    /// Removes all faults. Delayed data are forwarded at once; swallowed data stay lost.
+    /// Lets `judge` decide which commands of Redis are answered with an error in place of the server's reply, from now on. It is asked about
+    /// every [step](ReplyFate) outside a transaction, by the name of the command in upper case. The proxy must know that
+    /// [RESP](Wire::Resp) passes.
+    ///
+    /// The judge is called on the proxy's thread, and must not block.
+    pub fn stand_in(&self, judge: impl Fn(&str) -> Option<StandIn> + Send + Sync + 'static) {
+        *lock(&self.shared.command_judge) = Some(Arc::new(judge));
+    }
+
+    /// Removes all faults. Delayed data are forwarded at once; swallowed data stay lost, and so do connections that are dead.
     pub fn heal(&self) {
         *self.shared.reply_judge() = None;
+        *lock(&self.shared.command_judge) = None;
         for direction in [Direction::ToServer, Direction::ToClient] {
             *self.shared.judge(direction) = None;
         }
@@ -272,6 +241,7 @@ impl Proxy {
         self.shared.faults.send_modify(|faults| {
             faults.delay = Default::default();
             faults.swallow = Default::default();
+            faults.is_client_gone = false;
             faults.heals += 1;
         });
     }
@@ -308,6 +278,8 @@ struct Faults {
     heals: u64,
     /// Connections with a lower number are dead.
     buried: u64,
+    /// The machine of the clients is not on the network.
+    is_client_gone: bool,
 }
 
 /// The state that the proxy and its connections share.
@@ -317,11 +289,12 @@ struct Shared {
     allowances: [Mutex<Option<Amount>>; 2],
     judges: [Mutex<Option<Judge>>; 2],
     reply_judge: Mutex<Option<ReplyJudge>>,
+    command_judge: Mutex<Option<CommandJudge>>,
     wire: Mutex<Option<Wire>>,
     first_delivery: Mutex<Option<Instant>>,
     connections: AtomicU64,
-    /// The numbers of the connections that are open, whether or not they are dead.
-    open: Mutex<BTreeSet<u64>>,
+    /// The connections that are open, whether or not they are dead, by number: the end that the server sees, once it is connected.
+    open: Mutex<BTreeMap<u64, Option<Socket>>>,
     replies: AtomicU64,
     steps: AtomicU64,
     tallies: [Tally; 2],
@@ -335,6 +308,7 @@ impl Shared {
             allowances: Default::default(),
             judges: Default::default(),
             reply_judge: Mutex::default(),
+            command_judge: Mutex::default(),
             wire: Mutex::default(),
             first_delivery: Mutex::default(),
             connections: AtomicU64::new(0),
@@ -406,7 +380,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
             // Whoever buries connections sees this one as open, or it is a later one.
             let mut open = lock(&shared.open);
             let number = shared.connections.fetch_add(1, Ordering::AcqRel);
-            open.insert(number);
+            open.insert(number, None);
             number
         };
         let shared = Arc::clone(&shared);
@@ -421,10 +395,19 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 async fn connect(client: TcpStream, shared: &Shared, number: u64) {
     let mut faults = shared.faults.subscribe();
     let cuts = faults.borrow().cuts;
+    if faults.borrow().is_client_gone {
+        // Whatever a machine sends that is not on the network arrives nowhere.
+        let is_back = |faults: &Faults| !faults.is_client_gone || faults.cuts != cuts;
+        let _ = faults.wait_for(is_back).await;
+        return;
+    }
     let server = *shared.server();
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };
+    if !shared.keep_server_end(number, &server) {
+        return;
+    }
     for stream in [&client, &server] {
         // Without this, small messages would be delayed.
         let _ = stream.set_nodelay(true);

@@ -9,6 +9,9 @@
 //! started. Nor a descendant that runs as another user, or one that forks faster than it can be killed: the supervisor gives up after
 //! some seconds.
 //!
+//! A program can also be started in a [namespace](crate::PidSpace), under a number of our choice. Then the supervisor is inside as well, with
+//! a process outside that waits for its end.
+//!
 //! The supervisor is forked from a process with several threads and never executes a program, so it makes only system calls: it does not
 //! allocate and does not lock.
 
@@ -31,20 +34,28 @@ const TO_KILL: Duration = Duration::from_secs(5);
 /// How often it looks again meanwhile.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// Where a program starts: a PID namespace, the user namespace around it, if there is one, and the number that it gets there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) pids: RawFd,
+    pub(crate) users: Option<RawFd>,
+    pub(crate) number: i32,
+}
+
 /// The supervisor of a program that is about to start.
 #[derive(Debug)]
 pub(crate) struct Supervision {
     line: PipeWriter,
-    /// The supervisor writes the id of the program to it.
+    /// The program writes its id to it before it starts, as it is seen from here.
     hears: PipeReader,
 }
 
-/// Makes the command start below a supervisor.
-pub(crate) fn supervise(command: &mut Command) -> io::Result<Supervision> {
+/// Makes the command start below a supervisor, in this place.
+pub(crate) fn supervise(command: &mut Command, place: Option<Place>) -> io::Result<Supervision> {
     let (its_line, line) = io::pipe()?;
     let (hears, says) = io::pipe()?;
     // SAFETY: between fork and exec only async-signal-safe calls are made, in the program and in the supervisor.
-    unsafe { command.pre_exec(move || part(its_line.as_raw_fd(), says.as_raw_fd())) };
+    unsafe { command.pre_exec(move || part(its_line.as_raw_fd(), says.as_raw_fd(), place)) };
     Ok(Supervision { line, hears })
 }
 
@@ -59,9 +70,8 @@ impl Supervision {
 }
 
 /// Runs in the child before the program starts. Returns only in the process that becomes the program.
-fn part(line: RawFd, says: RawFd) -> io::Result<()> {
+fn part(line: RawFd, says: RawFd, place: Option<Place>) -> io::Result<()> {
     setsid()?;
-    nix::sys::prctl::set_child_subreaper(true)?;
     // The program's end is waited for, and nothing else may end the supervisor.
     let mut before = SigSet::empty();
     sigprocmask(
@@ -69,9 +79,10 @@ fn part(line: RawFd, says: RawFd) -> io::Result<()> {
         Some(&SigSet::all()),
         Some(&mut before),
     )?;
+    let outside = place.map(Place::enter).transpose()?;
+    nix::sys::prctl::set_child_subreaper(true)?;
     let supervisor = getpid();
-    // SAFETY: this process has a single thread, and both sides make only async-signal-safe calls.
-    match unsafe { fork() }? {
+    match fork_as(place.map(|place| place.number))? {
         ForkResult::Child => {
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
             setsid()?;
@@ -80,35 +91,150 @@ fn part(line: RawFd, says: RawFd) -> io::Result<()> {
             if getppid() != supervisor {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
+            tell(says, outside.map_or(getpid().as_raw(), number_in));
             Ok(())
         }
-        ForkResult::Parent { child } => stand(child, line, says),
+        ForkResult::Parent { child } => stand(child, line),
     }
 }
 
+impl Place {
+    /// Moves into the namespace. Returns only in a new process, which is inside and sees `/proc` as it is there, with the folder `/proc`
+    /// as it is outside. This process stays outside, waits for the end of that one, and ends in the same way.
+    fn enter(self) -> io::Result<RawFd> {
+        // SAFETY: only numbers are passed, and a path that ends with a zero byte. This process has a single thread.
+        let outside = unsafe {
+            let folder = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+            let outside = Errno::result(libc::open(c"/proc".as_ptr(), folder))?;
+            if let Some(users) = self.users {
+                Errno::result(libc::setns(users, libc::CLONE_NEWUSER))?;
+            }
+            Errno::result(libc::setns(self.pids, libc::CLONE_NEWPID))?;
+            outside
+        };
+        // SAFETY: as in `part`.
+        match unsafe { fork() }? {
+            ForkResult::Child => {
+                nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+                // A parent outside has no number in here. If it died before the line above, the init is the parent.
+                if getppid().as_raw() != 0 {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                mount_proc()?;
+                Ok(outside)
+            }
+            ForkResult::Parent { child } => {
+                keep_only(None);
+                let status = loop {
+                    match waitpid(child, None) {
+                        Err(Errno::EINTR) => {}
+                        status => break status,
+                    }
+                };
+                end_as(status.unwrap_or(WaitStatus::StillAlive))
+            }
+        }
+    }
+}
+
+/// Mounts `/proc` anew, for this process and those that it starts.
+fn mount_proc() -> io::Result<()> {
+    let (proc, root) = (c"proc".as_ptr(), c"/".as_ptr());
+    let (none, flags) = (std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE);
+    // SAFETY: the paths end with a zero byte, and nothing else is pointed to.
+    unsafe {
+        Errno::result(libc::unshare(libc::CLONE_NEWNS))?;
+        Errno::result(libc::mount(none, root, none, flags, none.cast()))?;
+        Errno::result(libc::mount(proc, c"/proc".as_ptr(), proc, 0, none.cast()))?;
+    }
+    Ok(())
+}
+
+/// The arguments of `clone3`, up to the one that chooses a number.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+}
+
+/// Forks. The child gets this number, or any. What is left of whoever had the number before may need a moment to end.
+fn fork_as(number: Option<i32>) -> Result<ForkResult, Errno> {
+    let Some(number) = number else {
+        // SAFETY: this process has a single thread, and both sides make only async-signal-safe calls.
+        return unsafe { fork() };
+    };
+    let deadline = Instant::now() + TO_KILL;
+    loop {
+        match fork_with(number) {
+            Err(Errno::EEXIST) if Instant::now() < deadline => std::thread::sleep(LOOK),
+            forked => return forked,
+        }
+    }
+}
+
+fn fork_with(number: libc::pid_t) -> Result<ForkResult, Errno> {
+    let arguments = CloneArguments {
+        exit_signal: Signal::SIGCHLD as u64,
+        set_tid: std::ptr::from_ref(&number) as u64,
+        set_tid_size: 1,
+        ..CloneArguments::default()
+    };
+    let size = size_of::<CloneArguments>();
+    // SAFETY: the pointers belong to `arguments` and `number`. Without flags this is a fork, and as in `fork_as` nobody else runs.
+    let forked = unsafe { libc::syscall(libc::SYS_clone3, std::ptr::from_ref(&arguments), size) };
+    Errno::result(forked).map(|child| match child {
+        0 => ForkResult::Child,
+        child => ForkResult::Parent {
+            child: Pid::from_raw(child as libc::pid_t),
+        },
+    })
+}
+
+/// Returns the number of this process where this folder `/proc` is.
+fn number_in(proc: RawFd) -> i32 {
+    let mut digits = [0_u8; 16];
+    let (path, room) = (c"self".as_ptr(), digits.len());
+    // SAFETY: the path ends with a zero byte; the pointer and the length belong to `digits`.
+    let length = unsafe { libc::readlinkat(proc, path, digits.as_mut_ptr().cast(), room) };
+    let length = usize::try_from(length).unwrap_or(0);
+    let digits = digits[..length].iter();
+    digits.fold(0, |number, digit| number * 10 + i32::from(digit - b'0'))
+}
+
+/// Writes a number to a pipe.
+pub(crate) fn tell(says: RawFd, number: i32) {
+    let number = number.to_ne_bytes();
+    // SAFETY: the pointer and the length belong to `number`. Four bytes fit into an empty pipe.
+    unsafe { libc::write(says, number.as_ptr().cast(), number.len()) };
+}
+
 /// Waits for the end of the program or of the line, kills everything, and ends as the program did.
-fn stand(program: Pid, line: RawFd, says: RawFd) -> ! {
-    keep_only(line, says);
-    let (line, says) = (0, 1);
-    let id = program.as_raw().to_ne_bytes();
-    // SAFETY: the pointer and the length belong to `id`. Four bytes fit into an empty pipe.
-    unsafe { libc::write(says, id.as_ptr().cast(), id.len()) };
-    wait_for_end(program, line);
+fn stand(program: Pid, line: RawFd) -> ! {
+    keep_only(Some(line));
+    wait_for_end(program, 0);
     end_as(end_all(program))
 }
 
-/// Keeps only two files, as numbers 0 and 1. The others would keep the pipes of all our children open.
-fn keep_only(line: RawFd, says: RawFd) {
-    // SAFETY: only numbers of files are passed. `F_DUPFD` moves both out of the way of each other.
+/// Keeps only this file, as number 0, or none. The others would keep the pipes of all our children open.
+pub(crate) fn keep_only(file: Option<RawFd>) {
+    let first = RawFd::from(file.is_some());
+    // SAFETY: only numbers of files are passed.
     unsafe {
-        let line = libc::fcntl(line, libc::F_DUPFD, 3);
-        let says = libc::fcntl(says, libc::F_DUPFD, 3);
-        libc::dup2(line, 0);
-        libc::dup2(says, 1);
-        libc::close(2);
-        if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) != 0 {
-            for file in 3..libc::sysconf(libc::_SC_OPEN_MAX).min(65_536) {
-                libc::close(file as RawFd);
+        if let Some(file) = file {
+            libc::dup2(file, 0);
+        }
+        if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) != 0 {
+            for file in first..libc::sysconf(libc::_SC_OPEN_MAX).min(65_536) as RawFd {
+                libc::close(file);
             }
         }
     }

@@ -6,7 +6,10 @@
 mod grpc;
 mod postgres;
 mod redis;
+mod stand_in;
 mod zookeeper;
+
+pub(crate) use redis::command_name;
 
 /// The protocol that passes through a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +56,32 @@ impl Conversation {
             // A reply says by itself what it answers.
             Kind::ZooKeeper(_) => {}
             Kind::Grpc(streams) => streams.asked(bytes),
+        }
+    }
+
+    /// Returns whether this is a connection to a server of Redis.
+    pub(crate) fn is_resp(&self) -> bool {
+        matches!(self.0, Kind::Resp(_))
+    }
+
+    /// Returns whether a transaction of Redis is open.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        matches!(&self.0, Kind::Resp(commands) if commands.is_in_transaction())
+    }
+
+    /// Lets an error stand in for the reply to the last command that was sent to a server of Redis. Must be called before the server can
+    /// answer it.
+    pub(crate) fn stand_in(&mut self, error: &'static str) {
+        if let Kind::Resp(commands) = &mut self.0 {
+            commands.stand_in(error);
+        }
+    }
+
+    /// Returns what comes from a server of Redis, with errors in place of the replies for which they stand in; `None` for other servers.
+    pub(crate) fn replaced(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        match &mut self.0 {
+            Kind::Resp(commands) => Some(commands.replaced(bytes)),
+            _ => None,
         }
     }
 

@@ -50,6 +50,7 @@ const SETTINGS: &[&str] = &[
     "clientPortAddress=127.0.0.1",
     "maxClientCnxns=0",
     "admin.enableServer=false",
+    "4lw.commands.whitelist=srvr,wchs",
 ];
 
 /// A private, standalone ZooKeeper server on a free port of this machine.
@@ -156,6 +157,13 @@ impl Zookeeper {
         self.child.wait_stopped(within)
     }
 
+    /// Returns how many clients of this server watch a node; `None` if the server does not answer.
+    pub fn watching_clients(&self) -> Option<u32> {
+        // "2 connections watching 3 paths"
+        let said = said_to(self.port, b"wchs")?;
+        said.split_whitespace().next()?.parse().ok()
+    }
+
     /// Returns whether the server process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.status().is_some()
@@ -259,17 +267,23 @@ struct Status {
 
 /// Sends `srvr` and parses the answer, which begins with `Zookeeper version: 3.8.0-…, built on …`. `None` if the server is not ready.
 fn ask(port: u16) -> Option<Status> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
-    stream.set_read_timeout(Some(ANSWER)).ok()?;
-    stream.write_all(b"srvr").ok()?;
-    let mut said = String::new();
-    stream.read_to_string(&mut said).ok()?;
+    let said = said_to(port, b"srvr")?;
     let version = said.strip_prefix("Zookeeper version: ")?;
     let mode = said.lines().find_map(|line| line.strip_prefix("Mode: "))?;
     Some(Status {
         version: version.split(['-', ',']).next()?.to_owned(),
         mode: mode.to_owned(),
     })
+}
+
+/// Returns what the server answers to a command of four letters; `None` if it does not.
+fn said_to(port: u16, command: &[u8; 4]) -> Option<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    stream.set_read_timeout(Some(ANSWER)).ok()?;
+    stream.write_all(command).ok()?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said).ok()?;
+    Some(said)
 }
 
 fn java() -> Option<PathBuf> {

@@ -5,20 +5,19 @@
 //!
 //! A test runs on its own runtime ([`run`]), waits for conditions rather than for a fixed time ([`eventually`], [`soon`], [`outlives_its_ttl`]),
 //! starts children that hold or want the lock ([`actor`]), makes servers silent ([`silence`]), and drops futures after a number of polls
-//! ([`polled`]). The test program of a store lists its tests by theme and passes them to [`main`](test_program::main).
+//! ([`poll_at_most`]). The test program of a store lists its tests by theme and passes them to [`main`](test_program::main).
 
 pub mod actor;
 pub mod database;
 mod lockers;
-mod polled;
 pub mod redis;
 pub mod silence;
 pub mod test_program;
 mod waiting;
 
+pub use fencepost::testing::poll_at_most;
 pub use fencepost_rig::is_soak;
 pub use lockers::{NAME, claim, claim_on, locker, now};
-pub use polled::polled;
 pub use waiting::{
     LONG, SOON, eventually, eventually_within, grace, outlives_its_ttl, run, run_within, soon,
     until_nothing_is_left, within,

@@ -28,7 +28,7 @@ type Stage = (Subject, Box<dyn Any>);
 fn main() {
     let capabilities = PostgresTable::CAPABILITIES;
     let stores = vec![
-        tests_of("memory", Memory::new().capabilities(), memory),
+        tests_of("memory", Memory::CAPABILITIES, memory),
         tests_of("sqlite", Sqlite::CAPABILITIES, sqlite),
         tests_of("redis", Redis::CAPABILITIES, redis),
         tests_of("postgres", Postgres::CAPABILITIES, postgres),

@@ -2,8 +2,10 @@
 //!
 //! A lock is judged by what it claims. Where a scenario does not apply, the gauntlet says why instead of leaving it out.
 
+use crate::any_scenario::AnyScenario;
+use crate::history::FaultKind;
 use crate::holds::Scenario;
-use crate::matrix::{Cell, Column, Run, column, short_ttl_ms};
+use crate::matrix::{Cell, Run, short_ttl_ms};
 use crate::protocol::Claims;
 use crate::store::{ServerFault, StoreFacts, TrialStore};
 use crate::story::scenarios::judged_by;
@@ -20,40 +22,46 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [Column; 33] = [
-    column(None),
-    column(Some(Scenario::Deadlock)),
-    column(Some(Scenario::Sorted)),
-    column(Some(Scenario::Crash)),
-    column(Some(Scenario::TtlEdge)),
-    column(Some(Scenario::Pause)),
-    column(Some(Scenario::LateWrite)),
-    column(Some(Scenario::WriteOnlyFence)),
-    column(Some(Scenario::StaleRelease)),
-    column(Some(Scenario::ShortStock)),
-    column(Some(Scenario::LostWakeup)),
-    column(Some(Scenario::Names)),
-    column(Some(Scenario::Turns)),
-    column(Some(Scenario::Waiters)),
-    column(Some(Scenario::Deadline)),
-    column(Some(Scenario::Reentry)),
-    column(Some(Scenario::Cut)),
-    column(Some(Scenario::SlowReplies)),
-    column(Some(Scenario::LostReply)),
-    column(Some(Scenario::PauseAtStep)),
-    column(Some(Scenario::ManyLeases)),
-    column(Some(Scenario::DeadConnection)),
-    column(Some(Scenario::Storm)),
-    column(Some(Scenario::Failover)),
-    column(Some(Scenario::RestartEmpty)),
-    column(Some(Scenario::ServerClock)),
-    column(Some(Scenario::ServerClockBack)),
-    column(Some(Scenario::Eviction)),
-    column(Some(Scenario::TakenAway)),
-    column(Some(Scenario::ServerStall)),
-    column(Some(Scenario::MajorityDown)),
-    column(Some(Scenario::ClientClock)),
-    column(Some(Scenario::Suspend)),
+pub const SCENARIOS: [AnyScenario; 39] = [
+    AnyScenario::Sale,
+    AnyScenario::Lock(Scenario::Deadlock),
+    AnyScenario::Lock(Scenario::Sorted),
+    AnyScenario::Lock(Scenario::Crash),
+    AnyScenario::Lock(Scenario::TtlEdge),
+    AnyScenario::Lock(Scenario::Pause),
+    AnyScenario::Lock(Scenario::LateWrite),
+    AnyScenario::Lock(Scenario::WriteOnlyFence),
+    AnyScenario::Lock(Scenario::StaleRelease),
+    AnyScenario::Lock(Scenario::ShortStock),
+    AnyScenario::Lock(Scenario::LostWakeup),
+    AnyScenario::Lock(Scenario::Names),
+    AnyScenario::Lock(Scenario::Turns),
+    AnyScenario::Lock(Scenario::Waiters),
+    AnyScenario::Lock(Scenario::Deadline),
+    AnyScenario::Lock(Scenario::Reentry),
+    AnyScenario::Lock(Scenario::SamePid),
+    AnyScenario::Lock(Scenario::Cut),
+    AnyScenario::Lock(Scenario::SlowReplies),
+    AnyScenario::Lock(Scenario::LostReply),
+    AnyScenario::Lock(Scenario::LostRelease),
+    AnyScenario::Lock(Scenario::StoreErrors),
+    AnyScenario::Lock(Scenario::PauseAtStep),
+    AnyScenario::Lock(Scenario::FailedRenewal),
+    AnyScenario::Lock(Scenario::ManyLeases),
+    AnyScenario::Lock(Scenario::DeadConnection),
+    AnyScenario::Lock(Scenario::Vanish),
+    AnyScenario::Lock(Scenario::Storm),
+    AnyScenario::Lock(Scenario::Failover),
+    AnyScenario::Lock(Scenario::RestartEmpty),
+    AnyScenario::Lock(Scenario::ServerClock),
+    AnyScenario::Lock(Scenario::ServerClockBack),
+    AnyScenario::Lock(Scenario::Eviction),
+    AnyScenario::Lock(Scenario::TakenAway),
+    AnyScenario::Lock(Scenario::Deposed),
+    AnyScenario::Lock(Scenario::ServerStall),
+    AnyScenario::Lock(Scenario::MajorityDown),
+    AnyScenario::Lock(Scenario::ClientClock),
+    AnyScenario::Lock(Scenario::Suspend),
 ];
 
 /// How long the storm of a gauntlet lasts at least.
@@ -77,7 +85,7 @@ pub struct Gauntlet {
     /// How often each scenario is run.
     pub runs: u64,
     /// The scenarios to run; the others are not tried.
-    pub chosen: Vec<Column>,
+    pub chosen: Vec<AnyScenario>,
     /// Why the lock cannot buy, if it says so when it is asked to get ready for a purchase.
     pub cannot_buy: Option<String>,
 }
@@ -107,9 +115,9 @@ impl Gauntlet {
             cells: Vec::new(),
             untried: Vec::new(),
         };
-        for scenario in &SCENARIOS {
-            let why = if self.chosen.contains(scenario) {
-                self.not_applicable(*scenario)
+        for scenario in SCENARIOS {
+            let why = if self.chosen.contains(&scenario) {
+                self.not_applicable(scenario)
             } else {
                 Some("not chosen".into())
             };
@@ -120,25 +128,28 @@ impl Gauntlet {
                 }),
                 None => plan
                     .cells
-                    .extend((0..self.runs).map(|run| self.cell(*scenario, run))),
+                    .extend((0..self.runs).map(|run| self.cell(scenario, run))),
             }
         }
         plan
     }
 
     /// Returns why a scenario does not apply to this lock on this store; `None` if it does.
-    fn not_applicable(&self, scenario: Column) -> Option<String> {
-        let buys = matches!(scenario.scenario, None | Some(Scenario::ShortStock));
+    fn not_applicable(&self, scenario: AnyScenario) -> Option<String> {
+        let buys = matches!(
+            scenario,
+            AnyScenario::Sale | AnyScenario::Lock(Scenario::ShortStock)
+        );
         match &self.cannot_buy {
             Some(why) if buys => Some(format!("the lock says: {why}")),
             _ => without_servers(scenario, self.strategy, &self.store)
-                .or(scenario.scenario.and_then(Scenario::lacks))
+                .or(scenario.lock().and_then(Scenario::lacks))
                 .or_else(|| not_claimed(scenario, self.strategy.claims))
                 .map(str::to_owned),
         }
     }
 
-    fn cell(&self, scenario: Column, run: u64) -> Cell {
+    fn cell(&self, scenario: AnyScenario, run: u64) -> Cell {
         let mut cell = scenario.cell(self.strategy, &self.store, self.seed + run);
         if let Cell::Hold(trial) = &mut cell {
             if trial.scenario.keeps_its_ttl() {
@@ -151,6 +162,11 @@ impl Gauntlet {
             if let Some(storm) = &mut trial.storm {
                 // Long enough for some twenty faults.
                 storm.for_ms = (12 * trial.ttl_ms).max(STORM_MS);
+                // What a server and a clock do has scenarios of its own, and these are slower to bring about.
+                storm.faults = storm
+                    .faults
+                    .without(FaultKind::Server)
+                    .without(FaultKind::Clock);
             }
         }
         cell
@@ -224,11 +240,11 @@ pub fn default_ttl_ms(store: &TrialStore) -> u64 {
 /// Returns why the lab cannot make servers fail, or come between them and the processes, as this scenario demands; `None` if it can, or if
 /// the scenario does not demand it.
 fn without_servers(
-    scenario: Column,
+    scenario: AnyScenario,
     strategy: &Strategy,
     store: &TrialStore,
 ) -> Option<&'static str> {
-    let scenario = scenario.scenario?;
+    let scenario = scenario.lock()?;
     let fault = scenario.server_fault(store.facts())?;
     if let ServerFault::Unavailable(why) = fault {
         return Some(why);
@@ -248,8 +264,8 @@ fn without_servers(
 }
 
 /// Returns why a scenario has nothing to judge in a lock with these claims; `None` if it has.
-fn not_claimed(scenario: Column, claims: Claims) -> Option<&'static str> {
-    let is_about_renewal = scenario.scenario.is_some_and(Scenario::is_about_renewal);
+fn not_claimed(scenario: AnyScenario, claims: Claims) -> Option<&'static str> {
+    let is_about_renewal = scenario.lock().is_some_and(Scenario::is_about_renewal);
     (is_about_renewal && !claims.keep_alive).then_some("not claimed: it does not renew its leases")
 }
 
@@ -309,13 +325,11 @@ pub struct Row<'a> {
 impl Row<'_> {
     /// Returns what its lock is judged by in its scenario.
     pub fn judged_by(&self) -> String {
-        match self.worst {
-            Run::Hold(judged) => {
-                let claims = strategy::claims_of(&judged.header);
-                judged_by(Some(judged.trial.scenario), claims)
-            }
-            Run::Sale(_) | Run::Retry(_) => judged_by(None, Claims::PLAIN),
-        }
+        let claims = match self.worst {
+            Run::Hold(judged) => strategy::claims_of(&judged.header),
+            Run::Sale(_) | Run::Retry(_) => Claims::PLAIN,
+        };
+        judged_by(self.worst.any_scenario(), claims)
     }
 
     /// Returns the command that repeats the worst run.

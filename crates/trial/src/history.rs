@@ -9,9 +9,11 @@ use crate::protocol::{Action, Claims, Promise, Purchase, ReleaseResult, Retry};
 
 mod recorder;
 mod servers;
+mod storm;
 
 pub use recorder::Recorder;
 pub use servers::Change;
+pub use storm::{FaultKind, FaultKinds, StormSettings};
 
 /// The format of a history, as given in its header.
 pub const SCHEMA: &str = "fencepost/history/1";
@@ -71,17 +73,6 @@ pub struct HoldSettings {
     /// The settings of a storm; `None` in other trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storm: Option<StormSettings>,
-}
-
-/// The settings that only storms have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StormSettings {
-    /// How long processes take locks while faults are injected.
-    pub for_ms: u64,
-    /// How many processes take part.
-    pub processes: usize,
-    /// How many locks there are.
-    pub names: usize,
 }
 
 /// One thing that happened.
@@ -325,6 +316,10 @@ pub enum Fault {
     /// Every connection that the process had to its store is dead: nothing passes on it any more, and neither end is told. New connections
     /// work. Timestamped once that was so, and recorded only if there was one.
     ConnectionsDead,
+    /// Its machine is gone from the network: nothing passes between it and its store any more, the store's packets are not acknowledged, and
+    /// no connection ends, also when it dies. Timestamped once that was so, and recorded only if it had reached its store through the lab
+    /// before.
+    Vanished,
     /// Its time of day is an hour ahead from here on. Timestamped once that was so, like the next two.
     ClockAhead,
     /// Its time of day is an hour behind from here on.
@@ -347,10 +342,41 @@ pub enum Fault {
     ReplyHeld,
     /// What was held back is handed on. Timestamped before that.
     ReplyDelivered,
+    /// A command of the process did not reach its Redis server, and the lab answered `-OOM`, as a server that is out of memory does.
+    /// Timestamped once that was so, like the next three.
+    AnsweredOom,
+    /// The same, and the lab answered `-READONLY`, as a replica does.
+    AnsweredReadOnly,
+    /// The same, and the lab answered `-LOADING`, as a server does that is loading its data.
+    AnsweredLoading,
+    /// A Redis server has carried a command of the process out, and the lab answered `-upstream failure` in its place, as a proxy of Redis does
+    /// that has waited too long.
+    AnsweredUpstream,
     /// A write of the process is held back on its way to the number. Timestamped once the process had sent it. It arrives as an operation.
     WriteHeld,
     /// The lab asked it to release a hold that it had released before, and it has answered. Timestamped once it had.
     OverReleased,
+    /// It was started again, and the kernel shows from outside that it has the process id that its process had in an earlier life.
+    /// Timestamped once that was seen.
+    SamePid,
+}
+
+impl Fault {
+    /// Returns the error that it put in place of a reply of the store, if it did that.
+    pub fn error(self) -> Option<&'static str> {
+        match self {
+            Self::AnsweredOom => Some("-OOM"),
+            Self::AnsweredReadOnly => Some("-READONLY"),
+            Self::AnsweredLoading => Some("-LOADING"),
+            Self::AnsweredUpstream => Some("-upstream failure"),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it took a reply of the store from the process, or put an error in its place.
+    pub fn spoils_reply(self) -> bool {
+        self == Self::ReplyLost || self.error().is_some()
+    }
 }
 
 /// A recorded run, ready to be judged.

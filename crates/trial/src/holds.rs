@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::history::{self, Header, HoldSettings, StormSettings};
+use crate::history::{self, FaultKind, Header, HoldSettings, StormSettings};
 use crate::protocol::Claims;
 use crate::store::{ServerFault, TrialStore};
 use crate::strategy::{self, Strategy};
@@ -19,8 +19,8 @@ pub mod check;
 pub mod expectation;
 pub mod facts;
 mod judged;
-pub(crate) mod leases;
 mod lookup;
+pub(crate) mod many_leases;
 pub mod names;
 pub(crate) mod register;
 mod run;
@@ -35,6 +35,7 @@ pub use judged::{Judged, Shortest, is_refused_overlap};
 pub(crate) use run::{HOLDER, OTHER, THIRD};
 pub use run::{LockWatch, NAMES, run};
 pub use scenario::Scenario;
+use storm::Plan;
 
 /// The settings of a lock trial.
 #[derive(Debug, Clone)]
@@ -52,6 +53,8 @@ pub struct Trial {
     pub length_ms: Option<u64>,
     /// The settings of a storm; `None` in other scenarios.
     pub storm: Option<StormSettings>,
+    /// The faults of a storm; `None` for those that belong to the seed.
+    pub plan: Option<Plan>,
     /// The store that keeps the locks.
     pub store: TrialStore,
     /// The random seed. It decides which process is asked first when several are ready, and short lengths of time: of pauses, of the
@@ -93,7 +96,8 @@ impl Trial {
             ttl_ms: scenario.ttl_ms_at(&store),
             work_ms: Self::work_ms_at(&store),
             length_ms: None,
-            storm: (scenario == Scenario::Storm).then_some(storm::DEFAULT),
+            storm: (scenario == Scenario::Storm).then(|| storm::default_at(&store)),
+            plan: None,
             store,
             seed,
         }
@@ -109,6 +113,7 @@ impl Trial {
             work_ms: header.holds?.work_ms,
             length_ms: None,
             storm: header.holds?.storm,
+            plan: None,
             store: TrialStore::named(&header.store)?,
             seed: header.seed,
         })
@@ -152,7 +157,43 @@ impl Trial {
         let must_see = self.strategy.is_external()
             && self.store.is_private()
             && (!self.scenario.fails_servers() || self.scenario.keeps_servers());
-        self.scenario.comes_between() || (must_see && can_come_between)
+        let comes_between = self.scenario.comes_between()
+            || self.has_faults(FaultKind::Cut)
+            || self.has_faults(FaultKind::Delay);
+        // Processes reach different servers there.
+        let is_split = self.scenario == Scenario::Deposed;
+        comes_between || is_split || (must_see && can_come_between)
+    }
+
+    /// Returns whether it is a storm with this kind of faults.
+    fn has_faults(&self, kind: FaultKind) -> bool {
+        self.storm.is_some_and(|storm| storm.faults.has(kind))
+    }
+
+    /// Returns whether the lab makes servers fail. Such a trial uses servers of its own.
+    pub fn fails_servers(&self) -> bool {
+        self.scenario.fails_servers() || self.has_faults(FaultKind::Server)
+    }
+
+    /// Returns the faults of a storm: those of its own, or those that belong to its seed. `None` in other scenarios.
+    pub fn plan(&self) -> Option<Plan> {
+        let settings = self.storm?;
+        let own = self.plan.clone();
+        Some(own.unwrap_or_else(|| Plan::draw(self.seed, settings, self.ttl())))
+    }
+
+    /// Returns a storm with the faults of this plan, which lasts as long as the plan. The seed decides the rest.
+    #[must_use]
+    pub fn with_plan(&self, plan: &Plan, seed: u64) -> Self {
+        Self {
+            storm: self.storm.map(|storm| StormSettings {
+                for_ms: plan.for_ms,
+                ..storm
+            }),
+            plan: Some(plan.clone()),
+            seed,
+            ..self.clone()
+        }
     }
 
     /// Returns the number of processes that take part.
@@ -208,7 +249,7 @@ impl Trial {
             text.push_str(&format!(" --work {}", self.work_ms));
         }
         if let Some(settings) = self.storm {
-            text.push_str(&storm::flags(settings));
+            text.push_str(&storm::flags(settings, &self.store));
         }
         if self.store.name() != self.scenario.store().name() {
             text.push_str(&format!(" --store {}", self.store.typed()));
@@ -244,7 +285,7 @@ mod tests {
         let cells =
             anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));
         let cells: Vec<Trial> = cells.collect();
-        assert_eq!(cells.len(), 17 * 7);
+        assert_eq!(cells.len(), 18 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();
         stems.dedup();

@@ -11,9 +11,11 @@
 //!
 //! Each process is a [`subject`] that speaks the [`protocol`]: one JSON message per line. The lab owns the clock and stamps
 //! every event of the [`history`]. Facts, checks and verdicts are pure functions of that history: they rest on acknowledged
-//! orders and on what the lab reads itself, never on what a subject says about itself. The [`strategy`] list names what can
-//! be tried; the deliberately broken ones are in [`strategy::exhibit`].
+//! orders and on what the lab reads itself. A subject's word never acquits its lock. Against its lock count three things that it
+//! says: that a lock is lost, that a release found it lost, and how long a purchase waited. The [`strategy`] list names what
+//! can be tried; the deliberately broken ones are in [`strategy::exhibit`].
 
+pub mod any_scenario;
 pub mod gauntlet;
 pub mod history;
 pub mod holds;

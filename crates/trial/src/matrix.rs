@@ -2,6 +2,7 @@
 //!
 //! It contains the scenarios of [`COLUMNS`]; `fencepost trial` runs the others.
 
+use crate::any_scenario::AnyScenario;
 use crate::holds::{Scenario, Trial};
 use crate::retry::{self, Comparison};
 use crate::sale::{self, Sale};
@@ -25,38 +26,22 @@ const RETRY_BUDGET_MS: u64 = 8_000;
 /// The lock that the comparison uses.
 const RETRY_LOCK: &str = "safe";
 
-/// A scenario of the matrix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
-    /// The lock trial; `None` for the sale.
-    pub scenario: Option<Scenario>,
-}
-
 /// The scenarios of the matrix, in the order of the columns.
-pub const COLUMNS: [Column; 7] = [
-    column(None),
-    column(Some(Scenario::Deadlock)),
-    column(Some(Scenario::Sorted)),
-    column(Some(Scenario::Crash)),
-    column(Some(Scenario::TtlEdge)),
-    column(Some(Scenario::StaleRelease)),
-    column(Some(Scenario::ShortStock)),
+pub const COLUMNS: [AnyScenario; 7] = [
+    AnyScenario::Sale,
+    AnyScenario::Lock(Scenario::Deadlock),
+    AnyScenario::Lock(Scenario::Sorted),
+    AnyScenario::Lock(Scenario::Crash),
+    AnyScenario::Lock(Scenario::TtlEdge),
+    AnyScenario::Lock(Scenario::StaleRelease),
+    AnyScenario::Lock(Scenario::ShortStock),
 ];
 
-pub(crate) const fn column(scenario: Option<Scenario>) -> Column {
-    Column { scenario }
-}
-
-impl Column {
-    /// Returns the name of its scenario in histories.
-    pub fn name(&self) -> &'static str {
-        self.scenario.map_or(sale::SCENARIO, Scenario::name)
-    }
-
+impl AnyScenario {
     /// Returns the arguments of `fencepost` that run it on this store with the settings of the other rows, without `--lock`,
     /// `--store` and `--seed`.
-    pub fn command(&self, store: &TrialStore) -> String {
-        let Some(scenario) = self.scenario else {
+    pub fn command(self, store: &TrialStore) -> String {
+        let Self::Lock(scenario) = self else {
             return format!("{} --delay={DELAY_US}", sale::SCENARIO);
         };
         let mut text = scenario.command().to_owned();
@@ -71,9 +56,9 @@ impl Column {
     }
 
     /// Returns its trial with the settings of the other rows.
-    pub fn cell(&self, strategy: &'static Strategy, store: &TrialStore, seed: u64) -> Cell {
+    pub fn cell(self, strategy: &'static Strategy, store: &TrialStore, seed: u64) -> Cell {
         let store = store.clone();
-        let Some(scenario) = self.scenario else {
+        let Self::Lock(scenario) = self else {
             return Cell::Sale(Sale {
                 store,
                 delay_us: DELAY_US,
@@ -115,9 +100,9 @@ pub enum Cell {
 /// Returns everything that can be run on this store, column by column.
 pub fn cells(store: &TrialStore, seed: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
-    for column in &COLUMNS {
+    for scenario in COLUMNS {
         let all = strategy::at(store);
-        cells.extend(all.filter_map(|strategy| cell(column, strategy, store, seed)));
+        cells.extend(all.filter_map(|strategy| cell(scenario, strategy, store, seed)));
     }
     cells.extend(strategy::find(RETRY_LOCK).map(|strategy| {
         Cell::Retry(Comparison {
@@ -130,19 +115,19 @@ pub fn cells(store: &TrialStore, seed: u64) -> Vec<Cell> {
 }
 
 fn cell(
-    column: &Column,
+    tried: AnyScenario,
     strategy: &'static Strategy,
     store: &TrialStore,
     seed: u64,
 ) -> Option<Cell> {
-    if let Some(scenario) = column.scenario {
+    if let AnyScenario::Lock(scenario) = tried {
         strategy.lock?;
         if has_default_times(scenario, strategy) {
             let trial = Trial::on(scenario, strategy, store.clone(), seed);
             return Some(Cell::Hold(trial));
         }
     }
-    let mut cell = column.cell(strategy, store, seed);
+    let mut cell = tried.cell(strategy, store, seed);
     if let Cell::Sale(sale) = &mut cell
         && DEFAULT_TIMES.contains(&strategy.name)
     {
@@ -175,6 +160,14 @@ impl Cell {
         }
     }
 
+    /// Returns its scenario; a comparison consists of sales.
+    pub fn any_scenario(&self) -> AnyScenario {
+        match self {
+            Self::Hold(trial) => AnyScenario::Lock(trial.scenario),
+            Self::Sale(_) | Self::Retry(_) => AnyScenario::Sale,
+        }
+    }
+
     /// Returns the name of its files, without the extension.
     pub fn file_stem(&self) -> String {
         format!("{}_{}", self.scenario(), self.strategy().name)
@@ -199,12 +192,11 @@ impl Cell {
 
     /// Returns its index in [`COLUMNS`]; `None` for the comparison.
     fn column(&self) -> Option<usize> {
-        let scenario = match self {
-            Self::Sale(_) => None,
-            Self::Hold(trial) => Some(trial.scenario),
-            Self::Retry(_) => return None,
-        };
-        COLUMNS.iter().position(|known| known.scenario == scenario)
+        if let Self::Retry(_) = self {
+            return None;
+        }
+        let own = self.any_scenario();
+        COLUMNS.iter().position(|known| *known == own)
     }
 
     /// Returns whether it belongs in this row and this column of [`COLUMNS`].

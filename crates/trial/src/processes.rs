@@ -12,9 +12,13 @@ use fencepost_rig::{
 use crate::protocol::{Claims, Reply, Request};
 use crate::text::foreign::{harmless, parse, quote};
 
+mod awake;
+mod pids;
 pub(crate) mod start;
 mod stopped;
 
+use awake::Awake;
+pub(crate) use pids::Pids;
 pub use stopped::Stopped;
 
 /// How long the lab waits for a line before it does other work.
@@ -65,7 +69,14 @@ pub fn claims_of(
     let name = vec!["the subject".to_owned()];
     let starting = &mut |_, _| {};
     let subject = &|_| subject();
-    let mut process = Processes::gather(name, subject, init, start_timeout, interrupt, starting)?;
+    let mut process = Processes::gather(
+        (name, Pids::ANY),
+        subject,
+        init,
+        start_timeout,
+        interrupt,
+        starting,
+    )?;
     process.send(0, &Request::Shutdown);
     process.wait_for_exits(|_| true);
     Ok(process.claims())
@@ -84,6 +95,9 @@ pub(crate) struct Processes {
     /// How many lines each process may still send.
     lines_left: Vec<usize>,
     is_cut_off: Vec<bool>,
+    awake: Awake,
+    /// Declared after the processes, which are started there.
+    pids: Pids,
 }
 
 /// A process's answer to `init`.
@@ -116,9 +130,9 @@ pub(crate) enum Said {
 }
 
 impl Processes {
-    /// Starts one process per name and waits until all have answered `init`.
+    /// Starts one process per name, with these process ids, and waits until all have answered `init`.
     pub(crate) fn gather(
-        names: Vec<String>,
+        (names, pids): (Vec<String>, Pids),
         subject: &dyn Fn(usize) -> Command,
         init: &dyn Fn(&str) -> Request,
         start_timeout: Duration,
@@ -126,7 +140,7 @@ impl Processes {
         starting: &mut dyn FnMut(usize, usize),
     ) -> Result<Self, Stopped> {
         let total = names.len();
-        let mut processes = Self::unstarted(names)?;
+        let mut processes = Self::unstarted(names, pids)?;
         for index in 0..total {
             processes.check_interrupt(interrupt)?;
             processes.start(index, subject(index), init)?;
@@ -153,7 +167,7 @@ impl Processes {
         self.ready.iter().flatten().next()?.claims
     }
 
-    fn unstarted(names: Vec<String>) -> Result<Self, Stopped> {
+    fn unstarted(names: Vec<String>, pids: Pids) -> Result<Self, Stopped> {
         let wanted = PIPES * names.len() as u64 + OTHER_FILES;
         allow_open_files(wanted).map_err(|allowed| Stopped::TooManyFiles {
             asked: names.len(),
@@ -169,9 +183,11 @@ impl Processes {
             ready: vec![None; names.len()],
             lines_left: vec![UNASKED_LINES_MAX; names.len()],
             is_cut_off: vec![false; names.len()],
+            awake: Awake::begin(),
             names,
             feed,
             sender,
+            pids,
         })
     }
 
@@ -182,7 +198,7 @@ impl Processes {
         init: &dyn Fn(&str) -> Request,
     ) -> Result<(), Stopped> {
         let program = command.get_program().display().to_string();
-        let child = Child::spawn_supervised(command, index, &self.sender);
+        let child = self.pids.spawn(index, command, index, &self.sender);
         let child = child.map_err(|error| Stopped::NotStarted { program, error })?;
         self.children.push(child);
         let init = init(&self.names[index]);
@@ -201,7 +217,9 @@ impl Processes {
     ) -> Result<(), Stopped> {
         let program = command.get_program().display().to_string();
         self.last_feed_id += 1;
-        let child = Child::spawn_supervised(command, self.last_feed_id, &self.sender);
+        let child = self
+            .pids
+            .spawn(index, command, self.last_feed_id, &self.sender);
         self.children[index] = child.map_err(|error| Stopped::NotStarted { program, error })?;
         self.feed_ids[index] = self.last_feed_id;
         self.ready[index] = None;
@@ -209,6 +227,11 @@ impl Processes {
         self.is_cut_off[index] = false;
         self.send(index, init);
         Ok(())
+    }
+
+    /// Returns an error if the machine was suspended since the processes were started: what they did then proves nothing.
+    pub(crate) fn check_awake(&self) -> Result<(), Stopped> {
+        self.awake.check()
     }
 
     /// Returns the number of processes that were started.

@@ -30,7 +30,7 @@ mod safe;
 mod watchdog;
 
 pub use crate::protocol::Failure;
-pub(crate) use list::is_external;
+pub(crate) use list::is_of_external;
 pub use list::{ALL, at, claims_of, find};
 
 /// A way of buying.
@@ -38,8 +38,8 @@ pub use list::{ALL, at, claims_of, find};
 pub struct Strategy {
     /// Its name in titles and reports.
     pub name: &'static str,
-    /// The value of `--lock` that chooses it, if that is not its name: an external lock has a name of its own in its manifest.
-    pub argument: Option<&'static str>,
+    /// Whose it is.
+    pub origin: Origin,
     /// The heading under which tables list it.
     pub group: Group,
     /// The stores on which it can be tried.
@@ -68,12 +68,15 @@ pub struct Strategy {
 impl Strategy {
     /// Returns the value of `--lock` that chooses this strategy.
     pub fn argument(&self) -> &'static str {
-        self.argument.unwrap_or(self.name)
+        match self.origin {
+            Origin::Ours => self.name,
+            Origin::External { argument } => argument,
+        }
     }
 
     /// Returns whether the lock is a program of the user, of whose records the lab knows nothing.
     pub(crate) fn is_external(&self) -> bool {
-        is_external(self.name)
+        matches!(self.origin, Origin::External { .. })
     }
 
     /// Returns the endpoints of this ground for processes that use this lock.
@@ -84,6 +87,18 @@ impl Strategy {
             ground.endpoints()
         }
     }
+}
+
+/// Whose a strategy is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// One of the list.
+    Ours,
+    /// A program of the user. It has a name of its own, if it has a manifest.
+    External {
+        /// The value of `--lock` that chooses it.
+        argument: &'static str,
+    },
 }
 
 /// The future of a strategy that is being opened.
@@ -352,6 +367,8 @@ mod tests {
     fn names_are_unique_and_can_be_found() {
         for strategy in ALL {
             assert!(std::ptr::eq(find(strategy.name).unwrap(), strategy));
+            assert_eq!(strategy.argument(), strategy.name);
+            assert!(!strategy.is_external());
         }
         assert!(find("sfae").is_none());
     }

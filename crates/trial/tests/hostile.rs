@@ -42,6 +42,7 @@ fn claims(random: &SeededRandom) -> Claims {
         untimed: coin(random),
         recovery_ms: coin(random).then(|| *pick(random, &EDGES)),
         tells_loss_ms: coin(random).then(|| *pick(random, &EDGES)),
+        survives: coin(random),
         fences_writes_only: coin(random),
         reentrant: coin(random),
         expires_after_work: coin(random),

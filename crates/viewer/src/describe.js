@@ -17,7 +17,30 @@ function endOf(item) {
 }
 
 // How the lab knows that a fault took effect.
-const SEEN = { killed: 'its death by this signal', stopped: 'its state in the process table', cut_off: 'it had taken its lock this way', slowed: 'in the picture: its grant came late', reply_lost: 'by the proxy: the store had answered', reply_arrives: 'by the proxy, which hands it on', reply_held: 'by the proxy: the store had answered', write_held: 'the process had sent it', over_released: 'the process had answered', clock_ahead: 'in what follows: it asks for the time', clock_behind: 'in what follows: it asks for the time', clock_fast: 'in what follows: it asks for the time', clock_read: 'by the library that answered', suspended: 'in what follows: it asks for the time' };
+const SEEN = {
+  killed: 'its death by this signal',
+  stopped: 'its state in the process table',
+  cut_off: 'it had taken its lock this way',
+  slowed: 'in the picture: its grant came late',
+  distant: 'it had taken its lock this way',
+  connections_dead: 'by the proxy: the connections were open',
+  vanished: 'by the proxy: it had taken its lock this way',
+  reply_lost: 'by the proxy: the store had answered',
+  answered_oom: 'by the proxy, which has sent it',
+  answered_read_only: 'by the proxy, which has sent it',
+  answered_loading: 'by the proxy, which has sent it',
+  answered_upstream: 'by the proxy, which has sent it',
+  reply_arrives: 'by the proxy, which hands it on',
+  reply_held: 'by the proxy: the store had answered',
+  write_held: 'the process had sent it',
+  over_released: 'the process had answered',
+  same_pid: 'by the kernel, from outside',
+  clock_ahead: 'in what follows: it asks for the time',
+  clock_behind: 'in what follows: it asks for the time',
+  clock_fast: 'in what follows: it asks for the time',
+  clock_read: 'by the library that answered',
+  suspended: 'in what follows: it asks for the time',
+};
 
 const DESCRIBERS = {
   hold(item, model) {

@@ -5,10 +5,33 @@
 const shortener = cut => fence => (fence == null || !cut ? fence : `…${fence.slice(cut)}`);
 
 // What a picture calls the faults of a process.
-const FAULTS = { killed: 'SIGKILL', stopped: 'SIGSTOP', cut_off: 'cut off', slowed: 'slow replies', reply_lost: 'reply lost', reply_arrives: 'late reply', reply_held: 'reply held', write_held: 'write delayed', over_released: 'released again', clock_ahead: 'clock +1 h', clock_behind: 'clock −1 h', clock_fast: 'clock × 1,000', clock_read: 'asks the time', suspended: 'suspended' };
+const FAULTS = {
+  killed: 'SIGKILL',
+  stopped: 'SIGSTOP',
+  cut_off: 'cut off',
+  slowed: 'slow replies',
+  distant: 'far away',
+  connections_dead: 'connections dead',
+  vanished: 'vanished',
+  reply_lost: 'reply lost',
+  answered_oom: '-OOM',
+  answered_read_only: '-READONLY',
+  answered_loading: '-LOADING',
+  answered_upstream: '-upstream failure',
+  reply_arrives: 'late reply',
+  reply_held: 'reply held',
+  write_held: 'write delayed',
+  over_released: 'released again',
+  same_pid: 'same process id',
+  clock_ahead: 'clock +1 h',
+  clock_behind: 'clock −1 h',
+  clock_fast: 'clock × 1,000',
+  clock_read: 'asks the time',
+  suspended: 'suspended',
+};
 const SIGNALS = ['killed', 'stopped'];
 // Those that another event ends.
-const LASTING = ['stopped', 'cut_off', 'slowed', 'clock_ahead', 'clock_behind', 'clock_fast'];
+const LASTING = ['stopped', 'cut_off', 'slowed', 'distant', 'clock_ahead', 'clock_behind', 'clock_fast'];
 
 class Fold {
   constructor(run) {
@@ -166,7 +189,23 @@ class Fold {
     }
     // A server that lives on may have ended the grants it had.
     if (['clock_ahead', 'evicted', 'taken_away'].includes(e.change)) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(e.t, lease.expires ?? e.t);
-    const word = { cut_off: 'cut off:', reconnected: 'back:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', clock_ahead: 'clock +1 h:', clock_behind: 'clock −1 h:', evicted: 'evicted:', taken_away: 'taken away:', elected: 'elected:', stopped: 'SIGSTOP', silent: 'silent:', continued: 'SIGCONT', restarted: 'back:' }[e.change];
+    const word = {
+      cut_off: 'cut off:',
+      reconnected: 'back:',
+      killed: 'SIGKILL',
+      promoted: 'takes over:',
+      lives_on: 'lives on:',
+      restarted_empty: 'empty:',
+      clock_ahead: 'clock +1 h:',
+      clock_behind: 'clock −1 h:',
+      evicted: 'evicted:',
+      taken_away: 'taken away:',
+      elected: 'elected:',
+      stopped: 'SIGSTOP',
+      silent: 'silent:',
+      continued: 'SIGCONT',
+      restarted: 'back:',
+    }[e.change];
     const band = { type: 'fault', lane: null, server: e.server, change: e.change, t0: e.t, t1: isOut(e.change) ? null : e.t, word, event: e };
     this.faults.push(band);
     return band;

@@ -17,9 +17,12 @@ use crate::tree::SourceFile;
 /// Folders whose modules form layers of their own: the source folder of a crate, and a module of that crate.
 const FOLDERS: &[(&str, &str)] = &[
     ("crates/fencepost/src/", "stores"),
+    ("crates/fencepost/src/", "stores::etcd"),
     ("crates/fencepost/src/", "stores::memory"),
     ("crates/fencepost/src/", "stores::postgres"),
     ("crates/fencepost/src/", "stores::postgres_table"),
+    ("crates/fencepost/src/", "stores::redis"),
+    ("crates/fencepost/src/", "stores::redlock"),
     ("crates/fencepost/src/", "stores::sqlite"),
     ("crates/fencepost/src/", "stores::zookeeper"),
 ];

@@ -1,8 +1,9 @@
 //! Checks that links in Markdown files lead somewhere, and that quoted code matches the tested source.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::Finding;
+use super::anchors::anchors;
 use crate::tree::SourceFile;
 
 pub(super) fn links_lead_somewhere(files: &[SourceFile]) -> Vec<Finding> {
@@ -10,20 +11,26 @@ pub(super) fn links_lead_somewhere(files: &[SourceFile]) -> Vec<Finding> {
 }
 
 fn links_lead_to(files: &[SourceFile], exists: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let pages = files.iter().filter(|file| file.is_markdown());
+    let anchors: BTreeMap<&str, _> = pages
+        .clone()
+        .map(|page| (&*page.path, anchors(page)))
+        .collect();
+    let fault_of = |page: &SourceFile, target: &str| {
+        let Some(path) = resolve(&page.path, target).filter(|path| exists(path)) else {
+            return Some(format!("the link to {target} leads nowhere"));
+        };
+        let (_, anchor) = target.split_once('#')?;
+        let known = anchors.get(&*path)?;
+        (!known.contains(anchor)).then(|| format!("{path} has no heading #{anchor}"))
+    };
     let mut findings = Vec::new();
-    for file in files.iter().filter(|file| file.is_markdown()) {
-        for (number, line) in prose(file) {
-            for target in link_targets(&line) {
-                if is_relative(&target)
-                    && !resolve(&file.path, &target).is_some_and(|path| exists(&path))
-                {
-                    findings.push(Finding::new(
-                        file,
-                        number,
-                        format!("the link to {target} leads nowhere"),
-                    ));
-                }
-            }
+    for page in pages {
+        for (number, line) in prose(page) {
+            let targets = link_targets(&line);
+            let relative = targets.iter().filter(|target| is_relative(target));
+            let faults = relative.filter_map(|target| fault_of(page, target));
+            findings.extend(faults.map(|what| Finding::new(page, number, what)));
         }
     }
     findings
@@ -67,12 +74,15 @@ fn is_relative(target: &str) -> bool {
         .split('/')
         .next()
         .is_some_and(|first| first.contains(':'));
-    !has_scheme && !target.starts_with('#')
+    !has_scheme
 }
 
 /// Returns the path from the root that `target` means on the page `from`. `None` if it leads outside the project.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let target = target.split(['#', '?']).next().unwrap_or_default();
+    if target.is_empty() {
+        return Some(from.to_owned());
+    }
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     if target.starts_with('/') {
@@ -160,19 +170,26 @@ mod tests {
     use crate::tidy::found;
 
     fn dead_links(page: &str) -> Vec<String> {
-        let file = SourceFile {
-            path: "docs/page.md".into(),
-            text: page.into(),
+        let file = |path: &str, text: &str| SourceFile {
+            path: path.into(),
+            text: text.into(),
         };
-        let exists = |path: &str| ["docs/other.md", "README.md", "docs"].contains(&path);
-        let findings = links_lead_to(&[file], exists);
+        let files = [
+            file("docs/page.md", page),
+            file("docs/other.md", "# Other\n\n## Part\n"),
+            file("a.rs", ""),
+        ];
+        let exists = |path: &str| {
+            ["docs/page.md", "docs/other.md", "README.md", "docs", "a.rs"].contains(&path)
+        };
+        let findings = links_lead_to(&files, exists);
         findings.iter().map(Finding::to_string).collect()
     }
 
     #[test]
     fn links_that_lead_somewhere_are_left_alone() {
-        let page = "[a](other.md) and [b](./other.md#part), [up](../README.md) [root](/README.md)\n\
-            ![picture](other.md \"title\") [folder](.) [here](#part) <https://example.org>\n\
+        let page = "# Here\n[a](other.md) and [b](./other.md#part), [up](../README.md) [root](/README.md)\n\
+            ![picture](other.md \"title\") [folder](.) [here](#here) [line](/a.rs#L3) <https://example.org>\n\
             [web](https://example.org/no.md) [mail](mailto:a@example.org)\n\
             [label]: other.md\n[^note]: not a link\n\
             a code span `[x](gone.md)`\n\
@@ -191,6 +208,19 @@ mod tests {
                 "docs/page.md:2: the link to ../other.md#x leads nowhere",
                 "docs/page.md:3: the link to missing.md leads nowhere",
                 "docs/page.md:4: the link to ../../README.md leads nowhere",
+            ]
+        );
+    }
+
+    #[test]
+    fn links_to_headings_that_do_not_exist_are_found() {
+        let page =
+            "# Here\n[a](other.md#part) [b](other.md#parts)\n[c](#there)\n[d](./page.md#here)";
+        assert_eq!(
+            dead_links(page),
+            [
+                "docs/page.md:2: docs/other.md has no heading #parts",
+                "docs/page.md:3: docs/page.md has no heading #there",
             ]
         );
     }

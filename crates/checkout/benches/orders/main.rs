@@ -14,7 +14,7 @@ use fencepost_checkout::breaker::BreakerSettings;
 use fencepost_checkout::checkout::{Checkout, OrderPath, Refusal};
 use fencepost_checkout::events::Events;
 use fencepost_checkout::id::Id;
-use fencepost_checkout::locking::{Locks, WaitPolicy};
+use fencepost_checkout::locks::{Locks, WaitPolicy};
 use fencepost_checkout::order::Basket;
 use fencepost_checkout::storage::Storage;
 use serde_json::json;

@@ -135,7 +135,7 @@ pub(super) fn answer(placed: Placed, basket: &Basket) -> Result<Ordered, Refusal
         Placed::Unknown(ids) => Err(Refusal::Unknown(ids)),
         Placed::OtherShop(ids) => Err(Refusal::OtherShop(ids)),
         Placed::OutOfStock(ids) => Err(Refusal::OutOfStock(ids)),
-        Placed::LateFence(_) | Placed::Conflict => {
+        Placed::StaleFence(_) | Placed::Conflict => {
             Err(Refusal::Contended(all().collect(), RETRY_AFTER))
         }
     }

@@ -13,15 +13,15 @@ use super::{App, HttpSettings};
 pub(super) const REVIEW_PATH: &str = "/v1/checkout/review";
 
 /// Lets a request pass if it changes nothing or is allowed to.
-pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn authorize(State(app): State<App>, request: Request, next: Next) -> Response {
     let changes = !matches!(
         *request.method(),
         Method::GET | Method::HEAD | Method::OPTIONS
     ) && request.uri().path() != REVIEW_PATH;
     if changes {
         let settings = &app.0.settings;
-        let allowed = from_here(request.headers(), settings.is_loopback)
-            .and_then(|()| with_token(request.headers(), settings.admin_token.as_deref()));
+        let allowed = refuse_other_sites(request.headers(), settings.is_loopback)
+            .and_then(|()| require_token(request.headers(), settings.admin_token.as_deref()));
         if let Err(problem) = allowed {
             return problem.into_response();
         }
@@ -30,7 +30,7 @@ pub(super) async fn check(State(app): State<App>, request: Request, next: Next) 
 }
 
 /// Refuses requests from pages of other sites, which can reach this machine through a user's browser.
-fn from_here(headers: &HeaderMap, is_loopback: bool) -> Result<(), Problem> {
+fn refuse_other_sites(headers: &HeaderMap, is_loopback: bool) -> Result<(), Problem> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(header::HOST).unwrap_or_default();
     let forbidden = || {
@@ -66,10 +66,11 @@ fn names_this_machine(host: &str) -> bool {
 
 /// Returns whether the request has the admin token; `false` if the service has none.
 pub(super) fn has_admin_token(headers: &HeaderMap, settings: &HttpSettings) -> bool {
-    settings.admin_token.is_some() && with_token(headers, settings.admin_token.as_deref()).is_ok()
+    settings.admin_token.is_some()
+        && require_token(headers, settings.admin_token.as_deref()).is_ok()
 }
 
-fn with_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), Problem> {
+fn require_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), Problem> {
     let Some(token) = token else {
         return Ok(());
     };
@@ -110,7 +111,7 @@ mod tests {
             if !origin.is_empty() {
                 all.insert(header::ORIGIN, origin.parse().unwrap());
             }
-            from_here(&all, true).is_ok()
+            refuse_other_sites(&all, true).is_ok()
         };
         assert!(here("127.0.0.1:8080", ""));
         assert!(here("localhost:8080", "http://localhost:8080"));
@@ -127,7 +128,7 @@ mod tests {
     fn nothing_but_the_token_opens() {
         let with = |value: &str| {
             let all = headers(&[(header::AUTHORIZATION, value)]);
-            with_token(&all, Some("s3cret")).is_ok()
+            require_token(&all, Some("s3cret")).is_ok()
         };
         assert!(with("Bearer s3cret") && with("bearer s3cret"));
         for wrong in [
@@ -139,7 +140,7 @@ mod tests {
         ] {
             assert!(!with(wrong), "{wrong}");
         }
-        assert!(with_token(&HeaderMap::new(), Some("s3cret")).is_err());
-        assert!(with_token(&HeaderMap::new(), None).is_ok());
+        assert!(require_token(&HeaderMap::new(), Some("s3cret")).is_err());
+        assert!(require_token(&HeaderMap::new(), None).is_ok());
     }
 }

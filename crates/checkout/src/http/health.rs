@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::problem::{DATABASE_GONE, Problem};
-use crate::lock_names::SWEEP;
+use crate::locks::names::SWEEP;
 use crate::storage::StorageError;
 
 /// How long a store may take to answer a health check.
@@ -79,9 +79,9 @@ async fn breaker_is_open(app: &App) -> bool {
     responses((status = 200, description = "Text", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
     let locks = app.0.checkout.locks();
-    let sums = locks.lock_use().sums();
-    gauge!("checkout_locks_active").set(sums.active as f64);
-    gauge!("checkout_locks_waiting").set(sums.waiting as f64);
+    let counts = locks.lock_use().counts();
+    gauge!("checkout_locks_active").set(counts.active as f64);
+    gauge!("checkout_locks_waiting").set(counts.waiting as f64);
     // An unavailable store or database must not hide the other figures, so both together take less than Prometheus waits.
     let counts = tokio::time::timeout(ANSWER_TIMEOUT, app.0.checkout.storage().counts());
     let (is_open, counts) = tokio::join!(breaker_is_open(&app), counts);

@@ -89,7 +89,7 @@ pub(super) fn key(headers: &HeaderMap, body: &impl Serialize) -> Result<Option<K
     let is_plain = key.bytes().all(|byte| byte.is_ascii_graphic());
     if key.is_empty() || key.len() > MAX_KEY || !is_plain || values.next().is_some() {
         return Err(Problem::bad_request(
-            "Idempotency-Key: one, of 1 to 255 visible ASCII characters",
+            "send one Idempotency-Key of 1 to 255 visible ASCII characters",
         ));
     }
     let body = serde_json::to_vec(body).map_err(|_| Problem::internal())?;

@@ -128,7 +128,7 @@ pub(super) async fn shed(State(app): State<App>, mut request: Request, next: Nex
     if is_exempt_from_shedding(request.uri().path()) {
         return next.run(request).await;
     }
-    let Ok(permit) = Arc::clone(&app.0.places).try_acquire_owned() else {
+    let Ok(permit) = Arc::clone(&app.0.request_permits).try_acquire_owned() else {
         counter!("checkout_http_shed_total").increment(1);
         return Problem::unavailable("overloaded", "too many requests are under way")
             .retry_after(Duration::from_secs(1))
@@ -151,7 +151,7 @@ fn is_exempt_from_shedding(path: &str) -> bool {
     ["/healthz", "/readyz", "/metrics"].contains(&path)
 }
 
-/// Answers at the deadline at the latest. Work that the handler has begun goes on.
+/// Passes the deadline to the handler, and answers 504 if there is no answer [`GRACE`] after it. Work that the handler has begun goes on.
 pub(super) async fn deadline(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let until = Instant::now() + app.0.settings.deadline;
     request.extensions_mut().insert(Deadline(until));

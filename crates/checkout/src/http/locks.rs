@@ -12,8 +12,8 @@ use super::App;
 use super::access;
 use super::input::QueryParameters;
 use super::problem::Problem;
-use crate::lock_names::{PRODUCT_LOCK, SWEEP, all_product_locks};
-use crate::lock_view::{self, ListingFailed, LockView};
+use crate::locks::names::{PRODUCT_LOCK, SWEEP, all_product_locks};
+use crate::locks::view::{self, ListingFailed, LockView};
 
 const MAX_PATTERN: usize = 200;
 
@@ -51,7 +51,7 @@ pub(super) async fn list(
             "pattern: must have at most 200 bytes and no control characters",
         ));
     }
-    let mut locks = lock_view::matching(app.0.checkout.locks(), &pattern)
+    let mut locks = view::matching(app.0.checkout.locks(), &pattern)
         .await
         .map_err(store_down)?;
     if !access::has_admin_token(&headers, &app.0.settings) {
@@ -95,16 +95,16 @@ pub(super) struct LockFigures {
     responses((status = 200, description = "Since the start", body = LockFigures)))]
 pub(super) async fn figures(State(app): State<App>) -> Json<LockFigures> {
     let locks = app.0.checkout.locks();
-    let sums = locks.lock_use().sums();
+    let counts = locks.lock_use().counts();
     let share = |part: f64, whole: u64| if whole == 0 { 0.0 } else { part / whole as f64 };
-    let waited_ms = sums.waited.as_secs_f64() * 1e3;
+    let waited_ms = counts.waited.as_secs_f64() * 1e3;
     Json(LockFigures {
-        active_locks: sums.active,
-        waiting_orders: sums.waiting,
-        average_wait_ms: share(waited_ms, sums.attempts.saturating_sub(sums.failures)),
-        attempts: sums.attempts,
-        failures: sums.failures,
-        failure_rate: share(sums.failures as f64, sums.attempts),
+        active_locks: counts.active,
+        waiting_orders: counts.waiting,
+        average_wait_ms: share(waited_ms, counts.attempts.saturating_sub(counts.failures)),
+        attempts: counts.attempts,
+        failures: counts.failures,
+        failure_rate: share(counts.failures as f64, counts.attempts),
         breaker: locks.breaker_state_name(),
     })
 }

@@ -125,8 +125,8 @@ async fn guarded(request: Request, next: Next) -> Response {
 
 /// Streams frames as server-sent events, at a limited rate. Each frame replaces the previous one of its topic.
 async fn live(State(app): State<App>) -> Result<Response, Problem> {
-    let place = Arc::clone(&app.0.pages).try_acquire_owned();
-    let place = place.map_err(|_| {
+    let permit = Arc::clone(&app.0.page_permits).try_acquire_owned();
+    let permit = permit.map_err(|_| {
         Problem::unavailable("too-many-watchers", "too many clients watch already")
             .retry_after(Duration::from_secs(5))
     })?;
@@ -136,7 +136,7 @@ async fn live(State(app): State<App>) -> Result<Response, Problem> {
         ready: VecDeque::from([hello()]),
         looked: None,
         closing: app.0.closing.clone(),
-        _place: place,
+        _permit: permit,
     };
     let alive = KeepAlive::new().interval(Duration::from_secs(10));
     let stream = Sse::new(frames.stream()).keep_alive(alive);
@@ -160,7 +160,7 @@ struct FrameStream {
     ready: VecDeque<Message>,
     looked: Option<Instant>,
     closing: CancellationToken,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl FrameStream {
@@ -224,10 +224,10 @@ async fn start(
             "A trial runs",
             "a trial is already running: wait until it has ended, or stop it",
         )),
-        Err(NotStarted::Closing) => Err(Problem::unavailable(
-            "closing",
-            "the service is being stopped",
-        )),
+        Err(NotStarted::Closing) => {
+            let closing = Problem::unavailable("closing", "the service is being stopped");
+            Err(closing.retry_after(Duration::from_secs(1)))
+        }
         Err(NotStarted::System) => Err(Problem::unavailable(
             "no-thread",
             "the system cannot start another thread for a trial now",

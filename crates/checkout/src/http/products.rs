@@ -36,6 +36,20 @@ pub(super) struct ProductList {
     next_after: Option<Id>,
 }
 
+impl ProductList {
+    /// Creates a page of at most `limit` products. Any product beyond them is on the next page.
+    fn new(mut products: Vec<Product>, limit: i64) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = products.len() > limit;
+        products.truncate(limit);
+        let last = products.last().filter(|_| has_more);
+        Self {
+            next_after: last.map(|product| product.product_id.clone()),
+            products,
+        }
+    }
+}
+
 /// Puts a product up for sale
 #[utoipa::path(post, path = "/v1/products", tag = "products", request_body = NewProduct,
     responses((status = 201, description = "It is for sale", body = Product,
@@ -58,10 +72,10 @@ pub(super) async fn add(
             "a product with this id exists already",
         ));
     };
-    let place = format!("/v1/products/{}", product.product_id);
+    let location = format!("/v1/products/{}", product.product_id);
     Ok((
         StatusCode::CREATED,
-        [(header::LOCATION, place)],
+        [(header::LOCATION, location)],
         Json(product),
     )
         .into_response())
@@ -76,16 +90,14 @@ pub(super) async fn list(
 ) -> Result<Json<ProductList>, Problem> {
     let limit = page.limit.unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Problem::bad_request("limit: 1 to 500"));
+        return Err(Problem::bad_request(
+            "limit must be a whole number from 1 to 500",
+        ));
     }
-    let products = app.0.checkout.storage().products(page.after, limit).await?;
-    let is_full = i64::try_from(products.len()).unwrap_or(i64::MAX) == limit;
-    let last = products.last().filter(|_| is_full);
-    let next_after = last.map(|product| product.product_id.clone());
-    Ok(Json(ProductList {
-        products,
-        next_after,
-    }))
+    // One more than asked for tells whether this is the last page.
+    let storage = app.0.checkout.storage();
+    let products = storage.products(page.after, limit + 1).await?;
+    Ok(Json(ProductList::new(products, limit)))
 }
 
 /// Shows a product

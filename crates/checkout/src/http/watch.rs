@@ -21,15 +21,15 @@ use crate::events::Event;
 #[utoipa::path(get, path = "/v1/events", tag = "service",
     responses((status = 200, description = "A stream of `Event`s that does not end", body = Event, content_type = "text/event-stream")))]
 pub(super) async fn events(State(app): State<App>) -> Result<Response, Problem> {
-    let place = Arc::clone(&app.0.watchers).try_acquire_owned();
-    let place = place.map_err(|_| {
+    let permit = Arc::clone(&app.0.watcher_permits).try_acquire_owned();
+    let permit = permit.map_err(|_| {
         Problem::unavailable("too-many-watchers", "too many clients watch already")
             .retry_after(Duration::from_secs(5))
     })?;
     let events = EventStream {
         events: app.0.checkout.events().watch(),
         closing: app.0.closing.clone(),
-        _place: place,
+        _permit: permit,
     };
     let alive = KeepAlive::new().interval(Duration::from_secs(10));
     Ok(Sse::new(events.stream()).keep_alive(alive).into_response())
@@ -38,7 +38,7 @@ pub(super) async fn events(State(app): State<App>) -> Result<Response, Problem> 
 struct EventStream {
     events: Receiver<Arc<Event>>,
     closing: CancellationToken,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl EventStream {

@@ -121,7 +121,7 @@ fn place(second: i64) -> usize {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Entry {
     pub(super) at_ms: i64,
-    /// `refused`, `lost`, `late` or `breaker`.
+    /// `refused`, `lost`, `stale` or `breaker`.
     kind: &'static str,
     /// Why, in a word.
     reason: &'static str,
@@ -177,7 +177,7 @@ impl Chronicle {
                 ..
             } => self.note("lost", "lost", products, now_ms),
             Event::FenceRefused { product } => {
-                self.note("late", "late", std::slice::from_ref(product), now_ms);
+                self.note("stale", "stale", std::slice::from_ref(product), now_ms);
             }
             Event::OrderRefused { reason, products } => {
                 self.note("refused", reason, products, now_ms);

@@ -13,7 +13,7 @@ use super::chronicle::{Chronicle, Entry, Made, SECONDS, Sum};
 use super::{Live, Topic};
 use crate::checkout::Checkout;
 use crate::id::Id;
-use crate::lock_view::{self, LockView};
+use crate::locks::view::{self, ListingFailed, LockView};
 use crate::order::OrderStatus;
 use crate::product::Product;
 use crate::storage::StorageError;
@@ -32,11 +32,31 @@ const MAX_PRODUCTS: usize = 16;
 #[derive(Serialize)]
 struct LocksFrame {
     ttl_ms: u64,
+    /// The first locks that are held or waited for.
     locks: Vec<LockView>,
     /// How many locks are left out.
     more: usize,
+    /// How many locks are held, with those that are left out.
+    held: usize,
     /// Whether the lock store is unavailable.
     is_down: bool,
+}
+
+impl LocksFrame {
+    fn new(ttl_ms: u64, listed: Result<Vec<LockView>, ListingFailed>) -> Self {
+        let is_down = listed.is_err();
+        let mut locks = listed.unwrap_or_default();
+        let held = locks.iter().filter(|lock| lock.is_held()).count();
+        let more = locks.len().saturating_sub(MAX_LOCKS);
+        locks.truncate(MAX_LOCKS);
+        Self {
+            ttl_ms,
+            locks,
+            more,
+            held,
+            is_down,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -160,29 +180,20 @@ impl Sampler<'_> {
     }
 
     async fn locks(&self) -> LocksFrame {
-        let listed = lock_view::of_products(self.checkout.locks()).await;
-        let is_down = listed.is_err();
-        let mut locks = listed.unwrap_or_default();
-        let more = locks.len().saturating_sub(MAX_LOCKS);
-        locks.truncate(MAX_LOCKS);
-        LocksFrame {
-            ttl_ms: self.ttl_ms,
-            locks,
-            more,
-            is_down,
-        }
+        let listed = view::of_products(self.checkout.locks()).await;
+        LocksFrame::new(self.ttl_ms, listed)
     }
 
     async fn board(&self) -> BoardFrame<'_> {
         let at_ms = now_ms();
         let locks = self.checkout.locks();
-        let sums = locks.lock_use().sums();
+        let counts = locks.lock_use().counts();
         let read = self.read(at_ms / 1_000).await;
         let is_down = read.is_err();
         let (products, orders, (all_products, open_orders)) = read.unwrap_or_default();
         BoardFrame {
             at_ms,
-            waiting: sums.waiting,
+            waiting: counts.waiting,
             breaker: locks.breaker_state_name(),
             minute: self.chronicle.all.sum(at_ms / 1_000),
             products,
@@ -251,7 +262,7 @@ impl Sampler<'_> {
         let Some(order) = self.checkout.storage().order(&made.order).await? else {
             return Ok(None);
         };
-        let shops = order.order_checkout.shop_order_ids.iter();
+        let shops = order.order_checkout.shop_orders.iter();
         let items: Vec<BoardItem> = shops
             .clone()
             .flat_map(|shop| &shop.item_products)
@@ -272,4 +283,23 @@ impl Sampler<'_> {
 
 fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_left_out_counts_as_held_only_if_it_is() {
+        let lock = |number: usize| {
+            // Every other one is between two holders.
+            let holder = number.is_multiple_of(2).then(|| "host:1".to_owned());
+            LockView::of(format!("lock:product:p{number:03}"), holder)
+        };
+        let frame = LocksFrame::new(2_000, Ok((0..MAX_LOCKS + 10).map(lock).collect()));
+        assert_eq!((frame.locks.len(), frame.more), (MAX_LOCKS, 10));
+        assert_eq!(frame.held, (MAX_LOCKS + 10) / 2);
+        let down = LocksFrame::new(2_000, Err(ListingFailed));
+        assert_eq!((down.held, down.is_down), (0, true));
+    }
 }

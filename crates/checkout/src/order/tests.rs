@@ -91,11 +91,9 @@ fn prices_add_up_per_shop_and_in_all() {
     ];
     let priced = PricedBasket::price(&basket, &products).unwrap();
     assert_eq!((priced.total_items, priced.total_cents), (6, 123));
-    assert_eq!(priced.shop_order_ids[0].total_cents, 120);
+    assert_eq!(priced.shop_orders[0].total_cents, 120);
     assert_eq!(
-        priced.shop_order_ids[0].item_products[0]
-            .product_id
-            .as_str(),
+        priced.shop_orders[0].item_products[0].product_id.as_str(),
         "b"
     );
 

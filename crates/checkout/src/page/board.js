@@ -6,12 +6,22 @@ import { Keyed, write } from './keyed.js';
 
 const SPARK = { width: 200, height: 24 };
 const REASONS = {
-  contended: 'others kept buying it', out_of_stock: 'too little was left', unknown_product: 'not for sale', other_shop: 'another shop sells it', key_reused: 'another order under the same key',
-  store_down: 'the lock store does not serve', closing: 'the service was being stopped', database: 'the database failed', database_gone: 'the file of the database was removed or replaced', lost: 'the lease ended while its holder worked',
-  late: 'the database refused a late fence: nothing was changed', open: 'the lock store failed too often and is left alone for a while', closed: 'the lock store serves again',
+  contended: 'others kept buying it',
+  out_of_stock: 'too little was left',
+  unknown_product: 'not for sale',
+  other_shop: 'another shop sells it',
+  key_reused: 'another order under the same key',
+  store_down: 'the lock store is unavailable',
+  closing: 'the service was being stopped',
+  database: 'the database failed',
+  database_gone: 'the file of the database was removed or replaced',
+  lost: 'the lease ended while its holder worked',
+  stale: 'the database refused a stale fence: nothing was changed',
+  open: 'the lock store failed too often: requests to it are suspended for a while',
+  closed: 'the lock store is available again',
 };
-const KINDS = { refused: 'refused', lost: 'lost', late: 'fenced', breaker: 'breaker' };
-const LIGHTS = { closed: 'serves', open: 'left alone', half_open: 'is tried' };
+const KINDS = { refused: 'refused', lost: 'lost', stale: 'fenced', breaker: 'breaker' };
+const LIGHTS = { closed: 'available', open: 'suspended', half_open: 'being tested' };
 
 const seconds = (ms, digits) => `${(ms / 1000).toFixed(digits)} s`;
 const clock = ms => new Date(ms).toTimeString().slice(0, 8);
@@ -148,9 +158,9 @@ export class Board {
     this.orders = new Part('orders', order => order.id, orderRow);
   }
 
-  showLocks({ locks, ttl_ms, more, is_down }) {
+  showLocks({ locks, ttl_ms, more, held, is_down }) {
     write($('#locks-sub'), `A lease lasts ${count(ttl_ms)} ms and is renewed while an order is being written.`);
-    write($('#f-held'), count(locks.filter(lock => lock.holder != null).length + more));
+    write($('#f-held'), count(held));
     const none = is_down ? 'The lock store does not answer.' : 'No lock is held or wanted right now. Send an order, and it appears here.';
     this.locks.show(locks.map(lock => ({ ...lock, ttl_ms })), none, more ? `and ${plural(more, 'lock', 'locks')} more` : '');
   }
@@ -165,8 +175,8 @@ export class Board {
     const noProducts = board.is_down ? 'The database does not answer.' : 'No products yet. POST /v1/products puts one up for sale.';
     const left = board.all_products - products.length;
     this.products.show(products, noProducts, left > 0 ? `and ${plural(left, 'product', 'products')} more; those that were asked for in the last minute come first` : '');
-    this.log.show(unique(board.entries, this.log.body.keyOf), 'None since this page is watched.');
-    this.orders.show(board.orders, 'None since this page is watched.');
+    this.log.show(unique(board.entries, this.log.body.keyOf), 'None since somebody opened this page.');
+    this.orders.show(board.orders, 'None since somebody opened this page.');
     const missed = board.missed ? ` ${count(board.missed)} events came too fast to be shown.` : '';
     write($('#orders-sub'), `The last eight. Reserved, and neither confirmed nor over: ${count(board.open_orders)}.${missed}`);
   }

@@ -61,7 +61,7 @@ function hello({ page }) {
 $('#still').addEventListener('click', event => {
   isStill = !isStill;
   event.target.setAttribute('aria-pressed', String(isStill));
-  event.target.textContent = isStill ? 'Go on' : 'Hold still';
+  event.target.textContent = isStill ? 'Resume' : 'Pause';
   catchUp();
 });
 document.addEventListener('visibilitychange', catchUp);

@@ -13,7 +13,7 @@ use super::{
     StorageFuture, sql, stored_id,
 };
 use crate::id::Id;
-use crate::lock_names::{SWEEP, lock_name};
+use crate::locks::names::{SWEEP, lock_name};
 use crate::order::{Basket, Order, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
@@ -239,8 +239,8 @@ async fn place(
         guarding,
     } = placement;
     // Raise the gates first: from here on, no order with an older fence can read or write these products.
-    if let Some(late) = admit_all(connection, &basket, &guarding).await? {
-        return Ok(Decision::RollBack(Placed::LateFence(late)));
+    if let Some(stale) = admit_all(connection, &basket, &guarding).await? {
+        return Ok(Decision::RollBack(Placed::StaleFence(stale)));
     }
     if let Some(key) = &key {
         match replay(connection, key).await? {
@@ -268,39 +268,11 @@ async fn place(
     }
     let created_ms = now_ms(connection).await?;
     let expires_ms = super::later(created_ms, reserve_for);
-    let document = super::document(&checkout)?;
-    let id = order_id.as_str();
-    connection
-        .execute(sql::ADD_ORDER, &[&id, &document, &created_ms, &expires_ms])
-        .await?;
-    let cart = basket.request().cart_id.as_str();
-    let ids: Vec<&str> = basket
-        .lines()
-        .iter()
-        .map(|line| line.product_id.as_str())
-        .collect();
-    let each: Vec<Vec<&(dyn ToSql + Sync)>> = ids
-        .iter()
-        .zip(basket.lines())
-        .map(|(product, line)| {
-            let values: Vec<&(dyn ToSql + Sync)> =
-                vec![&id, product, &cart, &line.quantity, &created_ms];
-            values
-        })
-        .collect();
-    connection.execute_each(sql::ADD_RESERVATION, &each).await?;
-    if let Some(key) = key
-        && connection
-            .execute(
-                sql::ADD_KEY,
-                &[&key.key, &key.fingerprint, &id, &created_ms],
-            )
-            .await?
-            == 0
-    {
+    let order = super::made(order_id, checkout, created_ms, expires_ms);
+    let times = (created_ms, expires_ms);
+    if !record_order(connection, &order, times, &basket, key).await? {
         return Ok(Decision::RollBack(Placed::Conflict));
     }
-    let order = super::made(order_id, checkout, created_ms, expires_ms);
     Ok(Decision::Commit(Placed::Created(order)))
 }
 
@@ -327,6 +299,31 @@ async fn reserve(
     };
     let changed = connection.execute_each(statement, &each).await?;
     Ok(changed.iter().all(|rows| *rows == 1))
+}
+
+/// Writes the order, its reservations and its key. Returns `false` if another order has the key.
+async fn record_order(
+    connection: &mut Connection,
+    order: &Order,
+    (created_ms, expires_ms): (i64, i64),
+    basket: &Basket,
+    key: Option<Key>,
+) -> Result<bool, Fault> {
+    let (id, cart) = (order.order_id.as_str(), basket.request().cart_id.as_str());
+    let document = super::document(&order.order_checkout)?;
+    connection
+        .execute(sql::ADD_ORDER, &[&id, &document, &created_ms, &expires_ms])
+        .await?;
+    let lines = basket.lines();
+    let products: Vec<&str> = lines.iter().map(|line| line.product_id.as_str()).collect();
+    let mut each: Vec<Vec<&(dyn ToSql + Sync)>> = Vec::with_capacity(lines.len());
+    for (product, line) in products.iter().zip(lines) {
+        each.push(vec![&id, product, &cart, &line.quantity, &created_ms]);
+    }
+    connection.execute_each(sql::ADD_RESERVATION, &each).await?;
+    let Some(key) = key else { return Ok(true) };
+    let values: [&(dyn ToSql + Sync); 4] = [&key.key, &key.fingerprint, &id, &created_ms];
+    Ok(connection.execute(sql::ADD_KEY, &values).await? == 1)
 }
 
 /// Shows the fences to the gates. Returns the product whose lock is stale, if any.
@@ -358,8 +355,8 @@ async fn admit_all(
         each.push(vec![gate, fence, owner]);
     }
     let admitted = connection.execute_each(ADMIT, &each).await?;
-    let late = admitted.iter().position(|rows| *rows == 0);
-    Ok(late.map(|index| basket.lines()[index].product_id.clone()))
+    let stale = admitted.iter().position(|rows| *rows == 0);
+    Ok(stale.map(|index| basket.lines()[index].product_id.clone()))
 }
 
 async fn admit(
@@ -379,7 +376,7 @@ async fn settle(
     if let Ending::Expire(credential) = ending
         && !admit(connection, SWEEP, credential).await?
     {
-        return Ok(Decision::RollBack(Settled::LateFence));
+        return Ok(Decision::RollBack(Settled::StaleFence));
     }
     let status = ending.status().as_str();
     let changed = match ending {

@@ -16,7 +16,7 @@ use super::{
     StorageError, StorageFuture, sql, stored_id,
 };
 use crate::id::Id;
-use crate::lock_names::{SWEEP, lock_name};
+use crate::locks::names::{SWEEP, lock_name};
 use crate::order::{Basket, Order, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
@@ -25,7 +25,7 @@ mod file;
 mod tests;
 mod thread;
 
-use file::Spot;
+use file::OpenedFile;
 use thread::DatabaseThread;
 
 /// What can go wrong inside a transaction.
@@ -64,7 +64,7 @@ pub struct SqliteStorage {
     writes: DatabaseThread,
     /// The thread that runs everything that only reads.
     reads: DatabaseThread,
-    spot: Arc<Spot>,
+    file: Arc<OpenedFile>,
 }
 
 impl SqliteStorage {
@@ -85,7 +85,7 @@ impl SqliteStorage {
         Ok(Self {
             writes: start(writing, TransactionBehavior::Immediate, "checkout-writer")?,
             reads: start(reading, TransactionBehavior::Deferred, "checkout-reader")?,
-            spot: Arc::new(Spot::of(path)),
+            file: Arc::new(OpenedFile::at(path)),
         })
     }
 
@@ -93,9 +93,9 @@ impl SqliteStorage {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<Decision<T>, Fault> + Send + 'static,
     ) -> StorageFuture<'_, T> {
-        let spot = Arc::clone(&self.spot);
+        let file = Arc::clone(&self.file);
         Box::pin(self.writes.run(move |transaction| {
-            spot.is_ours()?;
+            file.check_in_place()?;
             work(transaction)
         }))
     }
@@ -230,9 +230,9 @@ impl Storage for SqliteStorage {
     }
 
     fn ping(&self) -> StorageFuture<'_, ()> {
-        let spot = Arc::clone(&self.spot);
+        let file = Arc::clone(&self.file);
         self.read(move |transaction| {
-            spot.is_ours()?;
+            file.check_in_place()?;
             // Query a table, because the file may have been emptied.
             let sql = "SELECT 1 FROM checkout_keys LIMIT 1";
             let mut statement = transaction.prepare_cached(sql)?;
@@ -258,8 +258,8 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Decision
         guarding,
     } = placement;
     // Raise the gates first: from here on, no order with an older fence can read or write these products.
-    if let Some(late) = admit_all(transaction, &basket, &guarding)? {
-        return Ok(Decision::RollBack(Placed::LateFence(late)));
+    if let Some(stale) = admit_all(transaction, &basket, &guarding)? {
+        return Ok(Decision::RollBack(Placed::StaleFence(stale)));
     }
     if let Some(key) = &key {
         match replay(transaction, key)? {
@@ -278,9 +278,28 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Decision
         // Commit even without an order, so that the gates remember the fences: this was a read under the locks, too.
         return Ok(Decision::Commit(Placed::OutOfStock(short)));
     }
+    if !reserve(transaction, &basket, &guarding)? {
+        return Ok(Decision::RollBack(Placed::Conflict));
+    }
+    let created_ms = now_ms();
+    let expires_ms = super::later(created_ms, reserve_for);
+    let order = super::made(order_id, checkout, created_ms, expires_ms);
+    let times = (created_ms, expires_ms);
+    if !record_order(transaction, &order, times, &basket, key)? {
+        return Ok(Decision::RollBack(Placed::Conflict));
+    }
+    Ok(Decision::Commit(Placed::Created(order)))
+}
+
+/// Reserves the units. Returns whether everything could be reserved.
+fn reserve(
+    transaction: &Transaction<'_>,
+    basket: &Basket,
+    guarding: &Guarding,
+) -> Result<bool, Fault> {
     for (index, line) in basket.lines().iter().enumerate() {
         let id = line.product_id.as_str();
-        let reserved = match &guarding {
+        let reserved = match guarding {
             Guarding::Versions(versions) => transaction
                 .prepare_cached(sql::RESERVE_VERSION)?
                 .execute(params![line.quantity, id, versions.get(index)])?,
@@ -289,38 +308,40 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Decision
                 .execute(params![line.quantity, id])?,
         };
         if reserved == 0 {
-            return Ok(Decision::RollBack(Placed::Conflict));
+            return Ok(false);
         }
     }
-    let created_ms = now_ms();
-    let expires_ms = super::later(created_ms, reserve_for);
-    let document = super::document(&checkout)?;
+    Ok(true)
+}
+
+/// Writes the order, its reservations and its key. Returns `false` if the key belongs to another order, which must be missing: without its
+/// key, this order could be made twice.
+fn record_order(
+    transaction: &Transaction<'_>,
+    order: &Order,
+    (created_ms, expires_ms): (i64, i64),
+    basket: &Basket,
+    key: Option<Key>,
+) -> Result<bool, Fault> {
+    let id = order.order_id.as_str();
+    let document = super::document(&order.order_checkout)?;
     transaction
         .prepare_cached(sql::ADD_ORDER)?
-        .execute(params![order_id.as_str(), document, created_ms, expires_ms])?;
-    let mut reserve = transaction.prepare_cached(sql::ADD_RESERVATION)?;
+        .execute(params![id, document, created_ms, expires_ms])?;
+    let mut add = transaction.prepare_cached(sql::ADD_RESERVATION)?;
     for line in basket.lines() {
-        reserve.execute(params![
-            order_id.as_str(),
-            line.product_id.as_str(),
-            basket.request().cart_id.as_str(),
+        let (product, cart) = (&line.product_id, &basket.request().cart_id);
+        add.execute(params![
+            id,
+            product.as_str(),
+            cart.as_str(),
             line.quantity,
             created_ms
         ])?;
     }
-    if let Some(key) = key
-        && transaction.prepare_cached(sql::ADD_KEY)?.execute(params![
-            key.key,
-            key.fingerprint,
-            order_id.as_str(),
-            created_ms
-        ])? == 0
-    {
-        // The key belongs to an order that is missing: without its key, this order could be made twice.
-        return Ok(Decision::RollBack(Placed::Conflict));
-    }
-    let order = super::made(order_id, checkout, created_ms, expires_ms);
-    Ok(Decision::Commit(Placed::Created(order)))
+    let Some(key) = key else { return Ok(true) };
+    let mut add = transaction.prepare_cached(sql::ADD_KEY)?;
+    Ok(add.execute(params![key.key, key.fingerprint, id, created_ms])? == 1)
 }
 
 /// Shows the fences to the gates. Returns the product whose lock is stale, if any.
@@ -357,7 +378,7 @@ fn settle(
     if let Ending::Expire(credential) = ending
         && !admit(transaction, SWEEP, credential)?
     {
-        return Ok(Decision::RollBack(Settled::LateFence));
+        return Ok(Decision::RollBack(Settled::StaleFence));
     }
     let status = ending.status().as_str();
     let changed = match ending {

@@ -18,7 +18,7 @@ type Play = fn(&Stage);
 const TRIALS: &[(&str, Play)] = &[
     ("an_order_is_never_made_in_part", place::never_in_part),
     ("a_product_is_never_replaced", place::never_replaced),
-    ("a_late_fence_never_reads_or_writes", place::late_fence),
+    ("a_stale_fence_never_reads_or_writes", place::stale_fence),
     (
         "a_line_without_its_lock_is_never_ordered",
         place::unguarded_line,

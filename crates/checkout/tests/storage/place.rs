@@ -43,7 +43,7 @@ pub(crate) fn never_replaced(stage: &Stage) {
     });
 }
 
-pub(crate) fn late_fence(stage: &Stage) {
+pub(crate) fn stale_fence(stage: &Stage) {
     stage.play(async {
         let shop = &stage.shop;
         shop.put_in("a", 5).await;
@@ -55,13 +55,13 @@ pub(crate) fn late_fence(stage: &Stage) {
         let refused = shop.place(&[("a", 1)], fenced(early)).await;
         assert_eq!(
             refused,
-            Placed::LateFence(id("a")),
+            Placed::StaleFence(id("a")),
             "its reading shut the earlier one out"
         );
         let twin = shop.place(&[("a", 1)], fenced(credential(8))).await;
         assert_eq!(
             twin,
-            Placed::LateFence(id("a")),
+            Placed::StaleFence(id("a")),
             "the same fence, another owner"
         );
         assert_eq!(shop.product("a").await.stock, 5);
@@ -71,7 +71,7 @@ pub(crate) fn late_fence(stage: &Stage) {
         shop.put_in("b", 5).await;
         let guarding = Guarding::Fenced(vec![early, credential(9)]);
         let refused = shop.place(&[("a", 1), ("b", 1)], guarding).await;
-        assert_eq!(refused, Placed::LateFence(id("a")));
+        assert_eq!(refused, Placed::StaleFence(id("a")));
         assert_eq!(shop.product("b").await.stock, 5);
         shop.adds_up().await;
     });
@@ -224,7 +224,7 @@ pub(crate) fn in_time(stage: &Stage) {
             .settle(overdue.order_id.clone(), Ending::Expire(early))
             .await
             .unwrap();
-        assert_eq!(other, Settled::LateFence, "another sweeps now");
+        assert_eq!(other, Settled::StaleFence, "another sweeps now");
         let swept = shop
             .0
             .settle(overdue.order_id.clone(), Ending::Expire(late))

@@ -27,7 +27,7 @@ pub(crate) fn never_below_zero(stage: &Stage) {
         for one in all {
             match one.await.unwrap() {
                 Placed::Created(_) => created += 1,
-                Placed::OutOfStock(_) | Placed::LateFence(_) | Placed::Conflict => {}
+                Placed::OutOfStock(_) | Placed::StaleFence(_) | Placed::Conflict => {}
                 other => panic!("{other:?}"),
             }
         }

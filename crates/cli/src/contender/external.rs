@@ -14,7 +14,9 @@ use fencepost_trial::holds::{FIRST_LOCK, SECOND_LOCK};
 use fencepost_trial::processes::{Stopped, claims_of};
 use fencepost_trial::protocol::{Claims, PROTOCOL, Promise, Request, Resource};
 use fencepost_trial::store::{TemporaryGround, TrialStore};
-use fencepost_trial::strategy::{Buyer, Failure, Group, Opening, Remark, Setup, Stores, Strategy};
+use fencepost_trial::strategy::{
+    Buyer, Failure, Group, Opening, Origin, Remark, Setup, Stores, Strategy,
+};
 use fencepost_trial::text::shell_word;
 
 use super::manifest::Manifest;
@@ -186,7 +188,9 @@ impl ExternalLock {
         let title = title.unwrap_or_else(|| self.typed.clone());
         Box::leak(Box::new(Strategy {
             name: Box::leak(title.into_boxed_str()),
-            argument: Some(Box::leak(self.typed.clone().into_boxed_str())),
+            origin: Origin::External {
+                argument: Box::leak(self.typed.clone().into_boxed_str()),
+            },
             group: Group::Locks,
             stores: Stores::All,
             summary: "somebody else's",

@@ -19,7 +19,7 @@ const OF_OTHERS: [(&str, &str); 2] = [
 ];
 
 /// Defaults that the parser does not know, because they are chosen later: by chance, by the store, or from another flag.
-const CHOSEN_LATER: [&str; 9] = [
+const CHOSEN_LATER: [&str; 10] = [
     "seed",
     "ttl",
     "work",
@@ -29,6 +29,7 @@ const CHOSEN_LATER: [&str; 9] = [
     "for",
     "processes",
     "names",
+    "faults",
 ];
 
 /// Defaults that the list of possible values already shows first.
@@ -232,15 +233,24 @@ fn ranges_in_the_help_are_those_of_the_parser() {
 }
 
 #[test]
-fn the_help_of_trial_lists_every_trial_and_no_other() {
-    let text = text("trial");
-    let entries = text.lines().filter_map(|line| line.strip_prefix("  "));
-    let entries = entries.filter(|entry| entry.starts_with(|c: char| c.is_ascii_lowercase()));
-    let entries: Vec<&str> = entries
-        .filter_map(|entry| entry.split(' ').next())
-        .collect();
-    let names: Vec<&str> = Scenario::ALL.into_iter().map(Scenario::name).collect();
-    assert_eq!(entries, names);
+fn the_help_of_gauntlet_knows_which_trials_keep_their_ttl() {
+    let text = text("gauntlet");
+    let described = described(&text);
+    let (_, ttl) = described.iter().find(|(flag, _)| *flag == "ttl").unwrap();
+    let (_, groups) = ttl.split_once("keep their own:").unwrap();
+    let of_group = |group: &str| {
+        let (names, ttl_ms) = group.split_once(':').unwrap();
+        let ttl_ms: u64 = ttl_ms.trim().parse().unwrap();
+        let names: Vec<String> = names
+            .split(',')
+            .map(|name| name.trim().to_owned())
+            .collect();
+        names.into_iter().map(move |name| (name, ttl_ms))
+    };
+    let written: BTreeSet<(String, u64)> = groups.split(';').flat_map(of_group).collect();
+    let kept = Scenario::ALL.into_iter().filter(|one| one.keeps_its_ttl());
+    let kept = kept.map(|one| (one.name().to_owned(), one.ttl_ms()));
+    assert_eq!(written, kept.collect());
 }
 
 #[test]

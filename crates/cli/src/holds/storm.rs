@@ -5,19 +5,23 @@ use std::time::Duration;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
-use fencepost_trial::history::StormSettings;
+use fencepost_trial::history::{FaultKind, FaultKinds, StormSettings};
+use fencepost_trial::holds::storm::Applies;
 use fencepost_trial::holds::{Judged, Scenario, Trial, storm};
 use fencepost_trial::processes::Stopped;
+use fencepost_trial::store::TrialStore;
 use fencepost_trial::text::numbers::plural;
 use fencepost_trial::verdict::Outcome;
 
+use super::shrink::{BY_DEFAULT, shrink_time};
 use super::{misplaced, run_and_judge};
 use crate::command_error::CommandError;
 use crate::contender::Contender;
+use crate::exit;
 use crate::results::Files;
 use crate::screen::Screen;
 use crate::stopped::{UsedFlags, explain};
-use crate::values::{BadValue, duration, runs, storm_names, storm_processes};
+use crate::values::{BadValue, duration, nearest, runs, storm_names, storm_processes};
 
 /// How long a storm may last.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -31,36 +35,78 @@ pub(crate) struct StormFlags {
     names: Option<usize>,
     #[arg(long = "for", allow_hyphen_values = true, value_parser = storm_length)]
     lasting: Option<Duration>,
+    #[arg(long, value_delimiter = ',', value_parser = fault_kind)]
+    faults: Vec<FaultKind>,
     #[arg(long, allow_hyphen_values = true, value_parser = runs)]
     pub(super) runs: Option<u64>,
+    #[arg(long, num_args = 0..=1, default_missing_value = BY_DEFAULT, value_parser = shrink_time)]
+    pub(super) shrink: Option<Duration>,
 }
 
 impl StormFlags {
-    /// Returns the settings of a storm; `None` for another scenario, which has none of these flags.
-    pub(super) fn settings(
-        &self,
-        scenario: Scenario,
-    ) -> Result<Option<StormSettings>, CommandError> {
-        if scenario != Scenario::Storm {
-            let given = [
-                ("--processes", self.processes.is_some()),
-                ("--names", self.names.is_some()),
-                ("--for", self.lasting.is_some()),
-                ("--runs", self.runs.is_some()),
-            ];
-            let odd = given.into_iter().find(|(_, is_given)| *is_given);
-            return match odd {
-                None => Ok(None),
-                Some((flag, _)) => Err(misplaced(flag, Scenario::Storm, scenario)),
-            };
+    /// Makes sure that a scenario other than the storm has none of these flags.
+    pub(super) fn belong_to(&self, scenario: Scenario) -> Result<(), CommandError> {
+        let given = [
+            ("--processes", self.processes.is_some()),
+            ("--names", self.names.is_some()),
+            ("--for", self.lasting.is_some()),
+            ("--faults", !self.faults.is_empty()),
+            ("--runs", self.runs.is_some()),
+            ("--shrink", self.shrink.is_some()),
+        ];
+        let mut given = given.into_iter();
+        match given.find(|(_, is_given)| *is_given && scenario != Scenario::Storm) {
+            None => Ok(()),
+            Some((flag, _)) => Err(misplaced(flag, Scenario::Storm, scenario)),
         }
-        let for_ms = self.lasting.map(|time| time.as_millis() as u64);
-        Ok(Some(StormSettings {
-            for_ms: for_ms.unwrap_or(storm::DEFAULT.for_ms),
-            processes: self.processes.unwrap_or(storm::DEFAULT.processes),
-            names: self.names.unwrap_or(storm::DEFAULT.names),
-        }))
     }
+
+    /// Returns the settings of a storm on this store.
+    pub(super) fn settings(&self, store: &TrialStore) -> Result<StormSettings, CommandError> {
+        let default = storm::default_at(store);
+        let for_ms = self.lasting.map(|time| time.as_millis() as u64);
+        for kind in &self.faults {
+            if let Applies::Never(why) = storm::applies(*kind, store) {
+                return Err(impossible(*kind, why));
+            }
+        }
+        let chosen: FaultKinds = self.faults.iter().copied().collect();
+        Ok(StormSettings {
+            for_ms: for_ms.unwrap_or(default.for_ms),
+            processes: self.processes.unwrap_or(default.processes),
+            names: self.names.unwrap_or(default.names),
+            faults: if chosen.is_empty() {
+                default.faults
+            } else {
+                chosen
+            },
+        })
+    }
+}
+
+/// Returns the error for a kind of faults that a storm on this store cannot have.
+fn impossible(kind: FaultKind, why: &str) -> CommandError {
+    let (name, possible) = (kind.name(), FaultKinds::of_processes().listed(","));
+    let what = format!("no {} here: {why}", kind.plural());
+    CommandError::new(exit::USAGE, what)
+        .at(format_args!("--faults {name}"))
+        .effect("none: no process was started")
+        .try_this(format_args!("fencepost trial storm --faults {possible}"))
+}
+
+/// Parses a kind of faults.
+fn fault_kind(text: &str) -> Result<FaultKind, BadValue> {
+    FaultKind::named(text).ok_or_else(|| {
+        let all: FaultKinds = FaultKind::ALL.into_iter().collect();
+        let names = FaultKind::ALL.map(FaultKind::name);
+        BadValue {
+            what: format!("there is no fault '{text}'"),
+            advice: match nearest(text, &names) {
+                Some(name) => format!("--faults {name}"),
+                None => format!("--faults {}", all.listed(",")),
+            },
+        }
+    })
 }
 
 /// Parses how long a storm lasts.
@@ -172,6 +218,16 @@ impl Storms<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_kinds_of_faults_that_exist_are_understood() {
+        assert_eq!(fault_kind("cut"), Ok(FaultKind::Cut));
+        let misspelt = fault_kind("pauze").unwrap_err();
+        assert_eq!(misspelt.what, "there is no fault 'pauze'");
+        assert_eq!(misspelt.advice, "--faults pause");
+        let unknown = fault_kind("earthquake").unwrap_err();
+        assert_eq!(unknown.advice, "--faults kill,pause,cut,delay,server,clock");
+    }
 
     #[test]
     fn a_storm_lasts_from_a_millisecond_to_a_day() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fencepost::retry::Schedule;
 use fencepost_checkout::checkout::OrderPath;
-use fencepost_checkout::locking::WaitMode;
+use fencepost_checkout::locks::WaitMode;
 use fencepost_checkout::logging::Log;
 
 use crate::values::{BadValue, duration};

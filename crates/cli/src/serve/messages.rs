@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencepost_checkout::checkout::OrderPath;
-use fencepost_checkout::locking::WaitMode;
+use fencepost_checkout::locks::WaitMode;
 use fencepost_checkout::service::Report;
 use fencepost_trial::text::numbers::count as whole;
 

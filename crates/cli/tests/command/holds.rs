@@ -321,6 +321,21 @@ fn a_flag_of_another_scenario_is_refused_with_the_command_that_has_it() {
             "fencepost trial storm --runs",
         ),
         (
+            "trial crash --shrink",
+            "--shrink belongs to trial storm",
+            "fencepost trial storm --shrink",
+        ),
+        (
+            "trial storm --store sqlite --faults kill,cut",
+            "no cuts here: no server: a file is not reached through a connection",
+            "fencepost trial storm --faults kill,pause",
+        ),
+        (
+            "trial storm --faults earthquake",
+            "there is no fault 'earthquake'",
+            "--faults kill,pause,cut,delay,server,clock",
+        ),
+        (
             "trial deadlock --mitigate",
             "there is no flag '--mitigate'",
             "fencepost deadlock --mitigate      or fencepost trial deadlock-sorted",

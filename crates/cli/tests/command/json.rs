@@ -78,6 +78,10 @@ fn the_fields_of_old_come_first_and_in_their_order() {
             "evidence",
             "witness",
             "missing",
+            "measured",
+            "why",
+            "limits",
+            "notes",
             "belief",
             "damage",
             "checks",
@@ -101,7 +105,11 @@ fn the_fields_of_old_come_first_and_in_their_order() {
         .iter()
         .find(|entry| entry["event"] == first["event"]);
     assert_eq!(entry.unwrap()["process_id"], first["who"]);
-    assert!(report["verdict"]["because"].as_str().unwrap().is_ascii());
+    for text in [&report["verdict"]["because"], &first["sentence"]] {
+        assert!(text.as_str().unwrap().is_ascii(), "{text}");
+    }
+    assert!(report["verdict"]["why"].is_string());
+    assert!(report["verdict"]["limits"].is_null());
 }
 
 #[test]
@@ -119,6 +127,8 @@ fn what_was_refused_says_why_in_the_old_words() {
         (&false.into(), &(-1).into())
     );
     assert_eq!(report["verdict"]["outcome"], "HELD");
+    let limits = report["verdict"]["limits"].as_str().unwrap();
+    assert!(limits.starts_with("one run, no fault"), "{limits}");
     assert!(report["contention_rate"].as_f64().unwrap() > 0.0);
 
     let ran = run("oversell --lock=safe --concurrency=3 --wait 20000 --json");

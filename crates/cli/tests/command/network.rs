@@ -247,3 +247,37 @@ fn a_file_is_not_reached_through_a_connection() {
             .contains("  cut              cut off from the store\n")
     );
 }
+
+#[test]
+fn an_error_of_the_store_is_neither_a_grant_nor_a_release() {
+    for lock in ["watchdog", "fenced"] {
+        tells(
+            &format!("trial store-errors --lock={lock}"),
+            0,
+            "… HELD An error was no grant and no release, and the lock came free again.",
+        );
+    }
+    tells(
+        "trial store-errors --lock=naive --ttl 400",
+        3,
+        "… STUCK The store answered A with -upstream failure, and N ms (N × TTL) later nobody can have",
+    );
+    let refused = run("trial store-errors --store postgres");
+    assert_eq!(refused.code, 64, "{}", refused.stderr);
+}
+
+#[test]
+fn our_locks_survive_lost_replies_to_a_release_and_to_a_renewal() {
+    for lock in ["safe", "watchdog", "fenced"] {
+        tells(
+            &format!("trial lost-release --lock={lock}"),
+            0,
+            "… HELD The lock came free, and A's release left B's lock alone.",
+        );
+    }
+    tells(
+        "trial failed-renewal --lock=watchdog",
+        0,
+        "… HELD A kept its lock when a renewal failed: it renewed it again in time.",
+    );
+}

@@ -48,7 +48,8 @@ fn keeps_its_word(arguments: &str) {
         (ran.code, &Value::Bool(true))
     );
     for field in [
-        "outcome", "because", "evidence", "witness", "belief", "damage", "checks",
+        "outcome", "because", "evidence", "witness", "measured", "why", "limits", "notes",
+        "belief", "damage", "checks",
     ] {
         assert_eq!(
             check["verdict"][field], document["verdict"][field],
@@ -89,14 +90,19 @@ fn a_named_trial_and_its_history() {
     keeps_its_word("trial waiters --ttl 400 --lock=safe");
     keeps_its_word("trial deadline --lock=safe");
     keeps_its_word("trial reentry --lock=safe");
+    keeps_its_word("trial same-pid --lock=safe");
     keeps_its_word("trial cut --ttl 300 --lock=safe");
     keeps_its_word("trial slow-replies --ttl 300 --lock=safe");
     keeps_its_word("trial lost-reply --ttl 300 --lock=safe");
+    keeps_its_word("trial lost-release --ttl 300 --lock=safe");
+    keeps_its_word("trial failed-renewal --lock=watchdog");
+    keeps_its_word("trial store-errors --ttl 300 --lock=safe");
     keeps_its_word("trial pause-at-step --ttl 300 --lock=safe");
     keeps_its_word("trial late-write --ttl 300");
     keeps_its_word("trial write-only-fence --ttl 300 --lock=fenced-writes");
     keeps_its_word("trial many-leases --lock=watchdog");
     keeps_its_word("trial dead-connection --lock=watchdog");
+    keeps_its_word("trial vanish --ttl 400 --lock=safe");
     keeps_its_word("trial short-stock --ttl 300 --lock=late-expiry");
     keeps_its_word("trial failover");
     keeps_its_word("trial restart-empty --lock=fenced");
@@ -104,6 +110,7 @@ fn a_named_trial_and_its_history() {
     keeps_its_word("trial clock-back --ttl 300");
     keeps_its_word("trial eviction");
     keeps_its_word("trial taken-away --lock=watchdog");
+    keeps_its_word("trial deposed --lock=watchdog");
     keeps_its_word("trial server-stall --ttl 600");
     keeps_its_word("trial majority-down --ttl 600");
     keeps_its_word("trial client-clock --lock=watchdog --ttl 400");
@@ -135,11 +142,15 @@ fn the_schemas_refuse_what_is_not_so() {
     assert_valid(&report, "good", &good);
     let mut unwitnessed = good.clone();
     unwitnessed["verdict"]["witness"] = Value::Array(Vec::new());
+    let mut unlimited = good.clone();
+    unlimited["verdict"]["limits"] = Value::Null;
+    let mut wordless = good.clone();
+    wordless["verdict"].as_object_mut().unwrap().remove("notes");
     let mut renamed = good.clone();
     renamed["holds"][0]["process"] = "A".into();
     let mut unknown = good;
     unknown["schema"] = "fencepost/crash/2".into();
-    for bad in [unwitnessed, renamed, unknown] {
+    for bad in [unwitnessed, unlimited, wordless, renamed, unknown] {
         assert!(!report.is_valid(&bad), "{bad:#}");
     }
     assert!(
@@ -155,4 +166,11 @@ fn a_stall_of_the_lab_belongs_to_no_process() {
     assert_valid(&line, "stalled", &stalled);
     stalled["who"] = "A".into();
     assert!(!line.is_valid(&stalled), "{stalled}");
+}
+
+#[test]
+fn a_storm_with_smaller_plans_and_its_history() {
+    // The faults of the network and of servers need a server, so this one has those that a file allows.
+    keeps_its_word("trial storm --for 2s --ttl 300 --faults kill,pause");
+    keeps_its_word("trial storm --lock=blind-delete --for 4s --ttl 300 --seed 1 --shrink 15s");
 }

@@ -234,3 +234,34 @@ fn too_many_at_once_are_refused_and_those_who_look_after_it_never_are() {
     });
     assert!(holder.wait().unwrap().success());
 }
+
+#[test]
+fn only_a_page_of_products_that_has_a_next_one_names_it() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let page = |query: &str| service.client.get(&format!("/v1/products?{query}")).json();
+    assert_eq!(page("limit=1"), json!({"products": [], "next_after": null}));
+    for product in ["a", "b", "c"] {
+        service.put_in(product, 1);
+    }
+    let ids = |page: &Value| -> Vec<String> {
+        let products = page["products"].as_array().unwrap().iter();
+        products
+            .map(|product| product["product_id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let first = page("limit=2");
+    assert_eq!(
+        (ids(&first), &first["next_after"]),
+        (vec!["a".into(), "b".into()], &json!("b"))
+    );
+    let last = page("limit=1&after=b");
+    assert_eq!(
+        (ids(&last), &last["next_after"]),
+        (vec!["c".into()], &json!(null))
+    );
+    // The last page is exactly full.
+    let all = page("limit=3");
+    assert_eq!((ids(&all).len(), &all["next_after"]), (3, &json!(null)));
+    assert_eq!(ids(&page("limit=500")).len(), 3);
+}

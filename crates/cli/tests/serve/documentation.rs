@@ -84,6 +84,22 @@ fn the_first_order_of_the_page_is_made() {
 }
 
 #[test]
+fn every_event_is_on_the_page() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let description = service.client.get("/openapi.json").json();
+    let events = description["components"]["schemas"]["Event"]["oneOf"].clone();
+    let (_, below) = PAGE.split_once("\n### Events\n").unwrap();
+    let (table, _) = below.split_once("\n### ").unwrap();
+    let events = events.as_array().unwrap();
+    assert_eq!(events.len(), 9);
+    for event in events {
+        let kind = event["properties"]["type"]["enum"][0].as_str().unwrap();
+        assert!(table.contains(&format!("\n| `{kind}` | ")), "{kind}");
+    }
+}
+
+#[test]
 fn every_metric_of_the_service_is_on_the_page() {
     let stage = Stage::new();
     let service = stage.serve("");

@@ -26,6 +26,7 @@ enum Ask {
 /// Answers requests until the lab sends no more.
 pub(super) async fn answer_the_lab() {
     let mut subject = None;
+    // Blocks this thread; renewals run on the worker threads. With a current-thread runtime, read in `spawn_blocking`.
     for line in std::io::stdin().lines() {
         let ask = line.map_err(|error| error.to_string());
         let ask =

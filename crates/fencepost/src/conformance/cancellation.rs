@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::time::Duration;
 
-use super::{ALWAYS, LONG, PollLimit, Subject, eventually, fresh_name, soon, table};
+use super::{ALWAYS, LONG, Subject, eventually, fresh_name, soon, table};
 use crate::claim::LockName;
 use crate::error::Result;
 use crate::guard::Guard;
 use crate::locker::Locker;
+use crate::testing::poll_at_most;
 
 table! {
     a_dropped_try_acquire_leaves_nothing: ALWAYS,
@@ -72,14 +73,14 @@ async fn assert_free(rival: &Locker, name: &LockName) {
 
 /// Polls the future `polls` times and drops it. Returns whether it completed before.
 async fn cut_off<F: Future>(polls: usize, future: F) -> bool {
-    soon("the future", PollLimit::new(polls, future))
+    soon("the future", poll_at_most(polls, future))
         .await
         .is_some()
 }
 
 /// Does the same with a future that cannot complete because the lock stays held. Returns whether it stopped making progress before.
 async fn cut_off_waiting<F: Future>(polls: usize, future: F) -> bool {
-    let cut = tokio::time::timeout(NO_PROGRESS, PollLimit::new(polls, future)).await;
+    let cut = tokio::time::timeout(NO_PROGRESS, poll_at_most(polls, future)).await;
     !matches!(cut, Ok(None))
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    ACROSS, ALWAYS, LONG, Subject, claim, freed, fresh_name, granted, not_held, refused, table,
+    ACROSS, ALWAYS, LABEL, LONG, Subject, claim, freed, fresh_name, granted, not_held, refused,
+    table,
 };
 use crate::backend::Release;
 use crate::claim::LockName;
@@ -245,7 +246,7 @@ async fn inspect_shows_the_holder(subject: Subject) {
     let holder = record.holder.expect("a holder");
     assert_eq!(holder.owner, Some(claim.owner));
     assert_eq!(holder.epoch, Some(grant.epoch));
-    assert_eq!(&*holder.label, "trial");
+    assert_eq!(&*holder.label, LABEL);
     let left = holder.ttl_left;
     assert!(left.is_some() || !subject.capabilities().leases);
     assert!(left.is_none_or(|left| left <= LONG && left > LONG / 2));

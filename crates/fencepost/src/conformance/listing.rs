@@ -1,7 +1,8 @@
 //! Requirements on `list`: it finds exactly the locks that are held or wanted.
 
 use super::{
-    ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, granted, table,
+    ALWAYS, FIFO, LABEL, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, granted,
+    table,
 };
 use crate::backend::{Listed, Wait};
 use crate::claim::{Claim, LockName};
@@ -33,7 +34,7 @@ async fn list_shows_what_is_held(subject: Subject) {
             (holder.owner, holder.epoch),
             (Some(claim.owner), Some(epoch))
         );
-        assert_eq!(&*holder.label, "trial");
+        assert_eq!(&*holder.label, LABEL);
         assert!(lock.record.waiting.is_empty());
     }
     for claim in &claims {

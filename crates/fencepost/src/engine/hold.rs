@@ -88,6 +88,8 @@ impl Hold {
                     self.release_in_background(next);
                     return ReleaseOutcome::Unknown(error);
                 }
+                // Before the first await, because this future may be dropped there, and because the next task must not wait for a release
+                // that is not answered. The release is usually sent first all the same: this task goes on without a pause.
                 self.engine.deliver_duty(next);
                 self.release_now().await
             }

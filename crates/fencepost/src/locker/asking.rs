@@ -29,51 +29,58 @@ impl Locker {
         let span = tracing::debug_span!("acquire", store = engine.backend.store_name(), %name);
         let telemetry = &engine.telemetry;
         let asked_at = telemetry.has_recorder.then(|| engine.clock.now());
-        let result = self.join_line(name, manner, until).instrument(span).await;
-        match &result {
-            Ok(Some(guard)) => {
-                telemetry.granted(asked_at.map(|at| guard.since().saturating_duration_since(at)))
+        let (asked, was_contended) = self.join_line(name, manner, until).instrument(span).await;
+        if was_contended {
+            telemetry.contended();
+        }
+        match &asked {
+            Ok(Some(hold)) => {
+                telemetry.granted(asked_at.map(|at| hold.since.saturating_duration_since(at)))
             }
             Ok(None) => telemetry.busy(),
             Err(_) => telemetry.failed(),
         }
-        result
+        asked.map(|hold| hold.map(|hold| Guard::new(hold, was_contended)))
     }
 
-    /// Joins the line of the name, and returns a guard when the lock is granted.
+    /// Joins the line of the name, and returns a hold when the lock is granted. Also returns whether the lock was taken at first, which an
+    /// error later does not change.
     async fn join_line(
         &self,
         name: LockName,
         manner: Manner,
         until: Moment,
-    ) -> Result<Option<Guard>> {
-        let runtime = self.engine.runtime_if_open()?;
+    ) -> (Result<Option<Arc<Hold>>>, bool) {
+        let runtime = match self.engine.runtime_if_open() {
+            Ok(runtime) => runtime,
+            Err(error) => return (Err(error), false),
+        };
         housekeeping::ensure_running(&self.engine, &runtime);
         match self.engine.join(name, manner) {
-            Entry::Closed => Err(self.engine.closed_error()),
-            Entry::Busy => {
-                self.engine.telemetry.contended();
-                Ok(None)
-            }
+            Entry::Closed => (Err(self.engine.closed_error()), false),
+            Entry::Busy => (Ok(None), true),
             Entry::Ask(duty) => {
                 let wait = duty.request().wait.clone();
-                let hold = self.ask(duty, manner, until).await?;
-                let was_contended = wait.was_busy() || hold.is_none();
-                if was_contended {
-                    self.engine.telemetry.contended();
-                }
-                Ok(hold.map(|hold| Guard::new(hold, was_contended)))
+                let asked = self.ask(duty, manner, until).await;
+                let was_contended = wait.was_busy() || matches!(asked, Ok(None));
+                (asked, was_contended)
             }
-            Entry::Queued(queued) => {
-                self.engine.telemetry.contended();
-                let hold = match self.wait_in_line(queued, until).await? {
-                    Some(Turn::Granted(hold)) => Some(hold),
-                    Some(Turn::Ask(duty)) => self.ask(*duty, manner, until).await?,
-                    Some(Turn::Failed(error)) => return Err(error),
-                    Some(Turn::Refused) | None => None,
-                };
-                Ok(hold.map(|hold| Guard::new(hold, true)))
-            }
+            Entry::Queued(queued) => (self.ask_in_turn(queued, manner, until).await, true),
+        }
+    }
+
+    /// Waits for the turn of this task, and then asks the store unless the lock is handed over.
+    async fn ask_in_turn(
+        &self,
+        queued: Queued<'_>,
+        manner: Manner,
+        until: Moment,
+    ) -> Result<Option<Arc<Hold>>> {
+        match self.wait_in_line(queued, until).await? {
+            Some(Turn::Granted(hold)) => Ok(Some(hold)),
+            Some(Turn::Ask(duty)) => self.ask(*duty, manner, until).await,
+            Some(Turn::Failed(error)) => Err(error),
+            Some(Turn::Refused) | None => Ok(None),
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -
         "40001" => (
             ErrorKind::Unavailable,
             format!(
-                "somebody else has held the lock since this transaction began, so it would work on what is past ({said}); roll it back and run \
+                "somebody else has held the lock since this transaction began, so its snapshot is older than the last holder's writes ({said}); roll it back and run \
                  it again, or use READ COMMITTED"
             ),
         ),

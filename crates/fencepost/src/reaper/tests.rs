@@ -41,12 +41,8 @@ impl Stage {
     }
 
     async fn pass(&self, time: Duration) {
-        for _ in 0..time.as_millis() / 50 {
-            self.clock.advance(Duration::from_millis(50));
-            for _ in 0..20 {
-                tokio::task::yield_now().await;
-            }
-        }
+        let step = Duration::from_millis(50);
+        self.clock.advance_in_steps(time, step).await;
     }
 }
 

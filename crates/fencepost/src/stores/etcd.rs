@@ -82,8 +82,11 @@ mod loss_watch;
 mod owners;
 mod requests;
 mod rounds;
+mod settings;
+mod turns;
 mod view;
 mod waiting;
+mod watch_stream;
 
 pub use builder::EtcdBuilder;
 /// The client crate, for our own programs and tests.

@@ -1,5 +1,5 @@
-//! Code that several stores share: opening from blocking code, certificates, the shared connection and its silence, outages, renewals of many claims, the
-//! claim window, and parts of addresses.
+//! Code that several stores share: opening from blocking code, certificates, the shared connection and its silence, outages, renewals of
+//! many claims, the turn window, and parts of addresses.
 
 #[cfg(all(
     feature = "blocking",
@@ -13,8 +13,6 @@
 pub(crate) mod blocking;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
 pub(crate) mod certificates;
-#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
-pub(crate) mod claim_window;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod current_session;
 #[cfg(any(
@@ -42,3 +40,5 @@ pub(crate) mod renewals;
 pub(crate) mod silence;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "unstable-hooks"))]
 pub(crate) mod times;
+#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
+pub(crate) mod turn_window;

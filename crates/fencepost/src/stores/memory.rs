@@ -14,7 +14,7 @@
 //!
 //! **Algorithm.** One mutex protects a table of names. A name has at most one lease, which ends at a moment of the clock, and a line of
 //! waiters with tickets. A release wakes the first waiter, which claims the lock when it is polled. A waiter whose future was dropped, and
-//! which does not come back within the claim window of half a second, is passed over. It therefore delays the line only for a moment; if it
+//! which does not come back within the turn window of half a second, is passed over. It therefore delays the line only for a moment; if it
 //! comes back later, it has its old place. A future that is kept but not polled may cost the rest of a TTL.
 //!
 //! **The fence** comes from one counter for the whole store, which ends with the process, like everything here.
@@ -50,6 +50,13 @@ enum Checked {
 }
 
 impl Memory {
+    /// What this store promises.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        fifo: true,
+        across_processes: false,
+        leases: true,
+    };
+
     /// Creates an empty store on the real clock.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(BootClock))
@@ -92,11 +99,7 @@ impl Backend for Memory {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            fifo: true,
-            across_processes: false,
-            leases: true,
-        }
+        Self::CAPABILITIES
     }
 
     fn clock(&self) -> Arc<dyn Clock> {

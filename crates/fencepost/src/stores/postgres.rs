@@ -101,6 +101,7 @@ mod requests;
 mod rows;
 mod seat;
 mod session;
+mod settings;
 mod statements;
 mod suitability;
 #[cfg(feature = "postgres-tls")]
@@ -138,9 +139,14 @@ impl Postgres {
 
     /// Connects with the default settings.
     ///
-    /// The address is `postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE`. Its parameters are `sslmode=require` for TLS (feature
-    /// `postgres-tls`), [`requeue_after=TIME`](PostgresBuilder::requeue_after), and `fence=transaction-id` for a database without the
-    /// [sequences](self).
+    /// The address is `postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE`. Its parameters are
+    /// [`requeue_after=TIME`](PostgresBuilder::requeue_after), `fence=transaction-id` for a database without the [sequences](self), those of
+    /// [`tokio_postgres::Config`], and those of TLS (feature `postgres-tls`):
+    ///
+    /// - `sslmode=require` encrypts the connection and checks the certificate and the name of the server, and so do `verify-ca` and
+    ///   `verify-full`. Without it, nothing is encrypted. `prefer` and `allow` are refused.
+    /// - `sslrootcert=FILE` names an authority to trust instead of the public ones, and `sslcert=FILE&sslkey=FILE` name the client's own
+    ///   certificate and its key (all PEM). The files are read once.
     ///
     /// # Errors
     /// Returns the same errors as [`PostgresBuilder::open`].

@@ -109,8 +109,9 @@ impl PostgresTable {
 
     /// Connects with the default settings.
     ///
-    /// The address is `postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?table=shedlock]`, with `sslmode=require` for TLS (feature
-    /// `postgres-tls`). The tables must exist unless the address contains `create=true`.
+    /// The address is `postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?table=shedlock]`. The tables must exist unless the address contains
+    /// `create=true`. The parameters of TLS (feature `postgres-tls`) are `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, as for
+    /// [`Postgres::open`](super::postgres::Postgres::open).
     ///
     /// # Errors
     /// Returns the same errors as [`PostgresTableBuilder::open`].

@@ -84,6 +84,7 @@ use crate::error::Result;
 
 mod address;
 pub(crate) mod builder;
+mod connecting;
 pub(crate) mod failure;
 #[cfg(feature = "redlock")]
 pub(crate) mod for_redlock;
@@ -93,9 +94,11 @@ mod hooks;
 pub(crate) mod hub;
 pub(crate) mod keys;
 pub(crate) mod names;
+pub(crate) mod register;
 pub(crate) mod requests;
 pub(crate) mod scripts;
 pub(crate) mod session;
+mod settings;
 pub(crate) mod view;
 mod waiting;
 mod watched;
@@ -127,9 +130,9 @@ impl Redis {
     /// Connects with the default settings.
     ///
     /// The address is `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with `rediss://` for TLS (feature `redis-tls`), or
-    /// `unix:/PATH`. With TLS, `?ca=FILE` names an authority to trust instead of the public ones, and `cert=FILE&key=FILE` name the
-    /// client's own certificate and its key (all PEM). The files are read once. `?keep_fences=24h` sets
-    /// [`keep_fences`](RedisBuilder::keep_fences).
+    /// `unix:/PATH[?db=DATABASE&user=USER&pass=PASSWORD]`. With TLS, `?ca=FILE` names an authority to trust instead of the public ones, and
+    /// `cert=FILE&key=FILE` name the client's own certificate and its key (all PEM). The files are read once. `?keep_fences=24h` sets
+    /// [`keep_fences`](RedisBuilder::keep_fences). Unknown parameters are refused.
     ///
     /// # Errors
     /// Returns the same errors as [`RedisBuilder::open`].

@@ -89,13 +89,17 @@ use crate::error::Result;
 
 mod acquire;
 mod asking;
+mod bells;
 mod builder;
+mod collecting;
 mod debts;
+mod extension;
 mod failure;
 mod granted;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;
 mod hub;
+mod listening;
 mod requests;
 mod scripts;
 mod seen;
@@ -157,7 +161,8 @@ impl Redlock {
     }
 
     /// Returns the settings for connecting to servers with separate addresses, in the form of [`Redis::open`](super::redis::Redis::open):
-    /// for TLS (`rediss://`), Unix sockets, or different database numbers.
+    /// for TLS (`rediss://`), Unix sockets, or different database numbers. Opening refuses `keep_fences` in an address, because it is set
+    /// for all servers: [`RedlockBuilder::keep_fences`].
     pub fn builder_with_addresses<'a>(
         servers: impl IntoIterator<Item = &'a str>,
     ) -> RedlockBuilder {

@@ -21,7 +21,7 @@ pub struct RedlockAddress {
 #[cfg_attr(not(feature = "unstable-hooks"), allow(unreachable_pub))]
 impl RedlockAddress {
     /// Returns `None` if the text is not a Redlock address. Does not check whether there are enough servers, nor the address of each.
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let all = text.strip_prefix("redlock://")?;
         let (all, parameters) = match all.rsplit_once('?') {
             Some((all, parameters)) => (all, Some(parameters)),
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn every_server_has_its_own_user() {
-        let address = RedlockAddress::read("redlock://a:1,bob:p%2Cw@b:2,[::1]:3/4").unwrap();
+        let address = RedlockAddress::parse("redlock://a:1,bob:p%2Cw@b:2,[::1]:3/4").unwrap();
         assert_eq!(
             address.servers,
             [
@@ -95,7 +95,7 @@ mod tests {
             "redlock://a,b,c?keep_fences=1h&keep_fences=2h",
             "redlock://a,b,c?keep_fences=1h&",
         ] {
-            assert_eq!(RedlockAddress::read(wrong), None, "{wrong}");
+            assert_eq!(RedlockAddress::parse(wrong), None, "{wrong}");
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
     fn servers_that_forget_are_given_time() {
         for (text, delay) in [("30s", 30_000), ("500ms", 500)] {
             let text = format!("redlock://a,b,c/2?restart_delay={text}");
-            let address = RedlockAddress::read(&text).unwrap();
+            let address = RedlockAddress::parse(&text).unwrap();
             let chosen = address.restart_delay;
             assert_eq!(chosen, Some(Duration::from_millis(delay)));
             assert_eq!(address.servers[2], "redis://c/2");
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn options_come_together() {
         let text = "redlock://a,b,c?keep_fences=24h&restart_delay=1s";
-        let options = RedlockAddress::read(text).unwrap();
+        let options = RedlockAddress::parse(text).unwrap();
         assert_eq!(options.keep_fences, Some(Duration::from_secs(24 * 3600)));
         assert_eq!(options.restart_delay, Some(Duration::from_secs(1)));
     }

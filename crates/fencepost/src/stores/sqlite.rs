@@ -15,9 +15,8 @@
 //!
 //! # How it works
 //! A lock is a row with an owner and the time at which its lease ends. Acquiring, renewing and releasing are short write transactions
-//! (`BEGIN IMMEDIATE`), so that simultaneous requests are served one after the other. The tables are named `fencepost_…`. The file can be a
-//! separate one (which is better) or an application's database, which is then switched to WAL mode. Programs in other languages may read
-//! the tables.
+//! (`BEGIN IMMEDIATE`), so that simultaneous requests are served one after the other. The file can be a separate one (which is better) or
+//! an application's database, which is then switched to WAL mode.
 //!
 //! One thread per [`Sqlite`] owns the connection and does all the waiting. Futures only exchange messages with it, so they never block the
 //! async runtime. The thread executes requests in the order in which they were sent, so a release takes effect after an acquisition
@@ -37,6 +36,18 @@
 //! file after a boot therefore adds 10⁶ to the counter, and makes *that* durable. A new file starts its counter at the wall time since 2024
 //! in units of 7.8125 µs (the only use of wall time), so that the epochs of a deleted and re-created file do not go back unless the system
 //! time did; [`SqliteBuilder::first_epoch`] overrides that. The time lifts new counters to at most 2⁴⁶, which it reaches in 2041.
+//!
+//! # Tables
+//! | table | holds |
+//! |---|---|
+//! | `fencepost_lock` | one row per lock that was held: `name`, `owner`, `label`, `boot`, `acquired_ns`, `expires_ns`, `epoch`, `ttl_ns` |
+//! | `fencepost_line` | one row per waiter: `ticket`, `name`, `owner`, `label`, `boot`, `joined_ns` |
+//! | `fencepost_fence` | the last epoch, for all names of the file, and the boot for which it was raised |
+//! | `fencepost_meta` | the version of the tables |
+//!
+//! Programs in other languages may read them. A lock is held only if its `owner` is not empty, its `boot` is that of this boot, and its
+//! `expires_ns` is later than `CLOCK_BOOTTIME`. Other rows of `fencepost_lock` are locks that are free: somebody waits for them, or their
+//! lease ended without a release.
 //!
 //! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is
 //! opened for locking ([`SqliteBuilder::open_read_only`] leaves it as it is): its counter is lifted to the time in the new units. From then
@@ -80,6 +91,7 @@ mod hooks;
 mod requests;
 mod schema;
 mod session;
+mod settings;
 mod view;
 mod waiting;
 mod worker;

@@ -76,6 +76,7 @@ mod note;
 mod owners;
 mod requests;
 mod session;
+mod settings;
 mod view;
 
 pub use builder::ZookeeperBuilder;

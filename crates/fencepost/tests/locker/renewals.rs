@@ -112,10 +112,8 @@ impl Stage {
     }
 
     async fn pass(&self, time: Duration) {
-        for _ in 0..time.as_millis() / 10 {
-            self.clock.advance(Duration::from_millis(10));
-            settle().await;
-        }
+        let step = Duration::from_millis(10);
+        self.clock.advance_in_steps(time, step).await;
     }
 
     async fn until_renewing(&self) {

@@ -43,10 +43,7 @@ impl Stage {
     /// Advances the clock in small steps, and lets all tasks act after each.
     pub(crate) async fn pass(&self, time: Duration) {
         let step = Duration::from_millis(50);
-        for _ in 0..time.as_millis() / step.as_millis() {
-            self.clock.advance(step);
-            settle().await;
-        }
+        self.clock.advance_in_steps(time, step).await;
     }
 
     /// Returns whether another locker can acquire the lock directly from the store, bypassing all faults.

@@ -1,4 +1,4 @@
-//! ADVANCE, the core of the Redis line: decides whose turn it is, and how that claim learns of it.
+//! ADVANCE, the core of the Redis line: decides whose turn it is, and how that waiter learns of it.
 
 use crate::invariants::Promise;
 use crate::server::Script;
@@ -7,7 +7,7 @@ use crate::state::{
 };
 use crate::variants::Flaw;
 
-/// The claim that ADVANCE gave the key to.
+/// Whom ADVANCE gave the key to.
 pub(crate) enum Next {
     Nobody,
     Caller { fence: u8 },
@@ -33,7 +33,7 @@ struct Standing {
 }
 
 impl Script<'_> {
-    /// ADVANCE: the key is free or being released, and goes to the first living claim in line. A caller that waits itself
+    /// ADVANCE: the key is free or being released, and goes to the first living waiter in line. A caller that waits itself
     /// passes the lease it would get.
     pub(crate) fn advance(&mut self, callers_lease: Option<Ticks>) -> Next {
         while !self.state.server.line.is_empty() {
@@ -68,7 +68,7 @@ impl Script<'_> {
             let lease = if self.setup.has(Flaw::GrantsTheFullTtl) {
                 self.setup.times.ttl
             } else {
-                self.setup.times.claim
+                self.setup.times.waiter_lease
             };
             self.grant(entry.token, fence, lease, Given::Unheard);
             self.publish(entry.token, &standing, fence, lease);
@@ -159,14 +159,14 @@ impl Script<'_> {
         self.state.server.key = Some(Key {
             owner: Owner::Ours(token),
             remaining: lease,
-            is_claim: given == Given::Unheard,
+            has_waiter_lease: given == Given::Unheard,
             fence,
-            is_flagged: given != Given::Free,
-            is_provisional: false,
+            is_marked: given != Given::Free,
+            is_guessed: false,
         });
     }
 
-    /// Returns whether a claim that arrived before this arrival is in line. Only the observer asks this; no script does.
+    /// Returns whether a waiter that arrived before this arrival is in line. Only the observer asks this; no script does.
     pub(crate) fn somebody_stands_before(&self, arrival: u8) -> bool {
         let mut line = self.state.server.line.iter();
         line.any(|entry| self.stands_before(entry, arrival))
@@ -181,7 +181,7 @@ impl Script<'_> {
             && self.receivers(entry.token, standing.channel) > 0
     }
 
-    /// Checks that a claim that was considered dead is dead.
+    /// Checks that a waiter that was considered dead is dead.
     fn note_skipped(&mut self, entry: &Entry) {
         if self.stands_before(entry, u8::MAX) {
             self.state.convict(Promise::FirstComeFirstServed);

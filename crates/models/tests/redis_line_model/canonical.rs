@@ -56,8 +56,8 @@ fn forget_unobservable(client: &mut Client, setup: &Setup) {
         client.lift_due = false;
     }
     let starts_again = client.phase == Phase::Idle || client.wait < setup.waits;
-    if !setup.native || !starts_again {
-        client.remembers = 0;
+    if !setup.plain_commands || !starts_again {
+        client.last_epoch = 0;
     }
     forget_unheard(client, setup);
     let previous = client.previous.iter_mut().flatten();
@@ -78,7 +78,7 @@ fn forget_the_past(client: &mut Client) {
     client.replies.clear();
     client.pushes.clear();
     client.lift_due = false;
-    client.remembers = 0;
+    client.last_epoch = 0;
     client.noted = Noted {
         has_held: client.noted.has_held,
         ..Noted::default()
@@ -99,7 +99,7 @@ fn forget_unheard(client: &mut Client, setup: &Setup) {
         phase != Phase::Hold || lease.saturating_sub(it.stamp_age) > belief
     };
     client.replies.retain(|it| {
-        let settles = it.wait == unsettled && matches!(it.answer, Answer::Left { .. });
+        let settles = it.wait == unsettled && matches!(it.answer, Answer::Released { .. });
         settles
             || is_heard(it)
                 && match it.answer {
@@ -124,7 +124,7 @@ fn forget_age(message: &mut Message) {
 }
 
 fn forget_needless(command: &mut Command, setup: &Setup) {
-    if command.request == Request::Leave {
+    if command.request == Request::Release {
         command.stamp_age = 0;
     }
     if !lifts_matter(setup) {
@@ -137,24 +137,24 @@ fn lifts_matter(setup: &Setup) -> bool {
     setup.troubles.failover || setup.troubles.flush
 }
 
-/// Clears the flag while nobody waits. It makes no difference then, and the next waiter sets it.
+/// Clears the mark while nobody waits. It makes no difference then, and the next waiter sets it.
 fn forget_flag(server: &mut Server, setup: &Setup) {
     if let Some(key) = &mut server.key
         && server.line.is_empty()
-        && !setup.has(Flaw::EnqueueDoesNotFlag)
+        && !setup.has(Flaw::EnqueueDoesNotMark)
     {
-        key.is_flagged = false;
+        key.is_marked = false;
     }
 }
 
-/// Whether the key was given to a claim that has not been heard matters until it has held, or as an excuse
+/// Whether the key was given to a waiter that has not been heard matters until it has held, or as an excuse
 /// (`State::has_flushed`).
 fn forget_claim(state: &mut State) {
     if let Some(key) = &mut state.server.key
         && let Owner::Ours(token) = key.owner
     {
         let client = &state.clients[usize::from(token.client)];
-        key.is_claim &= !client.noted.has_held || state.has_flushed;
+        key.has_waiter_lease &= !client.noted.has_held || state.has_flushed;
     }
 }
 
@@ -191,7 +191,7 @@ fn rank_fences(state: &mut State, setup: &Setup) {
     if setup.slow_clock {
         noted |= ((1 << AHEAD) - 1) << FLOOR;
     }
-    if setup.native {
+    if setup.plain_commands {
         noted |= noted << 1;
     }
     let low = Ranks(noted & ((1 << FLOOR) - 1));
@@ -225,12 +225,12 @@ fn each_fence(state: &mut State, see: &mut impl FnMut(&mut u8)) {
         see(&mut key.fence);
     }
     for client in &mut state.clients {
-        see(&mut client.remembers);
-        see(&mut client.knows);
+        see(&mut client.last_epoch);
+        see(&mut client.highest_epoch);
         let previous = client.previous.iter_mut().flatten();
         for command in client.commands.iter_mut().chain(previous) {
             see(&mut command.floor);
-            if let Request::Native(attempt) = &mut command.request {
+            if let Request::PlainCommands(attempt) = &mut command.request {
                 see(&mut attempt.guess);
             }
         }

@@ -1,7 +1,7 @@
-//! The client's state machine in the Redis line model: Idle → Want → Hold → Leaving → Idle.
+//! The client's state machine in the Redis line model: Idle → Want → Hold → Releasing → Idle.
 
 use crate::invariants::Promise;
-use crate::native::Attempt;
+use crate::plain_commands::Attempt;
 use crate::setup::Setup;
 use crate::state::{Answer, Client, Command, Link, Message, Noted, Phase, Request, State, Ticks};
 use crate::variants::Flaw;
@@ -10,7 +10,7 @@ use crate::variants::Flaw;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Manner {
     Script,
-    Native,
+    PlainCommands,
 }
 
 /// How a grant arrived.
@@ -37,7 +37,7 @@ impl Client {
                 0
             },
             lift: std::mem::take(&mut self.lift_due),
-            floor: self.knows,
+            floor: self.highest_epoch,
             is_holders: wait == self.wait && self.noted.has_held,
         };
         if self.link == Link::Up {
@@ -49,13 +49,15 @@ impl Client {
         self.phase = Phase::Want;
         match manner {
             Manner::Script => self.ask(),
-            Manner::Native => self.send(Request::Native(Attempt::new(self.remembers + 1))),
+            Manner::PlainCommands => {
+                self.send(Request::PlainCommands(Attempt::new(self.last_epoch + 1)))
+            }
         }
     }
 
-    /// Returns whether the first request of a wait may be native. The first request of a connection never is.
-    pub(crate) fn may_be_native(&self, setup: &Setup) -> bool {
-        setup.native && self.remembers > 0 && !self.lift_due
+    /// Returns whether the first request of a wait may be plain commands. The first request of a connection never is.
+    pub(crate) fn may_use_plain_commands(&self, setup: &Setup) -> bool {
+        setup.plain_commands && self.last_epoch > 0 && !self.lift_due
     }
 
     /// Sends ACQUIRE with the token, member and ticket of this wait, whether or not it is the first time.
@@ -73,36 +75,36 @@ impl Client {
     }
 
     /// Ends a wait or a hold: a guard was dropped, a wait was cancelled, or a lease expired.
-    pub(crate) fn leave(&mut self) {
-        self.phase = Phase::Leaving;
+    pub(crate) fn release(&mut self) {
+        self.phase = Phase::Releasing;
         if self.link != Link::Down {
-            self.send(Request::Leave);
+            self.send(Request::Release);
         }
     }
 
-    /// Continues after a reconnect: repeats LEAVE until it is answered, or asks again with the same token. A holder renews by
+    /// Continues after a reconnect: repeats RELEASE until it is answered, or asks again with the same token. A holder renews by
     /// timer.
     pub(crate) fn resume(&mut self, setup: &Setup) {
         if self.unsettled > 0 {
-            if setup.has(Flaw::NextWaitForgetsTheLeave) {
+            if setup.has(Flaw::NextWaitForgetsTheRelease) {
                 self.unsettled = 0;
             } else {
-                self.send_for(self.unsettled, Request::Leave);
+                self.send_for(self.unsettled, Request::Release);
             }
         }
         match self.phase {
             Phase::Want => self.ask(),
-            Phase::Leaving if setup.has(Flaw::LeaveIsSentOnce) => self.finish(setup),
-            Phase::Leaving => self.send(Request::Leave),
+            Phase::Releasing if setup.has(Flaw::ReleaseIsSentOnce) => self.finish(setup),
+            Phase::Releasing => self.send(Request::Release),
             Phase::Idle | Phase::Hold | Phase::Done => {}
         }
     }
 
-    /// Starts the next wait before the LEAVE of this one is answered. Both use one connection, in order.
+    /// Starts the next wait before the RELEASE of this one is answered. Both use one connection, in order.
     pub(crate) fn start_next(&mut self, setup: &Setup, manner: Manner) {
-        let leaving = self.wait;
+        let releasing = self.wait;
         self.finish(setup);
-        self.unsettled = leaving;
+        self.unsettled = releasing;
         self.start(manner);
     }
 
@@ -130,7 +132,7 @@ impl Client {
 pub(crate) fn receive_reply(state: &mut State, setup: &Setup, index: usize) {
     let message = state.clients[index].replies.remove(0);
     let client = &mut state.clients[index];
-    if message.wait == client.unsettled && matches!(message.answer, Answer::Left { .. }) {
+    if message.wait == client.unsettled && matches!(message.answer, Answer::Released { .. }) {
         client.unsettled = 0;
     }
     if message.wait != client.wait {
@@ -143,7 +145,7 @@ pub(crate) fn receive_reply(state: &mut State, setup: &Setup, index: usize) {
         (Phase::Want, Answer::Queued { ticket }) => client.ticket = ticket,
         (Phase::Want, Answer::Gone) if client.link == Link::Up => client.ask(),
         (Phase::Want, Answer::Declined { lift }) if client.link == Link::Up => {
-            client.remembers = 0;
+            client.last_epoch = 0;
             client.lift_due |= lift;
             client.ask();
         }
@@ -153,11 +155,12 @@ pub(crate) fn receive_reply(state: &mut State, setup: &Setup, index: usize) {
             client.belief = client.belief.max(left);
         }
         (Phase::Hold, Answer::Lost) => client.finish(setup),
-        (Phase::Leaving, Answer::Left { released }) => {
-            let claims = released || client.belief > 0 || setup.has(Flaw::ZeroMeansReleased);
+        (Phase::Releasing, Answer::Released { was_held }) => {
+            let reports_a_release =
+                was_held || client.belief > 0 || setup.has(Flaw::ZeroMeansReleased);
             let noted = client.noted;
             client.finish(setup);
-            if noted.has_held && claims && !noted.let_go && !noted.lease_forgotten {
+            if noted.has_held && reports_a_release && !noted.let_go && !noted.lease_forgotten {
                 state.convict(Promise::ReleaseIsHonest);
             }
         }
@@ -182,14 +185,14 @@ fn take_grant(state: &mut State, setup: &Setup, index: usize, message: Message, 
     let left = validity(setup, lease, message.stamp_age, by);
     let client = &mut state.clients[index];
     // The server has lost its counter since, and the client that handed the lock on knew less than this one.
-    let is_behind = fence < client.knows && client.phase == Phase::Want;
+    let is_behind = fence < client.highest_epoch && client.phase == Phase::Want;
     let looks = !setup.has(Flaw::LowGrantTaken) && !setup.has(Flaw::FloorIgnored);
     if is_behind && looks {
         return client.ask_after_stale_grant(setup);
     }
-    client.remembers = fence;
+    client.last_epoch = fence;
     if setup.slow_clock {
-        client.knows = client.knows.max(fence);
+        client.highest_epoch = client.highest_epoch.max(fence);
     }
     // A message that arrived before the server restarted is about a lease that the server may have forgotten.
     client.noted.lease_forgotten |= client.link == Link::Cut || (message.is_forgotten && left > 0);

@@ -26,7 +26,7 @@ impl Script<'_> {
         let fence = self.draw_fence();
         if let Some(key) = &mut self.state.server.key {
             key.fence = fence;
-            key.is_provisional = false;
+            key.is_guessed = false;
         }
         fence
     }
@@ -62,8 +62,8 @@ impl Script<'_> {
     }
 
     /// The plain command that only increments an existing counter. Returns whether there was one.
-    pub(crate) fn count_natively(&mut self) -> bool {
-        if self.state.server.fence == 0 && !self.setup.has(Flaw::NativeCountMakesACounter) {
+    pub(crate) fn count_existing(&mut self) -> bool {
+        if self.state.server.fence == 0 && !self.setup.has(Flaw::PlainCountMakesACounter) {
             return false;
         }
         self.state.server.fence += 1;

@@ -14,19 +14,19 @@ pub(crate) enum Promise {
     FencesGrow,
     /// The key never belongs to a token whose client has finished with it.
     NoOrphanLock,
-    /// Killed waiters cost the others one claim lease, frozen ones less than two, and never a TTL.
-    DeadWaiterCostsAClaim,
+    /// Killed waiters cost the others one waiter lease, frozen ones less than two, and never a TTL.
+    DeadWaiterCostsAWaiterLease,
     /// When faults stop, every living client finishes.
     NobodyIsStuck,
     /// When all clients are done, no entry and no record is left of them.
     NothingIsLeftBehind,
-    /// A living claim in line is served before those that arrived later.
+    /// A living waiter in line is served before those that arrived later.
     FirstComeFirstServed,
     /// A client reports "released" only if it ended its own lease.
     ReleaseIsHonest,
-    /// A try is refused only while the lock is held or a living claim waits for it.
+    /// A try is refused only while the lock is held or a living client waits for it.
     TryFindsAFreeLock,
-    /// A release hands the lock to the first waiter, which need not find out by a heartbeat. So a granted lock is flagged while
+    /// A release hands the lock to the first waiter, which need not find out by a heartbeat. So a granted lock is marked while
     /// there is a line.
     ReleaseHandsOn,
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Promise {
             Self::BeliefEndsBeforeLease => "a belief ends before the lease",
             Self::FencesGrow => "fences grow",
             Self::NoOrphanLock => "no orphan lock",
-            Self::DeadWaiterCostsAClaim => "a dead waiter costs a claim, never a TTL",
+            Self::DeadWaiterCostsAWaiterLease => "a dead waiter costs a waiter lease, never a TTL",
             Self::NobodyIsStuck => "nobody is stuck",
             Self::NothingIsLeftBehind => "nothing is left behind",
             Self::FirstComeFirstServed => "first come, first served",
@@ -73,10 +73,10 @@ fn believes_too_long(state: &State, index: usize) -> bool {
     client.belief > lease
 }
 
-/// Returns whether a claim waits for a lock that its holder would delete without checking the line. A provisional lock may have
+/// Returns whether somebody waits for a lock that its holder would delete without checking the line. A guessed lock may have
 /// bypassed a line; its client has yet to learn that.
 fn is_unaware(state: &State) -> bool {
-    let Some(key) = state.server.key.filter(|key| !key.is_flagged) else {
+    let Some(key) = state.server.key.filter(|key| !key.is_marked) else {
         return false;
     };
     let Owner::Ours(token) = key.owner else {
@@ -84,7 +84,7 @@ fn is_unaware(state: &State) -> bool {
     };
     let client = &state.clients[usize::from(token.client)];
     let is_granted = client.phase == Phase::Hold && client.wait == token.wait;
-    !state.server.line.is_empty() && (is_granted || !key.is_provisional)
+    !state.server.line.is_empty() && (is_granted || !key.is_guessed)
 }
 
 fn is_orphaned(state: &State) -> bool {
@@ -94,7 +94,7 @@ fn is_orphaned(state: &State) -> bool {
     let Owner::Ours(token) = key.owner else {
         return false;
     };
-    let is_excused = state.has_failed_over || (state.has_flushed && key.is_claim);
+    let is_excused = state.has_failed_over || (state.has_flushed && key.has_waiter_lease);
     let client = &state.clients[usize::from(token.client)];
     !is_excused && client.health != Health::Killed && has_finished(client, token.wait)
 }

@@ -32,18 +32,18 @@ impl Script<'_> {
         let place = line.partition_point(|other| other.ticket < ticket);
         line.insert(place, entry);
         self.note_arrival(ticket);
-        self.flag_key();
+        self.mark_key();
         ticket
     }
 
     /// Tells the holder, if it is one of our clients, that somebody waits.
-    fn flag_key(&mut self) {
+    fn mark_key(&mut self) {
         let key = self.state.server.key.as_mut();
         let key = key.filter(|key| key.owner != Owner::Plain);
         if let Some(key) = key
-            && !self.setup.has(Flaw::EnqueueDoesNotFlag)
+            && !self.setup.has(Flaw::EnqueueDoesNotMark)
         {
-            key.is_flagged = true;
+            key.is_marked = true;
         }
     }
 

@@ -86,7 +86,7 @@ pub(crate) fn apply(state: &mut State, setup: &Setup, step: Move) {
         Move::Renew(client) => state.clients[client].send(Request::BeatHolding),
         Move::AskAgain(client) => state.clients[client].ask(),
         Move::Release(client) | Move::GiveUp(client) | Move::Cancel(client) => {
-            state.clients[client].leave();
+            state.clients[client].release();
         }
         Move::Disconnect(client) => network::disconnect(state, client),
         Move::NoticeCut(client) => network::notice_cut(state, client),
@@ -113,10 +113,10 @@ pub(crate) fn apply(state: &mut State, setup: &Setup, step: Move) {
             state.server.key = Some(Key {
                 owner: Owner::Plain,
                 remaining: setup.times.ttl,
-                is_claim: false,
+                has_waiter_lease: false,
                 fence: 0,
-                is_flagged: false,
-                is_provisional: false,
+                is_marked: false,
+                is_guessed: false,
             });
         }
         Move::PlainReleases => state.server.key = None,
@@ -197,7 +197,7 @@ fn moves_of_client(client: &Client, index: usize, setup: &Setup, moves: &mut Vec
         Phase::Want if client.may_beat(setup) && beats(client, setup) => {
             moves.push(Move::Beat(index))
         }
-        Phase::Leaving if may_start_next(client, setup) => {
+        Phase::Releasing if may_start_next(client, setup) => {
             moves.extend(manners(client, setup).map(|manner| Move::StartNext(index, manner)));
         }
         Phase::Hold if client.belief == 0 => moves.push(Move::GiveUp(index)),
@@ -213,8 +213,10 @@ fn moves_of_client(client: &Client, index: usize, setup: &Setup, moves: &mut Vec
 }
 
 fn manners(client: &Client, setup: &Setup) -> impl Iterator<Item = Manner> {
-    let native = client.may_be_native(setup).then_some(Manner::Native);
-    [Manner::Script].into_iter().chain(native)
+    let plain_commands = client
+        .may_use_plain_commands(setup)
+        .then_some(Manner::PlainCommands);
+    [Manner::Script].into_iter().chain(plain_commands)
 }
 
 fn may_start_next(client: &Client, setup: &Setup) -> bool {
@@ -291,7 +293,7 @@ fn moves_of_others(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
     }
 }
 
-/// Returns whether the line may expire because no heartbeat has arrived for many claim leases.
+/// Returns whether the line may expire because no heartbeat has arrived for many waiter leases.
 fn line_may_expire(state: &State) -> bool {
     let is_silent = |entry: &crate::state::Entry| match state.server.record(entry.token) {
         Some(record) => record.alive_for == 0,
@@ -304,8 +306,11 @@ fn line_may_expire(state: &State) -> bool {
 pub(crate) fn is_heard(phase: Phase, answer: Answer) -> bool {
     match phase {
         Phase::Idle | Phase::Done => false,
-        Phase::Want => !matches!(answer, Answer::Kept | Answer::Lost | Answer::Left { .. }),
+        Phase::Want => !matches!(
+            answer,
+            Answer::Kept | Answer::Lost | Answer::Released { .. }
+        ),
         Phase::Hold => matches!(answer, Answer::Granted { .. } | Answer::Kept | Answer::Lost),
-        Phase::Leaving => matches!(answer, Answer::Left { .. }),
+        Phase::Releasing => matches!(answer, Answer::Released { .. }),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn notice_cut(state: &mut State, client: usize) {
 
 fn lose_link(client: &mut Client) {
     client.link = Link::Down;
-    client.remembers = 0;
+    client.last_epoch = 0;
     client.commands.clear();
     client.replies.clear();
     client.pushes.clear();
@@ -83,13 +83,13 @@ pub(crate) fn flush(state: &mut State) {
     state.replica = None;
     state.has_flushed = true;
     for client in &mut state.clients {
-        client.noted.lease_forgotten |= matches!(client.phase, Phase::Hold | Phase::Leaving);
+        client.noted.lease_forgotten |= matches!(client.phase, Phase::Hold | Phase::Releasing);
         for message in client.replies.iter_mut().chain(&mut client.pushes) {
             message.is_forgotten = matches!(message.answer, Answer::Granted { .. });
         }
         let previous = client.previous.iter_mut().flatten();
         for command in client.commands.iter_mut().chain(previous) {
-            if let Request::Native(attempt) = &mut command.request {
+            if let Request::PlainCommands(attempt) = &mut command.request {
                 attempt.is_forgotten = attempt.is_set;
             }
         }
@@ -114,7 +114,7 @@ fn replace_server(state: &mut State, mut server: Server) {
     for client in &mut state.clients {
         client.previous = None;
         client.commands.clear();
-        client.noted.lease_forgotten |= matches!(client.phase, Phase::Hold | Phase::Leaving);
+        client.noted.lease_forgotten |= matches!(client.phase, Phase::Hold | Phase::Releasing);
         if client.link == Link::Up {
             client.link = Link::Cut;
         }

@@ -78,7 +78,7 @@ impl Progress {
                     None => self.run(calm.clone(), setup, schedule)?,
                 };
                 if cost.dead_ticks > allowance(state, setup, schedule) {
-                    return Err(Promise::DeadWaiterCostsAClaim);
+                    return Err(Promise::DeadWaiterCostsAWaiterLease);
                 }
                 self.worst.ticks = self.worst.ticks.max(cost.ticks);
                 self.worst.dead_ticks = self.worst.dead_ticks.max(cost.dead_ticks);
@@ -125,15 +125,19 @@ impl Progress {
     }
 }
 
-/// Returns the allowed delay: one claim lease for killed waiters, and less than two if the server cannot see their death.
+/// Returns the allowed delay: one waiter lease for killed waiters, and less than two if the server cannot see their death.
 fn allowance(state: &State, setup: &Setup, schedule: Schedule) -> u32 {
-    let claim = u32::from(setup.times.claim);
+    let waiter_lease = u32::from(setup.times.waiter_lease);
     let is_hidden = |client: &Client| {
         client.health == Health::Frozen
             || (client.previous.is_some() && schedule.leftovers != Leftovers::Closed)
     };
     let hidden = setup.poll_mode || setup.monitor || state.clients.iter().any(is_hidden);
-    if hidden { 2 * claim - 1 } else { claim }
+    if hidden {
+        2 * waiter_lease - 1
+    } else {
+        waiter_lease
+    }
 }
 
 fn is_through(client: &Client) -> bool {
@@ -198,12 +202,12 @@ fn urgent(client: &Client, index: usize, setup: &Setup, schedule: Schedule) -> O
         Link::Up | Link::Down => {}
     }
     match client.phase {
-        Phase::Idle if schedule.backwards && client.may_be_native(setup) => {
-            Some(Move::Start(index, Manner::Native))
+        Phase::Idle if schedule.backwards && client.may_use_plain_commands(setup) => {
+            Some(Move::Start(index, Manner::PlainCommands))
         }
         Phase::Idle => Some(Move::Start(index, Manner::Script)),
         Phase::Hold => Some(Move::Release(index)),
-        Phase::Want | Phase::Leaving | Phase::Done => None,
+        Phase::Want | Phase::Releasing | Phase::Done => None,
     }
 }
 
@@ -263,7 +267,7 @@ fn tell_run(
             Ok(is_dead) => dead_ticks += u32::from(is_dead),
         }
         pass_time(&mut state, setup, &mut take);
-        if promise == Promise::DeadWaiterCostsAClaim && dead_ticks > allowance {
+        if promise == Promise::DeadWaiterCostsAWaiterLease && dead_ticks > allowance {
             return Some(told);
         }
     }
@@ -271,7 +275,7 @@ fn tell_run(
 }
 
 fn a_dead_waiter_owns_the_key(state: &State, setup: &Setup) -> Result<bool, Promise> {
-    let Some(key) = state.server.key.filter(|key| key.is_claim) else {
+    let Some(key) = state.server.key.filter(|key| key.has_waiter_lease) else {
         return Ok(false);
     };
     let Owner::Ours(token) = key.owner else {
@@ -279,8 +283,8 @@ fn a_dead_waiter_owns_the_key(state: &State, setup: &Setup) -> Result<bool, Prom
     };
     let client = &state.clients[usize::from(token.client)];
     let is_dead = !client.is_well() && !client.noted.has_held;
-    if is_dead && key.remaining > setup.times.claim {
-        return Err(Promise::DeadWaiterCostsAClaim);
+    if is_dead && key.remaining > setup.times.waiter_lease {
+        return Err(Promise::DeadWaiterCostsAWaiterLease);
     }
     Ok(is_dead)
 }

@@ -16,14 +16,14 @@ const fn scenario(title: &'static str, setup: Setup) -> Scenario {
 const CALM: Setup = Setup::CALM;
 /// Every client may start with plain commands.
 const KNOWN: Setup = Setup {
-    native: true,
+    plain_commands: true,
     is_known: true,
     ..CALM
 };
 /// The proportions of the real settings, as far as whole heartbeats allow.
 const FINER: Times = Times {
     ttl: 6,
-    claim: 4,
+    waiter_lease: 4,
     liveness: 3,
 };
 const CANCEL: Troubles = Troubles {
@@ -86,36 +86,36 @@ pub(crate) const FORGETFUL_SERVER: &[Scenario] = &[
 ];
 
 #[rustfmt::skip]
-pub(crate) const NATIVE: &[Scenario] = &[
-    scenario("2 native clients and a plain one", Setup { plain_turns: 1, late_ticks: Some(0), ..KNOWN }),
-    scenario("2 native clients, 1 disconnect", Setup { faults: 1, troubles: DISCONNECT, late_ticks: Some(1), ..KNOWN }),
-    scenario("2 native clients, a plain one, 1 death or cancellation", Setup { plain_turns: 1, faults: 1, troubles: Troubles { cancel: true, ..KILL }, late_ticks: Some(0), ..KNOWN }),
-    scenario("2 native clients, heartbeats that do not wait for answers", Setup { pipeline: 2, late_ticks: Some(0), ..KNOWN }),
-    scenario("2 native clients, a holder may ask again", Setup { asks_again: true, late_ticks: Some(1), ..KNOWN }),
-    scenario("2 native clients, one only tries", Setup { triers: 1, plain_turns: 1, late_ticks: Some(0), ..KNOWN }),
-    scenario("2 clients, 2 waits each, native as soon as they can", Setup { waits: 2, eager: true, native: true, late_ticks: Some(0), ..CALM }),
-    scenario("2 native clients, all keys removed", Setup { faults: 1, troubles: FLUSH, late_ticks: Some(1), ..KNOWN }),
-    scenario("2 native clients, all keys removed, a slow clock", Setup { faults: 1, troubles: FLUSH, late_ticks: Some(0), only_one_knows: true, slow_clock: true, ..KNOWN }),
-    scenario("2 native clients, the server restarts empty", Setup { faults: 1, troubles: RESTART, late_ticks: Some(0), ..KNOWN }),
-    scenario("3 native clients", Setup { clients: 3, late_ticks: Some(0), ..KNOWN }),
+pub(crate) const PLAIN_COMMANDS: &[Scenario] = &[
+    scenario("2 clients with plain commands and a plain one", Setup { plain_turns: 1, late_ticks: Some(0), ..KNOWN }),
+    scenario("2 clients with plain commands, 1 disconnect", Setup { faults: 1, troubles: DISCONNECT, late_ticks: Some(1), ..KNOWN }),
+    scenario("2 clients with plain commands, a plain one, 1 death or cancellation", Setup { plain_turns: 1, faults: 1, troubles: Troubles { cancel: true, ..KILL }, late_ticks: Some(0), ..KNOWN }),
+    scenario("2 clients with plain commands, heartbeats that do not wait for answers", Setup { pipeline: 2, late_ticks: Some(0), ..KNOWN }),
+    scenario("2 clients with plain commands, a holder may ask again", Setup { asks_again: true, late_ticks: Some(1), ..KNOWN }),
+    scenario("2 clients with plain commands, one only tries", Setup { triers: 1, plain_turns: 1, late_ticks: Some(0), ..KNOWN }),
+    scenario("2 clients, 2 waits each, plain commands as soon as they can", Setup { waits: 2, eager: true, plain_commands: true, late_ticks: Some(0), ..CALM }),
+    scenario("2 clients with plain commands, all keys removed", Setup { faults: 1, troubles: FLUSH, late_ticks: Some(1), ..KNOWN }),
+    scenario("2 clients with plain commands, all keys removed, a slow clock", Setup { faults: 1, troubles: FLUSH, late_ticks: Some(0), only_one_knows: true, slow_clock: true, ..KNOWN }),
+    scenario("2 clients with plain commands, the server restarts empty", Setup { faults: 1, troubles: RESTART, late_ticks: Some(0), ..KNOWN }),
+    scenario("3 clients with plain commands", Setup { clients: 3, late_ticks: Some(0), ..KNOWN }),
 ];
 
 #[rustfmt::skip]
-pub(crate) const NATIVE_DEEPER: &[Scenario] = &[
-    scenario("2 native clients and a plain one, any delay", Setup { plain_turns: 2, late_ticks: None, ..KNOWN }),
-    scenario("2 native clients, 2 faults, a plain one", Setup { faults: 2, plain_turns: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
-    scenario("2 native clients, 1 fault, a plain one", Setup { faults: 1, plain_turns: 1, troubles: Troubles::CLIENTS, late_ticks: Some(2), ..KNOWN }),
-    scenario("2 native clients, 2 waits each, the next before the release is answered, 1 fault", Setup { waits: 2, eager: true, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
-    scenario("2 native clients, one only tries, 1 fault, a plain one", Setup { triers: 1, faults: 1, plain_turns: 1, troubles: Troubles::CLIENTS, late_ticks: Some(1), ..KNOWN }),
-    scenario("2 native clients, a holder may ask again, 1 fault, a plain one", Setup { asks_again: true, plain_turns: 1, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
-    scenario("2 native clients, poll mode, 1 fault, a plain one", Setup { poll_mode: true, plain_turns: 1, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
-    scenario("2 native clients, all keys removed, 1 fault more", Setup { faults: 2, troubles: Troubles { flush: true, ..Troubles::CLIENTS }, late_ticks: Some(1), ..KNOWN }),
-    scenario("2 native clients, 2 waits each, all keys removed", Setup { waits: 2, faults: 1, troubles: FLUSH, late_ticks: Some(1), ..KNOWN }),
-    scenario("2 native clients, restart and 1 fault more", Setup { faults: 2, troubles: Troubles { restart_empty: true, ..Troubles::CLIENTS }, late_ticks: Some(1), ..KNOWN }),
-    scenario("2 native clients, 2 waits each, a replica takes over", Setup { waits: 2, faults: 1, troubles: FAILOVER, late_ticks: Some(0), ..KNOWN }),
-    scenario("3 native clients and a plain one", Setup { clients: 3, plain_turns: 1, late_ticks: Some(1), ..KNOWN }),
-    scenario("3 native clients, 1 death, cancellation or disconnect", Setup { clients: 3, faults: 1, troubles: Troubles { cancel: true, disconnect: true, ..KILL }, late_ticks: Some(0), ..KNOWN }),
-    scenario("3 native clients, all keys removed", Setup { clients: 3, faults: 1, troubles: FLUSH, late_ticks: Some(0), ..KNOWN }),
+pub(crate) const PLAIN_COMMANDS_DEEPER: &[Scenario] = &[
+    scenario("2 clients with plain commands and a plain one, any delay", Setup { plain_turns: 2, late_ticks: None, ..KNOWN }),
+    scenario("2 clients with plain commands, 2 faults, a plain one", Setup { faults: 2, plain_turns: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
+    scenario("2 clients with plain commands, 1 fault, a plain one", Setup { faults: 1, plain_turns: 1, troubles: Troubles::CLIENTS, late_ticks: Some(2), ..KNOWN }),
+    scenario("2 clients with plain commands, 2 waits each, the next before the release is answered, 1 fault", Setup { waits: 2, eager: true, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
+    scenario("2 clients with plain commands, one only tries, 1 fault, a plain one", Setup { triers: 1, faults: 1, plain_turns: 1, troubles: Troubles::CLIENTS, late_ticks: Some(1), ..KNOWN }),
+    scenario("2 clients with plain commands, a holder may ask again, 1 fault, a plain one", Setup { asks_again: true, plain_turns: 1, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
+    scenario("2 clients with plain commands, poll mode, 1 fault, a plain one", Setup { poll_mode: true, plain_turns: 1, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
+    scenario("2 clients with plain commands, all keys removed, 1 fault more", Setup { faults: 2, troubles: Troubles { flush: true, ..Troubles::CLIENTS }, late_ticks: Some(1), ..KNOWN }),
+    scenario("2 clients with plain commands, 2 waits each, all keys removed", Setup { waits: 2, faults: 1, troubles: FLUSH, late_ticks: Some(1), ..KNOWN }),
+    scenario("2 clients with plain commands, restart and 1 fault more", Setup { faults: 2, troubles: Troubles { restart_empty: true, ..Troubles::CLIENTS }, late_ticks: Some(1), ..KNOWN }),
+    scenario("2 clients with plain commands, 2 waits each, a replica takes over", Setup { waits: 2, faults: 1, troubles: FAILOVER, late_ticks: Some(0), ..KNOWN }),
+    scenario("3 clients with plain commands and a plain one", Setup { clients: 3, plain_turns: 1, late_ticks: Some(1), ..KNOWN }),
+    scenario("3 clients with plain commands, 1 death, cancellation or disconnect", Setup { clients: 3, faults: 1, troubles: Troubles { cancel: true, disconnect: true, ..KILL }, late_ticks: Some(0), ..KNOWN }),
+    scenario("3 clients with plain commands, all keys removed", Setup { clients: 3, faults: 1, troubles: FLUSH, late_ticks: Some(0), ..KNOWN }),
 ];
 
 #[rustfmt::skip]

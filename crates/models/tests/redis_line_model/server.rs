@@ -48,7 +48,7 @@ pub(crate) fn execute(
     let answer = match &mut command.request {
         Request::Acquire => script.acquire(),
         Request::Try => script.try_acquire(),
-        Request::Native(attempt) => {
+        Request::PlainCommands(attempt) => {
             is_forgotten = attempt.is_forgotten;
             match script.run_next(attempt) {
                 Some(answer) => answer,
@@ -57,7 +57,7 @@ pub(crate) fn execute(
         }
         Request::BeatWaiting => script.beat_waiting(),
         Request::BeatHolding => script.beat_holding(),
-        Request::Leave => script.leave(),
+        Request::Release => script.release(),
     };
     if via == Via::Current && state.clients[client].link == Link::Up {
         state.clients[client].replies.push(Message {
@@ -117,7 +117,7 @@ impl Script<'_> {
         }
     }
 
-    /// Neither joins the line nor overtakes anybody. Dead claims in line must not keep it out.
+    /// Neither joins the line nor overtakes anybody. Dead waiters in line must not keep it out.
     fn try_acquire(&mut self) -> Answer {
         let ttl = self.setup.times.ttl;
         self.give_up_guess();
@@ -139,7 +139,7 @@ impl Script<'_> {
         Answer::Busy
     }
 
-    /// A client that asks again after a native acquire that was not granted may have guessed wrong, or bypassed the line. Its
+    /// A client that asks again after plain commands that were not granted may have guessed wrong, or bypassed the line. Its
     /// key counts as free.
     fn give_up_guess(&mut self) {
         let believes = self.command.is_holders && !self.setup.has(Flaw::HolderLosesItsGuess);
@@ -150,12 +150,12 @@ impl Script<'_> {
 
     /// Returns whether the key belongs to the caller, with a guessed epoch.
     fn holds_a_guess(&self) -> bool {
-        let key = self.state.server.key.filter(|key| key.is_provisional);
+        let key = self.state.server.key.filter(|key| key.is_guessed);
         key.is_some_and(|key| key.owner == Owner::Ours(self.token))
     }
 
     fn beat_waiting(&mut self) -> Answer {
-        let lease = self.setup.times.claim;
+        let lease = self.setup.times.waiter_lease;
         if self.holds_a_guess() && !self.setup.has(Flaw::BeatTrustsAGuess) {
             return Answer::Gone;
         }
@@ -188,27 +188,28 @@ impl Script<'_> {
         Answer::Kept
     }
 
-    fn leave(&mut self) -> Answer {
+    /// Ends a lease, or leaves the line.
+    fn release(&mut self) -> Answer {
         let is_owner = self.state.server.is_owned_by(self.token);
         if is_owner || (self.setup.has(Flaw::ReleaseDoesNotCompare) && self.has_held()) {
             if !self.setup.has(Flaw::CancelOnlyLeavesTheLine) || self.has_held() {
-                self.release();
+                self.end_lease();
             }
-            return Answer::Left { released: true };
+            return Answer::Released { was_held: true };
         }
-        if !self.setup.has(Flaw::LeaveKeepsTheEntry) {
+        if !self.setup.has(Flaw::ReleaseKeepsTheEntry) {
             self.drop_entry(self.token);
         }
-        if !self.setup.has(Flaw::LeaveKeepsTheRecord) {
+        if !self.setup.has(Flaw::ReleaseKeepsTheRecord) {
             self.drop_record(self.token);
         }
         if self.state.server.key.is_none() {
             self.advance(None);
         }
-        Answer::Left { released: false }
+        Answer::Released { was_held: false }
     }
 
-    fn release(&mut self) {
+    fn end_lease(&mut self) {
         let wait = self.token.wait;
         let client = self.state.client(self.token);
         client.noted.let_go |= client.wait == wait;
@@ -224,11 +225,11 @@ impl Script<'_> {
         }
     }
 
-    /// Returns whether the line must be checked. A native acquire that was not granted may have bypassed it.
+    /// Returns whether the line must be checked. Plain commands that were not granted may have bypassed it.
     fn may_wait_for_it(&self) -> bool {
         let is_granted = self.command.is_holders || self.setup.has(Flaw::CancelDoesNotLook);
         let key = self.state.server.key;
-        !is_granted || key.is_none_or(|key| key.is_flagged || key.owner == Owner::Plain)
+        !is_granted || key.is_none_or(|key| key.is_marked || key.owner == Owner::Plain)
     }
 
     fn has_held(&self) -> bool {
@@ -236,7 +237,7 @@ impl Script<'_> {
         client.wait == self.token.wait && client.noted.has_held
     }
 
-    /// `SET NX` by a claim that no living claim precedes.
+    /// `SET NX` by a client that no living waiter precedes.
     fn take(&mut self, lease: Ticks) -> Answer {
         let fence = self.draw_fence();
         self.grant(self.token, fence, lease, Given::Free);
@@ -265,7 +266,7 @@ impl Script<'_> {
     fn extend(&mut self, lease: Ticks) {
         if let Some(key) = &mut self.state.server.key {
             key.remaining = key.remaining.max(lease);
-            key.is_claim = false;
+            key.has_waiter_lease = false;
         }
     }
 }

@@ -61,15 +61,15 @@ pub(crate) struct Setup {
     pub(crate) plain_turns: u8,
     /// How many commands of one wait may be pending before a timer may send another one.
     pub(crate) pipeline: usize,
-    /// The next wait may begin before the LEAVE of the previous one is answered.
+    /// The next wait may begin before the RELEASE of the previous one is answered.
     pub(crate) eager: bool,
     /// No client may subscribe.
     pub(crate) poll_mode: bool,
     /// A monitor has subscribed to every channel.
     pub(crate) monitor: bool,
-    /// Clients may use plain commands if they remember an epoch.
-    pub(crate) native: bool,
-    /// Clients remember an epoch from the start.
+    /// Clients may use plain commands if they know the last epoch.
+    pub(crate) plain_commands: bool,
+    /// Clients know the last epoch from the start.
     pub(crate) is_known: bool,
     /// Only the first client does; the others have been in line before, and were never served.
     pub(crate) only_one_knows: bool,
@@ -86,7 +86,7 @@ impl Setup {
     pub(crate) const CALM: Self = Self {
         times: Times {
             ttl: 3,
-            claim: 2,
+            waiter_lease: 2,
             liveness: 2,
         },
         clients: 2,
@@ -100,7 +100,7 @@ impl Setup {
         eager: false,
         poll_mode: false,
         monitor: false,
-        native: false,
+        plain_commands: false,
         is_known: false,
         only_one_knows: false,
         slow_clock: false,

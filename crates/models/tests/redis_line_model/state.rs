@@ -4,7 +4,7 @@
 //! All times are relative (ages and remainders, in ticks) and capped, and fences and tickets are kept as ranks. That makes the
 //! number of states finite although time and counters are unbounded.
 
-use crate::native::Attempt;
+use crate::plain_commands::Attempt;
 
 /// Fences below this were never lifted: no clock is that early.
 pub(crate) const FLOOR: u8 = 16;
@@ -14,11 +14,11 @@ pub(crate) const AHEAD: u8 = 5;
 /// Ticks of model time; one tick is a heartbeat.
 pub(crate) type Ticks = u8;
 
-/// The durations of the protocol. A claim is shorter than a TTL, and liveness is no longer than a claim.
+/// The durations of the protocol. A waiter's lease is shorter than a TTL, and liveness is no longer than that.
 #[derive(Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) ttl: Ticks,
-    pub(crate) claim: Ticks,
+    pub(crate) waiter_lease: Ticks,
     pub(crate) liveness: Ticks,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct Key {
     pub(crate) owner: Owner,
     pub(crate) remaining: Ticks,
     /// Given to a waiter that has not been heard since (recorded by the observer).
-    pub(crate) is_claim: bool,
+    pub(crate) has_waiter_lease: bool,
     /// The epoch in the value; 0 for a plain client.
     pub(crate) fence: u8,
     /// Whether somebody may wait, so that a release must check the line.
-    pub(crate) is_flagged: bool,
+    pub(crate) is_marked: bool,
     /// Whether the epoch was guessed.
-    pub(crate) is_provisional: bool,
+    pub(crate) is_guessed: bool,
 }
 
 /// A channel as seen from its client: which of its connections subscribed to it.
@@ -98,11 +98,11 @@ pub(crate) enum Request {
     Acquire,
     Try,
     /// Three commands; this represents those that are left.
-    Native(Attempt),
+    PlainCommands(Attempt),
     BeatWaiting,
     BeatHolding,
-    /// RELEASE and LEAVE are one script.
-    Leave,
+    /// Ends a lease, or leaves the line.
+    Release,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -129,7 +129,7 @@ pub(crate) enum Answer {
     Queued {
         ticket: u8,
     },
-    /// The answer to a native acquire that failed. The client asks again by the script, which lifts the fence if the guess was
+    /// The answer to plain commands that failed. The client asks again by the script, which lifts the fence if the guess was
     /// wrong.
     Declined {
         lift: bool,
@@ -138,8 +138,8 @@ pub(crate) enum Answer {
     Busy,
     Kept,
     Lost,
-    Left {
-        released: bool,
+    Released {
+        was_held: bool,
     },
 }
 
@@ -159,7 +159,7 @@ pub(crate) enum Phase {
     Idle,
     Want,
     Hold,
-    Leaving,
+    Releasing,
     Done,
 }
 
@@ -188,7 +188,7 @@ pub(crate) struct Client {
     pub(crate) only_tries: bool,
     /// The number of its current wait, which with its index forms its token.
     pub(crate) wait: u8,
-    /// The previous wait, while its LEAVE has not been answered; 0 if there is none. A guard is dropped and the next wait
+    /// The previous wait, while its RELEASE has not been answered; 0 if there is none. A guard is dropped and the next wait
     /// begins at once.
     pub(crate) unsettled: u8,
     /// The time until its own deadline; 0 if there is none, or if it is over.
@@ -198,9 +198,9 @@ pub(crate) struct Client {
     /// Whether the next command is the first of this connection.
     pub(crate) lift_due: bool,
     /// The last epoch it was granted on this connection; 0 if there is none.
-    pub(crate) remembers: u8,
+    pub(crate) last_epoch: u8,
     /// The highest epoch it has seen on any connection; 0 if the clock is ahead of all of them.
-    pub(crate) knows: u8,
+    pub(crate) highest_epoch: u8,
     pub(crate) commands: Vec<Command>,
     pub(crate) replies: Vec<Message>,
     /// In no particular order.
@@ -216,7 +216,7 @@ pub(crate) struct Noted {
     /// The ticket of its first entry into the line; 0 if there is none.
     pub(crate) arrival: u8,
     pub(crate) has_held: bool,
-    /// A LEAVE of its token found the key owned by it.
+    /// A RELEASE of its token found the key owned by it.
     pub(crate) let_go: bool,
     /// The server forgot its lease; only the fence protects from now on.
     pub(crate) lease_forgotten: bool,
@@ -242,7 +242,7 @@ pub(crate) struct State {
     /// this, and it ends with the TTL.
     pub(crate) has_failed_over: bool,
     /// A waiter that has joined the line again may read a late push from before, believe, and then learn that it has lost. Its
-    /// entry remains, and costs a claim lease when its turn comes.
+    /// entry remains, and costs a waiter lease when its turn comes.
     pub(crate) has_flushed: bool,
     /// A promise that the step to this state broke.
     pub(crate) broken: Option<crate::invariants::Promise>,
@@ -260,8 +260,8 @@ impl Client {
             belief: 0,
             ticket: 0,
             lift_due: true,
-            remembers: 0,
-            knows: 0,
+            last_epoch: 0,
+            highest_epoch: 0,
             commands: Vec::new(),
             replies: Vec::new(),
             pushes: Vec::new(),
@@ -320,8 +320,8 @@ impl State {
         for (index, client) in self.clients.iter_mut().enumerate() {
             client.lift_due = false;
             if index == 0 || !setup.only_one_knows {
-                client.remembers = last;
-                client.knows = if setup.slow_clock { last } else { 0 };
+                client.last_epoch = last;
+                client.highest_epoch = if setup.slow_clock { last } else { 0 };
             }
         }
     }

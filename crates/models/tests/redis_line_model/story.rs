@@ -2,7 +2,7 @@
 
 use crate::client::Manner;
 use crate::moves::Move;
-use crate::native::{Attempt, Step};
+use crate::plain_commands::{Attempt, Step};
 use crate::state::{Answer, Command, Message, Owner, Phase, Request, State, Token};
 
 /// Returns one line: what happened, and the state afterwards.
@@ -29,8 +29,8 @@ fn sentence(before: &State, step: Move, after: &State) -> String {
         }
         Move::Execute(client) => {
             let command = &before.clients[client].commands[0];
-            let is_native = matches!(command.request, Request::Native(_));
-            if is_native
+            let is_plain = matches!(command.request, Request::PlainCommands(_));
+            if is_plain
                 && after.clients[client].commands.len() == before.clients[client].commands.len()
             {
                 return format!("server runs {}", sent(client, command));
@@ -51,8 +51,10 @@ fn sentence(before: &State, step: Move, after: &State) -> String {
         Move::AskAgain(client) => format!("{} asks again", name(client)),
         Move::Renew(client) => format!("{} sends a renewal", name(client)),
         Move::Release(client) => format!("{} sends its release", name(client)),
-        Move::GiveUp(client) => format!("{} sees its deadline pass and sends LEAVE", name(client)),
-        Move::Cancel(client) => format!("{} cancels and sends LEAVE", name(client)),
+        Move::GiveUp(client) => {
+            format!("{} sees its deadline pass and sends RELEASE", name(client))
+        }
+        Move::Cancel(client) => format!("{} cancels and sends RELEASE", name(client)),
         Move::Disconnect(client) => format!(
             "{} loses its connection; the server has not noticed",
             name(client)
@@ -90,7 +92,7 @@ fn sentence(before: &State, step: Move, after: &State) -> String {
 fn by(manner: Manner) -> &'static str {
     match manner {
         Manner::Script => "",
-        Manner::Native => ", by plain commands",
+        Manner::PlainCommands => ", by plain commands",
     }
 }
 
@@ -106,7 +108,7 @@ fn sent(client: usize, command: &Command) -> String {
     let what = match command.request {
         Request::Acquire => "ACQUIRE",
         Request::Try => "TRY",
-        Request::Native(Attempt { step, guess, .. }) => match step {
+        Request::PlainCommands(Attempt { step, guess, .. }) => match step {
             Step::Set => {
                 return format!("SET NX of {}{}, guess {guess}", name(client), command.wait);
             }
@@ -115,7 +117,7 @@ fn sent(client: usize, command: &Command) -> String {
         },
         Request::BeatWaiting => "BEAT (wait)",
         Request::BeatHolding => "BEAT (hold)",
-        Request::Leave => "LEAVE",
+        Request::Release => "RELEASE",
     };
     format!("{what} of {}{}", name(client), command.wait)
 }
@@ -139,8 +141,8 @@ fn heard(answer: &Answer) -> String {
         Answer::Busy => "busy".into(),
         Answer::Kept => "kept".into(),
         Answer::Lost => "lost".into(),
-        Answer::Left { released: true } => "released".into(),
-        Answer::Left { released: false } => "not the owner".into(),
+        Answer::Released { was_held: true } => "released".into(),
+        Answer::Released { was_held: false } => "not the owner".into(),
     }
 }
 
@@ -152,9 +154,9 @@ fn situation(state: &State) -> String {
                 Owner::Ours(owner) => token(owner),
                 Owner::Plain => "plain".into(),
             };
-            let flag = if key.is_flagged { "+" } else { "" };
-            let guess = if key.is_provisional { "~" } else { "" };
-            format!("key {owner}{flag}{guess} for {}", key.remaining)
+            let mark = if key.is_marked { "+" } else { "" };
+            let guess = if key.is_guessed { "~" } else { "" };
+            format!("key {owner}{mark}{guess} for {}", key.remaining)
         }
     };
     let line: Vec<_> = state.server.line.iter().map(|it| token(it.token)).collect();

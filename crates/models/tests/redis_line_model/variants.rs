@@ -19,23 +19,23 @@ pub(crate) enum Flaw {
     BeatDoesNotAdvance,
     /// A heartbeat without an entry creates one.
     BeatEntersTheLine,
-    /// A heartbeat sets the lease to a claim even when it is longer.
+    /// A heartbeat sets the lease to a waiter's lease even when it is longer.
     BeatShortensTheLease,
     /// A push counts for whatever the client waits for now.
     PushMatchedByName,
-    /// LEAVE does not release a key that was granted meanwhile.
+    /// RELEASE does not release a key that was granted meanwhile.
     CancelOnlyLeavesTheLine,
-    /// LEAVE releases the key but does not take back the entry.
-    LeaveKeepsTheEntry,
-    /// LEAVE removes the entry but not the record.
-    LeaveKeepsTheRecord,
-    /// LEAVE is not sent again after a disconnect.
-    LeaveIsSentOnce,
+    /// RELEASE releases the key but does not take back the entry.
+    ReleaseKeepsTheEntry,
+    /// RELEASE removes the entry but not the record.
+    ReleaseKeepsTheRecord,
+    /// RELEASE is not sent again after a disconnect.
+    ReleaseIsSentOnce,
     /// The same, but only if the next wait has begun meanwhile.
-    NextWaitForgetsTheLeave,
+    NextWaitForgetsTheRelease,
     /// RELEASE does not check the owner of the key.
     ReleaseDoesNotCompare,
-    /// A LEAVE answered 0 counts as released even after the deadline.
+    /// A RELEASE answered 0 counts as released even after the deadline.
     ZeroMeansReleased,
     /// The deadline is counted from the receipt of the push.
     ValidityFromReceipt,
@@ -51,11 +51,11 @@ pub(crate) enum Flaw {
     LiftWaitsForAGrant,
     /// A try takes a free key although somebody waits.
     TryOvertakes,
-    /// A line of dead claims refuses a try.
+    /// A line of dead waiters refuses a try.
     TryTrustsTheLine,
     /// After "gone" a waiter starts again at the end.
     ReentryDrawsANewTicket,
-    /// ACQUIRE by a claim that is already in line returns the current time as the ticket.
+    /// ACQUIRE by a waiter that is already in line returns the current time as the ticket.
     QueuedTellsTheTimeNow,
     /// ADVANCE does not read the records of heartbeats.
     RecordsAreNotRead,
@@ -70,12 +70,12 @@ pub(crate) enum Flaw {
     /// The client does not check whether there is a line.
     LineNotLookedAt,
     /// ACQUIRE joins the line without telling the holder.
-    EnqueueDoesNotFlag,
-    /// A native count creates a missing counter, which nobody has lifted.
-    NativeCountMakesACounter,
+    EnqueueDoesNotMark,
+    /// A plain count creates a missing counter, which nobody has lifted.
+    PlainCountMakesACounter,
     /// ACQUIRE discards the guess of a client that was granted it and asks again.
     HolderLosesItsGuess,
-    /// A cancelled native acquire deletes its key and does not check the line that it may have bypassed.
+    /// A client that cancels after plain commands deletes its key and does not check the line that it may have bypassed.
     CancelDoesNotLook,
     /// A heartbeat answers the caller's own guess with the guessed epoch.
     BeatTrustsAGuess,
@@ -139,26 +139,26 @@ pub(crate) fn variants() -> Vec<Variant> {
     use Promise as P;
     let calm = Setup::CALM;
     let plain = Setup { plain_turns: 1, ..calm };
-    let native = Setup { native: true, is_known: true, ..calm };
+    let plain_commands = Setup { plain_commands: true, is_known: true, ..calm };
     let variant = |flaw, setup, breaks| Variant {
         flaw,
         setup: Setup { flaw: Some(flaw), ..setup },
         breaks,
     };
     vec![
-        variant(F::NoLivenessCheck, Setup { clients: 3, plain_turns: 1, late_ticks: Some(0), ..with(2, FREEZE) }, P::DeadWaiterCostsAClaim),
-        variant(F::GrantsTheFullTtl, with(1, FREEZE), P::DeadWaiterCostsAClaim),
-        variant(F::GrantsToNobody, Setup { clients: 3, plain_turns: 1, late_ticks: Some(0), ..with(2, KILL) }, P::DeadWaiterCostsAClaim),
+        variant(F::NoLivenessCheck, Setup { clients: 3, plain_turns: 1, late_ticks: Some(0), ..with(2, FREEZE) }, P::DeadWaiterCostsAWaiterLease),
+        variant(F::GrantsTheFullTtl, with(1, FREEZE), P::DeadWaiterCostsAWaiterLease),
+        variant(F::GrantsToNobody, Setup { clients: 3, plain_turns: 1, late_ticks: Some(0), ..with(2, KILL) }, P::DeadWaiterCostsAWaiterLease),
         variant(F::PublishWithoutPoll, plain, P::NobodyIsStuck),
         variant(F::BeatDoesNotAdvance, plain, P::NobodyIsStuck),
         variant(F::BeatEntersTheLine, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
         variant(F::BeatShortensTheLease, Setup { pipeline: 2, ..calm }, P::BeliefEndsBeforeLease),
         variant(F::PushMatchedByName, Setup { waits: 2, ..with(1, CANCEL) }, P::BeliefEndsBeforeLease),
         variant(F::CancelOnlyLeavesTheLine, with(1, CANCEL), P::NoOrphanLock),
-        variant(F::LeaveKeepsTheEntry, with(1, CANCEL), P::NoOrphanLock),
-        variant(F::LeaveKeepsTheRecord, with(1, CANCEL), P::NothingIsLeftBehind),
-        variant(F::LeaveIsSentOnce, with(1, DISCONNECT), P::NoOrphanLock),
-        variant(F::NextWaitForgetsTheLeave, Setup { eager: true, waits: 2, ..with(1, DISCONNECT) }, P::NoOrphanLock),
+        variant(F::ReleaseKeepsTheEntry, with(1, CANCEL), P::NoOrphanLock),
+        variant(F::ReleaseKeepsTheRecord, with(1, CANCEL), P::NothingIsLeftBehind),
+        variant(F::ReleaseIsSentOnce, with(1, DISCONNECT), P::NoOrphanLock),
+        variant(F::NextWaitForgetsTheRelease, Setup { eager: true, waits: 2, ..with(1, DISCONNECT) }, P::NoOrphanLock),
         variant(F::ReleaseDoesNotCompare, calm, P::BeliefEndsBeforeLease),
         variant(F::ZeroMeansReleased, calm, P::ReleaseIsHonest),
         variant(F::ValidityFromReceipt, calm, P::BeliefEndsBeforeLease),
@@ -174,14 +174,14 @@ pub(crate) fn variants() -> Vec<Variant> {
         variant(F::RecordsAreNotRead, calm, P::FirstComeFirstServed),
         variant(F::RecordForAFreshEntry, with(1, DISCONNECT), P::NothingIsLeftBehind),
         variant(F::LastComeFirstServed, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
-        variant(F::GuessConfirmed, Setup { native: true, is_known: true, ..with(1, DISCONNECT) }, P::FencesGrow),
-        variant(F::GuessNotCompared, native, P::FencesGrow),
-        variant(F::LineNotLookedAt, Setup { plain_turns: 1, ..native }, P::FirstComeFirstServed),
-        variant(F::EnqueueDoesNotFlag, native, P::ReleaseHandsOn),
-        variant(F::NativeCountMakesACounter, Setup { native: true, is_known: true, only_one_knows: true, ..with(1, FLUSH) }, P::FencesGrow),
-        variant(F::HolderLosesItsGuess, Setup { asks_again: true, ..native }, P::BeliefEndsBeforeLease),
-        variant(F::CancelDoesNotLook, Setup { native: true, is_known: true, plain_turns: 1, ..with(1, CANCEL) }, P::ReleaseHandsOn),
-        variant(F::BeatTrustsAGuess, Setup { pipeline: 2, late_ticks: Some(0), ..native }, P::FencesGrow),
+        variant(F::GuessConfirmed, Setup { plain_commands: true, is_known: true, ..with(1, DISCONNECT) }, P::FencesGrow),
+        variant(F::GuessNotCompared, plain_commands, P::FencesGrow),
+        variant(F::LineNotLookedAt, Setup { plain_turns: 1, ..plain_commands }, P::FirstComeFirstServed),
+        variant(F::EnqueueDoesNotMark, plain_commands, P::ReleaseHandsOn),
+        variant(F::PlainCountMakesACounter, Setup { plain_commands: true, is_known: true, only_one_knows: true, ..with(1, FLUSH) }, P::FencesGrow),
+        variant(F::HolderLosesItsGuess, Setup { asks_again: true, ..plain_commands }, P::BeliefEndsBeforeLease),
+        variant(F::CancelDoesNotLook, Setup { plain_commands: true, is_known: true, plain_turns: 1, ..with(1, CANCEL) }, P::ReleaseHandsOn),
+        variant(F::BeatTrustsAGuess, Setup { pipeline: 2, late_ticks: Some(0), ..plain_commands }, P::FencesGrow),
         variant(F::FloorIgnored, Setup { is_known: true, slow_clock: true, late_ticks: Some(0), ..with(1, FLUSH) }, P::FencesGrow),
         variant(F::LowGrantTaken, Setup { is_known: true, only_one_knows: true, slow_clock: true, late_ticks: Some(0), ..with(1, FLUSH) }, P::FencesGrow),
         variant(F::BuriesTheLiving, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),

@@ -14,6 +14,8 @@ use super::{Amount, Direction, Fate, Faults, ReplyFate, Shared, lock};
 use crate::frames::Frames;
 use crate::wire::Conversation;
 
+mod stand_in;
+
 const READ_BYTES: usize = 64 * 1024;
 /// How many bytes are buffered before reading stops; then the sender's socket fills up, as on a slow network.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -65,6 +67,7 @@ pub(super) async fn pump(
         waiting: VecDeque::new(),
         waiting_bytes: 0,
         is_held: false,
+        is_in_transaction: None,
         heals: faults.borrow().heals,
     };
     let mut buffer = vec![0; READ_BYTES];
@@ -112,6 +115,18 @@ struct Piece {
     /// When the piece is due; `None` if it waits until the proxy is healed.
     due: Option<Instant>,
     bytes: Vec<u8>,
+    /// The error that stands in for the reply to this command.
+    stand_in: Option<&'static str>,
+}
+
+impl Piece {
+    fn of(bytes: Vec<u8>, due: Option<Instant>) -> Self {
+        Self {
+            due,
+            bytes,
+            stand_in: None,
+        }
+    }
 }
 
 struct Road<'a> {
@@ -134,6 +149,8 @@ struct Road<'a> {
     waiting_bytes: usize,
     /// Everything waits until the proxy is healed, because of a reply that is held back.
     is_held: bool,
+    /// Whether a transaction of Redis is open, if that was seen since commands are judged.
+    is_in_transaction: Option<bool>,
     heals: u64,
 }
 
@@ -158,10 +175,8 @@ impl Road<'_> {
 
     fn tell_end(&mut self) {
         self.ended = false;
-        self.waiting.push_back(Piece {
-            due: Some(Instant::now()),
-            bytes: Vec::new(),
-        });
+        self.waiting
+            .push_back(Piece::of(Vec::new(), Some(Instant::now())));
     }
 
     fn due_late(&self) -> Option<Instant> {
@@ -178,8 +193,8 @@ impl Road<'_> {
         let Some(at) = self.late.iter().position(|piece| piece.due == due) else {
             return Ok(());
         };
-        let Piece { bytes, .. } = self.late.remove(at);
-        self.hand_on(&bytes).await
+        let piece = self.late.remove(at);
+        self.hand_on(piece).await
     }
 
     /// Handles what was read, reply by reply if the protocol is known.
@@ -197,7 +212,8 @@ impl Road<'_> {
                 self.judge_reply()?;
             }
         }
-        let mut rest = bytes;
+        let replaced = self.replaced(bytes);
+        let mut rest = replaced.as_deref().unwrap_or(bytes);
         while let Some(conversation) = self.conversation {
             let answered = lock(conversation).answered(rest);
             let Some(length) = answered else {
@@ -218,13 +234,14 @@ impl Road<'_> {
     /// Handles a part of what was read, message by message if there is a judge.
     fn take_messages(&mut self, bytes: &[u8], faults: &Faults) -> Result<(), Cut> {
         let judge = self.shared.judge(self.direction).clone();
-        let Some(judge) = judge.filter(|_| !bytes.is_empty()) else {
+        let commands = self.command_judge();
+        if bytes.is_empty() || judge.is_none() && commands.is_none() {
             let mut begun = std::mem::take(&mut self.message);
             self.read.follow(bytes, u64::MAX);
             begun.extend_from_slice(bytes);
             self.take_piece(&begun, faults);
             return Ok(());
-        };
+        }
         let mut rest = bytes;
         while !rest.is_empty() {
             // A message that began to pass without a judge passes completely.
@@ -239,7 +256,13 @@ impl Road<'_> {
             self.message.extend_from_slice(piece);
             if ended == 1 {
                 let message = std::mem::take(&mut self.message);
-                self.carry_out(judge(&message), message, faults)?;
+                let stand_in = commands.as_ref().and_then(|it| self.judged(&message, it));
+                if let Some(stand_in) = stand_in {
+                    self.replace(&message, stand_in, faults);
+                    continue;
+                }
+                let fate = judge.as_ref().map_or(Fate::Pass, |judge| judge(&message));
+                self.carry_out(fate, message, faults)?;
             }
         }
         Ok(())
@@ -264,10 +287,10 @@ impl Road<'_> {
                 self.take_piece(&message, faults);
             }
             Fate::Lose => self.swallow(&message),
-            Fate::Late(by) => self.late.push(Piece {
-                due: Instant::now().checked_add(by),
-                bytes: message,
-            }),
+            Fate::Late(by) => {
+                let due = Instant::now().checked_add(by);
+                self.late.push(Piece::of(message, due));
+            }
             Fate::Cut => return Err(Cut),
         }
         Ok(())
@@ -299,18 +322,15 @@ impl Road<'_> {
             None => due,
         };
         self.waiting_bytes += bytes.len();
-        self.waiting.push_back(Piece {
-            due,
-            bytes: bytes.to_vec(),
-        });
+        self.waiting.push_back(Piece::of(bytes.to_vec(), due));
     }
 
     async fn hand_on_next(&mut self) -> Result<(), Cut> {
-        let Some(Piece { bytes, .. }) = self.waiting.pop_front() else {
+        let Some(piece) = self.waiting.pop_front() else {
             return Ok(());
         };
-        self.waiting_bytes -= bytes.len();
-        self.hand_on(&bytes).await
+        self.waiting_bytes -= piece.bytes.len();
+        self.hand_on(piece).await
     }
 
     /// Forwards what came before a message that closes the connection, except what is delayed or held back. Otherwise it would depend on the
@@ -322,7 +342,8 @@ impl Road<'_> {
         Ok(())
     }
 
-    async fn hand_on(&mut self, bytes: &[u8]) -> Result<(), Cut> {
+    async fn hand_on(&mut self, piece: Piece) -> Result<(), Cut> {
+        let bytes = &piece.bytes;
         let Some(sink) = &mut self.sink else {
             return Ok(());
         };
@@ -335,7 +356,11 @@ impl Road<'_> {
             // Before writing, because the answer may come at once.
             self.is_asked.store(true, Ordering::Release);
             if let Some(conversation) = self.conversation {
-                lock(conversation).asked(&bytes[..passing]);
+                let mut conversation = lock(conversation);
+                conversation.asked(&bytes[..passing]);
+                if let Some(error) = piece.stand_in {
+                    conversation.stand_in(error);
+                }
             }
         } else if passing > 0 {
             let mut first = lock(&self.shared.first_delivery);

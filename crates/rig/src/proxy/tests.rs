@@ -7,6 +7,8 @@ use std::time::Instant;
 use super::*;
 
 mod buried;
+mod stand_in;
+mod vanished;
 
 const LONG: Duration = Duration::from_secs(20);
 /// How long to wait before concluding that nothing arrives. If it is too short, a test can miss a defect but not report a false one.

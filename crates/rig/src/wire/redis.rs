@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::stand_in::StandIns;
 use crate::frames::Frames;
 
 /// How much of a command is looked at: enough for its name and first argument.
@@ -40,6 +41,8 @@ pub(super) struct Commands {
     has_pushes: bool,
     /// Whether the connection only listens to channels; then nothing on it is an answer.
     only_listens: bool,
+    is_in_transaction: bool,
+    stand_ins: StandIns,
 }
 
 impl Commands {
@@ -61,12 +64,33 @@ impl Commands {
         if name == "HELLO" && words.get(1).is_some_and(|version| version == "3") {
             self.has_pushes = true;
         }
-        if name.ends_with("SUBSCRIBE") {
+        match name {
+            "MULTI" => self.is_in_transaction = true,
+            "EXEC" | "DISCARD" => self.is_in_transaction = false,
+            _ => {}
+        }
+        if is_subscription(name) {
             // Its answers are messages like those of the channel.
             self.only_listens |= !self.has_pushes;
             return;
         }
         self.unanswered.push_back(!CHECKS.contains(&name));
+        self.stand_ins.expect();
+    }
+
+    /// Returns whether a transaction was begun, and neither executed nor discarded.
+    pub(super) fn is_in_transaction(&self) -> bool {
+        self.is_in_transaction
+    }
+
+    /// Lets an error stand in for the reply to the last command.
+    pub(super) fn stand_in(&mut self, error: &'static str) {
+        self.stand_ins.stand_in(error);
+    }
+
+    /// Returns what comes from the server, with errors in place of the replies for which they stand in.
+    pub(super) fn replaced(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.stand_ins.replaced(bytes, self.only_listens)
     }
 
     pub(super) fn answered(&mut self, bytes: &[u8]) -> Option<usize> {
@@ -83,6 +107,18 @@ impl Commands {
         }
         None
     }
+}
+
+/// Returns the name of a command in upper case, if it is a step.
+pub(crate) fn command_name(command: &[u8]) -> Option<String> {
+    let head = &command[..command.len().min(HEAD_BYTES)];
+    let name = words(head).into_iter().next()?;
+    let is_step = !CHECKS.contains(&name.as_str()) && !is_subscription(&name);
+    is_step.then_some(name)
+}
+
+fn is_subscription(name: &str) -> bool {
+    name.ends_with("SUBSCRIBE")
 }
 
 /// Returns the first words of a command in upper case, whether it is an array of strings or a line.

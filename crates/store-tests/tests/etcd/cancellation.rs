@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fencepost::Locker;
 
 use crate::support::{
-    LONG, NAME, Plain, is_soak, locker, open, polled, released, run_within, soon,
+    LONG, NAME, Plain, is_soak, locker, open, poll_at_most, released, run_within, soon,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,9 @@ impl Cut {
     /// Returns whether the future completed first.
     async fn apply<F: Future>(self, future: F) -> bool {
         match self {
-            Self::Polls(times) => soon("the future", polled(times, future)).await.is_some(),
+            Self::Polls(times) => soon("the future", poll_at_most(times, future))
+                .await
+                .is_some(),
             Self::After(delay) => tokio::time::timeout(delay, future).await.is_ok(),
         }
     }

@@ -8,6 +8,7 @@
 use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
+mod addresses;
 mod cancellation;
 mod cluster;
 mod connections;
@@ -20,7 +21,8 @@ mod places;
 mod restarts;
 mod support;
 mod tls;
-mod ways;
+mod ttls;
+mod writes;
 
 const FAULTS: &[NamedTest] = tests![
     faults::absent,
@@ -71,16 +73,18 @@ const LOSSES: &[NamedTest] = tests![
     losses::deleted_after_a_compaction,
 ];
 
-const WAYS: &[NamedTest] = tests![
-    ways::user_and_password,
-    ways::prefix,
-    ways::nested_names,
-    ways::writes_while_held,
-    ways::short_ttl,
+const ADDRESSES: &[NamedTest] = tests![
+    addresses::user_and_password,
+    addresses::prefix,
+    addresses::nested_names,
     "tls" = tls::private_authority,
     "tls_with_client_certificate" = tls::client_certificate,
-    ways::no_runtime,
+    addresses::no_runtime,
 ];
+
+const TTLS: &[NamedTest] = tests![ttls::short_ttl];
+
+const WRITES: &[NamedTest] = tests![writes::writes_while_held];
 
 const INTEROP: &[NamedTest] = tests![
     interop::excludes_and_is_excluded,
@@ -94,7 +98,9 @@ fn main() {
         Theme::once("cancellation", CANCELLATION),
         Theme::repeated("kills", 2, KILLS),
         Theme::repeated("losses", 2, LOSSES),
-        Theme::once("ways", WAYS),
+        Theme::once("addresses", ADDRESSES),
+        Theme::once("ttls", TTLS),
+        Theme::once("writes", WRITES),
         Theme::once("interop", INTEROP),
         Theme::once("handed_in", handed_in::TESTS),
         Theme::once("places", places::TESTS),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencepost::Backend;
 use fencepost::backend::Wait;
 
-use crate::support::{LONG, NAME, Server, claim, eventually, locker, polled, run, soon};
+use crate::support::{LONG, NAME, Server, claim, eventually, locker, poll_at_most, run, soon};
 
 /// Futures are dropped after every number of polls, alone and behind a holder. After the release nobody waits and nobody holds.
 pub(crate) fn anywhere() {
@@ -21,7 +21,7 @@ pub(crate) fn anywhere() {
                     assert!(rival.try_acquire(&other).await.unwrap().is_some());
                 }
                 let wait = Wait::default();
-                let asking = polled(polls, store.acquire(&mine, &wait));
+                let asking = poll_at_most(polls, store.acquire(&mine, &wait));
                 let cut = tokio::time::timeout(Duration::from_millis(100), asking).await;
                 let done = !matches!(cut, Ok(None));
                 soon("a release", store.release(&mine)).await.unwrap();

@@ -62,10 +62,10 @@ pub(crate) fn crossed_names_are_no_deadlock() {
                     more.push(locker.acquire(format!("{who} {at}")).await.unwrap());
                 }
             }
-            let patience = Duration::from_millis(600);
+            let timeout = Duration::from_millis(600);
             let (at_one, at_other) = tokio::join!(
-                one.acquire_within("b", patience),
-                other.acquire_within("a", patience)
+                one.acquire_within("b", timeout),
+                other.acquire_within("a", timeout)
             );
             assert!(at_one.unwrap().is_none());
             assert!(at_other.unwrap().is_none());

@@ -21,8 +21,8 @@ pub(crate) fn silent() {
     run(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let url = format!("postgres://u@{}/d", listener.local_addr().unwrap());
-        let patience = Duration::from_millis(300);
-        let opened = Postgres::builder(&url).connect_timeout(patience).open();
+        let timeout = Duration::from_millis(300);
+        let opened = Postgres::builder(&url).connect_timeout(timeout).open();
         let error = soon("an error", opened).await.unwrap_err();
         is(
             &error,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fencepost::stores::postgres::Postgres;
 use fencepost::{Backend, Effect, Error, ErrorKind};
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim_on as claim, is_soak, locker, now, outlives_its_ttl, polled, run,
+    LONG, NAME, SOON, claim_on as claim, is_soak, locker, now, outlives_its_ttl, poll_at_most, run,
     run_within, soon,
 };
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};

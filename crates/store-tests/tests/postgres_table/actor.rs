@@ -37,11 +37,11 @@ impl Opener for At {
 /// Writes to a table behind a gate.
 pub(crate) async fn write(
     client: &mut Client,
-    pass: Credential,
+    credential: Credential,
     text: &str,
 ) -> Result<(), FencedError> {
     let transaction = client.transaction().await.unwrap();
-    PgGate::admit(&transaction, NAME, pass).await?;
+    PgGate::admit(&transaction, NAME, credential).await?;
     let set = "UPDATE note SET text = $1";
     transaction.execute(set, &[&text]).await.unwrap();
     transaction.commit().await.unwrap();

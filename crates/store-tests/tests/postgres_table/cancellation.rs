@@ -6,7 +6,7 @@ use std::time::Duration;
 use fencepost::Locker;
 use fencepost::stores::postgres_table::PostgresTable;
 
-use crate::support::{LONG, NAME, Server, locker, polled, run, soon};
+use crate::support::{LONG, NAME, Server, locker, poll_at_most, run, soon};
 
 /// A wait for a held lock that is not woken for this long will make no more progress.
 const NO_PROGRESS: Duration = Duration::from_millis(400);
@@ -46,7 +46,7 @@ async fn cancel(
 ) -> bool {
     let mut held = Some(soon("the lock", holder.acquire(NAME)).await.unwrap());
     let waiter = locker(store, LONG);
-    let waiting = polled(polls, waiter.acquire(NAME));
+    let waiting = poll_at_most(polls, waiter.acquire(NAME));
     let mut waiting = Box::pin(tokio::time::timeout(NO_PROGRESS, waiting));
     let early = tokio::select! {
         done = &mut waiting => Some(done),

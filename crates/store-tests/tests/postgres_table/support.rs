@@ -9,7 +9,7 @@ use fencepost::{Effect, Error, ErrorKind, Locker};
 use fencepost_rig::Proxy;
 use fencepost_store_tests::until_nothing_is_left;
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim, eventually, is_soak, locker, now, outlives_its_ttl, polled, run,
+    LONG, NAME, SOON, claim, eventually, is_soak, locker, now, outlives_its_ttl, poll_at_most, run,
     run_within, soon,
 };
 use tokio_postgres::{Client, NoTls};

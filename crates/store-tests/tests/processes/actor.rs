@@ -20,7 +20,7 @@ pub(crate) const STEP_PAUSE: Duration = Duration::from_millis(50);
 
 /// The part of an actor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct ActorPart {
     pub(crate) label: String,
     pub(crate) locks: PathBuf,
     /// The file of the fenced register that the lock protects.
@@ -30,7 +30,7 @@ pub(crate) struct Part {
 }
 
 /// Follows instructions until it is told to end.
-pub(crate) fn play(part: &Part) {
+pub(crate) fn play(part: &ActorPart) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_time()
@@ -59,7 +59,7 @@ struct Actor {
 }
 
 impl Actor {
-    async fn new(part: &Part) -> Self {
+    async fn new(part: &ActorPart) -> Self {
         let store = Arc::new(Sqlite::open(&part.locks).await.unwrap());
         let locker = Locker::builder(store)
             .ttl(part.ttl)
@@ -78,8 +78,8 @@ impl Actor {
         Some(match instruction {
             Instruction::Acquire => self.acquire().await,
             Instruction::Write(value) => {
-                let pass = self.guard().credential();
-                answer(self.register.write(pass, value).map(|()| value))
+                let credential = self.guard().credential();
+                answer(self.register.write(credential, value).map(|()| value))
             }
             Instruction::Read => answer(self.register.read(self.guard().credential())),
             Instruction::Look => Report::Looked(Looked {

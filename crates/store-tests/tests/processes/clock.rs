@@ -180,7 +180,7 @@ pub(crate) fn no_update_is_lost() {
     const ADDITIONS: usize = 100;
     let library = library();
     let stage = Stage::new();
-    let part = exclusion::Part::new(&stage, 1, ADDITIONS);
+    let part = exclusion::CounterPart::new(&stage, 1, ADDITIONS);
     let role = || Role::Counter(part.clone());
     let clocks = ["back", "ahead", "restless"].map(|name| WallClock::new(&stage, name));
     clocks[0].set("-2h");

@@ -19,7 +19,7 @@ const ADDITIONS: usize = 500;
 
 /// The part of a counter.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct CounterPart {
     pub(crate) locks: PathBuf,
     pub(crate) number: PathBuf,
     /// Every hold appends its fence to this file, so the order of lines is the order of holds.
@@ -28,7 +28,7 @@ pub(crate) struct Part {
     pub(crate) additions_per_task: usize,
 }
 
-impl Part {
+impl CounterPart {
     pub(crate) fn new(stage: &Stage, tasks: usize, additions: usize) -> Self {
         let part = Self {
             locks: stage.locks(),
@@ -71,7 +71,7 @@ impl Part {
 }
 
 /// Plays the child: a locker with default settings, shared by its tasks.
-pub(crate) fn play(part: Part) {
+pub(crate) fn play(part: CounterPart) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_time()
@@ -91,7 +91,7 @@ pub(crate) fn play(part: Part) {
     say(&Report::Done);
 }
 
-async fn count(locker: Locker, part: Part) {
+async fn count(locker: Locker, part: CounterPart) {
     for _ in 0..part.additions_per_task {
         let guard = locker.acquire(NAME).await.unwrap();
         part.add_one(guard.fence()).await;
@@ -124,7 +124,7 @@ pub(crate) fn no_update_is_lost() {
         // In every other run, tasks of one process hand the lock to each other.
         let tasks = if run % 2 == 0 { 5 } else { 1 };
         let stage = Stage::new();
-        let part = Part::new(&stage, tasks, ADDITIONS);
+        let part = CounterPart::new(&stage, tasks, ADDITIONS);
         let counter = |_| Performer::start(Role::Counter(part.clone()), &[]);
         let took = count_together((0..PROCESSES).map(counter).collect());
         let holds = PROCESSES * ADDITIONS;

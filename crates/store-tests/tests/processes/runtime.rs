@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The part of these children: where to find the locks.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct RuntimePart {
     pub(crate) locks: PathBuf,
 }
 
@@ -44,14 +44,14 @@ fn is_free_in_time(locks: &Path, name: &str, within: Duration) -> bool {
 /// Runs in a separate process, so that a panic in any thread shows on its standard error.
 pub(crate) fn freed_with_guards_alive() {
     let stage = Stage::new();
-    let part = Part {
+    let part = RuntimePart {
         locks: stage.locks(),
     };
     Performer::start_silent(Role::Freed(part), &[]).assert_exited_cleanly(LONG);
 }
 
 /// Plays the child: drops a runtime with guards and waiters, and uses the same locker in the next runtime.
-pub(crate) fn lose_the_runtime(part: &Part) {
+pub(crate) fn lose_the_runtime(part: &RuntimePart) {
     let locker = locker(&part.locks, TTL);
     let (first, second) = (runtime(), runtime());
     let other = self::locker(&part.locks, TTL);
@@ -101,7 +101,7 @@ fn spawn_waiter(runtime: &Runtime, locker: &Locker, name: &'static str) {
 /// A lock that is left by a process that exits normally is free when its TTL is over.
 pub(crate) fn a_process_ends_with_a_guard_alive() {
     let stage = Stage::new();
-    let part = Part {
+    let part = RuntimePart {
         locks: stage.locks(),
     };
     Performer::start(Role::Quitter(part), &[]).assert_exited_cleanly(LONG);
@@ -109,7 +109,7 @@ pub(crate) fn a_process_ends_with_a_guard_alive() {
 }
 
 /// Plays the child: locker and runtime are dropped, but the guard never is.
-pub(crate) fn quit_with_a_guard_alive(part: &Part) {
+pub(crate) fn quit_with_a_guard_alive(part: &RuntimePart) {
     static GUARD: OnceLock<Guard> = OnceLock::new();
     let runtime = runtime();
     let locker = locker(&part.locks, TTL);

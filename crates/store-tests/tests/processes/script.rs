@@ -14,13 +14,13 @@ pub(crate) const ROLE_VARIABLE: &str = "FENCEPOST_PROCESSES_ROLE";
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
     /// Follows instructions to acquire and use the lock.
-    Actor(actor::Part),
+    Actor(actor::ActorPart),
     /// Adds to a shared number under the lock.
-    Counter(exclusion::Part),
+    Counter(exclusion::CounterPart),
     /// Loses its runtime while it holds locks.
-    Freed(runtime::Part),
+    Freed(runtime::RuntimePart),
     /// Exits while it holds a lock.
-    Quitter(runtime::Part),
+    Quitter(runtime::RuntimePart),
 }
 
 impl Role {

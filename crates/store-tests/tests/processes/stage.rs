@@ -43,8 +43,8 @@ impl Stage {
     }
 
     /// Returns the part of an actor whose lease is renewed while it lives.
-    pub(crate) fn part(&self, label: &str, ttl: Duration) -> actor::Part {
-        actor::Part {
+    pub(crate) fn part(&self, label: &str, ttl: Duration) -> actor::ActorPart {
+        actor::ActorPart {
             label: label.to_owned(),
             locks: self.locks(),
             register: self.path("register.db"),

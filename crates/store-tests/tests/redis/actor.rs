@@ -9,7 +9,7 @@ use fencepost_rig::Child;
 use fencepost_store_tests::actor::{self, Opener, Report, Served, Wrote, say, until_told};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{CLAIM_LEASE, NAME, Server};
+use crate::support::{NAME, Server, WAITER_LEASE};
 
 pub(crate) type Part = actor::Part<At>;
 pub(crate) type Task = actor::Task<Count>;
@@ -54,7 +54,7 @@ impl Opener for At {
     }
 }
 
-/// A killed holder costs the rest of its lease. That is a claim lease, unless a slow machine made it hold for so long that it
+/// A killed holder costs the rest of its lease. That is a waiter lease, unless a slow machine made it hold for so long that it
 /// was renewed, which is not tested here.
 pub(crate) fn free_if_long_held<'a>(server: &Server, dead: impl IntoIterator<Item = &'a Child>) {
     let mut plain = server.plain();
@@ -63,7 +63,7 @@ pub(crate) fn free_if_long_held<'a>(server: &Server, dead: impl IntoIterator<Ite
     let is_dead = dead
         .into_iter()
         .any(|child| value.ends_with(&format!(":{}", child.pid())));
-    if is_dead && left > CLAIM_LEASE.as_millis() as i64 {
+    if is_dead && left > WAITER_LEASE.as_millis() as i64 {
         plain.does(&["DEL", NAME]);
     }
 }
@@ -95,10 +95,12 @@ async fn count_on(locker: Locker, register: RedisRegister) {
     }
 }
 
-async fn add(register: &RedisRegister, pass: Credential) -> Result<u64, FencedError> {
-    let text = register.read(pass).await?;
+async fn add(register: &RedisRegister, credential: Credential) -> Result<u64, FencedError> {
+    let text = register.read(credential).await?;
     let number = text.map_or(0, |text| String::from_utf8(text).unwrap().parse().unwrap());
     tokio::task::yield_now().await;
-    register.write(pass, (number + 1_u64).to_string()).await?;
+    register
+        .write(credential, (number + 1_u64).to_string())
+        .await?;
     Ok(number + 1)
 }

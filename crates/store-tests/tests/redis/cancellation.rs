@@ -7,7 +7,7 @@ use fencepost::Locker;
 use fencepost::stores::redis::Redis;
 use fencepost_rig::{Direction, Fate};
 
-use crate::support::{LONG, NAME, Server, grants, locker, open, polled, run, soon};
+use crate::support::{LONG, NAME, Server, grants, locker, open, poll_at_most, run, soon};
 
 /// Drops the wait at every await, and also when the grant was sent but not received. Once the cancellation is answered, the
 /// waiter neither has the lock nor is in line.
@@ -52,7 +52,7 @@ impl Stage<'_> {
     async fn cancel(&self, polls: usize, in_flight: bool) -> bool {
         let waiter = locker(self.store, LONG);
         let held = soon("the lock", self.holder.acquire(NAME)).await.unwrap();
-        let mut waiting = Box::pin(polled(polls, waiter.acquire(NAME)));
+        let mut waiting = Box::pin(poll_at_most(polls, waiter.acquire(NAME)));
         // It joins the line, if it gets that far. Then the lock is handed on.
         let early = tokio::select! {
             done = &mut waiting => Some(done),

@@ -88,9 +88,9 @@ pub(crate) fn silent() {
     run(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
-        let patience = Duration::from_millis(300);
-        let open = Redis::builder(&url).connect_timeout(patience).open();
-        let error = tokio::time::timeout(patience * 10, open)
+        let timeout = Duration::from_millis(300);
+        let open = Redis::builder(&url).connect_timeout(timeout).open();
+        let error = tokio::time::timeout(timeout * 10, open)
             .await
             .unwrap()
             .unwrap_err();
@@ -277,8 +277,8 @@ pub(crate) fn loading() {
         assert!(told, "it was never asked while it loaded");
         server.0.wait_until_ready().unwrap();
         // It has all its data: the holder still holds, and the waiter still waits.
-        let patience = Duration::from_secs(30);
-        let taken = soon("an answer", locker.acquire_within("other", patience)).await;
+        let timeout = Duration::from_secs(30);
+        let taken = soon("an answer", locker.acquire_within("other", timeout)).await;
         assert!(taken.unwrap().is_some());
         assert!(held.release().await.is_released());
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();

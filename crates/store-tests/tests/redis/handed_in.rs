@@ -8,8 +8,8 @@ use fencepost::stores::redis::Redis;
 use fencepost_store_tests::test_program::{NamedTest, tests};
 use redis::{Client, IntoConnectionInfo};
 
+use crate::addresses::works;
 use crate::support::{LONG, NAME, Server, locker, run, soon};
-use crate::ways::works;
 
 pub(crate) const TESTS: &[NamedTest] = tests![
     a_client,

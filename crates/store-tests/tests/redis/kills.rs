@@ -8,7 +8,7 @@ use fencepost_store_tests::actor::{kill, served, stop, wake, writes_too_late};
 
 use crate::actor::{At, Part, Task, free_if_long_held};
 use crate::support::{
-    CLAIM_LEASE, LONG, NAME, Server, eventually, kept_for, locker, now, run, soon,
+    LONG, NAME, Server, WAITER_LEASE, eventually, kept_for, locker, now, run, soon,
 };
 
 fn grace() -> Duration {
@@ -42,16 +42,16 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
             "a stopped one counts as alive for a while"
         );
 
-        // The others wait no longer than two claim leases for it.
+        // The others wait no longer than two waiter leases for it.
         let asked = now();
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
         let cost = now().saturating_duration_since(asked);
-        assert!(cost < 2 * CLAIM_LEASE + grace(), "cost {cost:?}");
+        assert!(cost < 2 * WAITER_LEASE + grace(), "cost {cost:?}");
         wake(&stopped);
         server.wait_for_line(NAME, 1).await;
         let mut plain = server.plain();
         eventually("the full lease", async || {
-            kept_for(&mut plain, next.owner()) > CLAIM_LEASE
+            kept_for(&mut plain, next.owner()) > WAITER_LEASE
         })
         .await;
         assert!(!next.is_lost());
@@ -185,7 +185,7 @@ fn ten_of_sixteen(manner: Manner) {
         };
         let widest = widest_gap(released_ns, &feed, &living);
         println!("ten of sixteen killed: the widest gap was {widest:?}");
-        assert!(widest < 2 * CLAIM_LEASE + grace(), "a gap of {widest:?}");
+        assert!(widest < 2 * WAITER_LEASE + grace(), "a gap of {widest:?}");
         for (_, child) in &mut living {
             eventually("the end of a child", async || child.status().is_some()).await;
         }

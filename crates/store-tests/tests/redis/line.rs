@@ -8,7 +8,7 @@ use fencepost_store_tests::actor::{Report, Served, hear, kill};
 use fencepost_store_tests::grace;
 
 use crate::actor::{At, Part, Task, free_if_long_held};
-use crate::support::{CLAIM_LEASE, LONG, NAME, Server, is_soak, locker, now, open, run, soon};
+use crate::support::{LONG, NAME, Server, WAITER_LEASE, is_soak, locker, now, open, run, soon};
 
 const PROCESSES: usize = 16;
 const WAITERS: usize = 200;
@@ -169,7 +169,7 @@ async fn two_hundred(fate: Fate) -> (f64, Duration) {
     }
     assert!(order >= 0.99, "served in another order: {order}");
     assert!(
-        gap < 2 * CLAIM_LEASE + grace(Duration::ZERO),
+        gap < 2 * WAITER_LEASE + grace(Duration::ZERO),
         "a gap of {gap:?}"
     );
     (order, gap)

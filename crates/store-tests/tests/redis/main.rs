@@ -9,6 +9,7 @@ use fencepost_store_tests::silence as silent;
 use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
+mod addresses;
 mod cancellation;
 mod clock;
 mod connections;
@@ -31,11 +32,10 @@ mod silence;
 mod storm;
 mod support;
 mod tls;
-mod ways;
 
 use support::Server;
 
-/// Twelve attacks, in the order of the protocol description. The left side is the name of a test, the right side its function.
+/// Twelve attacks; the number groups the variants of one attack. The left side is the name of a test, the right side its function.
 const ATTACKS: &[NamedTest] = tests![
     "01_push_delayed_past_its_lease" = pushes::delayed_past_its_lease,
     "02_push_dropped" = pushes::dropped,
@@ -64,7 +64,7 @@ const ATTACKS: &[NamedTest] = tests![
     "12_clock_centuries_forward" = clock::centuries_forward,
 ];
 
-const MORE: &[NamedTest] = tests![
+const NETWORK: &[NamedTest] = tests![
     "a_long_road" = connections::a_long_road_does_not_lose_a_lock,
     "many_leases_at_a_distance" = renewals::many_at_a_distance,
     connections::a_black_hole_while_asking_again,
@@ -72,9 +72,10 @@ const MORE: &[NamedTest] = tests![
     silence::a_dead_connection_does_not_lose_a_lock,
     plain_clients::many_are_watched_on_a_long_road,
     restarts::a_loss_is_told_when_the_connection_ends,
-    line::the_dead_do_not_stay_in_line,
-    "holder_stopped_beyond_its_ttl" = kills::a_holder_stopped_beyond_its_ttl,
 ];
+
+const KILLS: &[NamedTest] =
+    tests!["holder_stopped_beyond_its_ttl" = kills::a_holder_stopped_beyond_its_ttl];
 
 const FENCES: &[NamedTest] = tests![
     fences::forgotten_before_a_release,
@@ -137,10 +138,10 @@ const FAULTS: &[NamedTest] = tests![
     "stopped_while_waiting" = silent::while_waiting::<Server>,
 ];
 
-const WAYS: &[NamedTest] = tests![
-    ways::unix_socket,
-    ways::user_and_password,
-    ways::database_number,
+const ADDRESSES: &[NamedTest] = tests![
+    addresses::unix_socket,
+    addresses::user_and_password,
+    addresses::database_number,
     "tls" = tls::private_authority,
     "tls_with_client_certificate" = tls::client_certificate,
 ];
@@ -152,6 +153,7 @@ const LINE: &[NamedTest] = tests![
     line::in_order,
     line::ten_killed_at_once,
     line::ten_killed_one_by_one,
+    line::the_dead_do_not_stay_in_line,
 ];
 
 const STORM: &[NamedTest] = tests!["sixteen_processes" = storm::storm];
@@ -159,12 +161,13 @@ const STORM: &[NamedTest] = tests!["sixteen_processes" = storm::storm];
 fn main() {
     test_program::main::<actor::At>([
         Theme::repeated("attacks", 1, ATTACKS),
-        Theme::once("more", MORE),
+        Theme::once("network", NETWORK),
+        Theme::once("kills", KILLS),
         Theme::once("fences", FENCES),
         Theme::repeated("quiet", 1, QUIET),
         Theme::once("runtimes", RUNTIMES),
         Theme::once("faults", FAULTS),
-        Theme::once("ways", WAYS),
+        Theme::once("addresses", ADDRESSES),
         Theme::once("interop", INTEROP),
         Theme::once("line", LINE),
         Theme::once("storm", STORM),

@@ -74,8 +74,8 @@ pub(crate) fn never_expires() {
         let mut plain = server.plain();
         let ours = locker(&server.store().await, LONG);
         assert!(plain.takes(NAME, 0));
-        let patience = Duration::from_millis(400);
-        let in_vain = soon("an answer", ours.acquire_within(NAME, patience))
+        let timeout = Duration::from_millis(400);
+        let in_vain = soon("an answer", ours.acquire_within(NAME, timeout))
             .await
             .unwrap();
         assert!(in_vain.is_none());

@@ -8,7 +8,7 @@ use fencepost::{Backend, Release, Wait};
 use fencepost_rig::{Direction, Fate, Proxy};
 
 use crate::support::{
-    CLAIM_LEASE, LONG, NAME, Server, belief, claim, contains, eventually, grants, is_grant,
+    LONG, NAME, Server, WAITER_LEASE, belief, claim, contains, eventually, grants, is_grant,
     kept_for, locker, open, releases, run, soon,
 };
 
@@ -22,7 +22,7 @@ pub(crate) fn delayed_past_its_lease() {
         assert!(holder.try_acquire(&held).await.unwrap().is_some());
         // No heartbeat reaches the server either; its answer would deliver the grant in time.
         let late = Duration::from_millis(900);
-        assert!(late > CLAIM_LEASE);
+        assert!(late > WAITER_LEASE);
         let wanted = claim(LONG);
         let waiting = {
             let (waiter, wanted) = (waiter.clone(), wanted.clone());

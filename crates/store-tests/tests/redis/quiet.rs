@@ -44,7 +44,7 @@ impl Quiet {
         }
     }
 
-    /// Checks that the key's value agrees with the guard, and that it is not provisional any more.
+    /// Checks that the key's value agrees with the guard, and that it is not guessed any more.
     async fn assert_settled(&self, fence: Fence) {
         let record = self.store.inspect(&NAME.try_into().unwrap()).await;
         let holder = record.unwrap().unwrap().holder.unwrap();
@@ -164,7 +164,7 @@ pub(crate) fn cut_off_in_between() {
     });
 }
 
-/// The same owner continues over the next connection, and finds the key with its own provisional value.
+/// The same owner continues over the next connection, and finds the key with its own guessed value.
 pub(crate) fn a_guess_is_not_taken_for_an_epoch() {
     run(async {
         let quiet = Quiet::start().await;

@@ -128,7 +128,7 @@ impl Storm {
                 self.children[victim] = self.child(victim);
             }
             1 | 2 => self.proxies[victim].cut(),
-            // Shorter and longer than a claim lease, and sometimes longer than the TTL.
+            // Shorter and longer than a waiter lease, and sometimes longer than the TTL.
             3 | 4 => {
                 let _ = self.children[victim].signal(Signal::SIGSTOP);
                 let pause = Duration::from_millis(self.below(2500));

@@ -11,12 +11,12 @@ pub(crate) use fencepost_store_tests::redis::{Plain, contains};
 use fencepost_store_tests::until_nothing_is_left;
 pub(crate) use fencepost_store_tests::{
     LONG, NAME, SOON, claim, eventually, eventually_within, is_soak, locker, now, outlives_its_ttl,
-    polled, run, run_within, soon,
+    poll_at_most, run, run_within, soon,
 };
 use tokio::task::JoinHandle;
 
 /// The lease of a grant to a waiter in line, if the TTL is longer.
-pub(crate) const CLAIM_LEASE: Duration = Duration::from_millis(600);
+pub(crate) const WAITER_LEASE: Duration = Duration::from_millis(600);
 /// Less than the lifetime of a line without heartbeats.
 const CLEAN_WITHIN: Duration = Duration::from_secs(6);
 

@@ -4,8 +4,8 @@ use fencepost::ErrorKind;
 use fencepost::stores::redis::{Redis, RedisBuilder};
 use fencepost_rig::{Authority, Signed, TempDir, folder};
 
+use crate::addresses::works;
 use crate::support::{Server, run, soon};
-use crate::ways::works;
 
 /// A server with a TLS port.
 pub(crate) struct Secured {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fencepost_rig::Direction;
 
-use crate::support::{LONG, NAME, Servers, locker, polled, run, soon};
+use crate::support::{LONG, NAME, Servers, locker, poll_at_most, run, soon};
 
 /// A future that is not woken for this long waits for the holder.
 const NO_PROGRESS: Duration = Duration::from_millis(150);
@@ -20,7 +20,7 @@ pub(crate) fn of_a_free_lock() {
             road.delay(Direction::ToClient, Duration::from_millis(3));
             for polls in 1.. {
                 let locker = locker(&store, LONG);
-                let asked = polled(polls, locker.acquire(NAME));
+                let asked = poll_at_most(polls, locker.acquire(NAME));
                 let done = soon("the future", asked).await;
                 let is_done = done.is_some();
                 drop(done);
@@ -45,7 +45,7 @@ pub(crate) fn of_a_lock_that_is_held() {
         for polls in 1.. {
             let held = holder.acquire(NAME).await.unwrap();
             let locker = locker(&store, LONG);
-            let mut asked = Box::pin(polled(polls, locker.acquire(NAME)));
+            let mut asked = Box::pin(poll_at_most(polls, locker.acquire(NAME)));
             // As far as it gets, and a little further after the release.
             let early = tokio::time::timeout(NO_PROGRESS, &mut asked).await;
             assert!(held.release().await.is_released());
@@ -77,7 +77,7 @@ pub(crate) fn of_a_release() {
         for polls in 1.. {
             let locker = locker(&store, LONG);
             let guard = locker.acquire(NAME).await.unwrap();
-            let release = polled(polls, guard.release());
+            let release = poll_at_most(polls, guard.release());
             let is_done = soon("the future", release).await.is_some();
             soon("everything to be given back", locker.shutdown()).await;
             servers.are_clean().await;

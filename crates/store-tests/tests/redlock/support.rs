@@ -10,8 +10,8 @@ use fencepost_rig::{Proxy, Redis};
 pub(crate) use fencepost_store_tests::redis::{Plain, contains};
 use fencepost_store_tests::until_nothing_is_left;
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim, eventually, eventually_within, is_soak, locker, now, polled, run,
-    run_within, soon,
+    LONG, NAME, SOON, claim, eventually, eventually_within, is_soak, locker, now, poll_at_most,
+    run, run_within, soon,
 };
 
 /// The counter of the lock, on each server.

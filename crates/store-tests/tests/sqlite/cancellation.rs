@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencepost::random::{Random, SystemRandom};
 use fencepost::{Backend, Claim, ErrorKind, Release, Wait};
 
-use crate::support::{LONG, Place, claim, polled, take, until, wait_for};
+use crate::support::{LONG, Place, claim, poll_at_most, take, until, wait_for};
 
 #[tokio::test]
 async fn dropping_at_every_poll_and_releasing_leaves_nothing_behind() {
@@ -14,8 +14,8 @@ async fn dropping_at_every_poll_and_releasing_leaves_nothing_behind() {
     for polls in 0.. {
         let (one, two) = (claim("one", LONG), claim("two", LONG));
         let wait = Wait::default();
-        let acquired = polled(polls, store.acquire(&one, &wait)).await;
-        let tried = polled(polls, store.try_acquire(&two)).await;
+        let acquired = poll_at_most(polls, store.acquire(&one, &wait)).await;
+        let tried = poll_at_most(polls, store.try_acquire(&two)).await;
         for claim in [&one, &two] {
             store.release(claim).await.unwrap();
         }
@@ -36,7 +36,7 @@ async fn dropping_at_every_poll_while_others_hold_the_lock_leaves_nothing_behind
         let (held, waiter) = (claim("one", LONG), claim("one", LONG));
         take(&a, &held).await;
         let wait = Wait::default();
-        let (got, freed) = tokio::join!(polled(polls, b.acquire(&waiter, &wait)), async {
+        let (got, freed) = tokio::join!(poll_at_most(polls, b.acquire(&waiter, &wait)), async {
             if polls == 3 {
                 crate::support::until_waiting(&a, &waiter).await;
             }
@@ -63,8 +63,8 @@ async fn dropping_at_any_time_and_asking_again_never_gives_two_leases() {
     for _ in 0..100 {
         let mine = claim("one", LONG);
         let wait = Wait::default();
-        let patience = SystemRandom.up_to(Duration::from_micros(300));
-        let _ = tokio::time::timeout(patience, a.acquire(&mine, &wait)).await;
+        let timeout = SystemRandom.up_to(Duration::from_micros(300));
+        let _ = tokio::time::timeout(timeout, a.acquire(&mine, &wait)).await;
         let first = wait_for(&a, &mine).await;
         let second = take(&a, &mine).await;
         assert_eq!(first.epoch, second.epoch);
@@ -122,12 +122,12 @@ async fn a_crowd_of_impatient_ones_leaves_nothing_behind() {
 
 async fn impatient(store: &dyn Backend, mine: &Claim) {
     let wait = Wait::default();
-    let patience = SystemRandom.up_to(Duration::from_millis(8));
-    if let Ok(grant) = tokio::time::timeout(patience, store.acquire(mine, &wait)).await {
+    let timeout = SystemRandom.up_to(Duration::from_millis(8));
+    if let Ok(grant) = tokio::time::timeout(timeout, store.acquire(mine, &wait)).await {
         grant.unwrap();
         tokio::time::sleep(SystemRandom.up_to(Duration::from_millis(2))).await;
     }
     // Also dropped, but executed nevertheless.
-    let _ = polled(1, store.release(mine)).await;
+    let _ = poll_at_most(1, store.release(mine)).await;
     store.release(mine).await.unwrap();
 }

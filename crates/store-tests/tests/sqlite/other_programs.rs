@@ -18,7 +18,7 @@ struct Python {
 }
 
 impl Python {
-    /// Starts the program. If Python is not installed, prints a message and returns `None`.
+    /// Starts the program. Panics if Python is not installed.
     fn start(place: &Place, program: &str) -> Self {
         let prelude = "import sqlite3, sys\n\
                        def pause(*said):\n    print(*said, flush=True); sys.stdin.readline()\n\

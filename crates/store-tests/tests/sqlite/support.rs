@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Claim, Grant, Renewal, Result, Wait};
-pub(crate) use fencepost_store_tests::{LONG, claim_on as claim, polled};
+pub(crate) use fencepost_store_tests::{LONG, claim_on as claim, poll_at_most};
 use fencepost_store_tests::{eventually, within};
 use tempfile::TempDir;
 

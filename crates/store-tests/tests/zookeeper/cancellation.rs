@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencepost::Locker;
 use fencepost_rig::Direction;
 
-use crate::support::{Eyes, NAME, SESSION, Server, locker, open, polled, run, soon};
+use crate::support::{Eyes, NAME, SESSION, Server, locker, open, poll_at_most, run, soon};
 
 /// The lock is free, held all the time, or released during the wait. Answers are delayed, so that every await is pending.
 pub(crate) fn at_every_await() {
@@ -66,13 +66,13 @@ async fn cancelled(
             Some(ours.acquire(NAME).await.unwrap())
         }
     };
-    let mut asking = Box::pin(polled(polls, asking));
+    let mut asking = Box::pin(poll_at_most(polls, asking));
     let mut held = held;
-    let patience = Duration::from_millis(150);
-    let mut answer = tokio::time::timeout(patience, &mut asking).await;
+    let timeout = Duration::from_millis(150);
+    let mut answer = tokio::time::timeout(timeout, &mut asking).await;
     if answer.is_err() && stage == Stage::GivenBack {
         drop(held.take());
-        answer = tokio::time::timeout(patience * 10, &mut asking).await;
+        answer = tokio::time::timeout(timeout * 10, &mut asking).await;
     }
     let is_done = !matches!(answer, Ok(None));
     drop((asking, answer));

@@ -1,4 +1,4 @@
-//! Mutual exclusion with Curator and kazoo on the same path.
+//! Mutual exclusion with Curator and kazoo on the same path, and what inspection shows of other programs.
 //!
 //! Each is tested with our locks, but not both at once, because Curator does not recognise kazoo's nodes.
 
@@ -8,10 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use fencepost::Locker;
+use fencepost::{Backend, Locker};
 use fencepost_rig::{Child, TempDir, feed, folder};
+use zookeeper_client::CreateMode;
 
-use crate::support::{BASE, LONG, NAME, Server, is_soak, locker, open, run_within};
+use crate::support::{
+    BASE, LONG, NAME, SESSION, Server, claim, is_soak, locker, open, run, run_within, soon,
+};
 
 /// The packages of Debian. The first one refers to all others that it needs.
 const JARS: &str = "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar";
@@ -155,4 +158,55 @@ async fn add_until(locker: Locker, count: Count, stop: Arc<AtomicBool>, ours: Ar
         ours.fetch_add(1, Ordering::SeqCst);
         assert!(guard.release().await.is_released());
     }
+}
+
+/// A holder of another program is shown and excludes us. It cannot be released through the library.
+pub(crate) fn what_others_hold_is_shown() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        eyes.make(BASE, "", CreateMode::Persistent).await;
+        let folder = format!("{BASE}/{NAME}");
+        eyes.make(&folder, "", CreateMode::Persistent).await;
+        eyes.make(
+            &format!("{folder}/_c_6a1b2a94-0c5f-4a87-9f39-2f2f0d6e7c11-lock-"),
+            "10.0.0.7",
+            CreateMode::EphemeralSequential,
+        )
+        .await;
+        // This node is not in line, whatever it is.
+        eyes.make(&format!("{folder}/leases"), "", CreateMode::Persistent)
+            .await;
+        let store = server.store().await;
+        let ours = claim(SESSION);
+        assert!(store.try_acquire(&ours).await.unwrap().is_none());
+        let record = store.inspect(&ours.name).await.unwrap().unwrap();
+        let holder = record.holder.unwrap();
+        assert_eq!((holder.owner, &*holder.label), (None, "10.0.0.7"));
+        assert!(record.waiting.is_empty());
+        assert!(store.list(None).await.unwrap().is_empty(), "none of ours");
+        let listed = store.list(Some("sto*")).await.unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].name, NAME);
+        let locker = locker(&store, SESSION);
+        let waiting = tokio::spawn(async move { locker.acquire(NAME).await.unwrap() });
+        eyes.wait_for_line(3).await;
+        assert_eq!(
+            store.list(None).await.unwrap().len(),
+            1,
+            "one of ours waits"
+        );
+        let node = eyes
+            .line()
+            .await
+            .into_iter()
+            .find(|node| node.contains("6a1b2a94"));
+        let node = node.unwrap();
+        eyes.0
+            .delete(&format!("{folder}/{node}"), None)
+            .await
+            .unwrap();
+        let guard = soon("the lock", waiting).await.unwrap();
+        assert!(guard.release().await.is_released());
+    });
 }

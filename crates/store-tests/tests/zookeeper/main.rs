@@ -8,7 +8,9 @@
 use fencepost_store_tests::test_program::{self, NamedTest, Theme, tests};
 
 mod actor;
+mod addresses;
 mod cancellation;
+mod cost;
 mod ensemble;
 mod faults;
 mod folders;
@@ -22,7 +24,6 @@ mod restarts;
 mod runtimes;
 mod silence;
 mod support;
-mod ways;
 
 const ATTACKS: &[NamedTest] = tests![
     "answer_lost_while_acquiring" = lost_answers::while_acquiring,
@@ -74,15 +75,17 @@ const FAULTS: &[NamedTest] = tests![
     "node_deleted_while_waiting" = faults::deleted_while_waiting,
 ];
 
-const WAYS: &[NamedTest] = tests![
-    ways::a_base_of_its_own,
-    ways::the_root,
-    ways::several_hosts,
-    ways::user_and_password,
-    ways::what_others_hold_is_shown,
-    ways::one_waiter_is_woken,
-    ways::transactions_are_few,
-    ways::batches_are_renewed_side_by_side,
+const ADDRESSES: &[NamedTest] = tests![
+    addresses::a_base_of_its_own,
+    addresses::the_root,
+    addresses::several_hosts,
+    addresses::user_and_password,
+];
+
+const COST: &[NamedTest] = tests![
+    cost::one_waiter_is_woken,
+    cost::transactions_are_few,
+    cost::batches_are_renewed_side_by_side,
 ];
 
 const FOLDERS: &[NamedTest] = tests![
@@ -97,14 +100,19 @@ const RUNTIMES: &[NamedTest] = tests![
     runtimes::none_at_all,
 ];
 
-const INTEROP: &[NamedTest] = tests![interop::curator, interop::kazoo];
+const INTEROP: &[NamedTest] = tests![
+    interop::curator,
+    interop::kazoo,
+    interop::what_others_hold_is_shown,
+];
 
 fn main() {
     test_program::main::<actor::At>([
         Theme::repeated("attacks", 2, ATTACKS),
         Theme::repeated("ensemble", 2, ENSEMBLE),
         Theme::once("faults", FAULTS),
-        Theme::once("ways", WAYS),
+        Theme::once("addresses", ADDRESSES),
+        Theme::once("cost", COST),
         Theme::once("folders", FOLDERS),
         Theme::once("runtimes", RUNTIMES),
         Theme::once("interop", INTEROP),

@@ -29,7 +29,7 @@ pub fn fault(scenario: Scenario) -> Option<&'static str> {
 /// What a run with a fault of a certain length showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Seen {
+pub enum Shown {
     /// The fault took place, and the lock was not convicted.
     Held,
     /// The lock was convicted.
@@ -46,7 +46,7 @@ pub struct Attempt {
     /// How long the fault lasted at least, on the lab's clock.
     pub lasted_ns: Option<u64>,
     /// What was seen.
-    pub seen: Seen,
+    pub seen: Shown,
 }
 
 impl Attempt {
@@ -55,7 +55,7 @@ impl Attempt {
         Self {
             asked_ms,
             lasted_ns: None,
-            seen: Seen::Nothing,
+            seen: Shown::Nothing,
         }
     }
 
@@ -65,11 +65,11 @@ impl Attempt {
         let lasted_ns = lasted_ns(judged.trial.scenario, &judged.facts);
         let has_waiter = judged.facts.first_of_lock(OTHER, FIRST_LOCK).is_some();
         let seen = if judged.verdict.outcome.is_conviction() {
-            Seen::Broke
+            Shown::Broke
         } else if has_waiter && lasted_ns.is_some() && !is_in_doubt(judged, asked_ms) {
-            Seen::Held
+            Shown::Held
         } else {
-            Seen::Nothing
+            Shown::Nothing
         };
         Self {
             asked_ms,
@@ -186,11 +186,11 @@ impl Search {
     /// Returns the length to try next; `None` if the search is over.
     pub fn next_ms(&self) -> Option<u64> {
         if let Some(last) = self.attempts.last()
-            && last.seen == Seen::Nothing
+            && last.seen == Shown::Nothing
         {
             let same = self.attempts.iter().rev();
             let tries = same
-                .take_while(|one| one.asked_ms == last.asked_ms && one.seen == Seen::Nothing)
+                .take_while(|one| one.asked_ms == last.asked_ms && one.seen == Shown::Nothing)
                 .count();
             return (tries < TRIES_MAX).then_some(last.asked_ms);
         }
@@ -211,7 +211,7 @@ impl Search {
     /// Returns the longest of the faults that were asked for and withstood, of those shorter than every one that broke the lock.
     fn held(&self) -> Option<&Attempt> {
         let shortest_ms = self.broke().map_or(u64::MAX, |broke| broke.asked_ms);
-        let held = self.attempts.iter().filter(|one| one.seen == Seen::Held);
+        let held = self.attempts.iter().filter(|one| one.seen == Shown::Held);
         held.filter(|one| one.asked_ms < shortest_ms)
             .max_by_key(|one| one.asked_ms)
     }
@@ -230,27 +230,27 @@ impl Search {
     /// Returns the fault that the lock withstood and that lasted longest, of those shorter than every one that broke it.
     pub fn longest_held(&self) -> Option<&Attempt> {
         let shortest = self.shortest_broken().map_or(u64::MAX, Attempt::length_ns);
-        let held = self.attempts.iter().filter(|one| one.seen == Seen::Held);
+        let held = self.attempts.iter().filter(|one| one.seen == Shown::Held);
         held.filter(|one| one.length_ns() < shortest)
             .max_by_key(|one| one.length_ns())
     }
 
     fn broken(&self) -> impl Iterator<Item = &Attempt> {
         let attempts = self.attempts.iter();
-        attempts.filter(|one| one.seen == Seen::Broke)
+        attempts.filter(|one| one.seen == Shown::Broke)
     }
 
     /// Returns how many runs showed nothing.
     pub fn unclear(&self) -> usize {
         let unclear = self.attempts.iter();
-        unclear.filter(|one| one.seen == Seen::Nothing).count()
+        unclear.filter(|one| one.seen == Shown::Nothing).count()
     }
 
     /// Returns whether the search ended without an answer.
     pub fn gave_up(&self) -> bool {
         self.attempts
             .last()
-            .is_none_or(|last| last.seen == Seen::Nothing)
+            .is_none_or(|last| last.seen == Shown::Nothing)
     }
 
     /// Returns words such as "held up to a pause of 497.3 ms, broke at 502.9 ms (TTL 500.0 ms), 9 runs".
@@ -317,9 +317,9 @@ mod tests {
         while let Some(asked_ms) = search.next_ms() {
             assert!(search.attempts.len() < 50, "{search:?}");
             let seen = match asked_ms {
-                _ if shows_nothing(search.attempts.len()) => Seen::Nothing,
-                asked_ms if asked_ms < breaks_at_ms => Seen::Held,
-                _ => Seen::Broke,
+                _ if shows_nothing(search.attempts.len()) => Shown::Nothing,
+                asked_ms if asked_ms < breaks_at_ms => Shown::Held,
+                _ => Shown::Broke,
             };
             search.attempts.push(Attempt {
                 asked_ms,
@@ -350,10 +350,10 @@ mod tests {
         };
         let mut search = search();
         search.attempts = vec![
-            attempt(550, 550, Seen::Broke),
-            attempt(497, 497, Seen::Held),
-            attempt(501, 940, Seen::Broke),
-            attempt(499, 555, Seen::Held),
+            attempt(550, 550, Shown::Broke),
+            attempt(497, 497, Shown::Held),
+            attempt(501, 940, Shown::Broke),
+            attempt(499, 555, Shown::Held),
         ];
         assert_eq!(
             search.in_words(),
@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn a_run_in_doubt_shows_nothing() {
         let calm = attempt(&paused(1_030.0), Scenario::Pause, 700);
-        assert_eq!(calm.seen, Seen::Held);
+        assert_eq!(calm.seen, Shown::Held);
         // Something went wrong after the lease, and the lab may have been the reason.
         let claims = Claims {
             keep_alive: true,
@@ -433,7 +433,7 @@ mod tests {
             .writes("A", 3_000.0, 1, 1)
             .releases("A", 3_010.0, 1, ReleaseResult::AlreadyLost);
         let stalled = attempt(&stalled, Scenario::TtlEdge, 3_000);
-        assert_eq!(stalled.seen, Seen::Nothing);
+        assert_eq!(stalled.seen, Shown::Nothing);
     }
 
     #[test]
@@ -448,13 +448,13 @@ mod tests {
         // A grant that was to be learned after a second was there after 1.2 ms.
         assert_eq!(
             attempt(&around, Scenario::SlowReplies, 1_000).seen,
-            Seen::Nothing
+            Shown::Nothing
         );
-        assert_eq!(attempt(&around, Scenario::SlowReplies, 2).seen, Seen::Held);
+        assert_eq!(attempt(&around, Scenario::SlowReplies, 2).seen, Shown::Held);
         let unseen = around.add(2.1, "A", What::Unseen { hold: 1 });
         assert_eq!(
             attempt(&unseen, Scenario::SlowReplies, 2).seen,
-            Seen::Nothing
+            Shown::Nothing
         );
     }
 

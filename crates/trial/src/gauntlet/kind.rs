@@ -3,6 +3,7 @@
 use fencepost::stores::kinds::POSTGRES;
 use serde::{Deserialize, Serialize};
 
+use crate::any_scenario::AnyScenario;
 use crate::holds::Scenario;
 use crate::protocol::Claims;
 use crate::store::{ServerFault, TrialStore};
@@ -13,7 +14,7 @@ use crate::strategy::{self, Strategy};
 #[serde(deny_unknown_fields, expecting = "a table with `hold`")]
 pub struct Kind {
     /// What ends a hold that nobody releases.
-    pub hold: Hold,
+    pub hold: EndsWith,
     /// It renews its lease or session while its holder lives.
     #[serde(default)]
     pub renewed: bool,
@@ -28,7 +29,7 @@ pub struct Kind {
 /// What ends a hold that nobody releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Hold {
+pub enum EndsWith {
     /// A time.
     Lease,
     /// The end of a connection or a process.
@@ -49,9 +50,9 @@ impl Kind {
     /// Returns the kind of a lock of which only the claims are known. What it does not claim, it does not do.
     pub fn of_claims(claims: Claims) -> Self {
         let hold = match claims {
-            _ if claims.ends_with_holder() => Hold::Session,
-            _ if claims.untimed => Hold::Untimed,
-            _ => Hold::Lease,
+            _ if claims.ends_with_holder() => EndsWith::Session,
+            _ if claims.untimed => EndsWith::Untimed,
+            _ => EndsWith::Lease,
         };
         Self {
             hold,
@@ -61,31 +62,30 @@ impl Kind {
         }
     }
 
-    /// Returns the reference exhibit of this kind in a scenario (`None`: the sale): a lock of ours that is built alike where it matters
+    /// Returns the reference exhibit of this kind in a scenario: a lock of ours that is built alike where it matters
     /// there. Returns `None` if there is none on this store.
-    pub fn reference(
-        self,
-        scenario: Option<Scenario>,
-        store: &TrialStore,
-    ) -> Option<&'static Strategy> {
+    pub fn reference(self, scenario: AnyScenario, store: &TrialStore) -> Option<&'static Strategy> {
         let is_database = store.is(&POSTGRES);
         let has_server = store.facts().connection == ServerFault::Available;
-        let is_decided_by_renewal = scenario.is_none_or(Scenario::is_decided_by_renewal);
+        let is_decided_by_renewal = scenario.lock().is_none_or(Scenario::is_decided_by_renewal);
+        let fails_servers = scenario.lock().is_some_and(Scenario::fails_servers);
         let has_watchdog = match self.hold {
             // Only the end of the process ends it.
-            Hold::Session if !has_server => true,
+            EndsWith::Session if !has_server => true,
             // The server ends a session of which it hears nothing. Being heard of is what keeps a session.
-            Hold::Session if is_decided_by_renewal => true,
+            EndsWith::Session if is_decided_by_renewal => true,
             _ if is_decided_by_renewal => self.renewed,
+            // A holder learns by renewing its lease that its server has lost it; its own clock does not tell.
+            EndsWith::Lease if fails_servers => self.renewed && self.stops_itself,
             _ => self.stops_itself,
         };
         let name = match self.hold {
             _ if self.fenced => "fenced",
-            Hold::Session if is_database => "advisory",
-            Hold::Untimed if is_database => "unique-index",
-            Hold::Untimed => return None,
-            Hold::Lease | Hold::Session if has_watchdog => "watchdog",
-            Hold::Lease | Hold::Session => "safe",
+            EndsWith::Session if is_database => "advisory",
+            EndsWith::Untimed if is_database => "unique-index",
+            EndsWith::Untimed => return None,
+            EndsWith::Lease | EndsWith::Session if has_watchdog => "watchdog",
+            EndsWith::Lease | EndsWith::Session => "safe",
         };
         let reference = strategy::find(name)?;
         reference.stores.include(store).then_some(reference)
@@ -94,12 +94,12 @@ impl Kind {
     /// Returns words such as "a lease, renewed, does not stop itself, no fence".
     pub fn in_words(self) -> String {
         let hold = match self.hold {
-            Hold::Lease => "a lease",
-            Hold::Session => "a session",
-            Hold::Untimed => "no end of its own",
+            EndsWith::Lease => "a lease",
+            EndsWith::Session => "a session",
+            EndsWith::Untimed => "no end of its own",
         };
         let mut words = vec![hold];
-        if self.hold != Hold::Untimed {
+        if self.hold != EndsWith::Untimed {
             words.push(if self.renewed {
                 "renewed"
             } else {
@@ -122,12 +122,12 @@ mod tests {
 
     fn reference(kind: Kind, scenario: Scenario, store: &str) -> Option<&'static str> {
         let store = TrialStore::named(store).unwrap();
-        kind.reference(Some(scenario), &store)
+        kind.reference(AnyScenario::Lock(scenario), &store)
             .map(|strategy| strategy.name)
     }
 
     const LEASE: Kind = Kind {
-        hold: Hold::Lease,
+        hold: EndsWith::Lease,
         renewed: false,
         stops_itself: false,
         fenced: false,
@@ -143,16 +143,20 @@ mod tests {
             stops_itself: true,
             ..renewed
         };
+        let looks_at_its_clock = Kind {
+            stops_itself: true,
+            ..LEASE
+        };
         let fenced = Kind {
             fenced: true,
             ..LEASE
         };
         let of_session = Kind {
-            hold: Hold::Session,
+            hold: EndsWith::Session,
             ..LEASE
         };
         let untimed = Kind {
-            hold: Hold::Untimed,
+            hold: EndsWith::Untimed,
             ..LEASE
         };
         for (kind, scenario, store, expected) in [
@@ -165,6 +169,28 @@ mod tests {
             (renewed, Scenario::Names, "redis", Some("watchdog")),
             (renewed, Scenario::ClientClock, "redis", Some("watchdog")),
             (careful, Scenario::Pause, "redis", Some("watchdog")),
+            // Nothing but a renewal could tell it that its server has lost the lock.
+            (
+                looks_at_its_clock,
+                Scenario::Pause,
+                "redis",
+                Some("watchdog"),
+            ),
+            (
+                looks_at_its_clock,
+                Scenario::TakenAway,
+                "redis",
+                Some("safe"),
+            ),
+            (
+                looks_at_its_clock,
+                Scenario::Failover,
+                "redis",
+                Some("safe"),
+            ),
+            (careful, Scenario::TakenAway, "redis", Some("watchdog")),
+            // The old primary confirms every renewal, so whoever renews its lease believes in it.
+            (renewed, Scenario::Deposed, "redis", Some("watchdog")),
             (fenced, Scenario::Pause, "etcd", Some("fenced")),
             // A server ends the session of a process that is paused, but a file does not.
             (of_session, Scenario::TtlEdge, "zk", Some("watchdog")),

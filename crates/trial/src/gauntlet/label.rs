@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::kind::{Hold, Kind};
-use super::{Gauntlet, Row, SCENARIOS};
+use super::kind::{EndsWith, Kind};
+use super::{Gauntlet, Row};
+use crate::any_scenario::AnyScenario;
 use crate::holds::Scenario;
 use crate::matrix::{Cell, Run};
 use crate::strategy::Strategy;
@@ -107,11 +108,8 @@ impl Gauntlet {
                 strategy,
                 ..self.clone()
             };
-            let mut columns = SCENARIOS.into_iter();
-            let column = columns.find(|one| one.name() == row.worst.scenario());
-            let runs = |column| (0..self.runs).map(move |run| (column, run));
-            let all = column.into_iter().flat_map(runs);
-            cells.extend(all.map(|(column, run)| reference.cell(column, run)));
+            let scenario = row.worst.any_scenario();
+            cells.extend((0..self.runs).map(|run| reference.cell(scenario, run)));
         }
         cells
     }
@@ -157,7 +155,7 @@ impl Gauntlet {
         };
         if std::ptr::eq(exhibit, self.strategy) {
             let because = "it is the reference exhibit of its kind";
-            let known = limits_of(self.kind, scenario_of(row));
+            let known = limits_of(self.kind, row.worst.any_scenario());
             return Some(if is_covered(&charges_of(row), known) {
                 bare(LabelName::LimitOfItsKind, because.into())
             } else {
@@ -183,7 +181,7 @@ impl Gauntlet {
         let limit = limits.find(|limit| limit.scenario == row.worst.scenario())?;
         let charges = charges_of(row);
         let uncovered = [Charge::WithinLease, Charge::Fence];
-        let is_more = is_about_an_end(scenario_of(row))
+        let is_more = is_about_an_end(row.worst.any_scenario())
             && uncovered.iter().any(|charge| charges.contains(charge));
         (!is_more).then_some(limit)
     }
@@ -195,15 +193,7 @@ impl Gauntlet {
             fenced,
             ..self.kind
         };
-        kind.reference(scenario_of(row), &self.store)
-    }
-}
-
-/// Returns the scenario of a row; `None` for a sale.
-fn scenario_of(row: &Row<'_>) -> Option<Scenario> {
-    match row.worst {
-        Run::Hold(judged) => Some(judged.trial.scenario),
-        Run::Sale(_) | Run::Retry(_) => None,
+        kind.reference(row.worst.any_scenario(), &self.store)
     }
 }
 
@@ -325,18 +315,24 @@ const CHECKS: [(&str, Charge); 9] = [
     ("not_stuck", Charge::Stuck),
 ];
 
-/// Returns what is known to convict locks of a kind in a scenario (`None`: the sale), however well they are made. Nothing else is a limit of
-/// the kind, least of all a second holder within a running lease.
-fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Charge] {
-    let lasts = kind.renewed || kind.hold != Hold::Lease;
-    match scenario {
+/// Returns what is known to convict locks of a kind in a scenario, however well they are made. Nothing else is a limit of the kind,
+/// least of all a second holder within a running lease.
+fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
+    let lasts = kind.renewed || kind.hold != EndsWith::Lease;
+    match scenario.lock() {
         // The server ends every lease by its own time of day.
         Some(Scenario::ServerClockBack) => &[Charge::Stuck, Charge::Recovery],
         // Two that wait for each other keep their locks for as long as they live.
         Some(Scenario::Deadlock) if lasts => &[Charge::Stuck],
-        Some(Scenario::Crash | Scenario::Waiters | Scenario::LostReply | Scenario::Storm)
-            if kind.hold == Hold::Untimed =>
-        {
+        Some(
+            Scenario::Crash
+            | Scenario::Waiters
+            | Scenario::LostReply
+            | Scenario::StoreErrors
+            | Scenario::Storm,
+        ) if kind.hold == EndsWith::Untimed => &[Charge::Stuck, Charge::Recovery],
+        // No server hears of the end of a connection whose machine has vanished.
+        Some(Scenario::Vanish) if kind.hold != EndsWith::Lease => {
             &[Charge::Stuck, Charge::Recovery]
         }
         Some(Scenario::Deadlock | Scenario::TtlEdge) if !lasts && !kind.fenced => {
@@ -354,7 +350,8 @@ fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Charge] {
             | Scenario::RestartEmpty
             | Scenario::ServerClock
             | Scenario::Eviction
-            | Scenario::TakenAway,
+            | Scenario::TakenAway
+            | Scenario::Deposed,
         ) if !kind.fenced => &[Charge::TwoHolders],
         _ => &[],
     }
@@ -362,12 +359,13 @@ fn limits_of(kind: Kind, scenario: Option<Scenario>) -> &'static [Charge] {
 
 /// Returns whether a scenario is about holders whose lease, session or life is over. Whoever does not withstand that admits nothing about
 /// running leases.
-fn is_about_an_end(scenario: Option<Scenario>) -> bool {
+fn is_about_an_end(scenario: AnyScenario) -> bool {
     matches!(
-        scenario,
+        scenario.lock(),
         Some(
             Scenario::Deadlock
                 | Scenario::Crash
+                | Scenario::Vanish
                 | Scenario::TtlEdge
                 | Scenario::Pause
                 | Scenario::Suspend
@@ -381,6 +379,7 @@ fn is_about_an_end(scenario: Option<Scenario>) -> bool {
                 | Scenario::ServerClockBack
                 | Scenario::Eviction
                 | Scenario::TakenAway
+                | Scenario::Deposed
         )
     )
 }

@@ -12,8 +12,10 @@ pub enum Change {
     Reconnected,
     /// SIGKILL. Timestamped before the signal is sent, recorded once the death was observed.
     Killed,
-    /// It has replaced the dead server, with the data it has. Clients that connect to the old address now reach it.
+    /// It has replaced another server, with the data it has. Clients that connect to the old address now reach it.
     Promoted,
+    /// It was replaced, and it still answers and takes itself for the primary.
+    LivesOn,
     /// It runs again, without any of its previous data.
     RestartedEmpty,
     /// Its clock is an hour ahead from here on, as it says itself. Timestamped before that.
@@ -32,7 +34,8 @@ pub enum Change {
     Silent,
     /// SIGCONT. Timestamped before the signal is sent, recorded once it answered that request.
     Continued,
-    /// It runs again, with all of its data. Timestamped before it was started, recorded once it served clients.
+    /// It runs again, with all of its data. Recorded once it served clients. Timestamped before it was started; in a storm, once it served
+    /// clients.
     Restarted,
 }
 
@@ -76,6 +79,7 @@ impl Change {
             Self::Reconnected => "can be reached again",
             Self::Killed => "is killed (SIGKILL)",
             Self::Promoted => "takes over at the same address",
+            Self::LivesOn => "lives on, and takes itself for the primary",
             Self::RestartedEmpty => "runs again, empty",
             Self::ClockAhead => "is an hour ahead: its clock has jumped forward",
             Self::ClockBehind => "is an hour behind: its clock has jumped back",

@@ -1,8 +1,10 @@
 //! A builder for handwritten histories of lock trials, used by tests of checks, verdicts and stories.
 
-use crate::history::{Change, Event, Fault, Header, HoldSettings, What};
+use crate::history::{
+    Change, Event, Fault, FaultKind, FaultKinds, Header, HoldSettings, StormSettings, What,
+};
 use crate::holds::facts::Facts;
-use crate::holds::{Scenario, Trial, verdict};
+use crate::holds::{Scenario, Trial, storm, verdict};
 use crate::protocol::{Action, Claims, Purchase, PurchaseOutcome, ReleaseResult};
 use crate::store::{FIRST_LOCK, TrialStore};
 use crate::strategy;
@@ -25,6 +27,8 @@ pub(crate) struct HistoryBuilder {
     ttl_ms: u64,
     /// The store, if it is not the default of the scenario.
     store: Option<String>,
+    /// The kinds of faults, if it is a storm.
+    faults: FaultKinds,
 }
 
 impl HistoryBuilder {
@@ -38,11 +42,18 @@ impl HistoryBuilder {
             serial: 0,
             ttl_ms: TTL_MS,
             store: None,
+            faults: storm::DEFAULT.faults,
         }
     }
 
     pub(crate) fn at_store(mut self, store: &str) -> Self {
         self.store = Some(store.into());
+        self
+    }
+
+    /// Says that the storm has this kind of faults, too.
+    pub(crate) fn faulty(mut self, kind: FaultKind) -> Self {
+        self.faults = self.faults.iter().chain([kind]).collect();
         self
     }
 
@@ -313,7 +324,10 @@ impl HistoryBuilder {
             holds: Some(HoldSettings {
                 work_ms: 3_000,
                 claims: self.claims,
-                storm: trial.storm,
+                storm: trial.storm.map(|_| StormSettings {
+                    faults: self.faults,
+                    ..storm::DEFAULT
+                }),
             }),
             ..trial.header()
         }

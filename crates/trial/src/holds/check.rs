@@ -23,6 +23,7 @@ mod names;
 mod outages;
 mod pauses;
 mod progress;
+mod reach;
 mod sessions;
 mod stalls;
 mod storm;
@@ -32,12 +33,22 @@ pub use names::Collision;
 pub use outages::Outage;
 use pauses::Pauses;
 pub use progress::{Late, Stuck, StuckBy};
+use reach::Reach;
 use sessions::SessionEnd;
 use stalls::Stalls;
 pub(super) use storm::NOT_KEPT_MIN;
 
 /// How much later than a bound something may be at least. The machine that runs the lab is not idle.
 pub(super) const SLACK_NS: u64 = 1_000_000_000;
+
+/// The scenarios with kills in which recovery is not measured: several processes are killed, those that are killed hold nothing, or nobody
+/// may be there to take the lock.
+const RECOVERY_UNMEASURED: [Option<Scenario>; 4] = [
+    Some(Scenario::Storm),
+    Some(Scenario::Turns),
+    Some(Scenario::Waiters),
+    Some(Scenario::SamePid),
+];
 
 /// How many overlaps are listed. Only a lock that lets everybody in has more, and a few prove that.
 pub const OVERLAPS_MAX: usize = 1_000_000;
@@ -91,7 +102,10 @@ pub struct Findings<'a> {
     outages: Vec<Outage<'a>>,
     stalls: Stalls,
     pauses: Pauses,
+    reach: Reach,
     is_storm: bool,
+    /// Whether somebody asks for the lock as soon as its holder is killed.
+    measures_recovery: bool,
     /// What ends a session on this store.
     sessions: SessionEnd,
     /// Whether several processes are killed, one after the other.
@@ -110,8 +124,10 @@ impl<'a> Findings<'a> {
             outages: outages::outages(facts),
             stalls: Stalls::of(facts),
             pauses: Pauses::of(facts),
+            reach: Reach::of(facts),
             sessions: SessionEnd::at(&header.store),
             is_storm: header.scenario == Scenario::Storm.name(),
+            measures_recovery: !RECOVERY_UNMEASURED.contains(&Scenario::find(&header.scenario)),
             kills_several: Scenario::find(&header.scenario).is_some_and(Scenario::kills_several),
             ttl_ns: nanoseconds(header.ttl_ms),
         }
@@ -226,6 +242,11 @@ impl<'a> Findings<'a> {
             None if self.claims.untimed => None,
             None => Some(self.ttl_ns.saturating_add(self.ttl_ns.max(SLACK_NS))),
         }
+    }
+
+    /// Returns whether this scenario measures how long a lock takes to recover from the death of its holder.
+    pub fn measures_recovery(&self) -> bool {
+        self.measures_recovery
     }
 
     /// Returns the first grant after a kill: when the holder died, and the hold of the process that got the lock next.

@@ -2,7 +2,7 @@
 //!
 //! The table is a hypothesis, not a rule: the trial decides, and `run-all` reports a deviation as a surprise.
 
-use fencepost::stores::kinds::ETCD;
+use fencepost::stores::kinds::{ETCD, POSTGRES};
 
 use super::{Scenario, Trial};
 use crate::verdict::Outcome;
@@ -65,6 +65,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
         Scenario::ServerClockBack => Outcome::Stuck,
         Scenario::Eviction => evicted(strategy),
         Scenario::TakenAway => taken_away(strategy),
+        Scenario::Deposed => deposed(strategy),
         Scenario::ServerStall => server_stall(strategy),
         // Whoever needs a majority grants nothing without one, and its servers keep their data.
         Scenario::MajorityDown => Outcome::Held,
@@ -83,7 +84,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
         },
         // What was released before is not released again: our programs forget a hold with its release.
         Scenario::Reentry => Outcome::Held,
-        Scenario::Waiters => waiters(strategy),
+        Scenario::Waiters | Scenario::SamePid => left_by_the_dead(strategy),
         Scenario::WriteOnlyFence => match strategy {
             "fenced-writes" => Outcome::Broken,
             _ => pause,
@@ -93,8 +94,14 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
             "fenced" | "fenced-writes" => Outcome::Held,
             _ => Outcome::Broken,
         },
-        Scenario::LostReply => lost_reply(strategy),
-        Scenario::ManyLeases | Scenario::DeadConnection => kept_alive(strategy),
+        // An error may follow the first of two steps, like a lost reply.
+        Scenario::LostReply | Scenario::StoreErrors => lost_reply(strategy),
+        Scenario::ManyLeases | Scenario::DeadConnection | Scenario::FailedRenewal => {
+            kept_alive(strategy)
+        }
+        // No lock of ours repeats a release without comparing its owner.
+        Scenario::LostRelease => Outcome::Held,
+        Scenario::Vanish => vanished(strategy),
         Scenario::Storm => storm(strategy),
     })
 }
@@ -110,15 +117,34 @@ pub fn expected(trial: &Trial) -> Option<Outcome> {
             let delay = trial.store.restart_delay();
             delay.is_some_and(|delay| delay.as_millis() >= u128::from(trial.ttl_ms))
         }
+        // The commits of the old primary wait for a standby that does not follow it any more, so no renewal is confirmed.
+        Scenario::Deposed => trial.store.is(&POSTGRES) && trial.strategy.claims.keep_alive,
         _ => false,
     };
-    Some(if survives { Outcome::Held } else { expected })
+    // The sessions of the primary are not copied, and whoever has taken over lets another one in while the lease runs.
+    let is_let_in = trial.scenario == Scenario::Deposed
+        && trial.store.parameters().starts_with("?locks=advisory")
+        && trial.strategy.name == "safe";
+    Some(match (survives, is_let_in) {
+        (true, _) => Outcome::Held,
+        (_, true) => Outcome::Broken,
+        _ => expected,
+    })
 }
 
 /// Returns the expected verdict if replies to a request for the lock are lost: what has no expiry from the first step on stays taken.
 fn lost_reply(strategy: &str) -> Outcome {
     match strategy {
         "naive" | "late-expiry" | "unique-index" => Outcome::Stuck,
+        _ => Outcome::Held,
+    }
+}
+
+/// Returns the expected verdict if the holder's machine vanishes from the network: what belongs to a connection stays taken for as long as the
+/// server does not look for dead ones, and what has no expiry stays taken forever.
+fn vanished(strategy: &str) -> Outcome {
+    match strategy {
+        "row" | "table" | "advisory" | "unique-index" | "late-expiry" => Outcome::Stuck,
         _ => Outcome::Held,
     }
 }
@@ -162,6 +188,15 @@ fn taken_away(strategy: &str) -> Outcome {
     }
 }
 
+/// Returns the expected verdict if a copy of the server takes over while the old primary lives on. The copy has every record that was made, but
+/// not those that are renewed at the old primary, and no sessions.
+fn deposed(strategy: &str) -> Outcome {
+    match strategy {
+        "watchdog" | "row" | "table" | "advisory" => Outcome::Broken,
+        _ => Outcome::Held,
+    }
+}
+
 /// Returns the expected verdict if the server is stopped for a while: it forgets nothing. What has no expiry from the first step on may be
 /// left by somebody who has stopped waiting for the server.
 fn server_stall(strategy: &str) -> Outcome {
@@ -180,8 +215,8 @@ fn names(strategy: &str) -> Outcome {
     }
 }
 
-/// Returns the expected verdict if the holder is killed while several wait: what has no expiry yet stays taken.
-fn waiters(strategy: &str) -> Outcome {
+/// Returns the expected verdict if a holder is killed that takes its locks like any other: what has no expiry yet stays taken.
+fn left_by_the_dead(strategy: &str) -> Outcome {
     match strategy {
         "late-expiry" | "unique-index" => Outcome::Stuck,
         _ => Outcome::Held,

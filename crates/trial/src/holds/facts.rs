@@ -107,6 +107,19 @@ impl Facts {
         found.map(|(mark, server, _)| (*mark, server.as_str()))
     }
 
+    /// Returns the server that has taken over from a primary that lives on, and when.
+    pub fn deposed(&self) -> Option<(Mark, &str)> {
+        self.last_sign_of_life()?;
+        self.server_that(|change| change == Change::Promoted)
+    }
+
+    /// Returns when a primary that was replaced was last seen to be there.
+    pub fn last_sign_of_life(&self) -> Option<Mark> {
+        let mut latest = self.servers.iter().rev();
+        let seen = latest.find(|(.., change)| *change == Change::LivesOn);
+        seen.map(|(mark, ..)| *mark)
+    }
+
     /// Returns whether the lab saw, after servers had failed, that this server has no record of the lock.
     pub fn is_without_lock(&self, server: &str) -> bool {
         let failed = self.server_that(|change| change == Change::Killed || change.ends_leases());

@@ -2,6 +2,7 @@
 
 use super::check::Findings;
 use super::facts::Facts;
+use super::storm::Plan;
 use super::{Scenario, Trial, expectation, shortest, verdict};
 use crate::history::{Event, Header, History, What};
 use crate::protocol::Claims;
@@ -51,6 +52,18 @@ impl Judged {
                 .flatten()
                 .map(|(events, verdict)| Box::new(Shortest { events, verdict })),
         }
+    }
+
+    /// Returns the faults that had begun, or were to begin soon, when the shortest beginning convicts the lock: the plan from which a search
+    /// for smaller ones starts.
+    pub fn convicting_plan(&self) -> Option<Plan> {
+        let last = self.shortest.as_ref()?.events.checked_sub(1)?;
+        let convicted_ms = self.events.get(last)?.at_ns / 1_000_000;
+        Some(
+            self.trial
+                .plan()?
+                .until(convicted_ms + 2 * self.trial.ttl_ms),
+        )
     }
 
     /// Returns the history of the run.

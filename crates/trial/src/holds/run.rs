@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::history::{Event, Header};
 use crate::processes::ANSWER_TIMEOUT;
 
-mod chance;
+pub(in crate::holds) mod chance;
 mod clocks;
-mod lease;
+mod lease_start;
 mod roads;
 mod script;
 mod servers;

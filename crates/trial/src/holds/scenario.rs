@@ -1,7 +1,7 @@
 //! The scenarios of lock trials, each defined by what happens to the holder or to the store.
 
 use fencepost::stores::kinds::{REDIS, REDLOCK};
-use fencepost_rig::ClockShim;
+use fencepost_rig::{ClockShim, PidSpace};
 
 use super::Trial;
 use crate::protocol::Resource;
@@ -40,6 +40,8 @@ pub enum Scenario {
     Eviction,
     /// The store loses the lock while its holder works: the lab takes it away there.
     TakenAway,
+    /// A copy of the server takes over, and the old primary lives on with the holder connected to it.
+    Deposed,
     /// The server is stopped while the lock is held: for less than a lease, and for more.
     ServerStall,
     /// Two of three servers are dead for more than a lease while the lock is held.
@@ -60,29 +62,39 @@ pub enum Scenario {
     Deadline,
     /// The holder asks for the lock again, and releases it three times while others wait.
     Reentry,
+    /// The holder is killed, and started again with the same process id.
+    SamePid,
     /// The holder is cut off from the store beyond its lease, and writes meanwhile.
     Cut,
     /// The holder learns of its grant late, because the store's replies are slow.
     SlowReplies,
     /// The store's replies to a request for the lock are lost, one after the other.
     LostReply,
+    /// The store's replies to releases of the holder are lost, some of them when another process has the lock.
+    LostRelease,
+    /// The reply to a renewal is lost, and another renewal meets an error.
+    FailedRenewal,
+    /// The store answers requests, releases and renewals of the holder with errors.
+    StoreErrors,
     /// A process holds very many locks while every message between it and its store is slow.
     ManyLeases,
     /// The holder's connections die silently, and new ones work.
     DeadConnection,
+    /// The holder's machine vanishes from the network, without ending its connections.
+    Vanish,
     /// A process is paused beyond its lease at each reply of its store in turn, while it takes the lock, works, and releases it.
     PauseAtStep,
     /// The holder's write arrives at the resource only when its hold is over and another process has written.
     LateWrite,
     /// The holder is paused beyond its lease; another process reads before it writes, and writes after it.
     WriteOnlyFence,
-    /// Several processes take turns at several locks while processes are killed, started again and paused at random instants.
+    /// Several processes take turns at several locks while faults hit processes, their network and servers at random instants.
     Storm,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 38] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -96,6 +108,7 @@ impl Scenario {
         Self::ServerClockBack,
         Self::Eviction,
         Self::TakenAway,
+        Self::Deposed,
         Self::ServerStall,
         Self::MajorityDown,
         Self::ClientClock,
@@ -106,12 +119,17 @@ impl Scenario {
         Self::Waiters,
         Self::Deadline,
         Self::Reentry,
+        Self::SamePid,
         Self::Cut,
         Self::SlowReplies,
         Self::LostReply,
+        Self::LostRelease,
+        Self::StoreErrors,
         Self::PauseAtStep,
+        Self::FailedRenewal,
         Self::ManyLeases,
         Self::DeadConnection,
+        Self::Vanish,
         Self::LateWrite,
         Self::WriteOnlyFence,
         Self::Storm,
@@ -166,7 +184,17 @@ impl Scenario {
     /// Returns what this machine lacks for it; `None` if it can be run here.
     pub fn lacks(self) -> Option<&'static str> {
         let is_lacking = self.sets_clocks() && !ClockShim::is_available();
-        is_lacking.then_some(ClockShim::NO_COMPILER)
+        let compiler = is_lacking.then_some(ClockShim::NO_COMPILER);
+        if self.chooses_pids() {
+            PidSpace::lacks()
+        } else {
+            compiler
+        }
+    }
+
+    /// Returns whether the lab chooses the process ids of the processes, for which it makes a PID namespace.
+    pub fn chooses_pids(self) -> bool {
+        self.description().chooses_pids
     }
 
     /// Returns whether it needs a lease as long as its default, whatever lease other scenarios have.
@@ -176,7 +204,7 @@ impl Scenario {
 
     /// Returns whether the lab comes between the processes and their store. Such a trial needs a store with a server.
     pub fn comes_between(self) -> bool {
-        matches!(self.description().at_store, AtStore::ComesBetween)
+        matches!(self.description().at_store, AtStore::ComesBetween(_))
     }
 
     /// Returns whether it can be run only on a store with servers.
@@ -190,7 +218,7 @@ impl Scenario {
         match self.description().at_store {
             AtStore::Nothing => None,
             AtStore::Fails(fault) => Some(fault(facts)),
-            AtStore::ComesBetween => Some(facts.connection),
+            AtStore::ComesBetween(fault) => Some(fault(facts)),
             AtStore::RunsElsewhere => Some(facts.elsewhere()),
         }
     }

@@ -129,6 +129,8 @@ impl Candidates {
                 false
             }
             What::Released { outcome, .. } => *outcome == ReleaseResult::AlreadyLost,
+            // Until a dead server is back with its data, it may have lost them, and nobody is to blame.
+            What::Server { change, .. } => change.ends_outage(),
             What::Fault {
                 fault: Fault::Killed,
             } => {
@@ -236,6 +238,7 @@ fn may_acquit(what: &What) -> bool {
             | What::Declined { .. }
             | What::Failed { .. }
             | What::Stalled { .. }
+            | What::Server { .. }
             | What::Fault { .. }
     )
 }

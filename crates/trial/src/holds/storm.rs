@@ -1,13 +1,31 @@
-//! The storm: its settings, and the names of its processes and locks.
+//! The storm: its settings, the plan of its faults, and the names of its processes and locks.
 
-use crate::history::StormSettings;
+use crate::history::{FaultKinds, StormSettings};
+use crate::store::TrialStore;
 
-/// The settings of `fencepost trial storm` by default.
+mod kinds;
+mod plan;
+mod shrink;
+
+pub use kinds::{Applies, applies, by_default, lacking};
+pub use plan::{Plan, Planned, PlannedFault};
+pub use shrink::{RUNS, Runner, Shrunk, Tried, shrink};
+
+/// The settings of `fencepost trial storm` by default, with the faults that every store allows.
 pub const DEFAULT: StormSettings = StormSettings {
     for_ms: 60_000,
     processes: 5,
     names: 3,
+    faults: FaultKinds::of_processes(),
 };
+
+/// Returns the default settings on this store.
+pub fn default_at(store: &TrialStore) -> StormSettings {
+    StormSettings {
+        faults: by_default(store),
+        ..DEFAULT
+    }
+}
 
 /// How many processes a storm has at least. With fewer, one pause leaves nobody who could meet another.
 pub const PROCESSES_MIN: usize = 3;
@@ -41,8 +59,8 @@ pub fn process_of(name: &str) -> (&str, u64) {
     later.unwrap_or((name, 1))
 }
 
-/// Returns the flags for settings that differ from the default.
-pub(super) fn flags(settings: StormSettings) -> String {
+/// Returns the flags for settings that differ from the default on this store.
+pub(super) fn flags(settings: StormSettings, store: &TrialStore) -> String {
     let mut text = String::new();
     if settings.processes != DEFAULT.processes {
         text.push_str(&format!(" --processes {}", settings.processes));
@@ -52,6 +70,9 @@ pub(super) fn flags(settings: StormSettings) -> String {
     }
     if settings.for_ms != DEFAULT.for_ms {
         text.push_str(&format!(" --for {}", duration(settings.for_ms)));
+    }
+    if settings.faults != by_default(store) {
+        text.push_str(&format!(" --faults {}", settings.faults.listed(",")));
     }
     text
 }
@@ -78,17 +99,21 @@ mod tests {
 
     #[test]
     fn a_command_names_the_settings_that_differ() {
-        assert_eq!(flags(DEFAULT), "");
+        let redis = &TrialStore::named("redis").unwrap();
+        let default = default_at(redis);
+        assert_eq!(flags(default, redis), "");
         let other = StormSettings {
             for_ms: 1_500,
             processes: 8,
             names: 1,
+            ..default
         };
-        assert_eq!(flags(other), " --processes 8 --names 1 --for 1500ms");
+        assert_eq!(flags(other, redis), " --processes 8 --names 1 --for 1500ms");
         let minutes = StormSettings {
             for_ms: 600_000,
-            ..DEFAULT
+            ..default
         };
-        assert_eq!(flags(minutes), " --for 600s");
+        assert_eq!(flags(minutes, redis), " --for 600s");
+        assert_eq!(flags(DEFAULT, redis), " --faults kill,pause");
     }
 }

@@ -24,11 +24,14 @@ mod crash;
 mod dead_connection;
 mod deadline;
 mod deadlock;
-mod delayed_write;
+mod deposed;
+mod failed_renewal;
+mod false_release;
 mod fences;
 mod kept_alive;
 mod late_write;
 mod lost_lock;
+mod lost_release;
 mod lost_reply;
 mod lost_store;
 mod lost_update;
@@ -36,23 +39,29 @@ mod lost_wakeup;
 mod majority_down;
 mod many_leases;
 mod names;
+mod not_granted;
 mod outage;
 mod overlap;
+mod overwritten;
 mod pause;
 mod pause_at_step;
 mod promises;
 mod recovery;
 mod reentry;
+mod same_pid;
 mod server_loss;
 mod server_stall;
 mod short_stock;
 mod slow_replies;
+mod spoiled;
 mod stale_release;
+mod store_errors;
 mod storm;
 mod stuck;
 mod taken_away;
 mod ttl_edge;
 mod turns;
+mod vanish;
 mod waiters;
 mod write_only_fence;
 
@@ -89,6 +98,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
         Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(&court),
         Scenario::TakenAway => taken_away::judge(&court),
+        Scenario::Deposed => deposed::judge(&court),
         Scenario::ServerClockBack => clock_back::judge(&court),
         Scenario::ServerStall => server_stall::judge(&court),
         Scenario::MajorityDown => majority_down::judge(&court),
@@ -98,14 +108,19 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Waiters => waiters::judge(&court),
         Scenario::Deadline => deadline::judge(&court),
         Scenario::Reentry => reentry::judge(&court),
+        Scenario::SamePid => same_pid::judge(&court),
         Scenario::Cut => pause::judge_cut(&court),
         Scenario::SlowReplies => slow_replies::judge(&court),
         Scenario::LostReply => lost_reply::judge(&court),
+        Scenario::LostRelease => lost_release::judge(&court),
+        Scenario::FailedRenewal => failed_renewal::judge(&court),
+        Scenario::StoreErrors => store_errors::judge(&court),
         Scenario::PauseAtStep => pause_at_step::judge(&court),
-        Scenario::LateWrite => delayed_write::judge(&court),
+        Scenario::LateWrite => late_write::judge(&court),
         Scenario::WriteOnlyFence => write_only_fence::judge(&court),
         Scenario::ManyLeases => many_leases::judge(&court),
         Scenario::DeadConnection => dead_connection::judge(&court),
+        Scenario::Vanish => vanish::judge(&court),
         Scenario::Storm => storm::judge(&court),
     };
     verdict = promises::judge(&court, verdict);

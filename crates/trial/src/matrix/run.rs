@@ -1,5 +1,6 @@
 //! What came out of the cells of the matrix: a judged run, and each of its verdicts in a line.
 
+use crate::any_scenario::AnyScenario;
 use crate::history::{Event, History};
 use crate::verdict::{Outcome, Verdict};
 use crate::{holds, retry, sale};
@@ -35,6 +36,14 @@ impl Run {
             Self::Sale(judged) => &judged.header.scenario,
             Self::Hold(judged) => &judged.header.scenario,
             Self::Retry(judged) => &judged.header.scenario,
+        }
+    }
+
+    /// Returns its scenario; a comparison consists of sales.
+    pub fn any_scenario(&self) -> AnyScenario {
+        match self {
+            Self::Hold(judged) => AnyScenario::Lock(judged.trial.scenario),
+            Self::Sale(_) | Self::Retry(_) => AnyScenario::Sale,
         }
     }
 

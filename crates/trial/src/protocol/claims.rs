@@ -22,6 +22,9 @@ pub struct Claims {
     /// If its lock is taken away, its holder learns of it within this time: it says `lost`, or declines the next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tells_loss_ms: Option<u64>,
+    /// What it has granted survives a failover: the server that takes over has it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub survives: bool,
     /// With [`fencing`](Self::fencing): the resource checks fences on writes, and lets every read in.
     #[serde(skip_serializing_if = "is_false")]
     pub fences_writes_only: bool,
@@ -54,6 +57,7 @@ impl Claims {
         untimed: false,
         recovery_ms: None,
         tells_loss_ms: None,
+        survives: false,
         fences_writes_only: false,
         reentrant: false,
         expires_after_work: false,
@@ -92,6 +96,7 @@ impl Claims {
             untimed: self.untimed,
             recovery_ms: self.recovery_ms,
             tells_loss_ms: self.tells_loss_ms,
+            survives: self.survives,
             ..known
         }
     }

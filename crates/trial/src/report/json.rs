@@ -18,6 +18,15 @@ fn ms(ns: u64) -> f64 {
     (ns as f64 / 1e3).round() / 1e3
 }
 
+/// Writes negative numbers with a hyphen, as programs do.
+fn with_hyphens(text: &str) -> String {
+    text.replace('−', "-")
+}
+
+fn all_with_hyphens(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| with_hyphens(text)).collect()
+}
+
 /// The JSON object of a verdict.
 #[derive(Debug, Serialize)]
 struct VerdictEntry {
@@ -28,6 +37,10 @@ struct VerdictEntry {
     evidence: Vec<EvidenceEntry>,
     witness: Vec<String>,
     missing: Option<&'static str>,
+    measured: Vec<String>,
+    why: Option<String>,
+    limits: Option<String>,
+    notes: Vec<String>,
     belief: Belief,
     damage: String,
     checks: Map<String, Value>,
@@ -40,6 +53,7 @@ struct EvidenceEntry {
     at_ms: f64,
     who: String,
     what: String,
+    sentence: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     op: Option<u64>,
 }
@@ -54,10 +68,14 @@ impl VerdictEntry {
             outcome: verdict.outcome,
             exit_code: verdict.outcome.exit_code(),
             expected,
-            because: verdict.because.replace('−', "-"),
+            because: with_hyphens(&verdict.because),
             evidence: verdict.evidence.iter().map(EvidenceEntry::of).collect(),
             witness: verdict.witness.clone(),
             missing: verdict.missing.as_ref().map(|missing| missing.what),
+            measured: all_with_hyphens(&verdict.measured),
+            why: verdict.why.as_deref().map(with_hyphens),
+            limits: verdict.limits.as_deref().map(with_hyphens),
+            notes: all_with_hyphens(&verdict.notes),
             belief: verdict.belief.code,
             damage: Damage::names(&verdict.damage.code),
             checks: verdict.checks.iter().map(finding).collect(),
@@ -77,6 +95,7 @@ impl EvidenceEntry {
             at_ms: ms(evidence.at_ns),
             who: evidence.who.clone(),
             what: evidence.what.clone(),
+            sentence: with_hyphens(&evidence.sentence),
             op,
         }
     }

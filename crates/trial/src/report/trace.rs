@@ -259,12 +259,18 @@ impl<'a> Tracer<'a> {
             }
             Fault::Killed => self.end_all_of(who, event.at_ns),
             Fault::ReplyLost
+            | Fault::AnsweredOom
+            | Fault::AnsweredReadOnly
+            | Fault::AnsweredLoading
+            | Fault::AnsweredUpstream
             | Fault::ConnectionsDead
+            | Fault::Vanished
             | Fault::ReplyArrives
             | Fault::ReplyHeld
             | Fault::ReplyDelivered
             | Fault::WriteHeld
             | Fault::OverReleased
+            | Fault::SamePid
             | Fault::ClockAhead
             | Fault::ClockBehind
             | Fault::ClockFast
@@ -281,7 +287,12 @@ impl<'a> Tracer<'a> {
             Fault::Slowed => "slow replies",
             Fault::Distant => "far away",
             Fault::ConnectionsDead => "connections dead",
+            Fault::Vanished => "vanished",
             Fault::ReplyLost => "reply lost",
+            Fault::AnsweredOom => "-OOM",
+            Fault::AnsweredReadOnly => "-READONLY",
+            Fault::AnsweredLoading => "-LOADING",
+            Fault::AnsweredUpstream => "-upstream failure",
             Fault::ClockAhead => "clock ahead",
             Fault::ClockBehind => "clock behind",
             Fault::ClockFast => "clock fast",
@@ -293,6 +304,7 @@ impl<'a> Tracer<'a> {
             Fault::ReplyDelivered => "reply delivered",
             Fault::WriteHeld => "write delayed",
             Fault::OverReleased => "released again",
+            Fault::SamePid => "same process id",
         };
         self.instant(event, track, name);
     }

@@ -14,7 +14,7 @@ use super::facts::{Attempt, Facts};
 use super::{PRODUCT, Sale};
 use crate::history::{Event, History, Recorder, What};
 use crate::processes::start::StartingLine;
-use crate::processes::{ANSWER_TIMEOUT, LOOK_UP, Processes, Stopped, stall_ms};
+use crate::processes::{ANSWER_TIMEOUT, LOOK_UP, Pids, Processes, Stopped, stall_ms};
 use crate::protocol::{PROTOCOL, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
@@ -109,6 +109,7 @@ pub(crate) fn record(
     };
     let mut crowd = lab.gather(&temporary.ground, subject)?;
     let sold = lab.sell(&mut crowd);
+    let sold = sold.and_then(|()| crowd.subjects.check_awake());
     sold.map_err(|stopped| stopped.after(lab.recorder.len()))?;
     crowd.wait_for_exits();
     Ok(())
@@ -147,7 +148,7 @@ impl Lab<'_> {
         let (answer_timeout, interrupt) = (self.answer_timeout, self.interrupt);
         let subject = &|_| subject();
         let gathered = Processes::gather(
-            names,
+            (names, Pids::ANY),
             subject,
             &init,
             answer_timeout,

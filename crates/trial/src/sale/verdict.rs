@@ -113,9 +113,7 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<Gap> {
         .or_else(|| match header.promise {
             Promise::Nothing => Some(lucky(header)),
             // Its word about contention is no witness.
-            Promise::Exclusion if strategy::is_external(&header.strategy) => {
-                unwitnessed(header, facts)
-            }
+            Promise::Exclusion if strategy::is_of_external(header) => unwitnessed(header, facts),
             Promise::Exclusion | Promise::Exactness => uncontended(header, facts),
         })
 }
@@ -272,7 +270,7 @@ fn acquittal(header: &Header, facts: &Facts) -> String {
 fn witness(header: &Header, facts: &Facts) -> String {
     let contended = count(facts.contended() as i64);
     let attempts = count(facts.attempts.len() as i64);
-    if strategy::is_external(&header.strategy) {
+    if strategy::is_of_external(header) {
         let seen = seen(header, facts);
         return format!(
             "the lab saw {} of {attempts} refused while another bought, and {} kept waiting: the race did take place",

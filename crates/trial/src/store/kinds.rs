@@ -22,12 +22,16 @@ pub struct StoreFacts {
     pub eviction: ServerFault,
     /// Whether the lab can take a lock away at a private server.
     pub taken_away: ServerFault,
+    /// Whether a copy of a private server can take over while the server lives on.
+    pub deposed: ServerFault,
     /// Whether a private server can be stopped for a while.
     pub stop: ServerFault,
     /// Whether two of three private servers can die and come back with their data.
     pub majority_down: ServerFault,
     /// Whether the lab can come between the processes and the servers, also those of the user.
     pub connection: ServerFault,
+    /// Whether the lab can answer with an error in place of a server.
+    pub errors: ServerFault,
 }
 
 /// Where a trial keeps its data.
@@ -74,9 +78,14 @@ const NO_SERVER: ServerFault = ServerFault::Unavailable("a file has no server th
 const NO_CONNECTION: ServerFault =
     ServerFault::Unavailable("no server: a file is not reached through a connection");
 
+/// The lab words errors in RESP only.
+const NO_ERRORS: ServerFault =
+    ServerFault::Unavailable("so far the lab answers only in place of a Redis server");
 const ONE_MACHINE: ServerFault =
     ServerFault::Unavailable("whoever shares a file is suspended together");
 const ONE_SERVER: ServerFault = ServerFault::Unavailable("one server is no majority");
+const NO_CONFIRMATION: ServerFault =
+    ServerFault::Unavailable("without a majority, a leader that was replaced answers nobody");
 const NO_EVICTION: ServerFault =
     ServerFault::Unavailable("this store evicts nothing when it is short of memory");
 
@@ -90,9 +99,11 @@ static OTHER: StoreFacts = StoreFacts {
     server_clock: NOT_YET,
     eviction: NOT_YET,
     taken_away: NOT_YET,
+    deposed: NOT_YET,
     stop: NOT_YET,
     majority_down: NOT_YET,
     connection: NOT_YET,
+    errors: NOT_YET,
 };
 
 const NOT_YET: ServerFault =
@@ -111,9 +122,11 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             server_clock: NO_SERVER,
             eviction: NO_SERVER,
             taken_away: NO_SERVER,
+            deposed: NO_SERVER,
             stop: NO_SERVER,
             majority_down: NO_SERVER,
             connection: NO_CONNECTION,
+            errors: NO_CONNECTION,
         },
     ),
     (
@@ -127,9 +140,11 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             server_clock: ServerFault::Available,
             eviction: ServerFault::Available,
             taken_away: ServerFault::Available,
+            deposed: ServerFault::Available,
             stop: ServerFault::Available,
             majority_down: ONE_SERVER,
             connection: ServerFault::Available,
+            errors: ServerFault::Available,
         },
     ),
     (
@@ -143,9 +158,11 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             server_clock: ServerFault::Unavailable("this trial is not available on Redlock yet"),
             eviction: ServerFault::Unavailable("this trial is not available on Redlock yet"),
             taken_away: ServerFault::Available,
+            deposed: ServerFault::Unavailable("Redlock has no replica that could take over"),
             stop: ServerFault::Available,
             majority_down: ServerFault::Available,
             connection: ServerFault::Available,
+            errors: ServerFault::Available,
         },
     ),
     (
@@ -159,9 +176,11 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             server_clock: ServerFault::Unavailable("this trial is not available on Postgres yet"),
             eviction: NO_EVICTION,
             taken_away: ServerFault::Available,
+            deposed: ServerFault::Available,
             stop: ServerFault::Available,
             majority_down: ONE_SERVER,
             connection: ServerFault::Available,
+            errors: NO_ERRORS,
         },
     ),
     (
@@ -183,9 +202,11 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             ),
             eviction: NO_EVICTION,
             taken_away: ServerFault::Available,
+            deposed: NO_CONFIRMATION,
             stop: ServerFault::Available,
             majority_down: ServerFault::Available,
             connection: ServerFault::Available,
+            errors: NO_ERRORS,
         },
     ),
     (
@@ -206,9 +227,11 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             server_clock: ServerFault::Unavailable("this trial is not available on ZooKeeper yet"),
             eviction: NO_EVICTION,
             taken_away: ServerFault::Available,
+            deposed: NO_CONFIRMATION,
             stop: ServerFault::Available,
             majority_down: ServerFault::Available,
             connection: ServerFault::Available,
+            errors: NO_ERRORS,
         },
     ),
 ];
@@ -242,6 +265,7 @@ impl StoreFacts {
             self.server_clock,
             self.eviction,
             self.taken_away,
+            self.deposed,
             self.stop,
             self.majority_down,
         ];

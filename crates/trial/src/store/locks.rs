@@ -40,7 +40,7 @@ impl LockServers {
     /// Returns an address for each server. A server of Redlock is one of Redis.
     pub(super) fn each(&self) -> Vec<String> {
         let (url, space) = self.split();
-        match RedlockAddress::read(url) {
+        match RedlockAddress::parse(url) {
             Some(redlock) => {
                 let servers = redlock.servers.iter();
                 servers.map(|server| format!("{server}#{space}")).collect()
@@ -78,7 +78,7 @@ impl LockServers {
     /// Removes records that would otherwise stay. Most locks disappear with their leases and sessions.
     pub(super) fn clear(&self) -> Result<(), Failure> {
         let (url, space) = self.split();
-        let servers = RedlockAddress::read(url).map(|address| address.servers);
+        let servers = RedlockAddress::parse(url).map(|address| address.servers);
         for server in servers.unwrap_or_default() {
             Connection::open(&format!("{server}#{space}"))?.clear()?;
         }

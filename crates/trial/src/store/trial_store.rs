@@ -107,7 +107,7 @@ impl TrialStore {
         let address = if self.is_private() {
             private_redlock(self.parameters())
         } else {
-            RedlockAddress::read(&self.name)
+            RedlockAddress::parse(&self.name)
         };
         address.filter(|_| self.is(&REDLOCK))?.restart_delay
     }
@@ -231,7 +231,7 @@ fn split_parameters(name: &str) -> (&str, &str) {
 
 /// Lets the library read the parameters of private servers, which have no address yet. `None` if they are invalid.
 fn private_redlock(parameters: &str) -> Option<RedlockAddress> {
-    RedlockAddress::read(&format!("redlock://private{parameters}"))
+    RedlockAddress::parse(&format!("redlock://private{parameters}"))
 }
 
 #[cfg(test)]

@@ -32,13 +32,13 @@ pub(crate) struct Beat {
     /// What happened.
     pub text: String,
     /// Why the event stands out, if it does.
-    pub mark: Option<Mark>,
+    pub mark: Option<Emphasis>,
 }
 
 /// Why an event of a story stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Mark {
+pub(crate) enum Emphasis {
     /// The verdict rests on it.
     Proof,
     /// It is the last event of a run in which nothing broke.
@@ -57,7 +57,7 @@ pub(crate) fn beats(verdict: &Verdict, events: &[Event]) -> Vec<Beat> {
     for event in events {
         let telling = picker.tell(event);
         let (weight, text, mark) = match evidence.get(&event.n) {
-            Some(evidence) => (u32::MAX, proof(evidence, &names), Some(Mark::Proof)),
+            Some(evidence) => (u32::MAX, proof(evidence, &names), Some(Emphasis::Proof)),
             None => match telling {
                 Some((weight, text)) => (weight, text, None),
                 None => continue,
@@ -87,7 +87,7 @@ pub(crate) fn beats(verdict: &Verdict, events: &[Event]) -> Vec<Beat> {
     if verdict.outcome == Outcome::Held
         && let Some(last) = story.last_mut()
     {
-        last.mark = Some(Mark::Good);
+        last.mark = Some(Emphasis::Good);
     }
     story
 }

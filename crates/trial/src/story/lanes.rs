@@ -20,6 +20,9 @@ use context::Context;
 /// Events within this time may share a line.
 pub(crate) const SETTLED_NS: u64 = 25_000_000;
 
+/// How long an entry may become by what continues it. The number of an operation stands behind it, within a line of 100 columns.
+const LANE_WIDTH: usize = 36;
+
 /// An entry in the lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -253,12 +256,14 @@ impl LaneStory<'_> {
                 line.text.push_str(", starts to work");
                 return;
             }
+            let mut read = format!("; reads {}", count(value));
+            if works {
+                read.push_str("; works");
+            }
+            let has_room = line.text.chars().count() + read.len() <= LANE_WIDTH;
             // With its expired leases, the line is long enough.
-            if !line.text.ends_with("ran out") {
-                line.text.push_str(&format!("; reads {}", count(value)));
-                if works {
-                    line.text.push_str("; works");
-                }
+            if has_room && !line.text.ends_with("ran out") {
+                line.text.push_str(&read);
                 line.op = Some(serial);
                 line.kind = Continuation::Other;
                 return;

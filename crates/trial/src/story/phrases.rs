@@ -209,6 +209,12 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
             "✗ its connections die silently",
             format!("The lab lets {name}'s connections to its store die silently; new ones work"),
         ),
+        Fault::Vanished => phrase(
+            "✗ its machine is gone from the network",
+            format!(
+                "The lab lets {name}'s machine vanish: nothing passes, and no connection of {name}'s is closed"
+            ),
+        ),
         Fault::ClockAhead => phrase(
             "its clock jumps 1 h forward",
             format!("The lab sets the time of day of {name} an hour forward"),
@@ -236,6 +242,15 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
             "✗ reply lost, connection cut",
             format!("A reply of the store to {name} is lost, and its connection cut"),
         ),
+        Fault::AnsweredOom | Fault::AnsweredReadOnly | Fault::AnsweredLoading => {
+            refused_by_store(name, fault.error().unwrap_or_default())
+        }
+        Fault::AnsweredUpstream => phrase(
+            "✗ -upstream failure; carried out",
+            format!(
+                "The store carries {name}'s request out, and the lab answers -upstream failure"
+            ),
+        ),
         Fault::ReplyArrives => phrase(
             "the first late reply arrives",
             format!("The first of the late replies to {name} arrives"),
@@ -252,11 +267,23 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
             "releases it once more",
             format!("{name} is asked to release once more what it has released"),
         ),
+        Fault::SamePid => phrase(
+            "comes back with the same process id",
+            format!("{name} is started, with the process id of the one that was killed"),
+        ),
         Fault::ReplyDelivered => phrase(
             "reply delivered",
             format!("The lab delivers the reply to {name}"),
         ),
     }
+}
+
+/// Describes an error with which the lab answers in place of the store.
+fn refused_by_store(name: &str, error: &str) -> Phrase {
+    phrase(
+        format!("✗ {error} from the store"),
+        format!("The lab answers {name} with {error}, and the store does not get the request"),
+    )
 }
 
 /// Describes a request that failed.

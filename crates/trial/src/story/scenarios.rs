@@ -2,6 +2,7 @@
 
 use fencepost::stores::kinds::POSTGRES;
 
+use crate::any_scenario::AnyScenario;
 use crate::holds::{Scenario, Trial};
 use crate::protocol::Claims;
 use crate::text::numbers::count;
@@ -62,6 +63,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::TakenAway => {
             "the store loses A's lock while A works, and B gets it: is A told, and in time?"
         }
+        Scenario::Deposed => {
+            "a copy of the server takes over, and the old one lives on with A: does A learn of it?"
+        }
         Scenario::ServerStall => {
             "the server is stopped while A holds the lock: within its lease, then beyond it"
         }
@@ -92,6 +96,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::Reentry => {
             "A asks for a lock that it has, and releases it once too often: whose lock is released?"
         }
+        Scenario::SamePid => {
+            "A dies and comes back with the same process id: is it taken for the dead one?"
+        }
         Scenario::Cut if is_untimed => {
             "A is cut off from its store while it holds the lock and B wants it: who gets it?"
         }
@@ -104,6 +111,15 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::LostReply => {
             "a reply to A's request is lost: is that a grant, and is the lock free again?"
         }
+        Scenario::LostRelease => {
+            "the reply to A's release is lost: is the lock free, and is B's lock left alone?"
+        }
+        Scenario::FailedRenewal => {
+            "the reply to a renewal is lost, or it meets an error: does A keep its lock?"
+        }
+        Scenario::StoreErrors => {
+            "the store answers A with errors: is one taken for a grant, or for a release?"
+        }
         Scenario::PauseAtStep => {
             "A is paused at each reply of its store; B gets the lock; then A goes on"
         }
@@ -112,6 +128,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         }
         Scenario::DeadConnection => {
             "A's connections die silently, and new ones work: does A keep its lock?"
+        }
+        Scenario::Vanish => {
+            "A's machine vanishes, and nobody tells the store: when is A's lock free?"
         }
         Scenario::LateWrite => {
             "A's write is delayed on its way; its lock ends, B adds 1; then the write arrives"
@@ -123,7 +142,7 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "A reads and is paused beyond its lease; B reads; then A writes, and then B"
         }
         Scenario::Storm => {
-            "processes take turns, and are killed, started again and paused at random"
+            "processes take turns at a few locks while faults hit them at random instants"
         }
     }
 }
@@ -151,6 +170,7 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::ServerClockBack => "the server's clock jumps back",
         Scenario::Eviction => "the server evicts the lock",
         Scenario::TakenAway => "the lock is taken away at the store",
+        Scenario::Deposed => "the old primary lives on with its holder",
         Scenario::ServerStall => "the server is stopped for a while",
         Scenario::MajorityDown => "two of three servers are dead for a while",
         Scenario::ClientClock => "a process's time of day is wrong",
@@ -161,89 +181,109 @@ pub(crate) fn fault(trial: &Trial) -> &'static str {
         Scenario::Waiters => "the holder dies, then its successor",
         Scenario::Deadline => "a wait that times out, and a long one",
         Scenario::Reentry => "acquired twice, released three times",
+        Scenario::SamePid => "killed, and back with the same process id",
         Scenario::Cut => "cut off from the store",
         Scenario::SlowReplies => "a grant learned late",
         Scenario::LostReply => "replies lost while acquiring",
+        Scenario::LostRelease => "replies lost while releasing",
+        Scenario::FailedRenewal => "one renewal fails",
+        Scenario::StoreErrors => "errors in place of replies",
         Scenario::PauseAtStep => "paused at every reply of the store",
         Scenario::LateWrite => "its write arrives late",
         Scenario::WriteOnlyFence => "paused, and the other one reads first",
         Scenario::ManyLeases => "very many locks, a slow network",
         Scenario::DeadConnection => "connections that die silently",
-        Scenario::Storm => "kills and pauses at random",
+        Scenario::Vanish => "the holder's machine vanishes",
+        Scenario::Storm => "faults at random instants",
     }
 }
 
-/// Returns what a lock with these claims is judged by in a scenario (`None`: the sale), in a few words.
-pub(crate) fn judged_by(scenario: Option<Scenario>, claims: Claims) -> String {
+/// Returns what a lock with these claims is judged by in a scenario, in a few words.
+pub(crate) fn judged_by(scenario: AnyScenario, claims: Claims) -> String {
+    match scenario {
+        AnyScenario::Sale => "nothing is sold twice".into(),
+        AnyScenario::Lock(scenario) => lock_judged_by(scenario, claims),
+    }
+}
+
+fn lock_judged_by(scenario: Scenario, claims: Claims) -> String {
     let late = match scenario {
         _ if claims.fencing => "it claims fences: the resource refuses a late write",
         _ if claims.untimed => "it claims to have no lease: the other waits",
-        Some(Scenario::TtlEdge) if claims.keep_alive => {
-            "it claims to renew its lease: the other waits"
-        }
-        _ => "no lost update (it claims none beyond its lease)",
+        Scenario::TtlEdge if claims.keep_alive => "it claims to renew its lease: the other waits",
+        _ => "no update is lost, although it promises nothing beyond its lease",
     };
     match scenario {
-        None => "nothing is sold twice",
-        Some(Scenario::Deadlock) => "one holder at a time, and at least one process finishes",
-        Some(Scenario::Sorted) => "both finish, one after the other",
-        Some(Scenario::Crash) => return recovery(claims),
-        Some(
-            Scenario::TtlEdge
-            | Scenario::Pause
-            | Scenario::Suspend
-            | Scenario::Cut
-            | Scenario::SlowReplies,
-        ) => late,
-        Some(Scenario::ClientClock) => "one holder within a lease, whatever the time of day",
-        Some(Scenario::Reentry) if claims.reentrant => {
+        Scenario::Deadlock => "one holder at a time, and at least one process finishes",
+        Scenario::Sorted => "both finish, one after the other",
+        Scenario::Crash => return recovery(claims, "a kill"),
+        Scenario::Vanish => return recovery(claims, "the end of its holder"),
+        Scenario::TtlEdge
+        | Scenario::Pause
+        | Scenario::Suspend
+        | Scenario::Cut
+        | Scenario::SlowReplies => late,
+        Scenario::ClientClock => "one holder within a lease, whatever the time of day",
+        Scenario::Reentry if claims.reentrant => {
             "it claims to be re-entrant: held until the last release, and not one release more"
         }
-        Some(Scenario::Reentry) => {
-            "no second hold for its holder, and no release of another's lock"
+        Scenario::Reentry => "no second hold for its holder, and no release of another's lock",
+        Scenario::SamePid => {
+            "one holder within a lease, whoever comes back, and what the dead one held comes free"
         }
-        Some(Scenario::WriteOnlyFence) if claims.fences_writes_only => {
+        Scenario::WriteOnlyFence if claims.fences_writes_only => {
             "it claims fences, on writes only: no update is lost all the same"
         }
-        Some(Scenario::WriteOnlyFence) => late,
-        Some(Scenario::LateWrite) if claims.fencing => late,
-        Some(Scenario::LateWrite) => "no update is lost, which no lock can prevent without fences",
-        Some(Scenario::PauseAtStep) => return at_every_step(claims),
-        Some(Scenario::LostReply) => "an error is no grant, and the lock comes free again",
-        Some(Scenario::ManyLeases) if claims.keep_alive => {
+        Scenario::WriteOnlyFence => late,
+        Scenario::LateWrite if claims.fencing => late,
+        Scenario::LateWrite => "no update is lost, which no lock can prevent without fences",
+        Scenario::PauseAtStep => return at_every_step(claims),
+        Scenario::LostReply => "an error is no grant, and the lock comes free again",
+        Scenario::LostRelease => "a release frees only its own lock, and the lock comes free again",
+        Scenario::FailedRenewal if claims.keep_alive => {
+            "it claims to renew its lease: one failure does not end it"
+        }
+        Scenario::StoreErrors if claims.keep_alive => {
+            "an error is no grant, no release and no renewal, and the lock comes free again"
+        }
+        Scenario::StoreErrors => {
+            "an error is no grant and no release, and the lock comes free again"
+        }
+        Scenario::ManyLeases if claims.keep_alive => {
             "it claims to renew its leases: all of them, however many"
         }
-        Some(Scenario::DeadConnection) if claims.keep_alive => {
+        Scenario::DeadConnection if claims.keep_alive => {
             "it claims to renew its lease: on another connection, too"
         }
-        Some(Scenario::ManyLeases | Scenario::DeadConnection) => NOT_RENEWED,
-        Some(Scenario::StaleRelease) => "a release frees only its own lock",
-        Some(Scenario::ShortStock) => "a failed purchase frees its lock",
-        Some(Scenario::LostWakeup) => "whoever waits gets the lock when it is free",
-        Some(Scenario::Names) => return names(claims),
-        Some(Scenario::Turns) if claims.fencing => {
+        Scenario::ManyLeases | Scenario::DeadConnection | Scenario::FailedRenewal => NOT_RENEWED,
+        Scenario::StaleRelease => "a release frees only its own lock",
+        Scenario::ShortStock => "a failed purchase frees its lock",
+        Scenario::LostWakeup => "whoever waits gets the lock when it is free",
+        Scenario::Names => return names(claims),
+        Scenario::Turns if claims.fencing => {
             "no update is lost; it claims fences: they grow, as numbers, whoever comes back"
         }
-        Some(Scenario::Waiters) => "everybody who waits is served, one at a time, whoever dies",
-        Some(Scenario::Deadline) => {
+        Scenario::Waiters => "everybody who waits is served, one at a time, whoever dies",
+        Scenario::Deadline => {
             "whoever gives up leaves nothing behind, and a grant is a whole lease"
         }
-        Some(Scenario::Turns) => "everybody gets its turns, and no update is lost",
-        Some(Scenario::Storm) => return storm(claims),
-        Some(Scenario::TakenAway) => return taken_away(claims),
-        Some(Scenario::ServerClockBack) => "it is free again when its lease is over",
-        Some(Scenario::ServerStall) => return server_stall(claims),
-        Some(Scenario::MajorityDown) => {
+        Scenario::Turns => "everybody gets its turns, and no update is lost",
+        Scenario::Storm => return storm(claims),
+        Scenario::TakenAway | Scenario::Deposed => return taken_away(claims),
+        Scenario::ServerClockBack => "it is free again when its lease is over",
+        Scenario::ServerStall => return server_stall(claims),
+        Scenario::MajorityDown => {
             "nobody is let in without a majority, and the lock can be taken afterwards"
         }
-        Some(
-            Scenario::Failover
-            | Scenario::RestartEmpty
-            | Scenario::ServerClock
-            | Scenario::Eviction,
-        ) => {
+        Scenario::Failover
+        | Scenario::RestartEmpty
+        | Scenario::ServerClock
+        | Scenario::Eviction => {
+            let is_failover = scenario == Scenario::Failover;
             if claims.fencing {
                 late
+            } else if claims.survives && is_failover {
+                "it claims to survive a failover: no second holder, and no update is lost"
             } else {
                 "no update is lost"
             }
@@ -313,10 +353,10 @@ fn server_stall(claims: Claims) -> String {
     words.join("; ")
 }
 
-fn recovery(claims: Claims) -> String {
+fn recovery(claims: Claims, end: &str) -> String {
     match claims.recovery_ms {
         Some(ms) => format!(
-            "it claims to be free within {} ms of a kill",
+            "it claims to be free within {} ms of {end}",
             count(i64::try_from(ms).unwrap_or(i64::MAX))
         ),
         None => "it is free again when its lease is over".into(),

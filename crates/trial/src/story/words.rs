@@ -33,13 +33,14 @@ fn words() -> Value {
 }
 
 /// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 17] = [
+const FAULTS: [Fault; 23] = [
     Fault::Killed,
     Fault::Stopped,
     Fault::CutOff,
     Fault::Slowed,
     Fault::Distant,
     Fault::ConnectionsDead,
+    Fault::Vanished,
     Fault::ClockAhead,
     Fault::ClockBehind,
     Fault::ClockFast,
@@ -47,17 +48,23 @@ const FAULTS: [Fault; 17] = [
     Fault::ClockRead,
     Fault::Suspended,
     Fault::ReplyLost,
+    Fault::AnsweredOom,
+    Fault::AnsweredReadOnly,
+    Fault::AnsweredLoading,
+    Fault::AnsweredUpstream,
     Fault::ReplyArrives,
     Fault::ReplyHeld,
     Fault::WriteHeld,
     Fault::OverReleased,
+    Fault::SamePid,
 ];
 
-const CHANGES: [Change; 14] = [
+const CHANGES: [Change; 15] = [
     Change::CutOff,
     Change::Reconnected,
     Change::Killed,
     Change::Promoted,
+    Change::LivesOn,
     Change::RestartedEmpty,
     Change::ClockAhead,
     Change::ClockBehind,
@@ -93,5 +100,25 @@ mod tests {
         let literal = literal.split_once(";\n").unwrap().0;
         let expected = serde_json::to_string_pretty(&words()).unwrap();
         assert_eq!(literal, expected, "copy the right side into words.js");
+    }
+
+    #[test]
+    fn the_viewer_draws_every_fault_and_says_how_it_was_seen() {
+        let script = fencepost_viewer::script(&[]);
+        // Right time only ends a fault that is drawn.
+        let drawn = FAULTS.iter().filter(|fault| **fault != Fault::ClockRight);
+        let names: Vec<String> = drawn
+            .map(|fault| serde_json::from_value(json!(fault)).unwrap())
+            .collect();
+        for table in ["FAULTS", "SEEN"] {
+            let (_, literal) = script.split_once(&format!("const {table} = {{")).unwrap();
+            let literal = literal.split_once("};").unwrap().0;
+            for name in &names {
+                assert!(
+                    literal.contains(&format!(" {name}: '")),
+                    "{name} in {table}"
+                );
+            }
+        }
     }
 }

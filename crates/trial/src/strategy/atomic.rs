@@ -1,13 +1,13 @@
 //! `atomic`: a single conditional update. The store makes the decision where the stock is.
 
 use super::direct;
-use super::{Failure, Group, Order, Remark, Stores, Strategy, no_stock, sold};
+use super::{Failure, Group, Order, Origin, Remark, Stores, Strategy, no_stock, sold};
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "atomic",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::NoLock,
     stores: Stores::KeepingStock,
     summary: "one update that subtracts only if there is enough",

@@ -2,13 +2,13 @@
 
 use super::atomic::buy_by;
 use super::direct;
-use super::{Failure, Group, Order, Remark, Stores, Strategy};
+use super::{Failure, Group, Order, Origin, Remark, Stores, Strategy};
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "constraint",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::NoLock,
     stores: Stores::KeepingStock,
     summary: "subtracts, and the store refuses to go below zero",

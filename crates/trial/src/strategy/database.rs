@@ -14,7 +14,7 @@ mod tests;
 
 use fencepost::stores::kinds::POSTGRES;
 
-use super::{Group, Remark, Stores, Strategy};
+use super::{Group, Origin, Remark, Stores, Strategy};
 use crate::protocol::{Claims, Promise};
 
 #[cfg(not(feature = "postgres"))]
@@ -85,7 +85,7 @@ pub(super) static LEASE: Strategy = Strategy {
 /// The fields that these strategies share, with the values of `row`.
 const OF_SESSION: Strategy = Strategy {
     name: "",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Database,
     stores: Stores::Only(&POSTGRES),
     summary: "",

@@ -9,14 +9,14 @@ use fencepost::resource::Credential;
 use super::customer::{Onwards, Turn};
 use super::library::Library;
 use super::{
-    Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
+    Buyer, Failure, Group, Locking, Order, Origin, Remark, Setup, Stores, Strategy, no_stock, sold,
 };
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::fenced::FencedStock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "fenced",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Locks,
     stores: Stores::All,
     summary: "as safe, and the resource refuses a stale holder",

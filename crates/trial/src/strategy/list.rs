@@ -49,9 +49,11 @@ pub fn find(name: &str) -> Option<&'static Strategy> {
     all.into_iter().find(|strategy| strategy.name == name)
 }
 
-/// Returns whether the lock with this name is a program of the user, of whose records the lab knows nothing.
-pub(crate) fn is_external(name: &str) -> bool {
-    find(name).is_none()
+/// Returns whether a run was about a program of the user, or about a strategy that is no longer in the list.
+///
+/// Of a saved history only the name is known: histories of earlier versions do not contain what an external lock claims in a sale.
+pub(crate) fn is_of_external(header: &Header) -> bool {
+    find(&header.strategy).is_none()
 }
 
 /// Returns the claims of the lock in a run: those that its header records, otherwise those in the list.

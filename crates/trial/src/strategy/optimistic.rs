@@ -1,7 +1,7 @@
 //! `optimistic`: reads the stock with its version, works, and writes only if the version is unchanged; otherwise tries again.
 
 use super::direct;
-use super::{Failure, Group, Order, Remark, Stores, Strategy, busy, no_stock, sold};
+use super::{Failure, Group, Order, Origin, Remark, Stores, Strategy, busy, no_stock, sold};
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 
@@ -10,7 +10,7 @@ const TRIES: u32 = 1_000;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "optimistic",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::NoLock,
     stores: Stores::KeepingStock,
     summary: "writes only if nobody wrote since it read; else reads again",

@@ -11,7 +11,7 @@ use fencepost::BoxFuture;
 use super::customer::Onwards;
 use super::hand_made::{HandMade, Recipe};
 use super::{
-    Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
+    Buyer, Failure, Group, Locking, Order, Origin, Remark, Setup, Stores, Strategy, no_stock, sold,
 };
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::{Settled, Stock, Ticket};
@@ -23,7 +23,7 @@ const SHARE_OF_TTL: u32 = 4;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "queue",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::NoLock,
     stores: Stores::KeepingStock,
     summary: "requests in a queue, served by one consumer",

@@ -10,13 +10,13 @@ use fencepost::BoxFuture;
 use super::customer::Customer;
 use super::hand_made::{self, HandMade, Recipe};
 use super::library::Library;
-use super::{Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy};
+use super::{Buyer, Failure, Group, Locking, Order, Origin, Remark, Setup, Stores, Strategy};
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::Ground;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "safe",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Locks,
     stores: Stores::All,
     summary: "owner's token, TTL in the same step, release checks the owner; no keep-alive",

@@ -2,12 +2,12 @@
 
 use super::customer::Customer;
 use super::library::Library;
-use super::{Buyer, Failure, Group, Locking, Remark, Setup, Stores, Strategy};
+use super::{Buyer, Failure, Group, Locking, Origin, Remark, Setup, Stores, Strategy};
 use crate::protocol::{Claims, Promise};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "watchdog",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Locks,
     stores: Stores::All,
     summary: "as safe, and kept alive while its holder lives",

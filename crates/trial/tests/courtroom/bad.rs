@@ -6,32 +6,17 @@ use fencepost_trial::holds::Scenario::{
     ServerClockBack, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns,
     Waiters, WriteOnlyFence,
 };
-use fencepost_trial::matrix::REPETITIONS;
-use fencepost_trial::processes::Stopped;
-use fencepost_trial::verdict::{Outcome, Verdict};
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::Trial;
 
+use crate::judging::Due::{self, Conviction, NoAlarm, NoTrial, Report};
+use crate::judging::{BROKEN, STUCK, judge};
 use crate::part::*;
 use crate::session::Ordeal::{self, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, outage, rates, reentry, runs, told, wrong};
+use crate::{
+    deposed, errors, library_mistakes, on_servers, outage, reentry, replicated, same_pid,
+    taken_away, vanish,
+};
 
-/// The required outcome.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Due {
-    /// This verdict, with evidence.
-    Conviction(Outcome),
-    /// No verdict about the lock, and these words about the process.
-    Report(&'static [&'static str]),
-    /// No trial at all, and these words.
-    NoTrial(&'static [&'static str]),
-    /// Any outcome other than an accusation.
-    NoAlarm,
-}
-
-use Due::{Conviction, NoAlarm, NoTrial, Report};
-
-pub(crate) const BROKEN: Due = Conviction(Outcome::Broken);
-pub(crate) const STUCK: Due = Conviction(Outcome::Stuck);
 const DEATH: &[&str] = &["ended with 4", "out of coffee"];
 const INVALID_MESSAGE: &[&str] = &["invalid message", r"'Segmentation\u{1b}[2J fault'"];
 
@@ -123,7 +108,8 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (LINE_KEEPS_GIVEN_UP, Lasting(Deadline, 2_000), BROKEN),
     (LEASE_FROM_REQUEST, Lasting(Deadline, 2_000), BROKEN),
     (TIME_OUT_IS_GRANT, Lasting(Deadline, 2_000), BROKEN),
-    (NO_EXPIRY, Storms(4), STUCK),
+    // A kill must hit a holder, and the lab must not stall afterwards.
+    (NO_EXPIRY, Storms(8), STUCK),
     (LATE_AND_AWARE, Storms(4), NoAlarm),
     (REUSES_NUMBERS, Holds(Sorted), Report(REUSED)),
     (DIES_AT_STEP, Holds(TtlEdge), Report(DEATH)),
@@ -150,83 +136,17 @@ pub(crate) fn trials() -> Vec<Trial> {
     cases().map(trial).collect()
 }
 
-fn cases() -> impl Iterator<Item = &'static (ExternalLock, Ordeal, Due)> {
-    let cases = CASES.iter().chain(wrong::CASES).chain(on_servers::CASES);
-    let cases = cases.chain(told::CASES).chain(reentry::CASES);
-    cases.chain(outage::CASES)
+pub(crate) fn cases() -> impl Iterator<Item = &'static (ExternalLock, Ordeal, Due)> {
+    let cases = CASES.iter().chain(library_mistakes::CASES);
+    let cases = cases.chain(on_servers::CASES);
+    let cases = cases.chain(taken_away::CASES).chain(reentry::CASES);
+    let cases = cases.chain(outage::CASES).chain(vanish::CASES);
+    let cases = cases.chain(deposed::CASES).chain(same_pid::CASES);
+    cases.chain(replicated::CASES).chain(errors::CASES)
 }
 
 /// Returns the trials that must convict somebody.
 pub(crate) fn convictions() -> impl Iterator<Item = Ordeal> {
     let must_convict = |case: &&(_, _, Due)| matches!(case.2, Conviction(_));
     cases().filter(must_convict).map(|(_, ordeal, _)| *ordeal)
-}
-
-fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
-    // Each of these takes as long as the lab's timeout.
-    let runs = if lock == BUFFERED { 1 } else { runs() };
-    let _servers = ordeal.start_servers();
-    let wrong: Vec<String> = (0..runs)
-        .filter_map(|seed| {
-            let tried = tried(lock, ordeal, due, seed);
-            let wrong = complaint(&tried, due);
-            match due {
-                Conviction(_) => rates::CONVICTIONS.count(wrong.is_none()),
-                NoAlarm => rates::FALSE_ALARMS.count(wrong.is_some()),
-                Report(_) | NoTrial(_) => {}
-            }
-            wrong
-        })
-        .collect();
-    match due {
-        Conviction(_) => rates::CONVICTED.count(wrong.is_empty()),
-        Report(_) | NoTrial(_) => rates::REPORTED.count(wrong.is_empty()),
-        NoAlarm => {}
-    }
-    match wrong.first() {
-        None => Ok(()),
-        Some(first) => Err(format!("{} of {runs} runs: {first}", wrong.len()).into()),
-    }
-}
-
-/// Tries the lock. As in the gauntlet, a run that should convict it and shows nothing is repeated: the machine is busy, or a server had
-/// copied the lock before it died.
-fn tried(lock: ExternalLock, ordeal: Ordeal, due: Due, seed: u64) -> Result<Verdict, Stopped> {
-    let once = || ordeal.try_subject(Part::External(lock), seed, lock == BUFFERED);
-    let mut tried = once();
-    for _ in 0..REPETITIONS {
-        match (&tried, due) {
-            (Ok(verdict), Conviction(_)) if verdict.outcome == Outcome::Inconclusive => {
-                tried = once();
-            }
-            _ => break,
-        }
-    }
-    tried
-}
-
-/// Returns what is wrong with the outcome.
-fn complaint(tried: &Result<Verdict, Stopped>, due: Due) -> Option<String> {
-    let is_right = match (tried, due) {
-        (Ok(verdict), Conviction(outcome)) => {
-            verdict.outcome == outcome && !verdict.evidence.is_empty()
-        }
-        (Ok(verdict), NoAlarm) => is_harmless(verdict),
-        (Ok(verdict), Report(words)) => {
-            verdict.outcome == Outcome::Inconclusive && says(&verdict.notes.join("\n"), words)
-        }
-        (Err(stopped @ Stopped::NotReady { last_words, .. }), NoTrial(words)) => {
-            says(&format!("{stopped}\n{}", last_words.join("\n")), words)
-        }
-        _ => false,
-    };
-    (!is_right).then(|| format!("{due:?} expected, got {tried:#?}"))
-}
-
-pub(crate) fn is_harmless(verdict: &Verdict) -> bool {
-    matches!(verdict.outcome, Outcome::Held | Outcome::Inconclusive)
-}
-
-fn says(text: &str, words: &[&str]) -> bool {
-    words.iter().all(|words| text.contains(words))
 }

@@ -67,16 +67,44 @@ pub(crate) enum Flaw {
     WritesAfterError,
     /// On Redis: after an error, a lock that is there counts as a grant.
     LooksAfterError,
+    /// On Redis: an error counts as a release.
+    ErrorIsRelease,
+    /// On Redis: a release that got no answer is repeated. That is right, and its answer may be that there was nothing to release.
+    RepeatsRelease,
+    /// On Redis: a release that got no answer is repeated, and then deletes whatever is there.
+    RepeatsBlindly,
+    /// On Redis: a release deletes whatever is there, and is repeated if it got no answer.
+    RepeatsDelete,
+    /// On Redis: a release looks whose lock it is, and counts as done if it does not learn that.
+    LostLookIsRelease,
+    /// On Redis: leases are not renewed any more when the server has answered a renewal with an error.
+    ErrorEndsRenewal,
+    /// On Redis: an error counts as a renewal.
+    ErrorIsRenewal,
     /// On Redis: the lock is taken in one step, and gets its expiry in the next.
     ExpiresInSecondStep,
     /// On Redis: leases are not renewed any more when a renewal has failed.
     RenewalGivesUp,
+    /// On Redis: it waits for its replica, and does not look how many have answered.
+    IgnoresReplicas,
+    /// On Redis: it waits for its replica on another connection, which has written nothing.
+    WaitsElsewhere,
     /// On Redlock: the answer of one server is enough.
     OneIsEnough,
     /// The owner of a lock is a thread, by a number that threads of other processes have too; whoever owns a lock gets it again.
     OwnerIsThread,
     /// The owner of a lock is a machine.
     OwnerIsHost,
+    /// The owner of a lock is a process, by its process id; whoever owns a lock gets it again, on the lease that runs.
+    OwnerIsPid,
+    /// The same, with a new lease. That is odd, and harmless: the process that had the id is dead.
+    ResumesByPid,
+    /// The same, with the same fence.
+    FenceStaysWithPid,
+    /// A lock lasts as long as a process with the process id of its owner.
+    LooksAlive,
+    /// The same, but the process must have started when its owner did. That is no flaw.
+    KnowsItsOwner,
     /// On Redis: the length of a lease is taken for seconds.
     TtlInSeconds,
     /// The length of a lease is taken for microseconds.
@@ -153,6 +181,12 @@ pub(crate) enum Flaw {
     UnlocksAll,
     /// On Postgres: the number of a lock consists of the first eight letters of its name.
     NumberOfEightLetters,
+    /// On Postgres: a release gives the connection back to its pool, and the session keeps the lock.
+    KeptByPool,
+    /// On Postgres: the transaction that the lock belongs to is rolled back while its holder works.
+    RolledBack,
+    /// On Postgres: the server looks for dead connections, but seldom.
+    LooksSeldom,
     /// On Postgres: every statement has another connection of a pool.
     Pooled,
     /// On etcd: the key has no lease.

@@ -8,13 +8,16 @@ use fencepost_trial::holds::Scenario::{
 use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
 
-use crate::bad::is_harmless;
+use crate::judging::is_harmless;
 use crate::part::{
     FENCED_WRITES, HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE, HONEST_RENEWED,
     HONEST_RENEWED_FENCED, Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
 };
 use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell, Storms};
-use crate::{on_servers, outage, rates, reentry, runs, told};
+use crate::{
+    deposed, errors, on_servers, outage, rates, reentry, replicated, runs, same_pid, taken_away,
+    vanish,
+};
 
 /// The trials that a lease alone withstands.
 const BY_LEASE: &[Ordeal] = &[
@@ -68,7 +71,7 @@ const ON_REDIS: &[Ordeal] = &[Holds(LostReply), Holds(PauseAtStep)];
 /// A run that shows nothing, because the machine was too busy, is repeated up to this many times.
 const REPEATS: u64 = 5;
 
-fn cases() -> Vec<(Part, Ordeal)> {
+pub(crate) fn cases() -> Vec<(Part, Ordeal)> {
     let locks = [
         (
             Part::External(HONEST),
@@ -108,9 +111,14 @@ fn cases() -> Vec<(Part, Ordeal)> {
         [Holds(Pause), Holds(LateWrite)].map(|ordeal| (Part::External(FENCED_WRITES), ordeal));
     here.chain(writes)
         .chain(on_servers::right())
-        .chain(told::right())
+        .chain(taken_away::right())
         .chain(reentry::right())
         .chain(outage::right())
+        .chain(vanish::right())
+        .chain(deposed::right())
+        .chain(same_pid::right())
+        .chain(replicated::right())
+        .chain(errors::right())
         .collect()
 }
 

@@ -8,8 +8,9 @@ use fencepost::clock::{BootClock, Clock};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::flaw::Flaw;
-use crate::line::{is_first, leave_line};
+use crate::owner::{fence_kept, keep_fence, owner_is_gone, record_owner, started};
 use crate::part::ExternalLock;
+use crate::waiting_line::{is_first, leave_line};
 
 /// How many letters of a name count, if names are cut off.
 const LETTERS: usize = 9;
@@ -62,6 +63,8 @@ impl Latch {
         connection.busy_timeout(Duration::from_secs(20)).unwrap();
         let table = "CREATE TABLE IF NOT EXISTS courtroom_fence (n INTEGER)";
         connection.execute_batch(table).unwrap();
+        let kept = "CREATE TABLE IF NOT EXISTS courtroom_kept (key TEXT PRIMARY KEY, fence TEXT)";
+        connection.execute_batch(kept).unwrap();
         let line = "CREATE TABLE IF NOT EXISTS courtroom_line
             (n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT, token TEXT UNIQUE, until_ns INTEGER)";
         connection.execute_batch(line).unwrap();
@@ -86,6 +89,7 @@ impl Latch {
     fn lease(&self) -> Option<Duration> {
         match self.flaw {
             Some(Flaw::NoExpiry | Flaw::ForgetsToRelease) => None,
+            Some(Flaw::LooksAlive | Flaw::KnowsItsOwner) => None,
             Some(Flaw::TtlInMicroseconds) => Some(self.ttl / 1_000),
             Some(Flaw::TtlOfWholeSeconds) => Some(self.ttl).filter(|ttl| ttl.as_secs() > 0),
             _ => Some(self.ttl),
@@ -127,6 +131,7 @@ impl Latch {
             now_ns
         };
         let until_ns = begins_ns + i64::try_from(lease.unwrap_or(ttl).as_nanos()).unwrap();
+        let mut same_fence = None;
         if flaw != Some(Flaw::NoLock) {
             let end = end_of(&transaction, name);
             let is_own = match flaw {
@@ -135,8 +140,11 @@ impl Latch {
             };
             let is_taken = match end {
                 None => false,
-                Some(end) => end.is_none_or(|end| end > now_ns),
+                Some(end) => {
+                    end.is_none_or(|end| end > now_ns) && !owner_is_gone(&transaction, flaw, name)
+                }
             };
+            let is_kept = is_taken && is_own;
             if is_taken && !is_own {
                 transaction.commit().unwrap();
                 return None;
@@ -151,7 +159,12 @@ impl Latch {
                 std::thread::sleep(between_steps);
                 transaction = self.begin();
             }
-            if end.is_none() || flaw != Some(Flaw::TwiceAfterExpiry) {
+            if is_kept && flaw == Some(Flaw::FenceStaysWithPid) {
+                same_fence = fence_kept(&transaction, name);
+            }
+            let keeps_row = flaw == Some(Flaw::TwiceAfterExpiry) && end.is_some()
+                || flaw == Some(Flaw::OwnerIsPid) && is_kept;
+            if !keeps_row {
                 let row = params![name, token_of(flaw, token), lease.map(|_| until_ns)];
                 transaction
                     .execute("INSERT OR REPLACE INTO latch VALUES (?1, ?2, ?3)", row)
@@ -159,13 +172,20 @@ impl Latch {
             }
         }
         leave_line(&transaction, token);
-        let fence = has_fences.then(|| fence(&transaction, flaw, counts));
+        let fence = match same_fence {
+            None if has_fences => {
+                let fence = fence(&transaction, flaw, counts);
+                keep_fence(&transaction, name, fence.as_deref());
+                fence
+            }
+            same_fence => same_fence,
+        };
         transaction.commit().unwrap();
         self.grants += 1;
         Some(Grant {
             key: name.into(),
             token: token.into(),
-            fence: fence.flatten(),
+            fence,
             until_ns,
             since: Instant::now(),
         })
@@ -303,6 +323,13 @@ fn record_of(flaw: Option<Flaw>, key: &str) -> String {
 fn token_of(flaw: Option<Flaw>, token: &str) -> String {
     match flaw {
         Some(Flaw::OwnerIsThread | Flaw::OwnerIsHost) => OWNER.into(),
+        Some(
+            Flaw::OwnerIsPid | Flaw::ResumesByPid | Flaw::FenceStaysWithPid | Flaw::LooksAlive,
+        ) => std::process::id().to_string(),
+        Some(Flaw::KnowsItsOwner) => {
+            let pid = std::process::id().to_string();
+            format!("{pid} {}", started(&pid).unwrap())
+        }
         _ => token.into(),
     }
 }
@@ -313,15 +340,17 @@ fn owner(token: &str) -> Option<&str> {
 }
 
 fn owner_of(transaction: &Transaction<'_>, key: &str) -> Option<String> {
-    let sql = "SELECT token FROM latch WHERE key = ?1";
-    let token = transaction.query_row(sql, [key], |row| row.get::<_, String>(0));
-    let token = token.optional().unwrap()?;
+    let token = record_owner(transaction, key)?;
     owner(&token).map(str::to_owned)
 }
 
 /// Returns whether whoever owns a lock gets it again, and this is the one who does.
 fn gets_again(transaction: &Transaction<'_>, flaw: Option<Flaw>, name: &str, token: &str) -> bool {
-    matches!(flaw, Some(Flaw::CutsNames | Flaw::OwnerIsThread))
+    let is_by_pid = matches!(
+        flaw,
+        Some(Flaw::OwnerIsPid | Flaw::ResumesByPid | Flaw::FenceStaysWithPid)
+    );
+    (is_by_pid || matches!(flaw, Some(Flaw::CutsNames | Flaw::OwnerIsThread)))
         && owner_of(transaction, name).as_deref() == owner(&token_of(flaw, token))
 }
 

@@ -6,13 +6,18 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bad;
+mod deposed;
+mod errors;
 mod etcd_latch;
 mod flaw;
 mod good;
+mod judging;
 mod latch;
-mod line;
+mod library_mistakes;
+mod loss_teller;
 mod on_servers;
 mod outage;
+mod owner;
 mod part;
 mod player;
 #[cfg(feature = "postgres")]
@@ -24,12 +29,14 @@ mod redlock_latch;
 mod reentry;
 mod remote;
 mod renewal;
+mod replicated;
+mod same_pid;
 mod servers;
 mod session;
 mod stopped;
-mod teller;
-mod told;
-mod wrong;
+mod taken_away;
+mod vanish;
+mod waiting_line;
 #[cfg(feature = "zookeeper")]
 mod zookeeper_latch;
 

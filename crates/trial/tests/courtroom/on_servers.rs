@@ -1,15 +1,16 @@
 //! Locks on servers of other kinds: wrong ones with the trial that must convict each, and right ones.
 
 use fencepost_trial::holds::Scenario::{
-    self, Crash, Deadline, Names, Pause, SlowReplies, Sorted, StaleRelease, TtlEdge, Waiters,
+    self, Crash, Deadline, LostWakeup, Names, Pause, SlowReplies, Sorted, StaleRelease, TakenAway,
+    TtlEdge, Waiters,
 };
 use fencepost_trial::protocol::Claims;
 
-use crate::bad::{BROKEN, Due, STUCK};
 use crate::flaw::Flaw;
+use crate::judging::{BROKEN, Due, STUCK};
 use crate::part::{ExternalLock, Part, flawed, lock};
 use crate::servers::Place::{self, Etcd, Postgres, Redlock, Zookeeper};
-use crate::session::Ordeal::{self, At};
+use crate::session::Ordeal::{self, At, LastingAt};
 
 /// A lease of etcd ends up to a second after its time.
 const OF_ETCD: Claims = Claims {
@@ -24,7 +25,7 @@ const OF_ZOOKEEPER: Claims = Claims {
 };
 
 pub(crate) const REDLOCK: ExternalLock = lock("honest-redlock", Claims::PLAIN);
-const ADVISORY: ExternalLock = lock("honest-advisory", Claims::OF_SESSION);
+pub(crate) const ADVISORY: ExternalLock = lock("honest-advisory", Claims::OF_SESSION);
 pub(crate) const KEY: ExternalLock = lock("honest-etcd", OF_ETCD);
 pub(crate) const NODE: ExternalLock = lock("honest-zookeeper", OF_ZOOKEEPER);
 /// The same, in the words of a lock that lasts as long as its process.
@@ -64,6 +65,12 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (advisory("unlocks-all", Flaw::UnlocksAll), At(Postgres, Names), BROKEN),
     (advisory("number-of-eight-letters", Flaw::NumberOfEightLetters), At(Postgres, Names), BROKEN),
     (advisory("pooled", Flaw::Pooled), At(Postgres, Sorted), BROKEN),
+    (advisory("kept-by-pool", Flaw::KeptByPool), At(Postgres, TtlEdge), STUCK),
+    (advisory("kept-by-pool", Flaw::KeptByPool), At(Postgres, LostWakeup), STUCK),
+    (advisory("rolled-back", Flaw::RolledBack), At(Postgres, Sorted), BROKEN),
+    (advisory("rolled-back", Flaw::RolledBack), At(Postgres, TtlEdge), BROKEN),
+    // It is not told that its session was terminated: a limit of its kind.
+    (ADVISORY, LastingAt(Postgres, TakenAway, 2_000), BROKEN),
     (key("no-lease", Flaw::NoLease), At(Etcd, Crash), STUCK),
     (key("no-condition", Flaw::NoCondition), At(Etcd, Sorted), BROKEN),
     (key("deletes-any-key", Flaw::DeletesAnyKey), At(Etcd, StaleRelease), BROKEN),
@@ -72,9 +79,6 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (node("keeps-node", Flaw::KeepsNode), At(Zookeeper, Deadline), STUCK),
     (node("deletes-first-node", Flaw::DeletesFirstNode), At(Zookeeper, StaleRelease), BROKEN),
 ];
-
-/// The right ones.
-pub(crate) const RIGHT: &[ExternalLock] = &[REDLOCK, ADVISORY, KEY, NODE, SESSION];
 
 /// The trials that the right ones withstand.
 pub(crate) fn right() -> Vec<(Part, Ordeal)> {
@@ -102,5 +106,9 @@ pub(crate) fn right() -> Vec<(Part, Ordeal)> {
     // The library's own lock, on the same servers.
     let places = [Redlock, Postgres, Etcd, Zookeeper];
     let library = places.map(|place| (Part::Library("safe"), At(place, StaleRelease)));
-    by_hand.chain(library).collect()
+    // Locks of a transaction that lasts as long as they do.
+    let of_transaction = ["row", "table"].into_iter().flat_map(|name| {
+        [Sorted, TtlEdge].map(|scenario| (Part::Library(name), At(Postgres, scenario)))
+    });
+    by_hand.chain(library).chain(of_transaction).collect()
 }

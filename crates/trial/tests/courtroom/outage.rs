@@ -3,8 +3,8 @@
 use fencepost_trial::holds::Scenario::{MajorityDown, ServerStall};
 use fencepost_trial::protocol::Claims;
 
-use crate::bad::{BROKEN, Due, STUCK};
 use crate::flaw::Flaw;
+use crate::judging::{BROKEN, Due, STUCK};
 use crate::on_servers::REDLOCK;
 use crate::part::{ExternalLock, HONEST, KEPT_ALIVE, Part, STOPS_ITSELF, flawed, lock};
 use crate::player::Manners;
@@ -28,11 +28,11 @@ const fn brisk(name: &'static str, flaw: Flaw) -> ExternalLock {
 }
 
 /// Renews its lease on Redis, and knows by its clock when that has failed.
-const RENEWED: ExternalLock = ExternalLock {
+pub(crate) const RENEWED: ExternalLock = ExternalLock {
     renews: true,
     ..lock("honest-renewed-on-redis", KEPT_ALIVE)
 };
-const GIVES_UP: ExternalLock = ExternalLock {
+pub(crate) const GIVES_UP: ExternalLock = ExternalLock {
     renews: true,
     ..flawed("renewal-gives-up", Flaw::RenewalGivesUp, KEPT_ALIVE)
 };
@@ -54,9 +54,6 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (flawed("one-is-enough", Flaw::OneIsEnough, Claims::PLAIN), DOWN, BROKEN),
     (flawed("no-answer-is-grant", Flaw::ErrorIsGrant, Claims::PLAIN), DOWN, BROKEN),
 ];
-
-/// The right ones that no other file has.
-pub(crate) const RIGHT: &[ExternalLock] = &[RENEWED];
 
 /// The trials that the right ones withstand.
 pub(crate) fn right() -> Vec<(Part, Ordeal)> {

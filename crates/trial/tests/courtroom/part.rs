@@ -4,12 +4,12 @@ use std::io;
 use std::process::Command;
 
 use fencepost_trial::protocol::Claims;
-use fencepost_trial::strategy::{self, Strategy};
+use fencepost_trial::strategy::{self, Origin, Strategy};
 use fencepost_trial::subject;
 
 use crate::flaw::Flaw;
 use crate::player::{self, Manners};
-use crate::{on_servers, outage, reentry, told, wrong};
+use crate::{bad, good, stopped};
 
 const PART: &str = "FENCEPOST_COURTROOM_PART";
 
@@ -188,77 +188,14 @@ pub(crate) const GARBAGE_AT_INIT: ExternalLock = rude("garbage-at-init", Manners
 pub(crate) const CHATTY: ExternalLock = rude("chatty", Manners::Chatty);
 pub(crate) const BUFFERED: ExternalLock = rude("buffered", Manners::Buffered);
 
-const EXTERNAL_LOCKS: [ExternalLock; 53] = [
-    FENCED_WRITES,
-    WALL_CLOCK,
-    RENEWS_BY_WALL_CLOCK,
-    STOPS_ITSELF,
-    STOPS_BY_STEADY_CLOCK,
-    HONEST,
-    HONEST_FENCED,
-    HONEST_RENEWED,
-    HONEST_LINE,
-    HONEST_FENCED_LINE,
-    HONEST_RENEWED_FENCED,
-    LINE_KEEPS_DEAD,
-    LINE_KEEPS_GIVEN_UP,
-    LEASE_FROM_REQUEST,
-    TIME_OUT_IS_GRANT,
-    FENCE_RESTARTS,
-    RELEASES_PREFIX,
-    CUTS_NAMES,
-    RENEWS_LAST,
-    STOPS_RENEWING,
-    IGNORES_CASE,
-    CUTS_LONG_NAMES,
-    ONE_NAME,
-    FENCE_WRAPS,
-    FENCE_BY_TEXT,
-    WEARS_OUT,
-    REUSES_NUMBERS,
-    NONE,
-    BLIND_DELETE,
-    NO_EXPIRY,
-    TWICE,
-    FORGETFUL,
-    CONSTANT,
-    REGRESSING,
-    WORDS,
-    NO_FENCE,
-    NO_RENEWAL,
-    SLOW_RECOVERY,
-    FROM_REPLY,
-    GET_THEN_DELETE,
-    BLIND_REGRET,
-    ERROR_IS_GRANT,
-    LATE,
-    LATE_AND_AWARE,
-    KNOWS_AND_WRITES,
-    KNOWS_AND_WRITES_FIRST,
-    DIES_AT_STEP,
-    DIES_AT_WORK,
-    DIES_AT_INIT,
-    GARBAGE,
-    GARBAGE_AT_INIT,
-    CHATTY,
-    BUFFERED,
-];
-
-/// Returns the part that the environment assigns to this process, if any.
+/// Returns the part that the environment assigns to this process, if any. It is one of those that are tried.
 pub(crate) fn of_this_process() -> Option<Part> {
     let name = std::env::var(PART).ok()?;
-    let cases = wrong::CASES.iter().chain(on_servers::CASES);
-    let cases = cases.chain(told::CASES).chain(reentry::CASES);
-    let cases = cases.chain(outage::CASES);
-    let right = on_servers::RIGHT.iter().chain(told::RIGHT);
-    let right = right.chain(reentry::RIGHT).chain(outage::RIGHT);
-    let locks = cases.map(|(lock, ..)| lock).chain(right);
-    let mut locks = EXTERNAL_LOCKS.iter().chain(locks);
-    let part = locks
-        .find(|lock| lock.name == name)
-        .copied()
-        .map(Part::External);
-    Some(part.unwrap_or_else(|| Part::Library(strategy::find(&name).unwrap().name)))
+    let bad = bad::cases().map(|(lock, ..)| Part::External(*lock));
+    let good = good::cases().into_iter().map(|(part, _)| part);
+    let stopped = stopped::CASES.iter().map(|(part, _)| *part);
+    let mut tried = bad.chain(good).chain(stopped);
+    Some(tried.find(|part| part.name() == name).unwrap())
 }
 
 impl Part {
@@ -294,6 +231,9 @@ impl Part {
             Self::Library(name) => strategy::find(name).unwrap(),
             Self::External(lock) => Box::leak(Box::new(Strategy {
                 name: lock.name,
+                origin: Origin::External {
+                    argument: lock.name,
+                },
                 summary: "somebody else's",
                 gloss: "",
                 flaw: None,

@@ -8,11 +8,11 @@ use fencepost_trial::protocol::{Purchase, PurchaseOutcome, ReleaseResult, Reply,
 
 use crate::flaw::Flaw;
 use crate::latch::{Grant, Latch, now_ns};
+use crate::loss_teller::Teller;
 use crate::part::ExternalLock;
 use crate::redis_latch::RedisLatch;
 use crate::remote::{self, Remote};
 use crate::renewal::Renewal;
-use crate::teller::Teller;
 
 /// The behaviour of a process, independent of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -297,9 +297,10 @@ impl Player {
             _ => asked_ns,
         };
         let is_untimed = self.remote.as_ref().is_some_and(|lock| lock.is_untimed());
-        let until_ns = match is_untimed {
-            true => i64::MAX,
-            false => counted_from_ns + i64::try_from(self.ttl.as_nanos()).unwrap(),
+        let until_ns = if is_untimed {
+            i64::MAX
+        } else {
+            counted_from_ns + i64::try_from(self.ttl.as_nanos()).unwrap()
         };
         if self.minds_the_clock() && until_ns <= now_ns() {
             match (&mut self.remote, &self.redis) {

@@ -15,6 +15,8 @@ use crate::player::Manners;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The same, if only the network may be slow.
 const LONG_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long it waits for a replica.
+const REPLICA_TIMEOUT_MS: &str = "400";
 const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
@@ -26,6 +28,8 @@ pub(crate) struct RedisLatch {
     space: String,
     flaw: Option<Flaw>,
     answer_timeout: Duration,
+    /// Whether it waits until a replica has what it granted.
+    replicates: bool,
 }
 
 impl RedisLatch {
@@ -36,6 +40,7 @@ impl RedisLatch {
             address: address.into(),
             space: space.into(),
             flaw: lock.flaw,
+            replicates: lock.claims.survives,
             answer_timeout: match lock.manners {
                 Manners::Good | Manners::NeverStops => LONG_ANSWER_TIMEOUT,
                 _ => ANSWER_TIMEOUT,
@@ -57,6 +62,9 @@ impl RedisLatch {
                 .is_ok_and(|it| it == ok);
             return is_taken && self.ask(&["PEXPIRE", &key, &ttl]).is_ok();
         }
+        if self.replicates {
+            return self.take_replicated(&key, token, &ttl);
+        }
         let answer = self.ask(&["SET", &key, token, "NX", unit, &ttl]);
         if self.flaw == Some(Flaw::WaitersProlong) {
             let _ = self.ask(&["PEXPIRE", &key, &ttl]);
@@ -65,6 +73,28 @@ impl RedisLatch {
             Ok(answer) => answer == Value::Word("OK".into()),
             Err(_) => self.takes_anyway(&key, token, &ttl),
         }
+    }
+
+    /// Tries once, and gives the lock back if no replica acknowledges it in time.
+    fn take_replicated(&self, key: &str, token: &str, ttl: &str) -> bool {
+        let Ok(mut connection) = self.connect() else {
+            return false;
+        };
+        let set = connection.ask(&["SET", key, token, "NX", "PX", ttl]);
+        if !set.is_ok_and(|set| set == Value::Word("OK".into())) {
+            return false;
+        }
+        let wait = ["WAIT", "1", REPLICA_TIMEOUT_MS];
+        let replicas = match self.flaw {
+            Some(Flaw::WaitsElsewhere) => self.ask(&wait),
+            _ => connection.ask(&wait),
+        };
+        let is_there = replicas.is_ok_and(|replicas| replicas != Value::Number(0));
+        if is_there || self.flaw == Some(Flaw::IgnoresReplicas) {
+            return true;
+        }
+        let _ = connection.ask(&["EVAL", RELEASE, "1", key, token]);
+        false
     }
 
     /// Returns whether an error counts as a grant after all.
@@ -118,17 +148,35 @@ impl RedisLatch {
 
     /// Releases the lock. Returns whether the grant was still there.
     pub(crate) fn give_back(&self, key: &str, token: &str) -> bool {
-        if self.flaw == Some(Flaw::BlindDelete) {
-            self.delete(key);
-            return true;
+        let (name, one) = (self.key(key), Value::Number(1));
+        let release = || self.ask(&["EVAL", RELEASE, "1", &name, token]);
+        let delete = || self.ask(&["DEL", &name]);
+        match self.flaw {
+            Some(Flaw::BlindDelete) => {
+                self.delete(key);
+                return true;
+            }
+            Some(Flaw::RepeatsDelete) => return delete().or_else(|_| delete()).is_ok(),
+            Some(Flaw::GetThenDelete | Flaw::LostLookIsRelease) => {
+                return self.looks_and_deletes(&name, token);
+            }
+            _ => {}
         }
-        if self.flaw == Some(Flaw::GetThenDelete) {
-            let owner = self.ask(&["GET", &self.key(key)]);
-            let is_own = owner.is_ok_and(|owner| owner == Value::Text(token.into()));
-            return is_own && self.ask(&["DEL", &self.key(key)]).is_ok();
+        match (release(), self.flaw) {
+            (Ok(answer), _) => answer == one,
+            (Err(_), Some(Flaw::ErrorIsRelease)) => true,
+            (Err(_), Some(Flaw::RepeatsRelease)) => release().is_ok_and(|answer| answer == one),
+            (Err(_), Some(Flaw::RepeatsBlindly)) => delete().is_ok_and(|answer| answer == one),
+            (Err(_), _) => false,
         }
-        let answer = self.ask(&["EVAL", RELEASE, "1", &self.key(key), token]);
-        answer.is_ok_and(|answer| answer == Value::Number(1))
+    }
+
+    /// Looks whose lock it is, and deletes it in a second step.
+    fn looks_and_deletes(&self, name: &str, token: &str) -> bool {
+        match self.ask(&["GET", name]) {
+            Err(_) => self.flaw == Some(Flaw::LostLookIsRelease),
+            Ok(owner) => owner == Value::Text(token.into()) && self.ask(&["DEL", name]).is_ok(),
+        }
     }
 
     /// Returns whether the server has this grant; `None` if it does not answer.
@@ -154,6 +202,13 @@ impl RedisLatch {
     }
 
     fn ask(&self, words: &[&str]) -> io::Result<Value> {
-        Connection::open(&*self.address, self.answer_timeout)?.ask(words)
+        match self.connect()?.ask(words)? {
+            Value::Error(error) => Err(io::Error::other(error)),
+            answer => Ok(answer),
+        }
+    }
+
+    fn connect(&self) -> io::Result<Connection> {
+        Connection::open(&*self.address, self.answer_timeout)
     }
 }

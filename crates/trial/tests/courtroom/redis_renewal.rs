@@ -54,7 +54,11 @@ impl RenewalLine {
 
     /// Returns whether a renewal has failed, and the lock does not try again.
     pub(crate) fn has_given_up(&self) -> bool {
-        self.has_failed && self.redis.flaw() == Some(Flaw::RenewalGivesUp)
+        let gives_up = matches!(
+            self.redis.flaw(),
+            Some(Flaw::RenewalGivesUp | Flaw::ErrorEndsRenewal)
+        );
+        self.has_failed && gives_up
     }
 
     fn connect(&mut self) {
@@ -94,7 +98,9 @@ impl RenewalLine {
             self.has_failed = true;
             return false;
         };
-        if answer == Value::Number(i64::try_from(grants.len()).unwrap()) {
+        self.has_failed |= matches!(answer, Value::Error(_));
+        let is_done = answer == Value::Number(i64::try_from(grants.len()).unwrap());
+        if is_done || self.redis.flaw() == Some(Flaw::ErrorIsRenewal) {
             let until_ns = asked_ns + i64::try_from(self.ttl.as_nanos()).unwrap();
             ends.extend(grants.iter().map(|grant| (grant.token.clone(), until_ns)));
         }

@@ -3,8 +3,8 @@
 use fencepost_trial::holds::Scenario::Reentry;
 use fencepost_trial::protocol::Claims;
 
-use crate::bad::{BROKEN, Due};
 use crate::flaw::Flaw;
+use crate::judging::{BROKEN, Due};
 use crate::part::{
     BLIND_DELETE, CUTS_NAMES, ExternalLock, FENCED, HONEST, HONEST_FENCED, HONEST_LINE, NONE, Part,
     flawed, lock,
@@ -42,9 +42,6 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (flawed("reentrant-blind-delete", Flaw::BlindDelete, REENTRANT), TRIAL, BROKEN),
     (flawed("refuses-its-holder", Flaw::RefusesItsHolder, REENTRANT), TRIAL, BROKEN),
 ];
-
-/// The right ones.
-pub(crate) const RIGHT: &[ExternalLock] = &[HONEST_REENTRANT, HONEST_REENTRANT_FENCED];
 
 /// The trials that the right ones withstand.
 pub(crate) fn right() -> Vec<(Part, Ordeal)> {

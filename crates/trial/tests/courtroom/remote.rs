@@ -39,7 +39,7 @@ pub(crate) fn open(
         ))),
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => Some(Box::new(crate::postgres_latch::PostgresLatch::at(
-            first, lock.flaw,
+            first, lock,
         ))),
         #[cfg(feature = "zookeeper")]
         "zk" => Some(Box::new(crate::zookeeper_latch::ZookeeperLatch::at(

@@ -70,9 +70,10 @@ impl Ordeal {
         }
     }
 
-    /// Returns whether the servers for it are installed.
+    /// Returns whether the servers for it are installed, and the machine has what else it needs.
     pub(crate) fn is_possible(self) -> bool {
-        self.place().is_none_or(Place::is_installed)
+        let is_able = self.scenario().is_none_or(|one| one.lacks().is_none());
+        is_able && self.place().is_none_or(Place::is_installed)
     }
 
     /// Starts the servers, which run for as long as the result lives. A lab that makes servers fail starts them itself.

@@ -16,7 +16,7 @@ use fencepost_trial::verdict::Verdict;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
-use crate::bad::is_harmless;
+use crate::judging::is_harmless;
 use crate::on_servers::{KEY, NODE, SESSION};
 use crate::part::{
     HONEST, HONEST_FENCED, HONEST_LINE, HONEST_RENEWED, HONEST_RENEWED_FENCED, Part,
@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(240);
 /// How a history records that the lab stalled.
 const STALLED: &str = "\"stalled\"";
 
-const CASES: &[(Part, Ordeal)] = &[
+pub(crate) const CASES: &[(Part, Ordeal)] = &[
     (Part::External(HONEST), Holds(Crash)),
     (Part::External(HONEST), Holds(Sorted)),
     (Part::External(HONEST), Holds(StaleRelease)),

@@ -1,15 +1,11 @@
 //! A Postgres connection with its prepared statements, and the parsed address.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::stores::postgres::Postgres;
 use futures_util::future::try_join_all;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::task::AbortHandle;
-use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -33,40 +29,14 @@ pub(super) struct DatabaseAddress {
 }
 
 impl DatabaseAddress {
-    /// Parses `postgres://…`. `sslmode=require` verifies the certificate with the public authorities or those in `sslrootcert`; without it,
-    /// the connection is not encrypted.
+    /// Parses `postgres://…` by the rules of the library's store: `sslmode=require` verifies the certificate with the public authorities or
+    /// those in `sslrootcert`; without `sslmode`, the connection is not encrypted, and certificates are refused.
     pub(super) fn parse(text: &str) -> Result<Self, StorageError> {
-        // Never quote the text in errors: it may contain a password.
-        let wrong = |what: &str| StorageError::Unavailable(what.to_owned());
-        let (base, query) = text.split_once('?').unwrap_or((text, ""));
-        let (mut mode, mut root, mut others) = ("", None, Vec::new());
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            match pair.split_once('=') {
-                Some(("sslmode", value)) => mode = value,
-                Some(("sslrootcert", value)) => root = Some(value),
-                _ => others.push(pair),
-            }
-        }
-        let text = if others.is_empty() {
-            base.to_owned()
-        } else {
-            format!("{base}?{}", others.join("&"))
-        };
-        let mut config: Config = text
-            .parse()
-            .map_err(|_| wrong("not an address of Postgres"))?;
-        let is_encrypted = match mode {
-            "" | "disable" => false,
-            "require" | "verify-ca" | "verify-full" => true,
-            _ => return Err(wrong("sslmode must be require or disable")),
-        };
-        config
-            .connect_timeout(CONNECT_TIMEOUT)
-            .ssl_mode(if is_encrypted {
-                SslMode::Require
-            } else {
-                SslMode::Disable
-            });
+        let parsed = Postgres::parse_address(text);
+        // The message does not quote the text, which may contain a password.
+        let (mut config, tls) =
+            parsed.map_err(|error| StorageError::Unavailable(error.to_string()))?;
+        config.connect_timeout(CONNECT_TIMEOUT);
         let options = match config.get_options() {
             Some(own) => format!("{TIMEOUTS} {own}"),
             None => TIMEOUTS.to_owned(),
@@ -75,11 +45,6 @@ impl DatabaseAddress {
         if config.get_application_name().is_none() {
             config.application_name("fencepost-checkout");
         }
-        let tls = if is_encrypted {
-            Some(connector(root).map_err(|what| wrong(&what))?)
-        } else {
-            None
-        };
         Ok(Self { config, tls })
     }
 
@@ -106,28 +71,6 @@ impl DatabaseAddress {
             Err(_) => Err(StorageError::Unavailable("no answer in time".into())),
         }
     }
-}
-
-fn connector(root: Option<&str>) -> Result<MakeRustlsConnect, String> {
-    let mut roots = RootCertStore::empty();
-    match root {
-        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-        Some(path) => {
-            let bad = |error: &dyn std::fmt::Display| format!("sslrootcert: {error}");
-            let pem = std::fs::read(path).map_err(|error| bad(&error))?;
-            for certificate in CertificateDer::pem_slice_iter(&pem) {
-                let certificate = certificate.map_err(|error| bad(&error))?;
-                roots.add(certificate).map_err(|error| bad(&error))?;
-            }
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(MakeRustlsConnect::new(config))
 }
 
 /// Returns the message of the server or the system, without the statement.
@@ -209,5 +152,48 @@ impl Connection {
     pub(super) async fn query_bool(&mut self, question: &'static str) -> Result<bool, Error> {
         let rows = self.query(question, &[]).await?;
         Ok(rows.first().is_some_and(|row| row.get(0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(address: &str) -> String {
+        match DatabaseAddress::parse(address) {
+            Ok(_) => panic!("accepted: {address}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn certificates_without_tls_are_refused_and_never_dropped() {
+        let said = refusal("postgres://shop:secret@db/shop?sslrootcert=/nowhere/ca.pem");
+        assert!(said.contains("say sslmode=require"), "{said}");
+        assert!(!said.contains("secret"), "{said}");
+    }
+
+    #[test]
+    fn the_path_of_a_certificate_is_decoded() {
+        let said =
+            refusal("postgres://db/shop?sslmode=require&sslrootcert=%2Fnowhere%2Four%20ca.pem");
+        assert!(said.contains("/nowhere/our ca.pem"), "{said}");
+    }
+
+    #[test]
+    fn only_an_address_that_asks_for_tls_gets_it() {
+        let address = |text| DatabaseAddress::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        assert!(address("postgres://shop@db/shop").tls.is_none());
+        assert!(
+            address("postgres://shop@db/shop?sslmode=disable")
+                .tls
+                .is_none()
+        );
+        let encrypted = address("postgres://shop@db/shop?sslmode=require&options=-cwork_mem%3D8MB");
+        assert!(encrypted.tls.is_some());
+        let options = encrypted.config.get_options();
+        assert!(
+            options.is_some_and(|all| all.starts_with(TIMEOUTS) && all.ends_with("-cwork_mem=8MB"))
+        );
     }
 }

@@ -77,7 +77,7 @@ pub(super) struct Pool(Arc<Inner>);
 struct Inner {
     address: DatabaseAddress,
     idle: Mutex<Vec<Connection>>,
-    places: Semaphore,
+    connection_permits: Semaphore,
 }
 
 impl Pool {
@@ -85,7 +85,7 @@ impl Pool {
         Self(Arc::new(Inner {
             address,
             idle: Mutex::new(Vec::new()),
-            places: Semaphore::new(MAX_CONNECTIONS),
+            connection_permits: Semaphore::new(MAX_CONNECTIONS),
         }))
     }
 
@@ -104,8 +104,9 @@ impl Pool {
         &self,
         work: impl for<'a> FnOnce(&'a mut Connection) -> Work<'a, T> + Send,
     ) -> Result<T, Fault> {
-        let place = tokio::time::timeout(CONNECTION_TIMEOUT, self.0.places.acquire()).await;
-        let Ok(Ok(_place)) = place else {
+        let permit = self.0.connection_permits.acquire();
+        let permit = tokio::time::timeout(CONNECTION_TIMEOUT, permit).await;
+        let Ok(Ok(_permit)) = permit else {
             let busy = StorageError::Unavailable("all connections are in use".into());
             return Err(busy.into());
         };

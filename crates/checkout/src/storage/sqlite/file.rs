@@ -64,24 +64,24 @@ fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
 type Identity = (u64, u64);
 
 /// The path and the identity of the file that was opened.
-pub(super) struct Spot {
+pub(super) struct OpenedFile {
     path: PathBuf,
     /// `None` for a database in memory.
-    opened: Option<Identity>,
+    identity: Option<Identity>,
 }
 
-impl Spot {
-    /// Returns the identity of the file. Call this right after opening it.
-    pub(super) fn of(path: &Path) -> Self {
+impl OpenedFile {
+    /// Remembers the identity of the file. Call this right after opening it.
+    pub(super) fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            opened: identity(path),
+            identity: identity(path),
         }
     }
 
     /// Checks that the path still leads to the file that was opened. Reads the file system, which may block.
-    pub(super) fn is_ours(&self) -> Result<(), StorageError> {
-        if self.opened.is_none() || identity(&self.path) == self.opened {
+    pub(super) fn check_in_place(&self) -> Result<(), StorageError> {
+        if self.identity.is_none() || identity(&self.path) == self.identity {
             Ok(())
         } else {
             Err(StorageError::Displaced)

@@ -16,6 +16,7 @@ pub(super) struct Promises {
     untimed: Option<Promise>,
     recovery_ms: Option<PromisedTime>,
     tells_loss_ms: Option<PromisedTime>,
+    survives: Option<Promise>,
     fences_writes_only: Option<Promise>,
     reentrant: Option<Promise>,
     expires_after_work: Option<Promise>,
@@ -84,6 +85,7 @@ impl Promises {
             untimed: self.untimed.is_some(),
             recovery_ms: self.recovery_ms.as_ref().map(|time| time.value.0),
             tells_loss_ms: self.tells_loss_ms.as_ref().map(|time| time.value.0),
+            survives: self.survives.is_some(),
             fences_writes_only: self.fences_writes_only.is_some(),
             reentrant: self.reentrant.is_some(),
             expires_after_work: self.expires_after_work.is_some(),
@@ -119,6 +121,7 @@ impl Promises {
             "untimed" => &self.untimed,
             "recovery_ms" => return self.recovery_ms.as_ref().map(|time| &time.r#where),
             "tells_loss_ms" => return self.tells_loss_ms.as_ref().map(|time| &time.r#where),
+            "survives" => &self.survives,
             "fences_writes_only" => &self.fences_writes_only,
             "reentrant" => &self.reentrant,
             "expires_after_work" => &self.expires_after_work,
@@ -162,6 +165,7 @@ mod tests {
             untimed: true,
             recovery_ms: Some(7),
             tells_loss_ms: Some(7),
+            survives: true,
             fences_writes_only: true,
             reentrant: true,
             expires_after_work: true,
@@ -183,7 +187,7 @@ mod tests {
         assert_eq!(promises.claims(), all);
         assert_eq!(promises.differences(all), Vec::<String>::new());
         let differences = promises.differences(Claims::PLAIN);
-        assert_eq!(differences.len(), 13, "{differences:?}");
+        assert_eq!(differences.len(), 14, "{differences:?}");
         for sentence in &differences {
             let (name, _) = sentence.split_once(':').unwrap();
             let said = format!("in the manifest (\"so\", {name}.md), false in init_ok");

@@ -1,7 +1,7 @@
 //! The claims that no lock of a kind can keep.
 
 use fencepost_trial::gauntlet::Kind;
-use fencepost_trial::gauntlet::kind::Hold;
+use fencepost_trial::gauntlet::kind::EndsWith;
 use fencepost_trial::protocol::Claims;
 
 /// Returns the field with the first claim that a lock of this kind cannot keep, and why. A lock may well claim less than it does.
@@ -12,7 +12,7 @@ pub(super) fn contradiction(kind: Kind, claims: Claims) -> Option<(&'static str,
         stops_itself,
         fenced,
     } = kind;
-    let has_end = hold != Hold::Untimed;
+    let has_end = hold != EndsWith::Untimed;
     [
         (
             claims.fencing && !fenced,
@@ -30,7 +30,7 @@ pub(super) fn contradiction(kind: Kind, claims: Claims) -> Option<(&'static str,
             "is claimed, but kind.renewed is not true",
         ),
         (
-            claims.untimed && hold == Hold::Lease,
+            claims.untimed && hold == EndsWith::Lease,
             "claims.untimed",
             "is claimed, but kind.hold is \"lease\", expected \"session\" or \"untimed\"",
         ),

@@ -32,6 +32,10 @@ impl Address {
             Some((rest, parameters)) => (rest, files(parameters)?),
         };
         let (servers, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        // Whoever means it as a part of the prefix, which makes other locks, writes %23.
+        if prefix.contains('#') {
+            return None;
+        }
         let (user, hosts) = match servers.rsplit_once('@') {
             None => (None, servers),
             Some((user, hosts)) => {
@@ -154,6 +158,7 @@ mod tests {
             "etcd://a:b%zz@a",
             "etcds://a?",
             "etcds://a?ca",
+            "etcd://a,b/locks#x",
             "etcds://a?frobnicate=x",
             "etcds://a?ca=%zz",
         ] {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use etcd_client::ConnectOptions;
 
 use super::address::Address;
-use super::hub::{Hub, Settings};
+use super::hub::Hub;
+use super::settings::Settings;
 use super::{Etcd, STORE};
 use crate::error::{Error, Result};
 #[cfg(feature = "blocking")]

@@ -43,7 +43,7 @@ pub(super) fn unanswered(operation: Operation) -> Error {
 
 /// Returns the error if the runtime of the request ended, or its task panicked.
 pub(super) fn abandoned(operation: Operation, cause: tokio::task::JoinError) -> Error {
-    let message = "the runtime that asked has ended";
+    let message = "the task of this request ended early (its runtime shut down, or it panicked)";
     Error::new(ErrorKind::Unavailable, STORE, operation, message)
         .with_effect(Effect::Maybe)
         .with_source(cause)

@@ -15,6 +15,7 @@ use super::failure;
 use super::loss_watch::LossWatch;
 use super::owners::Owners;
 use super::rounds::{Next, Rounds};
+use super::settings::Settings;
 use crate::backend::LossBell;
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, Error, Operation, Result};
@@ -29,13 +30,6 @@ const MIN_ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long an election may take before a request fails because there is no leader.
 const ELECTION: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The settings of the builder.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) connect_timeout: Duration,
-    pub(super) max_outage: Duration,
-}
 
 pub(super) struct Hub {
     endpoints: Vec<String>,

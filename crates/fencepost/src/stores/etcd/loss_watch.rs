@@ -1,34 +1,23 @@
-//! Watches the keys of locks that are held, so that their holders learn of a loss before the next renewal.
+//! The locks that are held, and how far the watch of each key is.
 //!
-//! If a lease is revoked or somebody deletes a key, the store notifies all clients that watch the key. We then ring the [`LossBell`], and
-//! also when the connection breaks. The renewal that follows finds out what really happened to the lock.
-//!
-//! All keys are watched over one stream. If a server or a proxy limits the streams of a connection, a stream per key would take the place
-//! of other requests, including renewals.
-//!
-//! [`LossBell`]: crate::backend::LossBell
+//! `watch_stream` watches the keys, so that the holders learn of a loss before the next renewal.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, Weak};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse, WatchStream};
+use etcd_client::{WatchFilterType, WatchOptions};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::hub::{ANSWER_TIMEOUT, Connection, Hub};
-use super::keys::Keys;
-use crate::claim::{Claim, Grant, OwnerId};
-use crate::clock::{BootClock, Clock, Moment, within};
-use crate::error::Operation;
+use crate::claim::OwnerId;
+use crate::clock::{BootClock, Clock, Moment};
 use crate::mutex::lock;
 
 /// A lock that is held for less than this is not watched, because watching would cost more than it is worth.
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// The pause after a failure to watch.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How many watch requests may be unanswered at the same time: as many as certainly fit into the buffers on the way.
-const ASKED_AT_ONCE: usize = 64;
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// The locks that are watched, and the task that watches them.
 #[derive(Default)]
@@ -38,7 +27,7 @@ pub(super) struct LossWatch {
 }
 
 #[derive(Default)]
-struct WatchList {
+pub(super) struct WatchList {
     state: Mutex<WatchListState>,
     news: Notify,
 }
@@ -72,6 +61,38 @@ enum Watch {
 }
 
 impl LossWatch {
+    /// Records that the lock with this key was granted; the revision `since` created the key. If no task watches the list, returns what
+    /// the caller has to give to a new one.
+    pub(super) fn begin(&self, owner: OwnerId, key: Vec<u8>, since: i64) -> Option<TaskEnd> {
+        let mut state = lock(&self.list.state);
+        let known = state.held.get(&owner);
+        if known.is_none_or(|held| held.since != since) {
+            if let Some(Watch::Begun(id)) = known.map(|held| held.watch) {
+                state.to_cancel.push(id);
+            }
+            let held = WatchedHold {
+                key,
+                since,
+                due: BootClock.now() + AT_LEAST,
+                watch: Watch::None,
+                is_compacted: false,
+            };
+            state.held.insert(owner, held);
+            self.list.news.notify_one();
+        }
+        let is_kept = std::mem::replace(&mut state.is_kept, true);
+        drop(state);
+        (!is_kept).then(|| TaskEnd {
+            list: self.list.clone(),
+            has_ended: false,
+        })
+    }
+
+    /// Sets the task that ends with this watch at the latest.
+    pub(super) fn set_task(&self, task: AbortHandle) {
+        *lock(&self.task) = Some(task);
+    }
+
     /// Records that the lock was released or lost.
     pub(super) fn end(&self, owner: OwnerId) {
         let mut state = lock(&self.list.state);
@@ -95,49 +116,11 @@ impl Drop for LossWatch {
     }
 }
 
-impl Hub {
-    /// Starts to watch a lock that was just granted, if it was.
-    pub(super) fn watch_over(self: &Arc<Self>, claim: &Claim, grant: Option<&Grant>) {
-        let Some(grant) = grant else { return };
-        // Epochs are below 2^47, so the cast is safe.
-        let since = grant.epoch.cast_signed();
-        let list = &self.loss_watch.list;
-        let mut state = lock(&list.state);
-        let known = state.held.get(&claim.owner);
-        if known.is_none_or(|held| held.since != since) {
-            if let Some(Watch::Begun(id)) = known.map(|held| held.watch) {
-                state.to_cancel.push(id);
-            }
-            let held = WatchedHold {
-                key: Keys::of(&self.prefix, claim).own,
-                since,
-                due: BootClock.now() + AT_LEAST,
-                watch: Watch::None,
-                is_compacted: false,
-            };
-            state.held.insert(claim.owner, held);
-            list.news.notify_one();
-        }
-        if std::mem::replace(&mut state.is_kept, true) {
-            return;
-        }
-        drop(state);
-        let keeping = keep(
-            Arc::downgrade(self),
-            TaskEnd {
-                list: list.clone(),
-                has_ended: false,
-            },
-        );
-        *lock(&self.loss_watch.task) = Some(tokio::spawn(keeping).abort_handle());
-    }
-}
-
-/// Notices when the runtime drops the task.
-struct TaskEnd {
-    list: Arc<WatchList>,
+/// Belongs to the task that watches, and notices when the runtime drops the task.
+pub(super) struct TaskEnd {
+    pub(super) list: Arc<WatchList>,
     /// Whether the task has reported its end itself; there may be another task by now.
-    has_ended: bool,
+    pub(super) has_ended: bool,
 }
 
 impl Drop for TaskEnd {
@@ -150,34 +133,9 @@ impl Drop for TaskEnd {
     }
 }
 
-/// Runs until nothing is held, or the hub is gone.
-async fn keep(hub: Weak<Hub>, mut end: TaskEnd) {
-    let list = &*end.list.clone();
-    while list.until_due().await {
-        let Some(held) = hub.upgrade() else { return };
-        let connection = held.connection(Operation::Renew).await;
-        drop(held);
-        let is_broken = match connection {
-            Ok(connection) => Stream::run(&hub, list, &connection).await,
-            Err(_) => true,
-        };
-        let Some(hub) = hub.upgrade() else { return };
-        // Nobody knows what happened to the locks while they were not watched.
-        let watched = lock(&list.state).start_anew();
-        if !watched.is_empty() {
-            hub.loss_bell.ring(&watched);
-        }
-        drop(hub);
-        if is_broken {
-            BootClock.sleep_until(BootClock.now() + PAUSE).await;
-        }
-    }
-    end.has_ended = true;
-}
-
 impl WatchList {
     /// Completes when there is a lock to watch. Returns `false` if nothing is held and the task has to end.
-    async fn until_due(&self) -> bool {
+    pub(super) async fn until_due(&self) -> bool {
         loop {
             if self.end_if_idle() {
                 return false;
@@ -188,7 +146,7 @@ impl WatchList {
             }
             tokio::select! {
                 () = BootClock.sleep_until(next) => {}
-                () = self.news.notified() => {}
+                () = self.news() => {}
             }
         }
     }
@@ -202,19 +160,24 @@ impl WatchList {
         state.held.is_empty()
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         lock(&self.state).held.is_empty()
     }
 
+    /// Completes when there is a new lock, a watch to cancel, or nothing left to watch.
+    pub(super) async fn news(&self) {
+        self.news.notified().await;
+    }
+
     /// Returns when the next lock has to be watched.
-    fn next_due(&self) -> Moment {
+    pub(super) fn next_due(&self) -> Moment {
         let state = lock(&self.state);
         let waiting = state.held.values().filter(|held| held.watch == Watch::None);
         waiting.map(|held| held.due).min().unwrap_or(Moment::FAR)
     }
 
     /// Returns at most this many locks that have to be watched now, with the options for each request.
-    fn take_due(&self, most: usize) -> Vec<(OwnerId, Vec<u8>, WatchOptions)> {
+    pub(super) fn take_due(&self, most: usize) -> Vec<(OwnerId, Vec<u8>, WatchOptions)> {
         let now = BootClock.now();
         let mut state = lock(&self.state);
         let waiting = state.held.iter_mut();
@@ -232,10 +195,56 @@ impl WatchList {
         });
         taken.collect()
     }
+
+    /// Returns the watches that are not needed any more.
+    pub(super) fn take_to_cancel(&self) -> Vec<i64> {
+        std::mem::take(&mut lock(&self.state).to_cancel)
+    }
+
+    /// Records that the watch `id` of this owner's key has begun. Returns whether the server cannot tell what happened to the key before.
+    pub(super) fn watch_has_begun(&self, id: i64, owner: OwnerId) -> bool {
+        let mut state = lock(&self.state);
+        match state.held.get_mut(&owner) {
+            Some(held) if held.watch == Watch::AskedFor => {
+                held.watch = Watch::Begun(id);
+                held.is_compacted
+            }
+            // The lock was released in the meantime.
+            _ => {
+                state.to_cancel.push(id);
+                false
+            }
+        }
+    }
+
+    /// Records that the server has ended the watch of this owner's key because what it asked for was compacted away.
+    pub(super) fn watch_was_compacted(&self, owner: OwnerId) {
+        if let Some(held) = lock(&self.state).held.get_mut(&owner) {
+            held.is_compacted = true;
+            held.watch = Watch::None;
+            held.due = BootClock.now() + PAUSE;
+        }
+    }
+
+    /// Returns whether this owner's lock is still held and `id` watches its key.
+    pub(super) fn is_watched_by(&self, id: i64, owner: OwnerId) -> bool {
+        let state = lock(&self.state);
+        let held = state.held.get(&owner);
+        held.is_some_and(|held| held.watch == Watch::Begun(id))
+    }
+
+    /// Records that this owner's key is gone.
+    pub(super) fn key_is_gone(&self, owner: OwnerId) {
+        lock(&self.state).held.remove(&owner);
+    }
+
+    /// Resets the state after the stream and all its watches have ended. Returns the owners whose locks it watched.
+    pub(super) fn start_anew(&self) -> Vec<OwnerId> {
+        lock(&self.state).start_anew()
+    }
 }
 
 impl WatchListState {
-    /// Resets the state after the stream and all its watches have ended. Returns the owners whose locks it watched.
     fn start_anew(&mut self) -> Vec<OwnerId> {
         self.to_cancel.clear();
         let mut watched = Vec::new();
@@ -246,145 +255,5 @@ impl WatchListState {
             held.watch = Watch::None;
         }
         watched
-    }
-}
-
-/// The stream of events over one connection.
-struct Stream<'a> {
-    hub: &'a Weak<Hub>,
-    list: &'a WatchList,
-    events: WatchStream,
-    /// The owners whose watches were requested, in the order in which the server answers.
-    asked: VecDeque<OwnerId>,
-    watched: HashMap<i64, OwnerId>,
-}
-
-impl<'a> Stream<'a> {
-    /// Watches until the stream ends. Returns whether the stream itself ended, and not because the connection was given up.
-    async fn run(hub: &'a Weak<Hub>, list: &'a WatchList, connection: &Arc<Connection>) -> bool {
-        let Some((owner, key, options)) = list.take_due(1).pop() else {
-            return false;
-        };
-        let mut client = connection.client.clone();
-        let begun = client.watch(key, Some(options));
-        // A renewal finds out whether the connection works. A connection over which we cannot watch may still work.
-        let begun = within(&BootClock, BootClock.now() + ANSWER_TIMEOUT, begun).await;
-        let Some(Ok(events)) = begun else {
-            return true;
-        };
-        let mut stream = Self {
-            hub,
-            list,
-            events,
-            asked: VecDeque::from([owner]),
-            watched: HashMap::new(),
-        };
-        tokio::select! {
-            () = stream.until_over() => !list.is_empty(),
-            () = connection.until_given_up() => false,
-        }
-    }
-
-    async fn until_over(&mut self) {
-        while !self.list.is_empty() && self.send().await.is_ok() {
-            let next = self.next_due();
-            tokio::select! {
-                message = self.events.message() => match message {
-                    Ok(Some(news)) => self.hear(&news),
-                    Ok(None) | Err(_) => return,
-                },
-                () = self.list.news.notified() => {}
-                () = BootClock.sleep_until(next) => {}
-            }
-        }
-    }
-
-    fn next_due(&self) -> Moment {
-        if self.asked.len() < ASKED_AT_ONCE {
-            self.list.next_due()
-        } else {
-            // The next answer makes room.
-            Moment::FAR
-        }
-    }
-
-    /// Requests the watches that are due, and cancels those that are not needed any more.
-    async fn send(&mut self) -> Result<(), etcd_client::Error> {
-        let room = ASKED_AT_ONCE.saturating_sub(self.asked.len());
-        for (owner, key, options) in self.list.take_due(room) {
-            self.asked.push_back(owner);
-            self.events.watch(key, Some(options)).await?;
-        }
-        let to_cancel = std::mem::take(&mut lock(&self.list.state).to_cancel);
-        for id in to_cancel {
-            if self.watched.remove(&id).is_some() {
-                self.events.cancel(id).await?;
-            }
-        }
-        Ok(())
-    }
-
-    fn hear(&mut self, news: &WatchResponse) {
-        let id = news.watch_id();
-        if news.created()
-            && let Some(owner) = self.asked.pop_front()
-        {
-            self.begin(id, owner);
-        }
-        let mut kinds = news.events().iter().map(etcd_client::Event::event_type);
-        if kinds.any(|kind| kind == EventType::Delete) {
-            self.deleted(id);
-        }
-        if news.canceled() {
-            self.cancelled(id);
-        }
-    }
-
-    fn begin(&mut self, id: i64, owner: OwnerId) {
-        let mut state = lock(&self.list.state);
-        self.watched.insert(id, owner);
-        match state.held.get_mut(&owner) {
-            Some(held) if held.watch == Watch::AskedFor => {
-                held.watch = Watch::Begun(id);
-                let is_compacted = held.is_compacted;
-                drop(state);
-                if is_compacted {
-                    self.ring(owner);
-                }
-            }
-            // The lock was released in the meantime.
-            _ => state.to_cancel.push(id),
-        }
-    }
-
-    fn deleted(&mut self, id: i64) {
-        if let Some(owner) = self.forget(id) {
-            lock(&self.list.state).held.remove(&owner);
-            self.ring(owner);
-        }
-    }
-
-    /// Handles a watch that the server has cancelled, usually because it started at a revision that was compacted away.
-    fn cancelled(&mut self, id: i64) {
-        let Some(owner) = self.forget(id) else { return };
-        if let Some(held) = lock(&self.list.state).held.get_mut(&owner) {
-            held.is_compacted = true;
-            held.watch = Watch::None;
-            held.due = BootClock.now() + PAUSE;
-        }
-    }
-
-    /// Removes a watch, and returns the owner of its lock if that lock is still held.
-    fn forget(&mut self, id: i64) -> Option<OwnerId> {
-        let owner = self.watched.remove(&id)?;
-        let state = lock(&self.list.state);
-        let held = state.held.get(&owner)?;
-        (held.watch == Watch::Begun(id)).then_some(owner)
-    }
-
-    fn ring(&self, owner: OwnerId) {
-        if let Some(hub) = self.hub.upgrade() {
-            hub.loss_bell.ring(&[owner]);
-        }
     }
 }

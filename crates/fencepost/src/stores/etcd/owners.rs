@@ -1,20 +1,11 @@
-//! What each owner may have at the store, and the order of its requests.
-//!
-//! A request continues even if nobody waits for its answer any more. A release that follows a dropped acquisition waits until that request
-//! was answered, and then knows what to release.
+//! What each owner may have at the store: its leases, and requests of ours that may still arrive there.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::OwnedMutexGuard;
-
-use super::failure;
-use super::hub::Hub;
-use crate::claim::{Claim, OwnerId};
+use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
-use crate::error::{Operation, Result};
 use crate::mutex::lock;
 
 /// How many owners are remembered before those with nothing left at the store are removed.
@@ -25,7 +16,8 @@ const LATE_REVOKE_WINDOW: Duration = Duration::from_secs(600);
 #[derive(Default)]
 pub(super) struct Owners(Mutex<HashMap<OwnerId, Arc<OwnerLeases>>>);
 
-type OwnerLeases = tokio::sync::Mutex<Leases>;
+/// The leases of one owner. Whoever has the lock on them makes the next request for this owner.
+pub(super) type OwnerLeases = tokio::sync::Mutex<Leases>;
 
 /// The leases that an owner may have at the store.
 #[derive(Debug, Default)]
@@ -80,7 +72,7 @@ impl Leases {
 }
 
 impl Owners {
-    fn of(&self, owner: OwnerId) -> Arc<OwnerLeases> {
+    pub(super) fn of(&self, owner: OwnerId) -> Arc<OwnerLeases> {
         let mut owners = lock(&self.0);
         if owners.len() >= SWEEP_FROM && owners.len().is_power_of_two() {
             let now = BootClock.now();
@@ -90,7 +82,7 @@ impl Owners {
     }
 
     /// Forgets this owner if nothing is left at the store and nobody else makes a request for it.
-    fn forget_settled(&self, owner: OwnerId, owner_leases: &Arc<OwnerLeases>) {
+    pub(super) fn forget_settled(&self, owner: OwnerId, owner_leases: &Arc<OwnerLeases>) {
         let mut owners = lock(&self.0);
         // One reference belongs to the table, one to the caller.
         let is_idle = Arc::strong_count(owner_leases) == 2;
@@ -114,38 +106,6 @@ fn is_over(owner_leases: &Arc<OwnerLeases>, now: Moment) -> bool {
         && owner_leases
             .try_lock()
             .is_ok_and(|leases| leases.are_over(now))
-}
-
-/// Executes `work` for the claim's owner after all its earlier requests. Continues even if the future is dropped.
-pub(super) async fn in_turn<T, F>(
-    hub: &Arc<Hub>,
-    claim: &Claim,
-    operation: Operation,
-    work: impl FnOnce(Arc<Hub>, Claim, OwnedMutexGuard<Leases>) -> F + Send + 'static,
-) -> Result<T>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T>> + Send + 'static,
-{
-    let owner_leases = hub.owners.of(claim.owner);
-    let mut turn = Box::pin(owner_leases.clone().lock_owned());
-    // Poll now, so that the request gets its place in the order now and not when its task first runs, possibly after a later request.
-    let first_look = futures_util::poll!(&mut turn);
-    let (hub, claim) = (hub.clone(), claim.clone());
-    let task = tokio::spawn(async move {
-        let leases = match first_look {
-            std::task::Poll::Ready(leases) => leases,
-            std::task::Poll::Pending => turn.await,
-        };
-        let (owner, all) = (claim.owner, hub.clone());
-        let answer = work(hub, claim, leases).await;
-        all.owners.forget_settled(owner, &owner_leases);
-        answer
-    });
-    match task.await {
-        Ok(answer) => answer,
-        Err(cause) => Err(failure::abandoned(operation, cause)),
-    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@ use futures_util::future::join_all;
 use super::claim_request::{Attempt, ClaimRequest, KeptPlace, WantedLease};
 use super::hub::Hub;
 use super::leases;
-use super::owners::{Leases, in_turn};
+use super::owners::Leases;
+use super::turns::in_turn;
 use super::waiting;
+use super::watch_stream::watch_over;
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::error::{Effect, Error, Operation, Result};
@@ -30,7 +32,7 @@ pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<
                 let left = leases::revoke_all(&hub, Operation::Acquire, &mut leases).await;
                 left.map_err(|error| with_effect_of_leases(error, &leases))?;
             }
-            hub.watch_over(&claim, answer.as_ref());
+            watch_over(&hub, &claim, answer.as_ref());
             Ok(answer)
         },
     )
@@ -49,7 +51,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                 let asking = ClaimRequest::new(&hub, &claim, Operation::Acquire);
                 let attempt = asking.in_line(&mut leases, has_waited).await;
                 if let Ok(Attempt::Granted(grant)) = &attempt {
-                    hub.watch_over(&claim, Some(grant));
+                    watch_over(&hub, &claim, Some(grant));
                 }
                 attempt.map_err(|error| with_effect_of_leases(error, &leases))
             },

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::backend::{self, Holder, Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::Moment;
-use crate::stores::kit::claim_window;
+use crate::stores::kit::turn_window;
 
 /// All names, and the counters that they share.
 #[derive(Debug, Default)]
@@ -205,7 +205,7 @@ impl Entry {
     /// Returns when the waiter with `rank` waiters ahead of it may claim.
     fn turn_of(&self, rank: usize) -> Moment {
         match u32::try_from(rank) {
-            Ok(rank) => claim_window::opens_at(self.free_at(), rank),
+            Ok(rank) => turn_window::opens_at(self.free_at(), rank),
             Err(_) => Moment::FAR,
         }
     }
@@ -248,7 +248,7 @@ impl Entry {
         }
     }
 
-    /// Wakes the first waiter that listens. If dropped waiters stand ahead of it, it waits until their claim window has passed.
+    /// Wakes the first waiter that listens. If dropped waiters stand ahead of it, it waits until their turn window has passed.
     fn ring_first(&self) {
         if let Some(waiter) = self.line.values().find(|waiter| waiter.attended) {
             waiter.wake.notify_one();

@@ -24,7 +24,7 @@ impl Server {
     ///
     /// # Errors
     /// Returns the same errors as [`Address::parse`].
-    pub(crate) fn read(
+    pub(crate) fn parse(
         &self,
         store: &'static str,
         own: &[&str],

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::address::Server;
 use super::fence::Source;
-use super::hub::{Hub, Settings};
+use super::hub::Hub;
+use super::settings::Settings;
 use super::{Postgres, STORE, parameters, suitability};
 use crate::error::{Error, Operation, Result};
 #[cfg(feature = "blocking")]
@@ -175,7 +176,7 @@ impl PostgresBuilder {
         }
         let read = self
             .server
-            .read(STORE, parameters::NAMES, &self.certificates);
+            .parse(STORE, parameters::NAMES, &self.certificates);
         let (address, own) = read?;
         parameters::refuse_those_of_a_table(&own)?;
         let in_address = parameters::requeue_after(&own)?;

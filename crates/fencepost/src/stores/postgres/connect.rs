@@ -13,6 +13,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Socket};
 
 use super::address::Address;
 use super::failure;
+use crate::clock::{BootClock, Clock, within};
 use crate::error::{Operation, Result};
 
 /// The client library's default keep-alive time, which is too long to notice a server that is gone.
@@ -96,10 +97,11 @@ pub(crate) async fn listen(
         }
         open(&config, NoTls, hear).await
     };
-    match tokio::time::timeout(connect_timeout, connecting).await {
-        Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(cause)) => Err(failure::of_connecting(store, operation, cause)),
-        Err(_) => Err(failure::unreachable(store, operation)),
+    let until = BootClock.now() + connect_timeout;
+    match within(&BootClock, until, connecting).await {
+        Some(Ok(connection)) => Ok(connection),
+        Some(Err(cause)) => Err(failure::of_connecting(store, operation, cause)),
+        None => Err(failure::unreachable(store, operation)),
     }
 }
 

@@ -176,7 +176,7 @@ impl Source {
                 State {
                     is_sound: false, ..
                 } => Err(unusable(format!(
-                    "public.fencepost_fence or public.fencepost_lift is not as it must be (a logged sequence with increment 1 and cache 1, without cycle), so fences could fall; it should be: {CREATE}"
+                    "public.fencepost_fence or public.fencepost_lift has unsafe settings: it must be logged, with increment 1, cache 1 and no cycle; otherwise fences could decrease. Expected: {CREATE}"
                 ))),
                 _ => Ok(()),
             },

@@ -1,4 +1,5 @@
-//! What the doctor needs from the Postgres store, beyond the public API.
+//! What our own programs need from the Postgres store, beyond the public API: a connection for the doctor, and the parser of addresses for
+//! the database of the checkout.
 
 use std::time::Duration;
 
@@ -32,5 +33,22 @@ impl Postgres {
             deaf,
         )
         .await
+    }
+
+    /// Parses an address as the store does, for programs that open their own connections: the configuration of the client, and a connector
+    /// if the address asks for TLS. Parameters that concern locks are refused.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid, or one of its certificates. The
+    /// message never quotes the address, which may contain a password.
+    #[cfg(feature = "postgres-tls")]
+    pub fn parse_address(
+        address: &str,
+    ) -> Result<(
+        tokio_postgres::Config,
+        Option<tokio_postgres_rustls::MakeRustlsConnect>,
+    )> {
+        let (address, _own) = Address::parse(STORE, address, &[], &Certificates::default())?;
+        Ok((address.config, address.tls))
     }
 }

@@ -8,14 +8,14 @@ use super::STORE;
 use super::address::Address;
 use super::book::{Book, Pick, SessionNumber};
 use super::failure;
-use super::fence::Source;
 use super::published::{PublishedLock, comment, program};
 use super::seat::{Flight, LastRequest, Seat, start_release, start_try, start_upkeep, start_wait};
 use super::session::{STORE_PROGRAM, Session};
+use super::settings::Settings;
 use super::statements::{self, Granting, Lasting};
 use crate::backend::LossBell;
 use crate::claim::{Claim, OwnerId};
-use crate::clock::{BootClock, Clock, Moment};
+use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::{Operation, Result};
 use crate::mutex::lock;
 
@@ -27,19 +27,6 @@ mod upkeep;
 use renewals::Renewals;
 use reservation::{Found, OpeningSession, ReservedSession};
 use upkeep::Upkeep;
-
-/// The settings of the builder.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) connect_timeout: Duration,
-    pub(super) max_connections: usize,
-    pub(super) idle_timeout: Duration,
-    pub(super) max_outage: Duration,
-    pub(super) requeue_after: Duration,
-    pub(super) source: Source,
-    /// Whether the store only looks at locks, so that fences need not be checked.
-    pub(super) read_only: bool,
-}
 
 pub(super) struct Hub {
     pub(super) address: Address,
@@ -160,9 +147,10 @@ impl Hub {
     /// Makes sure that fences can be drawn in this session. Returns at once if that was done before.
     async fn ready(&self, session: &Session) -> Result<()> {
         let ready = session.ready(Operation::Acquire);
-        match tokio::time::timeout(self.settings.connect_timeout, ready).await {
-            Ok(ready) => ready,
-            Err(_) => Err(failure::unreachable(STORE, Operation::Acquire)),
+        let until = BootClock.now() + self.settings.connect_timeout;
+        match within(&BootClock, until, ready).await {
+            Some(ready) => ready,
+            None => Err(failure::unreachable(STORE, Operation::Acquire)),
         }
     }
 

@@ -11,6 +11,7 @@ use super::connect::{Connection, listen};
 use super::fence::{self, Source};
 use super::rows::{number, rows};
 use super::{STORE, failure};
+use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 
 /// Postgres 14, the first version that ends idle sessions, which turns a session into a lease.
@@ -87,9 +88,9 @@ impl Session {
                 pid,
             }))
         };
-        match tokio::time::timeout(connect_timeout, opening).await {
-            Ok(opened) => opened,
-            Err(_) => Err(failure::unreachable(STORE, operation)),
+        match within(&BootClock, BootClock.now() + connect_timeout, opening).await {
+            Some(opened) => opened,
+            None => Err(failure::unreachable(STORE, operation)),
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::rows::text;
 use super::session::{Session, pooled};
 use super::{STORE, statements};
+use crate::clock::{BootClock, Clock, within};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
@@ -34,8 +35,9 @@ pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()
         });
     }
     let unlock = statements::only_unlock(key);
-    let freed = tokio::time::timeout(ANSWER_TIMEOUT, one.ask(OPERATION, &unlock)).await;
-    let freed = freed.map_err(|_| pooled(OPERATION))??;
+    let until = BootClock.now() + ANSWER_TIMEOUT;
+    let freed = within(&BootClock, until, one.ask(OPERATION, &unlock)).await;
+    let freed = freed.unwrap_or_else(|| Err(pooled(OPERATION)))?;
     if text(&freed, 1) != "t" {
         return Err(pooled(OPERATION));
     }

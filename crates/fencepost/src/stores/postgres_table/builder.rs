@@ -120,7 +120,7 @@ impl PostgresTableBuilder {
     /// # Cancel safety
     /// If the future is dropped, the connection is closed. Tables that were created stay.
     pub async fn open(self) -> Result<PostgresTable> {
-        let (address, own) = self.server.read(STORE, PARAMETERS, &self.certificates)?;
+        let (address, own) = self.server.parse(STORE, PARAMETERS, &self.certificates)?;
         let in_address = InAddress::read(own)?;
         let table = self.table.or(in_address.table);
         let settings = Settings {

@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::tables::Tables;
-use crate::stores::kit::claim_window::{FIRST, NEXT};
+use crate::stores::kit::turn_window::{FIRST, NEXT};
 
 const NOW: &str = "timezone('utc', current_timestamp)";
 

@@ -13,7 +13,7 @@ use super::keys::{holder_of, label_of, row_of};
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::mutex::lock;
-use crate::stores::kit::claim_window;
+use crate::stores::kit::turn_window;
 
 /// How often the first waiter of this process checks in any case, because a notification may be lost.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
@@ -181,7 +181,7 @@ impl LocalWaiter {
 
     fn after_those_before(&self) {
         let ahead = lock(&self.state).ahead;
-        let pause = claim_window::length(ahead) + ROUNDING;
+        let pause = turn_window::length(ahead) + ROUNDING;
         self.due_by(BootClock.now() + pause.min(LOOK));
     }
 

@@ -1,4 +1,4 @@
-//! Reads the address of a Redis server. Most of it is for the client library; certificate files and `keep_fences` are for us.
+//! Parses the address of a Redis server. Most of it is for the client library; certificate files and `keep_fences` are for us.
 
 use std::time::Duration;
 
@@ -9,7 +9,12 @@ use crate::stores::kit::percent;
 use crate::stores::kit::times;
 
 const FORM: &str = "not an address of Redis; expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], \
-     rediss://…[?ca=FILE][&cert=FILE&key=FILE] or unix:/PATH; [?keep_fences=24h] may follow the first two";
+     rediss://…[?ca=FILE][&cert=FILE&key=FILE] or unix:/PATH[?db=DATABASE&user=USER&pass=PASSWORD]; \
+     [?keep_fences=24h] may follow each of them";
+
+/// What is said about a parameter that nobody reads. The name is not quoted, because it may be part of a password.
+const UNKNOWN: &str = "unknown parameter; known are keep_fences, ca, cert, key, protocol, and with unix: also db, user, pass; \
+     a ? or & in a password is written %3F or %26";
 
 /// The parameters that we handle ourselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +25,8 @@ pub(super) struct OwnParameters {
 }
 
 /// Parses an address. The error never quotes the address, which may contain a password.
-pub(super) fn read(address: &str) -> Result<(ConnectionInfo, OwnParameters), String> {
-    let (plain, own) = without_own(address).ok_or(FORM)?;
+pub(super) fn parse(address: &str) -> Result<(ConnectionInfo, OwnParameters), String> {
+    let (plain, own) = without_own(address)?;
     if !own.files.is_empty() && !address.starts_with("rediss:") {
         return Err("ca, cert and key are about TLS, which is rediss://".to_owned());
     }
@@ -30,33 +35,43 @@ pub(super) fn read(address: &str) -> Result<(ConnectionInfo, OwnParameters), Str
     Ok((info, own))
 }
 
-/// Separates our parameters from the address, because the client library ignores parameters that it does not know.
-fn without_own(address: &str) -> Option<(String, OwnParameters)> {
+/// Separates our parameters from the address. Refuses parameters that neither we nor the client library read: it would ignore them.
+fn without_own(address: &str) -> Result<(String, OwnParameters), String> {
     let mut own = OwnParameters {
         files: CertificateFiles::new(OURS),
         keep_fences: None,
     };
-    let (base, rest) = match address.split_once('?') {
-        Some(split) if !address.starts_with("unix:") => split,
-        _ => return Some((address.to_owned(), own)),
+    let Some((base, rest)) = address.split_once('?') else {
+        return Ok((address.to_owned(), own));
     };
     let (query, fragment) = match rest.split_once('#') {
         Some((query, fragment)) => (query, format!("#{fragment}")),
         None => (rest, String::new()),
     };
     let mut others = Vec::new();
-    for pair in query.split('&') {
-        match pair.split_once('=') {
-            Some(("keep_fences", time)) => own.keep_fences = Some(times::parse(time)?),
-            Some((name, path)) if own.files.is_parameter(name) => {
-                own.files.set(name, percent::decode(path)?);
-            }
-            _ => others.push(pair),
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if name == "keep_fences" {
+            own.keep_fences = Some(times::parse(value).ok_or(FORM)?);
+        } else if own.files.is_parameter(name) {
+            own.files.set(name, percent::decode(value).ok_or(FORM)?);
+        } else if is_of_the_client(name, base) {
+            others.push(pair);
+        } else {
+            return Err(UNKNOWN.to_owned());
         }
     }
     let mark = if others.is_empty() { "" } else { "?" };
     let plain = format!("{base}{mark}{}{fragment}", others.join("&"));
-    Some((plain, own))
+    Ok((plain, own))
+}
+
+/// Returns whether the client library reads this parameter. For a socket, it also reads there what is elsewhere before the question mark.
+fn is_of_the_client(name: &str, base: &str) -> bool {
+    let is_socket = ["unix:", "redis+unix:", "valkey+unix:"]
+        .iter()
+        .any(|scheme| base.starts_with(scheme));
+    name == "protocol" || (is_socket && matches!(name, "db" | "user" | "pass"))
 }
 
 #[cfg(test)]
@@ -77,9 +92,23 @@ mod tests {
             let (read, own) = without_own(address).unwrap();
             assert_eq!((read.as_str(), &own.files), (plain, &named), "{address}");
         }
-        let socket = "unix:/run/redis?ca=x";
-        let (read, own) = without_own(socket).unwrap();
-        assert!(read == socket && own.files.is_empty());
+    }
+
+    #[test]
+    fn a_socket_has_the_same_parameters_and_its_own() {
+        for (address, plain, hours) in [
+            ("unix:/run/r?keep_fences=2h", "unix:/run/r", Some(2)),
+            (
+                "redis+unix:///run/r?db=1&keep_fences=3h&user=u&pass=p%26",
+                "redis+unix:///run/r?db=1&user=u&pass=p%26",
+                Some(3),
+            ),
+            ("unix:/run/r?protocol=3", "unix:/run/r?protocol=3", None),
+        ] {
+            let (read, own) = without_own(address).unwrap();
+            let kept = hours.map(|hours| Duration::from_secs(hours * 3600));
+            assert_eq!((read.as_str(), own.keep_fences), (plain, kept), "{address}");
+        }
     }
 
     #[test]
@@ -101,7 +130,7 @@ mod tests {
             "é",
         ] {
             assert!(
-                read(&format!("redis://h?keep_fences={text}")).is_err(),
+                parse(&format!("redis://h?keep_fences={text}")).is_err(),
                 "{text}"
             );
         }
@@ -113,8 +142,13 @@ mod tests {
             ("redis://u:secret@h?ca=/etc/ca.pem", "which is rediss://"),
             ("rediss://u:secret@h?ca=%zz", "expected redis://"),
             ("rediss://u:secret@h:port", "expected redis://"),
+            ("unix:/run/redis?pass=secret&ca=x", "which is rediss://"),
+            ("redis://u:secret@h?keep_fence=2h", "unknown parameter"),
+            ("redis://u:secret@h?db=1", "unknown parameter"),
+            ("redis://u:secret?h=x@h", "unknown parameter"),
+            ("unix:/run/redis?pass=x&secret", "unknown parameter"),
         ] {
-            let said = read(address).expect_err(address);
+            let said = parse(address).expect_err(address);
             assert!(said.contains(words) && !said.contains("secret"), "{said}");
         }
     }

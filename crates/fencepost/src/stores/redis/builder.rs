@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use redis::{Client, ConnectionAddr, ProtocolVersion};
 
-use super::hub::{Hub, Settings};
+use super::hub::Hub;
 use super::scripts::millis;
+use super::settings::Settings;
 use super::{Redis, STORE, address, failure};
 use crate::error::{Error, Operation, Result};
 #[cfg(feature = "blocking")]
@@ -160,6 +161,17 @@ impl RedisBuilder {
         Ok((shown, Arc::new(Hub::new(client, settings))))
     }
 
+    /// Returns whether a valid address sets `keep_fences`.
+    #[cfg(feature = "redlock")]
+    pub(crate) fn has_keep_fences_in_address(&self) -> bool {
+        match &self.server {
+            Server::Address(address) => {
+                address::parse(address).is_ok_and(|(_, own)| own.keep_fences.is_some())
+            }
+            Server::Client(_) => false,
+        }
+    }
+
     /// Returns the address as it may be shown, the client that connects there, and the address's own `keep_fences`.
     pub(super) fn client(
         &self,
@@ -169,7 +181,7 @@ impl RedisBuilder {
         let (info, keep_fences) = match &self.server {
             Server::Client(client) => (client.get_connection_info().clone(), None),
             Server::Address(address) => {
-                let (info, own) = read(address)?;
+                let (info, own) = parse(address)?;
                 own.files.read_into(&mut certificates).map_err(invalid)?;
                 (info, own.keep_fences)
             }
@@ -197,13 +209,13 @@ fn invalid(cause: String) -> Error {
     Error::invalid_settings(STORE, cause)
 }
 
-fn read(address: &str) -> Result<(redis::ConnectionInfo, address::OwnParameters)> {
+fn parse(address: &str) -> Result<(redis::ConnectionInfo, address::OwnParameters)> {
     if cfg!(not(feature = "redis-tls")) && address.starts_with("rediss:") {
         return Err(invalid(
             "built without TLS: rediss:// needs the feature redis-tls".to_owned(),
         ));
     }
-    address::read(address).map_err(invalid)
+    address::parse(address).map_err(invalid)
 }
 
 #[cfg(feature = "redis-tls")]

@@ -11,7 +11,7 @@ use super::hub::Hub;
 use super::keys::line_of;
 use super::scripts::{BEAT, ReadValue, millis, stamp};
 use super::session::Session;
-use super::waiting::{CLAIM_LEASE, LinePosition, LocalWaiter, POLL};
+use super::waiting::{LinePosition, LocalWaiter, POLL, WAITER_LEASE};
 use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
@@ -106,7 +106,7 @@ async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
 /// Returns the waiter if its heartbeat is due now or soon; a heartbeat that is due soon is sent together with the others.
 fn due(waiter: Arc<LocalWaiter>, now: Moment) -> Option<Due> {
     let at = waiter.beat_at()?;
-    let soon = waiter.claim.ttl.min(CLAIM_LEASE) / 16;
+    let soon = waiter.claim.ttl.min(WAITER_LEASE) / 16;
     if at > now + soon {
         return None;
     }
@@ -128,7 +128,7 @@ async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
     for Due { waiter, position } in batch {
         call.arg(waiter.claim.owner.to_string())
             .arg(&position.member);
-        call.arg(millis(position.times.claim))
+        call.arg(millis(position.times.waiter_lease))
             .arg(millis(position.times.live));
         call.arg(hub.names.plan(&waiter.claim, session, asked_at).floor);
     }
@@ -165,7 +165,7 @@ fn tell(
             waiter.granted(Grant {
                 epoch,
                 asked_at,
-                lease: position.times.claim,
+                lease: position.times.waiter_lease,
             });
             false
         }

@@ -1,4 +1,4 @@
-//! What all requests of one [`Redis`](super::Redis) share: the connection and the waiters.
+//! What all requests of one [`Redis`](super::Redis) share: the connection, the waiters, and what the server announces to them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -6,33 +6,19 @@ use std::time::Duration;
 
 use redis::{Client, PushInfo, PushKind, RedisError, Value};
 
-use super::failure;
-use super::heartbeats;
 use super::names::Names;
 use super::scripts::{ReadValue, is_epoch, of_stamp};
-use super::session::{self, Identity, Session};
+use super::session::{Identity, Session};
+use super::settings::Settings;
 use super::waiting::Waiters;
 use crate::backend::LossBell;
 use crate::claim::{Grant, OwnerId};
-use crate::clock::{BootClock, Clock, within};
-use crate::error::{Operation, Result};
-use crate::random::{Random, SystemRandom};
+use crate::clock::{BootClock, Clock};
 use crate::stores::kit::current_session::{CurrentSession, Replaceable};
-
-/// The settings of the builder. Those that go to the server are in the form that the scripts expect.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) connect_timeout: Duration,
-    pub(super) max_outage: Duration,
-    /// How often the lock is left free for a while, and for how long; zero for never.
-    pub(super) gap_ms: [u64; 2],
-    /// How long the server keeps a name's last epoch after its last use.
-    pub(super) keep_fences_ms: u64,
-}
 
 /// Why there is no connection.
 #[derive(Clone)]
-enum Unconnected {
+pub(super) enum Unconnected {
     NoAnswer,
     Failed(RedisError),
 }
@@ -41,12 +27,12 @@ enum Unconnected {
 pub(crate) type OnChange = Box<dyn Fn(Option<&[Value]>) + Send + Sync>;
 
 pub(crate) struct Hub {
-    client: Client,
+    pub(super) client: Client,
     pub(super) settings: Settings,
     pub(super) waiters: Waiters,
-    session: CurrentSession<Session, Unconnected>,
+    pub(super) session: CurrentSession<Session, Unconnected>,
     /// How many connections were opened. Distinguishes the push messages of different connections.
-    generation: AtomicU64,
+    pub(super) generation: AtomicU64,
     pub(crate) names: Names,
     /// Rings when a connection ends, because the server may have ended with it and lost all locks.
     pub(super) loss_bell: LossBell,
@@ -71,52 +57,9 @@ impl Hub {
         }
     }
 
-    /// Returns the connection, and opens a new one if there is none.
-    pub(crate) async fn session(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        let session = self.session.get_or_connect(|| self.clone().connect());
-        match session.await {
-            Some(Ok(session)) => Ok(session),
-            Some(Err(Unconnected::Failed(cause))) => Err(failure::of_connecting(operation, cause)),
-            Some(Err(Unconnected::NoAnswer)) | None => Err(failure::unreachable(operation)),
-        }
-    }
-
     /// Returns the connection, or `None` if there is none.
     pub(super) fn current(&self) -> Option<Arc<Session>> {
         self.session.get()
-    }
-
-    async fn connect(self: Arc<Self>) -> std::result::Result<Arc<Session>, Unconnected> {
-        let replaced = self.session.retire();
-        let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        let hub = Arc::downgrade(&self);
-        let on_push = move |push| {
-            if let Some(hub) = hub.upgrade() {
-                hub.pushed(generation, push);
-            }
-        };
-        let channel = format!("fp:{:016x}", SystemRandom.next_u64());
-        let connecting = session::connect(
-            &self.client,
-            channel,
-            generation,
-            self.sent.clone(),
-            &replaced,
-            on_push,
-        );
-        let until = BootClock.now() + self.settings.connect_timeout;
-        let session = within(&BootClock, until, connecting)
-            .await
-            .ok_or(Unconnected::NoAnswer)?
-            .map_err(Unconnected::Failed)?;
-        let session = self.session.replace(session);
-        // After a reconnect we may talk to a different server. Heartbeats do not raise its epoch counter; only a lock request does.
-        self.waiters.forget_deserted(BootClock.now());
-        for waiter in self.waiters.all() {
-            waiter.session_was_replaced();
-        }
-        tokio::spawn(heartbeats::attend(Arc::downgrade(&self), session.clone()));
-        Ok(session)
     }
 
     /// Gives up a connection. All waiters ask again, and holders check whether they still hold their locks.
@@ -135,7 +78,8 @@ impl Hub {
         }
     }
 
-    fn pushed(&self, generation: u64, push: PushInfo) {
+    /// Handles a message of the server, or the end of the connection with this number.
+    pub(super) fn pushed(&self, generation: u64, push: PushInfo) {
         match push.kind {
             PushKind::Message => {
                 let payload = push.data.get(1).and_then(|payload| payload.text());

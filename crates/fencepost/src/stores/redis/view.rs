@@ -141,7 +141,7 @@ pub(crate) async fn scan(session: &Arc<Session>, pattern: &str) -> Result<Vec<St
 }
 
 /// Returns all keys of this type that match. Scans in steps, so that the server serves other clients in between.
-async fn scan_for(
+pub(crate) async fn scan_for(
     session: &Arc<Session>,
     pattern: &str,
     kind: Option<&str>,

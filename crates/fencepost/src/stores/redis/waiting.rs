@@ -12,9 +12,9 @@ use crate::clock::Moment;
 use crate::mutex::lock;
 
 /// The lease that a waiter gets when its turn comes. It is short because the waiter may be dead; a live waiter renews it to the full TTL.
-pub(super) const CLAIM_LEASE: Duration = Duration::from_millis(600);
+pub(super) const WAITER_LEASE: Duration = Duration::from_millis(600);
 /// How many round trips the short lease must cover, so that a waiter can learn of its grant and answer.
-const CLAIM_ROUND_TRIPS: u32 = 8;
+const WAITER_LEASE_ROUND_TRIPS: u32 = 8;
 /// How often a waiter asks if the server cannot send it grants, or cannot announce the release of a plain client.
 pub(super) const POLL: Duration = Duration::from_millis(25);
 
@@ -25,7 +25,7 @@ const LINE_LIFE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
     /// The lease of a grant to a client in line.
-    pub(super) claim: Duration,
+    pub(super) waiter_lease: Duration,
     /// The time between two heartbeats.
     pub(super) beat: Duration,
     /// How long one heartbeat counts.
@@ -34,12 +34,12 @@ pub(super) struct Times {
 
 impl Times {
     fn of(ttl: Duration, session: &Session) -> Self {
-        let claim = CLAIM_LEASE
-            .max(session.round_trip * CLAIM_ROUND_TRIPS)
+        let waiter_lease = WAITER_LEASE
+            .max(session.round_trip * WAITER_LEASE_ROUND_TRIPS)
             .min(ttl);
-        let beat = claim / 4;
+        let beat = waiter_lease / 4;
         Self {
-            claim,
+            waiter_lease,
             beat,
             live: beat * 3,
         }
@@ -142,9 +142,10 @@ impl LocalWaiter {
                 owner, label, ttl, ..
             } = &self.claim;
             let times = Times::of(*ttl, session);
-            let [ttl, claim, live] = [*ttl, times.claim, times.live].map(|time| time.as_millis());
+            let [ttl, lease, live] =
+                [*ttl, times.waiter_lease, times.live].map(|time| time.as_millis());
             let channel = session.channel();
-            let member = format!("{owner} {ttl} {claim} {live} {stamp} {channel} {label}");
+            let member = format!("{owner} {ttl} {lease} {live} {stamp} {channel} {label}");
             LinePosition {
                 member,
                 times,

@@ -1,12 +1,12 @@
 //! Asks several servers at once, and returns their answers as they arrive.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
+use super::listening::Listening;
 use super::server::Server;
 use crate::clock::{BootClock, BoxFuture, Clock, Moment, within};
 use crate::error::Result;
@@ -14,19 +14,6 @@ use crate::stores::kit::silence::ANSWER_TIMEOUT;
 
 /// How much longer than the others a server that was silent before may take.
 const GRACE: Duration = Duration::from_millis(5);
-
-/// Whether the caller still listens to the answers. A request that was not sent by the time it stops must not be sent any more: it could
-/// take effect after a later one.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Listening {
-    is_over: Arc<AtomicBool>,
-}
-
-impl Listening {
-    pub(super) fn goes_on(&self) -> bool {
-        !self.is_over.load(Ordering::Relaxed)
-    }
-}
 
 /// Requests in progress. Each is sent at its first poll. Dropping this, or [leaving](Self::leave) it, does not take back a sent request.
 pub(super) struct OpenRequests<T> {
@@ -110,7 +97,7 @@ impl<T: Send + 'static> OpenRequests<T> {
     /// Stops waiting for the servers that have not answered, because the decision does not depend on them. Their answers are still read,
     /// because a connection without answers would be considered dead; nobody acts on them.
     pub(super) fn leave(mut self) {
-        self.listening.is_over.store(true, Ordering::Relaxed);
+        self.listening.end();
         if self.open.is_empty() {
             return;
         }

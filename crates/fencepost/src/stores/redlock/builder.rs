@@ -51,7 +51,7 @@ pub(super) enum Servers {
 
 impl RedlockBuilder {
     pub(super) fn at(address: &str) -> Self {
-        let Some(address) = RedlockAddress::read(address) else {
+        let Some(address) = RedlockAddress::parse(address) else {
             return Self::new(Servers::Invalid);
         };
         let mut builder = Self::new(Servers::Addresses(address.servers));
@@ -125,8 +125,8 @@ impl RedlockBuilder {
     /// Connects. A minority of the servers may be unreachable.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, there are fewer than three servers, a server occurs twice, or fences
-    /// would be kept for less than 2 hours. Returns [`ErrorKind::Unavailable`] if less than a majority answers. Returns
+    /// Returns [`ErrorKind::InvalidInput`] if an address is invalid or one of several sets `keep_fences`, there are fewer than three servers,
+    /// a server occurs twice, or fences would be kept for less than 2 hours. Returns [`ErrorKind::Unavailable`] if less than a majority answers. Returns
     /// [`ErrorKind::Unusable`] if *any* server that answers cannot hold locks: wrong password, too old, not Redis or, if the user may call
     /// `INFO`, a replica or the same server as another address.
     ///
@@ -175,6 +175,10 @@ impl RedlockBuilder {
         if self.settings.keep_fences < MIN_KEEP_FENCES {
             let message =
                 "keep_fences must be at least 2h: a clock that is set back would let fences fall";
+            return Err(failure::invalid(message));
+        }
+        if servers.iter().any(RedisBuilder::has_keep_fences_in_address) {
+            let message = "keep_fences is set for all servers: use RedlockBuilder::keep_fences";
             return Err(failure::invalid(message));
         }
         let prepare = |server: RedisBuilder| -> Result<(String, Arc<RedisHub>)> {
@@ -250,5 +254,20 @@ mod tests {
     fn who_would_vote_twice_is_found() {
         assert_eq!(repeated(["a", "b", "a"]), Some("a"));
         assert_eq!(repeated(["a", "b"]), None);
+    }
+
+    #[test]
+    fn keep_fences_of_one_server_is_refused() {
+        let open = |last| {
+            let servers = ["redis://a", "redis://b", last];
+            Redlock::builder_with_addresses(servers).prepare().err()
+        };
+        assert!(open("unix:/run/c").is_none());
+        for last in ["redis://c?keep_fences=7d", "unix:/run/c?keep_fences=7d"] {
+            let error = open(last).expect(last);
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            let words = "RedlockBuilder::keep_fences";
+            assert!(error.to_string().contains(words), "{error}");
+        }
     }
 }

@@ -1,22 +1,15 @@
-//! Releases that a server has not confirmed yet, and the task that repeats them.
+//! Releases that a server has not confirmed yet.
 //!
 //! A key that nobody releases ends after its TTL. But a server that was away for a moment comes back with the key, and until it ends, a
 //! majority is harder to get.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use super::server::Server;
 use crate::claim::{Claim, OwnerId};
-use crate::clock::{BootClock, Clock, Moment, within};
+use crate::clock::{BootClock, Clock, Moment};
 use crate::mutex::lock;
 
-/// The pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How long one attempt may take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The limit of debts. Further keys end after their TTL.
 const MAX_DEBTS: usize = 10_000;
 
@@ -31,9 +24,9 @@ struct State {
 }
 
 #[derive(Clone)]
-struct Debt {
-    name: Arc<str>,
-    span: Span,
+pub(super) struct Debt {
+    pub(super) name: Arc<str>,
+    pub(super) span: Span,
     /// When the TTL has ended the key.
     over_at: Moment,
 }
@@ -107,8 +100,21 @@ impl Debts {
         lock(&self.0).owed.get(&owner).map(|debt| debt.span.up_to)
     }
 
+    /// Returns whether the caller has to start a task that repeats the releases, and marks it as started.
+    pub(super) fn begin_collecting(&self) -> bool {
+        let mut state = lock(&self.0);
+        let has_to = !state.owed.is_empty() && !state.is_collected;
+        state.is_collected |= has_to;
+        has_to
+    }
+
+    /// Records that the task has ended.
+    pub(super) fn end_collecting(&self) {
+        lock(&self.0).is_collected = false;
+    }
+
     /// Returns a debt that can still be settled. If there is none, the task is done.
-    fn next(&self, now: Moment) -> Option<(OwnerId, Debt)> {
+    pub(super) fn next(&self, now: Moment) -> Option<(OwnerId, Debt)> {
         let mut state = lock(&self.0);
         state.owed.retain(|_, debt| now < debt.over_at);
         let next = state.owed.iter().next();
@@ -119,52 +125,10 @@ impl Debts {
     }
 }
 
-/// Makes sure that a task repeats the releases that this server has not confirmed.
-pub(super) fn collect(server: &Arc<Server>) {
-    let mut state = lock(&server.debts.0);
-    if state.owed.is_empty() || state.is_collected {
-        return;
-    }
-    state.is_collected = true;
-    tokio::spawn(collecting(Collector(Arc::downgrade(server))));
-}
-
-/// Clears the mark when the task ends, including when its runtime ends.
-struct Collector(Weak<Server>);
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        if let Some(server) = self.0.upgrade() {
-            lock(&server.debts.0).is_collected = false;
-        }
-    }
-}
-
-async fn collecting(collector: Collector) {
-    let mut pause = PAUSE;
-    loop {
-        BootClock.sleep_until(BootClock.now() + pause).await;
-        let Some(server) = collector.0.upgrade() else {
-            return;
-        };
-        let now = BootClock.now();
-        let Some((owner, debt)) = server.debts.next(now) else {
-            return;
-        };
-        let release = server.clone().release(debt.name, owner, debt.span, None);
-        pause = match within(&BootClock, now + ANSWER_TIMEOUT, release).await {
-            Some(Ok(_)) => {
-                server.debts.paid(owner, debt.span);
-                // The server is back, so send the others at once.
-                Duration::ZERO
-            }
-            _ => (pause * 2).clamp(PAUSE, LONGEST_PAUSE),
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::random::SystemRandom;
 

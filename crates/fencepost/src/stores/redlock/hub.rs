@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::asking::OpenRequests;
-use super::debts::{self, Span};
+use super::bells::Bells;
+use super::collecting::collect;
+use super::debts::Span;
 use super::failure::{self, Failures};
 use super::granted::Granted;
 use super::seen::SeenEpochs;
 use super::server::Server;
 use super::settings::Settings;
 use super::votes::majority;
-use super::waiting::Bells;
 use crate::backend::LossBell;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock, unix_millis};
@@ -137,14 +138,14 @@ impl Hub {
                 Err(error) => {
                     let error = error.with_effect(Effect::Maybe);
                     released.failures.add(&self.servers[at].address, error);
-                    debts::collect(&self.servers[at]);
+                    collect(&self.servers[at]);
                 }
             }
         }
         for at in asking.silent() {
             let silent = failure::silent(Operation::Release);
             released.failures.add(&self.servers[at].address, silent);
-            debts::collect(&self.servers[at]);
+            collect(&self.servers[at]);
         }
         asking.leave();
         released

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use super::acquire::{AskingOrder, Outcome};
 use super::asking::OpenRequests;
-use super::debts::{self, Span};
+use super::collecting::collect;
+use super::debts::Span;
+use super::extension::{Extended, Extension};
 use super::failure;
 use super::hub::Hub;
-use super::server::{Extended, Extension};
 use super::votes::{VoteState, vote_state};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -172,7 +173,7 @@ fn give_up(hub: &Hub, claim: &Claim, stamp: u64) {
     };
     for server in &hub.servers {
         server.debts.owe(claim, taken_in_vain);
-        debts::collect(server);
+        collect(server);
     }
 }
 

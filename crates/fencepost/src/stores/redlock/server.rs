@@ -1,4 +1,4 @@
-//! One of the servers: its connection, and the requests to it.
+//! One of the servers: its connection, and the requests to it, except for renewals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use redis::{Cmd, RedisError, Value};
 
-use super::asking::Listening;
-use super::debts::{self, Debts, Span};
+use super::debts::{Debts, Span};
 use super::failure;
-use super::granted::{Granted, LeaseState};
-use super::scripts::{ACCEPT, LOCK, RELEASE, RENEW, ScriptId};
+use super::listening::Listening;
+use super::scripts::{ACCEPT, LOCK, RELEASE, ScriptId};
 use super::settings::Settings;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock};
@@ -18,7 +17,6 @@ use crate::error::{Error, Operation, Result};
 use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::for_redlock::quorum_of;
 use crate::stores::redis::hub::Hub as RedisHub;
-use crate::stores::redis::requests::RENEWED_AT_ONCE;
 use crate::stores::redis::scripts::{ReadValue, millis};
 use crate::stores::redis::session::Session;
 
@@ -30,7 +28,7 @@ pub(super) struct Server {
     /// The address without user and password.
     pub(super) address: String,
     pub(super) debts: Debts,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Whether the server left a request unanswered for as long as it was allowed, and has not answered anything since.
     is_slow: AtomicBool,
     /// The connection over which the server announces that it was flushed.
@@ -47,27 +45,6 @@ pub(super) struct Attempt {
     pub(super) stamp: u64,
     /// The last epoch of this name that this process has seen, or 0.
     pub(super) seen: u64,
-}
-
-/// One renewal of several leases, as it is sent to every server.
-#[derive(Clone)]
-pub(super) struct Extension {
-    pub(super) claims: Arc<[Claim]>,
-    /// Milliseconds of the wall clock, later than the stamp of every earlier attempt and renewal.
-    pub(super) stamp: u64,
-    /// The leases that are held. Only for these the renewal creates missing keys.
-    pub(super) granted: Arc<Granted>,
-}
-
-/// A server's answer to a renewal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extended {
-    /// The server had the key.
-    Yes,
-    /// The server has the key now, but has not had it all the time. It counts from the next renewal on, if this one succeeds.
-    Late,
-    /// The server has no key of this owner.
-    No,
 }
 
 /// A server's answer to a request for the key.
@@ -227,81 +204,15 @@ impl Server {
         }
     }
 
-    /// Extends what this owner still holds here, and creates the keys that are missing. Returns the answers in the order of the claims.
-    pub(super) async fn renew(
-        self: Arc<Self>,
-        extension: Extension,
-        listening: Listening,
-    ) -> Result<Vec<Extended>> {
-        let session = self.session_in_time(Operation::Renew, &listening).await?;
-        let mut answers = Vec::with_capacity(extension.claims.len());
-        for batch in extension.claims.chunks(RENEWED_AT_ONCE) {
-            let call = self.renewal_of(batch, &extension);
-            let answer = self.call(&session, ScriptId::Renew, &call, &listening);
-            let answer = answer.await.map_err(of_command(Operation::Renew))?;
-            for at in 0..batch.len() {
-                let one = answer.item(at).and_then(|one| one.integer());
-                answers.push(match one {
-                    Some(0) => Extended::No,
-                    Some(1) => Extended::Yes,
-                    Some(2) => Extended::Late,
-                    _ => return Err(unexpected(Operation::Renew, &answer)),
-                });
-            }
-        }
-        self.give_back_what_came_late(&extension, &answers);
-        Ok(answers)
-    }
-
-    /// Releases keys again if a release or a loss on another thread overtook the renewal just before it was sent.
-    fn give_back_what_came_late(self: &Arc<Self>, extension: &Extension, answers: &[Extended]) {
-        for (claim, answer) in extension.claims.iter().zip(answers) {
-            if *answer != Extended::Late {
-                continue;
-            }
-            let after = match extension.granted.state_of(claim.owner) {
-                Some(LeaseState::Held(_)) => continue,
-                Some(LeaseState::Ended(lease)) => Some(lease.confirmed),
-                None => None,
-            };
-            let up_to = extension.stamp;
-            self.debts.owe(claim, Span { after, up_to });
-            debts::collect(self);
-        }
-    }
-
-    /// Builds the command just before it is sent. Therefore no key is created after its release for a lease that was released or lost in
-    /// the meantime, because the release uses the same connection.
-    fn renewal_of(&self, claims: &[Claim], extension: &Extension) -> Cmd {
-        let mut call = RENEW.call(claims.len() * 2);
-        for claim in claims {
-            let name = claim.name.as_str();
-            call.arg(name).arg(quorum_of(name));
-        }
-        call.arg(self.least_age_seconds());
-        call.arg(millis(self.settings.keep_fences));
-        for claim in claims {
-            let (ttl, stamp) = (millis(claim.ttl), extension.stamp);
-            call.arg(claim.owner.to_string()).arg(ttl);
-            match extension.granted.state_of(claim.owner) {
-                Some(LeaseState::Held(lease)) => call.arg(lease.epoch).arg(lease.confirmed),
-                Some(LeaseState::Ended(lease)) => call.arg(0).arg(lease.confirmed),
-                None => call.arg(0).arg(""),
-            };
-            call.arg(format!("{ttl} {stamp} {}", claim.label));
-        }
-        call
-    }
-
     /// Returns how many seconds a server must have been up to grant keys.
-    fn least_age_seconds(&self) -> u64 {
+    pub(super) fn least_age_seconds(&self) -> u64 {
         let whole_seconds = self.settings.restart_delay.as_millis().div_ceil(1000);
         u64::try_from(whole_seconds).unwrap_or(u64::MAX)
     }
 
     /// Calls a script. The first call over a connection is by text, so that it takes one command even if nobody waits for the answer. If
     /// the server has forgotten the script, calls it again if somebody still listens.
-    async fn call(
+    pub(super) async fn call(
         &self,
         session: &Arc<Session>,
         which: ScriptId,
@@ -329,7 +240,7 @@ impl Server {
     }
 
     /// Returns the connection, if it is open while somebody still listens.
-    async fn session_in_time(
+    pub(super) async fn session_in_time(
         &self,
         operation: Operation,
         listening: &Listening,
@@ -351,7 +262,7 @@ async fn info_field(session: &Session, section: &str, name: &str) -> Option<Stri
     lines.find_map(|line| Some(line.strip_prefix(name)?.trim_end().to_owned()))
 }
 
-fn of_command(operation: Operation) -> impl FnOnce(RedisError) -> Error {
+pub(super) fn of_command(operation: Operation) -> impl FnOnce(RedisError) -> Error {
     move |cause| redis_failure::of_command(operation, cause)
 }
 
@@ -379,6 +290,6 @@ fn vote(answer: &Value) -> Result<Vote> {
     }
 }
 
-fn unexpected(operation: Operation, answer: &Value) -> Error {
+pub(super) fn unexpected(operation: Operation, answer: &Value) -> Error {
     redis_failure::unexpected(operation, &format!("{answer:?}"))
 }

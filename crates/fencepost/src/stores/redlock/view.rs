@@ -14,11 +14,9 @@ use crate::backend::{Holder, Listed, Record};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
-use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::for_redlock::name_of_quorum;
-use crate::stores::redis::scripts::ReadValue;
 use crate::stores::redis::session::Session;
-use crate::stores::redis::view::{STEP, lock_of, look_closely, scan};
+use crate::stores::redis::view::{STEP, lock_of, look_closely, scan, scan_for};
 
 /// How long a list may take. It needs a step for every thousand keys.
 const LONGEST_LIST: Duration = Duration::from_secs(30);
@@ -134,7 +132,8 @@ async fn list_at(server: Arc<Server>, pattern: Option<Arc<str>>) -> Result<Vec<(
     let pattern = pattern.as_deref();
     let counters = format!("fp:{{*}}:quorum:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
-    for key in scan_counters(&session, &counters).await? {
+    // Counters of this layout and of the one before.
+    for key in scan_for(&session, &counters, None).await? {
         names.extend(name_of_quorum(&key).map(str::to_owned));
     }
     if let Some(pattern) = pattern {
@@ -142,31 +141,6 @@ async fn list_at(server: Arc<Server>, pattern: Option<Arc<str>>) -> Result<Vec<(
         names.extend(strings.filter(|key| !key.starts_with("fp:{")));
     }
     keys(&session, names.into_iter().collect()).await
-}
-
-/// Returns all counters that match, of this layout and of the one before.
-async fn scan_counters(session: &Arc<Session>, pattern: &str) -> Result<Vec<String>> {
-    let mut keys = Vec::new();
-    let mut cursor = "0".to_owned();
-    loop {
-        let mut command = redis::cmd("SCAN");
-        command.arg(&cursor).arg("MATCH").arg(pattern);
-        command.arg("COUNT").arg(STEP);
-        let answer = session.send(&command).await;
-        let answer =
-            answer.map_err(|cause| redis_failure::of_command(Operation::Inspect, cause))?;
-        let next = answer.item(0).and_then(|next| next.text());
-        let found = answer.item(1).and_then(|found| found.items());
-        let (Some(next), Some(found)) = (next, found) else {
-            let message = "not the answer to SCAN";
-            return Err(redis_failure::unexpected(Operation::Inspect, message));
-        };
-        keys.extend(found.iter().filter_map(|key| key.text().map(str::to_owned)));
-        if next == "0" {
-            return Ok(keys);
-        }
-        cursor = next.to_owned();
-    }
 }
 
 async fn keys(session: &Arc<Session>, names: Vec<String>) -> Result<Vec<(String, Key)>> {

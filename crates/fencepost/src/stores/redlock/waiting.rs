@@ -1,11 +1,6 @@
 //! Waiting for a lock without a common line: a waiter learns from the servers that the key is gone, and asks again.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use redis::Value;
-use tokio::sync::Notify;
 
 use super::acquire::{AskingOrder, Busy};
 use super::asking::OpenRequests;
@@ -13,8 +8,6 @@ use super::hub::Hub;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock, within};
 use crate::error::Operation;
-use crate::mutex::lock;
-use crate::stores::redis::scripts::ReadValue;
 
 /// The pause if no server announces when a key goes away.
 const POLL: Duration = Duration::from_millis(25);
@@ -27,7 +20,7 @@ impl Hub {
     /// Waits until a key is gone, the lease of its holder is over, or a while has passed. Returns the order in which to ask then.
     pub(super) async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) -> AskingOrder {
         let bell = self.bells.of(claim.name.as_str());
-        let rung = bell.notify.notified();
+        let rung = bell.rung();
         tokio::pin!(rung);
         // Register before checking, so that a change just after the check is not missed.
         rung.as_mut().enable();
@@ -61,50 +54,5 @@ impl Hub {
         let until = (now + interval).min(free_at.unwrap_or(now + interval));
         within(&BootClock, until, rung).await;
         AskingOrder::FirstFirst
-    }
-}
-
-/// The names that this process waits for, each with its bell.
-#[derive(Default)]
-pub(super) struct Bells(Mutex<HashMap<Box<str>, Arc<Notify>>>);
-
-/// Rings when a watched key of this name changes.
-struct Bell<'a> {
-    bells: &'a Bells,
-    name: &'a str,
-    notify: Arc<Notify>,
-}
-
-impl Bells {
-    fn of<'a>(&'a self, name: &'a str) -> Bell<'a> {
-        let mut bells = lock(&self.0);
-        let notify = bells.entry(name.into()).or_default().clone();
-        Bell {
-            bells: self,
-            name,
-            notify,
-        }
-    }
-
-    /// Wakes the waiters for these keys, or all waiters if `None`.
-    pub(super) fn ring(&self, changed: Option<&[Value]>) {
-        let bells = lock(&self.0);
-        match changed {
-            None => bells.values().for_each(|bell| bell.notify_waiters()),
-            Some(keys) => keys
-                .iter()
-                .filter_map(|key| bells.get(key.text()?))
-                .for_each(|bell| bell.notify_waiters()),
-        }
-    }
-}
-
-impl Drop for Bell<'_> {
-    fn drop(&mut self) {
-        let mut bells = lock(&self.bells.0);
-        // Two references are left: ours, and the one in the table.
-        if Arc::strong_count(&self.notify) == 2 {
-            bells.remove(self.name);
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::session::{Purpose, Settings};
+use super::settings::{Purpose, Settings};
 use super::{STORE, Sqlite, boot, thread_gone, worker};
 use crate::error::{Error, ErrorKind, Operation, Result};
 

@@ -11,7 +11,7 @@ use crate::backend::{Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::Moment;
 use crate::fence::Fence;
-use crate::stores::kit::claim_window;
+use crate::stores::kit::turn_window;
 
 /// Reads the lock, the owner's ticket, and how many wait ahead of it; without a ticket, how many wait.
 const STATE: &str = "
@@ -125,7 +125,7 @@ impl State {
     /// Returns from when on the owner may take the lock, or `None` if others wait and it is unknown since when the lock is free.
     fn due(&self) -> Option<Moment> {
         match &self.held {
-            Some(held) => Some(claim_window::opens_at(held.expires, self.ahead)),
+            Some(held) => Some(turn_window::opens_at(held.expires, self.ahead)),
             None if self.ahead == 0 => Some(Moment::ZERO),
             None => None,
         }
@@ -171,7 +171,7 @@ impl Database {
                         0,
                         0
                     ])?;
-                    let due = claim_window::opens_at(now, state.ahead);
+                    let due = turn_window::opens_at(now, state.ahead);
                     let place = self.refuse(claim, &owner, &state, if_busy, now)?;
                     Ok(Answer::Refused { place, due })
                 }
@@ -361,7 +361,7 @@ impl WaitingOrder {
     /// Returns from when on this owner should ask. That is now if its place or the row of the lock is gone.
     pub(super) fn due(&self, owner: &str) -> Moment {
         match (self.free_at, self.ahead.get(owner)) {
-            (Some(free_at), Some(ahead)) => claim_window::opens_at(free_at, *ahead),
+            (Some(free_at), Some(ahead)) => turn_window::opens_at(free_at, *ahead),
             _ => Moment::ZERO,
         }
     }

@@ -7,7 +7,8 @@ use rusqlite::{OptionalExtension, params};
 use super::columns::to_sql;
 use super::failure::{Failure, Result};
 use super::features::TableFeatures;
-use super::session::{Database, Settings, set_synchronous};
+use super::session::{Database, set_synchronous};
+use super::settings::Settings;
 use crate::fence::{Fence, epoch_of_time};
 
 /// The version of the tables that this program creates and understands.

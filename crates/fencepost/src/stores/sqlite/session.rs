@@ -1,7 +1,6 @@
 //! The open database: one connection, its transactions, how long it waits for other programs, and how it is reopened when the file was
 //! replaced.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,28 +11,10 @@ use rusqlite::{Connection, OpenFlags};
 use super::failure::{Failure, Result, read_only};
 use super::features::TableFeatures;
 use super::file::{self, Creation, Identity, Opened, Opening};
+use super::settings::{Purpose, Settings};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation};
 use crate::random::{Random, SystemRandom};
-
-/// The settings of a [`Database`].
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    /// The path, absolute because the program may change its working directory.
-    pub(super) path: PathBuf,
-    pub(super) busy_timeout: Duration,
-    pub(super) first_epoch: Option<u64>,
-    pub(super) boot: String,
-    pub(super) purpose: Purpose,
-}
-
-/// What a file is opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    Lock,
-    /// Only to look. Nothing is changed: no file and no table is created, and tables of version 1 stay as they are.
-    Look,
-}
 
 /// One open file.
 #[derive(Debug)]

@@ -232,7 +232,7 @@ fn look_after(now: Moment) -> Moment {
 mod tests {
     use super::*;
     use crate::claim::OwnerId;
-    use crate::stores::sqlite::session::{Purpose, Settings};
+    use crate::stores::sqlite::settings::{Purpose, Settings};
 
     fn claim() -> Claim {
         Claim {

@@ -8,7 +8,8 @@ use tokio::sync::oneshot;
 
 use super::STORE;
 use super::requests::{Answer, IfBusy};
-use super::session::{Database, Settings, Store};
+use super::session::{Database, Store};
+use super::settings::Settings;
 use super::waiting::{ASKED_AGAIN, RELEASED, Waiter, Waiting};
 use crate::backend::{Listed, Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};

@@ -18,7 +18,7 @@ pub(super) struct Address {
 
 impl Address {
     /// Returns `None` if the text is not a ZooKeeper address. It does not say why, because that could reveal a password.
-    pub(super) fn read(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("zk://")?;
         let (authority, path) = split_base(rest, 0);
         let (credentials, hosts) = match authority.rsplit_once('@') {
@@ -46,7 +46,9 @@ impl Address {
 
     fn new(hosts: &str, path: &str, credentials: Option<String>) -> Option<Self> {
         let base = path.strip_suffix('/').unwrap_or(path);
-        is_base(base).then(|| Self {
+        // There are no parameters. Read as a part of the base, they would put the locks below another node.
+        let has_parameters = [hosts, path].iter().any(|part| part.contains(['?', '#']));
+        (is_base(base) && !has_parameters).then(|| Self {
             hosts: hosts.to_owned(),
             credentials,
             base: base.to_owned(),
@@ -113,7 +115,9 @@ mod tests {
                 (hosts, base)
             );
         }
-        for wrong in ["", "a,,b", "zk://a", "u:p@a", "a/../b", "tcp+tls://"] {
+        let parameters = ["a/locks?session_timeout=20s", "a/x#y", "a?x=y"];
+        let forms = ["", "a,,b", "zk://a", "u:p@a", "a/../b", "tcp+tls://"];
+        for wrong in forms.into_iter().chain(parameters) {
             assert!(Address::of_servers(wrong).is_none(), "{wrong}");
         }
     }
@@ -125,12 +129,13 @@ mod tests {
             ("zk://a:1,b:2,[::1]:3/", "a:1,b:2,[::1]:3", None, ""),
             ("zk://[::1]/x", "[::1]", None, "/x"),
             ("zk://u:p%40@a:2181/x/y/", "a:2181", Some("u:p@"), "/x/y"),
+            ("zk://u:p?#@a/x", "a", Some("u:p?#"), "/x"),
         ] {
-            let address = Address::read(text).expect(text);
+            let address = Address::parse(text).expect(text);
             assert_eq!(address.hosts, hosts);
             assert_eq!(address.credentials.as_deref(), credentials);
             assert_eq!(address.base, base);
-            assert!(!address.shown().contains("p@"));
+            assert!(!address.shown().contains("p@") && !address.shown().contains("p?"));
         }
     }
 
@@ -151,8 +156,11 @@ mod tests {
             "zk://a//x",
             "zk://a/x/../y",
             "zk://a/x\u{7}",
+            "zk://a,b/locks?session_timeout=20s",
+            "zk://a?session_timeout=20s",
+            "zk://a/x#y",
         ] {
-            assert!(Address::read(text).is_none(), "{text}");
+            assert!(Address::parse(text).is_none(), "{text}");
         }
     }
 }

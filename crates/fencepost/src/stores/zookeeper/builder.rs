@@ -6,7 +6,8 @@ use std::time::Duration;
 use zookeeper_client::{Client, Connector};
 
 use super::address::Address;
-use super::hub::{Hub, Settings};
+use super::hub::Hub;
+use super::settings::Settings;
 use super::{STORE, Zookeeper, view};
 use crate::error::{Error, Result};
 #[cfg(feature = "blocking")]
@@ -120,7 +121,7 @@ impl ZookeeperBuilder {
 
     pub(super) fn address(&self) -> Result<Address> {
         match &self.servers {
-            Servers::Address(address) => Address::read(address).ok_or_else(|| {
+            Servers::Address(address) => Address::parse(address).ok_or_else(|| {
                 invalid(
                     "not an address of ZooKeeper; expected zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]",
                 )

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use zookeeper_client::{Acls, Client, Connector, Error as Cause, SessionInfo, SessionState};
 
@@ -10,18 +9,11 @@ use super::address::Address;
 use super::expiry;
 use super::failure;
 use super::session::Session;
+use super::settings::Settings;
 use crate::backend::LossBell;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::{Operation, Result};
 use crate::mutex::lock;
-
-/// The settings of the builder.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) session_timeout: Duration,
-    pub(super) connect_timeout: Duration,
-    pub(super) max_outage: Duration,
-}
 
 pub(super) struct Hub {
     pub(super) address: Address,

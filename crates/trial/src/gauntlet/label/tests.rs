@@ -2,19 +2,20 @@
 
 use super::*;
 use crate::gauntlet::tests::run;
-use crate::gauntlet::{Kind, rows};
+use crate::gauntlet::{Kind, SCENARIOS, rows};
 use crate::history::History;
 use crate::holds::by_hand::{HistoryBuilder, KEY};
 use crate::holds::{Judged, Trial};
 use crate::protocol::ReleaseResult;
 use crate::store::TrialStore;
-use crate::strategy;
+use crate::strategy::{self, Origin};
 
 /// A gauntlet of a lock of somebody else, which is a plain lease.
 fn theirs() -> Gauntlet {
     let safe = strategy::find("safe").unwrap();
     let strategy = Box::leak(Box::new(Strategy {
         name: "theirs",
+        origin: Origin::External { argument: "theirs" },
         flaw: None,
         ..*safe
     }));
@@ -279,7 +280,7 @@ fn a_fence_that_is_not_claimed_asks_for_no_fenced_reference() {
 #[test]
 fn without_a_reference_nothing_is_explained() {
     let mut untimed = theirs();
-    untimed.kind.hold = super::super::kind::Hold::Untimed;
+    untimed.kind.hold = super::super::kind::EndsWith::Untimed;
     assert_eq!(name(&untimed, &[run(true)], &[]), LabelName::Unexplained);
 }
 

@@ -14,7 +14,9 @@ impl<'a> Findings<'a> {
         let mut overlaps = self.overlaps();
         overlaps.retain(|overlap| {
             let is_running = overlap.is_within_lease(self.ttl_ns) || self.has_no_end(overlap);
-            is_running && !self.had_server_failed(overlap.from_ns)
+            is_running
+                && !self.had_server_failed(overlap.from_ns)
+                && !self.may_have_lost_session_in_storm(overlap)
         });
         overlaps
     }
@@ -57,6 +59,9 @@ impl<'a> Findings<'a> {
             answered.at_ns < until_ns
                 && held.learned_at.is_none()
                 && held.silent.is_none()
+                // The store may have released it at the first request, and a second one found nothing.
+                && self.spoiled_release(held).is_none()
+                && !self.may_be_released_unseen(held, answered.at_ns)
                 && !self.had_server_failed(answered.at_ns)
                 && !self.may_lose_session(held, answered.at_ns)
         })
@@ -75,9 +80,26 @@ impl<'a> Findings<'a> {
         self.claims.untimed || self.claims.expires_after_work
     }
 
-    /// Returns whether the lock belongs to a session that a server may have ended when it was out of action.
+    /// Returns whether the lock belongs to a session that a server may have ended: when it was out of action, or when it lost the process's
+    /// connection.
     fn may_lose_session(&self, held: &Hold, until_ns: u64) -> bool {
-        self.claims.ends_with_holder() && self.had_outage(held.asked.at_ns, until_ns)
+        let may_end =
+            self.had_outage(held.asked.at_ns, until_ns) || self.was_disturbed(&held.who, until_ns);
+        self.claims.ends_with_holder() && may_end
+    }
+
+    /// Returns whether the first answer to a release may have been lost in a storm: the lock asked again, and its store had done it already.
+    fn may_be_released_unseen(&self, held: &Hold, answered_ns: u64) -> bool {
+        self.is_storm && self.was_out_of_reach(&held.who, held.asked.at_ns, answered_ns)
+    }
+
+    /// Returns whether the lock belongs to a session that may have ended when its process was out of reach of its store in a storm.
+    fn may_have_lost_session_in_storm(&self, overlap: &Overlap<'_>) -> bool {
+        let asked_ns = overlap.first.asked.at_ns.min(overlap.second.asked.at_ns);
+        // What was over before either asked has ended no session of theirs.
+        let was_away = |held: &Hold| self.is_out_of_reach(&held.who, asked_ns, overlap.from_ns);
+        let holds = [overlap.first, overlap.second];
+        self.is_storm && self.claims.ends_with_holder() && holds.into_iter().any(was_away)
     }
 
     /// Returns whether anything had happened to a server by then after which it may have lost what it had.

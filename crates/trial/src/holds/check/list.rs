@@ -125,7 +125,7 @@ impl Findings<'_> {
         if !self.facts.faults.iter().any(killed) {
             return Checked::of(name, title, Finding::NotApplicable).because("nobody was killed");
         }
-        if self.is_storm {
+        if !self.measures_recovery() {
             return Checked::of(name, title, Finding::NotApplicable)
                 .because("measured one kill at a time, in crash");
         }

@@ -1,12 +1,12 @@
-//! Whether a lock stays taken after the store's reply to a request for it was lost.
+//! Whether a lock stays taken after the store's reply to a request for it was lost, or an error came in its place.
 
 use super::{Findings, Stuck, StuckBy};
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 
 impl Findings<'_> {
-    /// Returns a lock that nobody could take for three TTLs after its store's reply to a request was lost. Whoever asked was told of an
-    /// error, so it does not hold the lock.
+    /// Returns a lock that nobody could take for three TTLs after its store's reply to a request was lost, or replaced by an error.
+    /// Whoever asked was told of an error, so it does not hold the lock.
     pub(super) fn stuck_after_lost_reply(&self) -> Option<Stuck> {
         let waits = &self.facts.waits;
         let last = waits.iter().rev().find(|wait| wait.wait_ms > 0)?;
@@ -36,11 +36,33 @@ impl Findings<'_> {
         })
     }
 
-    /// Returns whether a reply was lost between this request and its answer.
+    /// Returns the first fault that spoiled a reply to the release of this hold, or held it back, before the release was answered or failed.
+    pub fn spoiled_release(&self, held: &Hold) -> Option<(Mark, Fault)> {
+        let (release, until) = (held.release?, self.release_answered(held)?);
+        let mut faults = self.facts.faults.iter();
+        let spoiled = faults.find(|(mark, who, fault)| {
+            let spoils = fault.spoils_reply() || *fault == Fault::ReplyHeld;
+            spoils && *who == held.who && release < *mark && *mark < until
+        });
+        spoiled.map(|(mark, _, fault)| (*mark, *fault))
+    }
+
+    /// Returns when the release of this hold was answered, or failed.
+    pub fn release_answered(&self, held: &Hold) -> Option<Mark> {
+        let release = held.release?;
+        let failed = || {
+            let mut failures = self.facts.failures.iter();
+            let own = failures.find(|(mark, who, _)| *who == held.who && *mark > release);
+            own.map(|(mark, ..)| *mark)
+        };
+        held.released.map(|(mark, _)| mark).or_else(failed)
+    }
+
+    /// Returns whether a reply was lost or replaced between this request and its answer.
     fn was_lost(&self, wait: &Wait, answered: Mark) -> bool {
         let mut faults = self.facts.faults.iter();
         faults.any(|(mark, who, fault)| {
-            *fault == Fault::ReplyLost && *who == wait.who && wait.asked < *mark && *mark < answered
+            fault.spoils_reply() && *who == wait.who && wait.asked < *mark && *mark < answered
         })
     }
 }

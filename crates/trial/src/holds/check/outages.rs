@@ -70,7 +70,11 @@ pub(super) fn outages(facts: &Facts) -> Vec<Outage<'_>> {
 /// Returns when something first happened to a server after which it may have lost what it had.
 pub(super) fn first_failure_ns(facts: &Facts) -> Option<u64> {
     let is_loss = |(mark, server, change): &(Mark, String, Change)| match change {
-        Change::Stopped | Change::Silent | Change::Continued | Change::Restarted => false,
+        Change::Stopped
+        | Change::Silent
+        | Change::Continued
+        | Change::Restarted
+        | Change::LivesOn => false,
         // It has its data when it is started again.
         Change::Killed => {
             let mut later = facts.servers.iter();

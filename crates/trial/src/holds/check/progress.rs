@@ -153,7 +153,9 @@ impl<'a> Findings<'a> {
             began.is_some_and(|mark| mark < wait.asked)
         };
         let was_stopped = self.was_stopped(&wait.who, wait.asked.at_ns, answered.at_ns);
-        was_stopped || is_slow(Fault::Slowed) || is_slow(Fault::Distant)
+        let was_away =
+            self.is_storm && self.was_out_of_reach(&wait.who, wait.asked.at_ns, answered.at_ns);
+        was_stopped || was_away || is_slow(Fault::Slowed) || is_slow(Fault::Distant)
     }
 
     /// Returns whether this is long enough to count as "forever".
@@ -259,7 +261,11 @@ impl<'a> Findings<'a> {
             let since_ns = free.mark.at_ns.max(wait.asked.at_ns);
             let lasted_ns = refused.at_ns.saturating_sub(since_ns);
             let awake_ns = locks.went_on(&wait.who, wait.asked.at_ns).unwrap_or(0);
+            // Whoever was cut off in a storm may not have asked its store at all.
+            let was_away =
+                self.is_storm && self.was_out_of_reach(&wait.who, wait.asked.at_ns, refused.at_ns);
             let proven = self.counts_as_stuck(lasted_ns)
+                && !was_away
                 && self.could_notice(wait, refused, since_ns, awake_ns);
             proven.then(|| Stuck {
                 since: free.mark,

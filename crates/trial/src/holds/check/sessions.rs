@@ -60,13 +60,16 @@ impl Findings<'_> {
         self.sessions == SessionEnd::Death || !may_end
     }
 
-    /// Returns whether this process was cut off from its store, slowed or far from it, or lost its connections, before this time.
+    /// Returns whether this process was cut off from its store, slowed or far from it, lost a connection, or vanished, before this time.
     pub fn was_disturbed(&self, who: &str, before_ns: u64) -> bool {
         let faults = [
             Fault::CutOff,
             Fault::Slowed,
             Fault::Distant,
             Fault::ConnectionsDead,
+            // The connection ends with the reply.
+            Fault::ReplyLost,
+            Fault::Vanished,
         ];
         faults.into_iter().any(|fault| {
             let began = self.facts.fault_of(who, fault);

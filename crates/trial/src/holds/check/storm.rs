@@ -33,6 +33,7 @@ impl<'a> Findings<'a> {
             let proven = self.counts_as_stuck(lasted_ns)
                 && had_its_time
                 && self.could_notice(wait, refused, since_ns, went_on)
+                && !self.was_out_of_reach(&wait.who, wait.asked.at_ns, refused.at_ns)
                 && self.stays_taken(&wait.key);
             let by = match &last {
                 Some(last) if last.released_by.is_none() => StuckBy::Death,
@@ -105,7 +106,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns the overlaps beyond a lease that a lock without an end, or one that keeps its lease alive, may not allow: neither process
-    /// was stopped, and the lab did not stall. Returns nothing if it happened only once.
+    /// was stopped or out of reach of its store, and the lab did not stall. Returns nothing if it happened only once.
     pub fn overlaps_not_kept(&self) -> Vec<Overlap<'a>> {
         let lasts = self.claims.keep_alive || self.claims.ends_with_holder();
         if !lasts {
@@ -115,9 +116,11 @@ impl<'a> Findings<'a> {
         overlaps.retain(|overlap| {
             let Overlap { first, second, .. } = overlap;
             let asked = first.asked.min(second.asked);
-            let was_stopped =
-                |held: &Hold| self.was_stopped(&held.who, asked.at_ns, overlap.from_ns);
-            !was_stopped(first) && !was_stopped(second) && !self.has_stalled(asked, second.granted)
+            let was_away = |held: &Hold| {
+                self.was_stopped(&held.who, asked.at_ns, overlap.from_ns)
+                    || self.was_out_of_reach(&held.who, asked.at_ns, overlap.from_ns)
+            };
+            !was_away(first) && !was_away(second) && !self.has_stalled(asked, second.granted)
         });
         let mut holds: Vec<Mark> = overlaps
             .iter()

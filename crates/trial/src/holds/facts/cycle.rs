@@ -63,15 +63,16 @@ pub(super) fn cycles(facts: &Facts) -> Vec<Cycle> {
 struct Moment<'a> {
     facts: &'a Facts,
     /// What changes when; the next change comes last.
-    changes: Vec<(u64, Change)>,
+    changes: Vec<(u64, Boundary)>,
     /// The holders of each lock.
     holders: HashMap<&'a str, Holders<'a>>,
     /// What each process waits for.
     waiting: HashMap<&'a str, BTreeSet<usize>>,
 }
 
+/// Where a hold or a wait begins or ends.
 #[derive(Clone, Copy)]
-enum Change {
+enum Boundary {
     Granted(usize),
     Over(usize),
     Asked(usize),
@@ -84,16 +85,16 @@ impl<'a> Moment<'a> {
         for (place, held) in facts.holds.iter().enumerate() {
             let (from_ns, until_ns) = (held.granted.at_ns, held.unquestioned_until_ns());
             if from_ns < until_ns {
-                changes.push((from_ns, Change::Granted(place)));
-                changes.push((until_ns, Change::Over(place)));
+                changes.push((from_ns, Boundary::Granted(place)));
+                changes.push((until_ns, Boundary::Over(place)));
             }
         }
         for (place, wait) in facts.waits.iter().enumerate() {
             let from_ns = wait.asked.at_ns;
             let until_ns = wait.answer.map(|(mark, _)| mark.at_ns);
             if wait.wait_ms > 0 && until_ns.is_none_or(|until_ns| from_ns < until_ns) {
-                changes.push((from_ns, Change::Asked(place)));
-                changes.extend(until_ns.map(|until_ns| (until_ns, Change::Answered(place))));
+                changes.push((from_ns, Boundary::Asked(place)));
+                changes.extend(until_ns.map(|until_ns| (until_ns, Boundary::Answered(place))));
             }
         }
         changes.sort_by_key(|(at_ns, _)| std::cmp::Reverse(*at_ns));
@@ -109,10 +110,10 @@ impl<'a> Moment<'a> {
     fn advance(&mut self, at_ns: u64) {
         while let Some((_, change)) = self.changes.pop_if(|(next_ns, _)| *next_ns <= at_ns) {
             match change {
-                Change::Granted(place) => self.holders_like(place).add(place),
-                Change::Over(place) => self.holders_like(place).remove(place),
-                Change::Asked(place) => drop(self.waits_like(place).insert(place)),
-                Change::Answered(place) => drop(self.waits_like(place).remove(&place)),
+                Boundary::Granted(place) => self.holders_like(place).add(place),
+                Boundary::Over(place) => self.holders_like(place).remove(place),
+                Boundary::Asked(place) => drop(self.waits_like(place).insert(place)),
+                Boundary::Answered(place) => drop(self.waits_like(place).remove(&place)),
             }
         }
     }

@@ -11,21 +11,21 @@ use crate::processes::shuffled;
 
 /// The choices that belong to a seed, one after the other.
 #[derive(Debug)]
-pub(super) struct Chance(SeededRandom);
+pub(in crate::holds) struct Chance(SeededRandom);
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::holds) fn new(seed: u64) -> Self {
         Self(SeededRandom::new(seed))
     }
 
     /// Returns a length of time between the two, in whole milliseconds.
-    pub(super) fn between(&self, least: Duration, most: Duration) -> Duration {
+    pub(in crate::holds) fn between(&self, least: Duration, most: Duration) -> Duration {
         let chosen = least + self.0.up_to(most.saturating_sub(least));
-        Duration::from_millis(u64::try_from(chosen.as_millis()).unwrap_or(u64::MAX))
+        Duration::from_millis(milliseconds(chosen))
     }
 
     /// Returns a number below this bound; zero if the bound is zero.
-    pub(super) fn below(&self, bound: usize) -> usize {
+    pub(in crate::holds) fn below(&self, bound: usize) -> usize {
         let bound = bound.max(1) as u64;
         usize::try_from(self.0.next_u64() % bound).unwrap_or(0)
     }
@@ -34,6 +34,11 @@ impl Chance {
     pub(super) fn about(&self, time: Duration) -> Duration {
         self.between(time / 2, time + time / 2)
     }
+}
+
+/// Returns a length of time in whole milliseconds.
+pub(in crate::holds) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the order in which processes are asked if several are ready after this many acts. It depends on nothing else, because how

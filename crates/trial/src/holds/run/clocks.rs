@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use fencepost_rig::{ClockShim, ProgramClock, WallClock};
 
+use crate::history::FaultKind;
 use crate::holds::Trial;
 use crate::protocol::Failure;
 
@@ -51,7 +52,7 @@ struct Clock {
 impl Clocks {
     /// Makes a clock for each process. Returns `None` for trials that leave the clocks alone.
     pub(super) fn start(trial: &Trial) -> Result<Option<Self>, Failure> {
-        if !trial.scenario.sets_clients_clocks() {
+        if !trial.scenario.sets_clients_clocks() && !trial.has_faults(FaultKind::Clock) {
             return Ok(None);
         }
         let shim = ClockShim::compile().map_err(Failure::definite)?;

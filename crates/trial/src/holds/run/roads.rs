@@ -11,9 +11,15 @@ use std::time::{Duration, Instant};
 use fencepost::stores::kinds::{ETCD, POSTGRES, ZOOKEEPER};
 use fencepost_rig::{Direction, Proxy, ReplyFate, Wire};
 
+use crate::history::Fault;
 use crate::holds::Trial;
 use crate::protocol::Failure;
 use crate::store::{Ground, ServerList, TrialStore};
+
+mod errors;
+
+use errors::Errors;
+pub(super) use errors::{StoreError, Which};
 
 /// The roads of all processes, by index.
 pub(super) struct Roads(Vec<Road>);
@@ -36,6 +42,10 @@ pub(super) struct Road {
     rounds_of_grant: u32,
     /// The reply that meets a fate.
     chosen: Option<Arc<Chosen>>,
+    /// The chosen reply is held back, and the process goes on.
+    withholds: bool,
+    /// The error with which the lab answers in place of the store.
+    errors: Option<Arc<Errors>>,
     /// When everything passes again at the latest, whatever the script says.
     reconnects_at: Option<Instant>,
 }
@@ -95,6 +105,16 @@ impl Roads {
         road.steps() - road.steps_before >= road.steps_of_grant.max(1)
     }
 
+    /// Returns whether the reply that was chosen on the road of this process has come.
+    pub(super) fn has_met(&self, index: usize) -> bool {
+        self.0[index].has_met()
+    }
+
+    /// Returns whether a reply to this process is, or will be, held back although the process goes on.
+    pub(super) fn withholds(&self, index: usize) -> bool {
+        self.0[index].withholds
+    }
+
     /// Returns when the next road is opened again whatever the script says.
     pub(super) fn next_alarm(&self) -> Option<Instant> {
         self.0.iter().filter_map(|road| road.reconnects_at).min()
@@ -142,11 +162,14 @@ impl Road {
             rehearsal: None,
             rounds_of_grant: 1,
             chosen: None,
+            withholds: false,
+            errors: None,
             reconnects_at: None,
         })
     }
 
-    fn replies(&self) -> u64 {
+    /// Returns how many replies have come this way.
+    pub(super) fn replies(&self) -> u64 {
         let replies = self.proxies.iter().map(|proxy| proxy.counts().replies);
         replies.sum()
     }
@@ -216,6 +239,22 @@ impl Road {
         self.proxies.iter().map(Proxy::bury).sum()
     }
 
+    /// Leads new connections to this server. Those that are open stay where they are.
+    pub(super) fn stay_at(&self, server: SocketAddr) {
+        self.proxies.iter().for_each(|proxy| proxy.point_at(server));
+    }
+
+    /// Ends every connection that is open. New ones lead to wherever the address leads by then.
+    pub(super) fn move_on(&self) {
+        self.proxies.iter().for_each(Proxy::cut);
+    }
+
+    /// Lets the machine of the process vanish from the network. Returns whether nothing is left that could tell a server so.
+    pub(super) fn vanish(&self) -> bool {
+        let mut proxies = self.proxies.iter();
+        proxies.all(|proxy| proxy.vanish().is_ok())
+    }
+
     /// Chooses the reply with this number, counted from now, for this fate.
     pub(super) fn choose_reply(&mut self, number: u64, fate: ReplyFate) {
         let chosen = Arc::new(Chosen {
@@ -230,6 +269,31 @@ impl Road {
             proxy.judge_replies(move || chosen.judge());
         }
         self.chosen = Some(chosen);
+    }
+
+    /// Holds the reply with this number back, counted from now, until it is lost or everything passes again.
+    pub(super) fn withhold_reply(&mut self, number: u64) {
+        self.choose_reply(number, ReplyFate::Hold);
+        self.withholds = true;
+    }
+
+    /// Loses the reply that is withheld, and closes every connection. Returns whether there was one.
+    pub(super) fn lose_withheld(&mut self) -> bool {
+        let is_held = std::mem::take(&mut self.withholds) && self.has_met();
+        if is_held {
+            self.proxies.iter().for_each(Proxy::cut);
+        }
+        is_held
+    }
+
+    /// Lets these requests meet an error of the store.
+    pub(super) fn answer_with(&mut self, error: StoreError, which: Which) {
+        self.errors = Some(Errors::at(&self.proxies, error, which));
+    }
+
+    /// Returns the error that a request has met, once.
+    pub(super) fn tell_error(&self) -> Option<Fault> {
+        self.errors.as_ref()?.tell_met()
     }
 
     /// Returns whether the chosen reply has come since it was chosen.
@@ -260,6 +324,7 @@ impl Road {
     pub(super) fn reconnect(&mut self) {
         self.reconnects_at = None;
         self.rehearsal = None;
+        self.withholds = false;
         let held = self.chosen.as_ref();
         if let Some(held) = held.filter(|chosen| chosen.fate == ReplyFate::Hold) {
             // Whatever was held back is on its way, and nothing more is.

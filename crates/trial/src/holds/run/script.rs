@@ -10,15 +10,19 @@ use crate::store::redis::IDLE_CONNECTION;
 mod act;
 mod clocks;
 mod deadline;
-mod delayed_write;
-mod leases;
+mod errors;
+mod kept_alive;
+mod late_write;
 mod names;
 mod network;
 mod outage;
 mod reentry;
+mod releases;
+mod same_pid;
 mod sequence;
 mod servers;
 mod steps;
+mod survival;
 mod turns;
 mod waiters;
 mod wakeup;
@@ -66,27 +70,34 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::StaleRelease => stale_release(trial, claims, chance),
         Scenario::ShortStock => short_stock(trial, chance),
         Scenario::Pause | Scenario::Suspend => pause(trial, claims, chance),
+        Scenario::Failover if claims.survives => survival::script(trial, chance),
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial, chance),
         Scenario::ServerClock | Scenario::Eviction => servers::lost_lock(trial, chance),
         Scenario::TakenAway => servers::taken_away(trial, claims, chance),
+        Scenario::Deposed => servers::deposed(trial, claims, chance),
         Scenario::ServerClockBack => servers::clock_back(trial, claims, chance),
         Scenario::ServerStall => outage::server_stall(trial, claims, chance),
         Scenario::MajorityDown => outage::majority_down(trial, claims, chance),
         Scenario::ClientClock => clocks::client_clock(trial, claims, chance),
+        Scenario::Vanish => network::vanish(trial, claims, chance),
         Scenario::LostWakeup => wakeup::lost_wakeup(trial, claims, chance),
         Scenario::Names => names::script(trial, claims, chance),
         Scenario::Turns => turns::script(trial, chance),
         Scenario::Waiters => waiters::script(trial, claims, chance),
         Scenario::Deadline => deadline::script(trial, claims, chance),
         Scenario::Reentry => reentry::script(trial, claims, chance),
+        Scenario::SamePid => same_pid::script(trial, claims, chance),
         Scenario::Cut => network::cut(trial, claims, chance),
         Scenario::SlowReplies => network::slow_replies(trial, claims, chance),
         Scenario::LostReply => network::lost_reply(trial, chance),
+        Scenario::LostRelease => releases::lost(trial, chance),
+        Scenario::FailedRenewal => kept_alive::failed_renewal(trial, claims, chance),
+        Scenario::StoreErrors => errors::script(trial, claims, chance),
         Scenario::PauseAtStep => steps::pause_at_step(trial, claims, chance),
-        Scenario::LateWrite => delayed_write::script(trial, chance),
+        Scenario::LateWrite => late_write::script(trial, chance),
         Scenario::WriteOnlyFence => read_first(trial, claims, chance),
-        Scenario::ManyLeases => leases::many(trial, claims, chance),
-        Scenario::DeadConnection => leases::dead_connection(trial, claims, chance),
+        Scenario::ManyLeases => kept_alive::many_leases(trial, claims, chance),
+        Scenario::DeadConnection => kept_alive::dead_connection(trial, claims, chance),
         // What its processes do is chosen while it goes on.
         Scenario::Storm => vec![Vec::new(); trial.processes()],
     }
@@ -298,8 +309,8 @@ fn short_stock(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     ]
 }
 
-/// Returns the scripts of this scenario. A is stopped between its read and its write. If B gets the lock meanwhile, B is done before A goes
-/// on, so that A's write is certainly a late one.
+/// A reads, is stopped or suspended beyond its lease, and writes. If B gets the lock meanwhile, B is done before A goes on, so that A's write is
+/// certainly a late one.
 fn pause(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
     let (read, write, release) = (read(key), write(key), Act::Release { key });
@@ -332,8 +343,7 @@ fn pause(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     ]
 }
 
-/// Returns the scripts of this scenario. A is stopped as in `pause`, and B takes over. But B only reads before A goes on, and writes when A has
-/// written.
+/// A is stopped as in `pause`, and B takes over. But B only reads before A goes on, and writes when A has written.
 fn read_first(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let mut scripts = pause(trial, claims, chance);
     let (holder, other) = (&mut scripts[A], B_HAS_READ);
@@ -351,7 +361,7 @@ const B_HAS_READ: usize = 3;
 /// In that trial: how many acts A has done when it has written, or declined to.
 const A_HAS_WRITTEN: usize = 7;
 
-/// Returns the scripts of this scenario. A holds the lock while the store fails and comes back. B, which was refused before, asks again.
+/// A holds the lock while the store fails and comes back. B, which was refused before, asks again.
 ///
 /// A works until B has written, and a little longer. That is enough time for a lock that is notified of the loss to report it,
 /// but not for one that only renews. If B is refused, A works until B has waited for a while.

@@ -6,6 +6,7 @@
 //! servers are stopped for a while. Every event returns only
 //! after its effect was observed.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 #[cfg(feature = "postgres")]
@@ -19,6 +20,7 @@ use crate::store::locks;
 use crate::store::{Ground, TrialStore};
 
 mod clock;
+mod deposed;
 mod etcd;
 mod eviction;
 mod majority;
@@ -31,6 +33,7 @@ mod stopped;
 mod taken_away;
 
 use clock::{Clocked, Jump};
+use deposed::Deposed;
 use etcd::Members;
 use eviction::Crowded;
 use majority::Majority;
@@ -47,6 +50,9 @@ const SEVERAL: usize = 3;
 const THREE: [&str; SEVERAL] = ["first server", "second server", "third server"];
 /// The name of the server that leads the others.
 const LEADER: &str = "leader";
+
+/// Makes a Redis server keep every write.
+const KEEPS_ALL: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /// For how long servers are stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +74,11 @@ pub(super) struct Seen {
 pub(super) trait Servers {
     /// Returns the store as the processes reach it, before and after the failure.
     fn store(&self) -> TrialStore;
+
+    /// Returns the address of the server that is the primary at first, if another one takes over while it lives on.
+    fn first_primary(&self) -> Option<SocketAddr> {
+        None
+    }
 
     /// Cuts a server off from what the others write. Does nothing by default.
     fn cut_off(&mut self) -> Result<Vec<Seen>, Failure> {
@@ -139,13 +150,15 @@ impl Watched<'_> {
 
 /// Starts the servers that this trial makes fail. Returns `None` for trials that leave the store alone.
 pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> {
-    if !trial.scenario.fails_servers() {
+    if !trial.fails_servers() {
         return Ok(None);
     }
     let store = &trial.store;
     Ok(Some(match trial.scenario {
         Scenario::Failover if store.is(&ETCD) => Box::new(Members::start()?),
-        Scenario::Failover if store.is(&REDIS) => Box::new(Pair::start()?),
+        Scenario::Failover if store.is(&REDIS) => {
+            Box::new(Pair::start(trial.strategy.claims.survives)?)
+        }
         #[cfg(feature = "postgres")]
         Scenario::Failover if store.is(&POSTGRES) => Box::new(Lagging::start(store)?),
         Scenario::RestartEmpty if store.is(&REDLOCK) => Box::new(Three::start(store)?),
@@ -157,7 +170,12 @@ pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> 
             Some(servers) => Box::new(servers),
             None => return Err(not_available(store)),
         },
+        Scenario::Deposed => match Deposed::start(store)? {
+            Some(servers) => Box::new(servers),
+            None => return Err(not_available(store)),
+        },
         Scenario::ServerStall => Box::new(Stoppable::start(store)?),
+        Scenario::Storm => Box::new(Stoppable::start_durable(store)?),
         Scenario::MajorityDown => Box::new(Majority::start(store)?),
         _ => return Err(not_available(store)),
     }))

@@ -12,7 +12,7 @@ use fencepost_rig::Interrupt;
 
 use super::LockWatch;
 use super::clocks::Clocks;
-use super::lease::Lease;
+use super::lease_start::LeaseStart;
 use super::roads::Roads;
 use super::script::scripts;
 use super::servers::{self, Servers};
@@ -20,8 +20,8 @@ use crate::history::{History, Recorder, What};
 use crate::holds::register::{FenceCheck, Registers};
 use crate::holds::storm::{LOCKS, PROCESSES};
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Scenario, Trial};
-use crate::holds::{leases, names};
-use crate::processes::{Heard, LOOK_UP, Processes, Said, Stopped};
+use crate::holds::{many_leases, names};
+use crate::processes::{Heard, LOOK_UP, Pids, Processes, Said, Stopped};
 use crate::protocol::{Claims, PROTOCOL, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
@@ -110,7 +110,7 @@ pub fn run(
         actors: actors
             .map(|(number, (script, who))| Actor::new(who, number, script))
             .collect(),
-        lease: Lease::of(claims),
+        lease_start: LeaseStart::of(claims),
         registers: Registers::new(FenceCheck::of(claims)),
         storm: trial.storm.map(|storm| Storm::new(trial, storm, claims)),
         diary: Diary::new(recorder),
@@ -123,6 +123,7 @@ pub fn run(
         interrupt,
     };
     let played = stage.play().and_then(|()| stage.look_at_store());
+    let played = played.and_then(|()| stage.subjects.check_awake());
     played.map_err(|stopped| stopped.after(stage.diary.history().events.len()))?;
     stage.shut_down_processes();
     stage.diary.finish()
@@ -150,8 +151,13 @@ fn gather(
     let answer_timeout = watch.answer_timeout();
     let names = names(trial).map(str::to_owned).collect();
     let mut starting = |ready, of| watch.starting(ready, of);
+    let pids = if trial.scenario.chooses_pids() {
+        Pids::chosen()?
+    } else {
+        Pids::ANY
+    };
     let gathered = Processes::gather(
-        names,
+        (names, pids),
         subject,
         &init,
         answer_timeout,
@@ -174,7 +180,7 @@ fn init(trial: &Trial, endpoints: Vec<String>, id: &str, incarnation: u64) -> Re
     let keys = match trial.storm {
         Some(storm) => LOCKS.iter().take(storm.names).copied().collect(),
         None if trial.scenario == Scenario::Names => names::all(),
-        None if trial.scenario == Scenario::ManyLeases => leases::all(),
+        None if trial.scenario == Scenario::ManyLeases => many_leases::all(),
         None => vec![FIRST_LOCK, SECOND_LOCK],
     };
     Request::Init {
@@ -203,7 +209,7 @@ struct Stage<'a> {
     clocks: Option<Clocks>,
     subjects: Processes,
     actors: Vec<Actor>,
-    lease: Lease,
+    lease_start: LeaseStart,
     registers: Registers,
     /// What happens next in a storm.
     storm: Option<Storm>,

@@ -24,6 +24,8 @@ pub(super) struct Description {
     pub(super) at_store: AtStore,
     /// The servers that the lab makes fail stay at their addresses, with their data.
     pub(super) keeps_servers: bool,
+    /// The lab chooses the process ids of the processes.
+    pub(super) chooses_pids: bool,
     /// Whose clocks the lab sets.
     pub(super) clocks: Clocks,
     /// The holder is paused, suspended or cut off until its lease is over, so that it cannot learn of the end in time.
@@ -48,11 +50,15 @@ pub(super) enum AtStore {
     Nothing,
     /// The lab makes servers fail, and uses servers of its own. The function returns whether it can do so with those of a store.
     Fails(fn(&StoreFacts) -> ServerFault),
-    /// The lab comes between the processes and the server of their store.
-    ComesBetween,
+    /// The lab comes between the processes and the server of their store. The function returns whether it can do what the scenario needs
+    /// there.
+    ComesBetween(fn(&StoreFacts) -> ServerFault),
     /// The machine of the holder is suspended, and neither that of the others nor that of the store.
     RunsElsewhere,
 }
+
+/// The lab comes between, and needs to understand nothing of what passes.
+const BETWEEN: AtStore = AtStore::ComesBetween(|facts| facts.connection);
 
 /// Whose clocks the lab sets in a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +82,7 @@ const fn usual(name: &'static str, command: &'static str) -> Description {
         resource: Resource::Register,
         at_store: AtStore::Nothing,
         keeps_servers: false,
+        chooses_pids: false,
         clocks: Clocks::Real,
         holder_is_away: false,
         kills_several: false,
@@ -169,6 +176,13 @@ impl Description {
                 likely_ms: |trial| 800 + 3 * trial.ttl_ms,
                 ..failing("taken-away", "trial taken-away", |facts| facts.taken_away)
             },
+            Scenario::Deposed => Self {
+                // The holder of an old primary learns of it within a TTL, and the lab waits for it.
+                ttl_ms: 2_000,
+                is_decided_by_renewal: true,
+                likely_ms: |trial| 1_500 + 3 * trial.ttl_ms,
+                ..failing("deposed", "trial deposed", |facts| facts.deposed)
+            },
             Scenario::ServerStall => Self {
                 // Enough of the lease must be left after a short stop: more than a busy machine explains.
                 ttl_ms: 3_000,
@@ -242,26 +256,65 @@ impl Description {
                 likely_ms: |_| 500,
                 ..usual("reentry", "trial reentry")
             },
+            Scenario::SamePid => Self {
+                // The process must be back within the lease, also one that is slow to start.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                processes: 3,
+                chooses_pids: true,
+                is_long: true,
+                likely_ms: |trial| 500 + 2 * trial.ttl_ms,
+                ..usual("same-pid", "trial same-pid")
+            },
             Scenario::Cut => Self {
-                at_store: AtStore::ComesBetween,
+                at_store: BETWEEN,
                 holder_is_away: true,
                 is_decided_by_renewal: false,
                 ..usual("cut", "trial cut")
             },
             Scenario::SlowReplies => Self {
-                at_store: AtStore::ComesBetween,
+                at_store: BETWEEN,
                 holder_is_away: true,
                 is_decided_by_renewal: false,
                 ..usual("slow-replies", "trial slow-replies")
             },
             Scenario::LostReply => Self {
-                at_store: AtStore::ComesBetween,
+                at_store: BETWEEN,
                 likely_ms: |trial| 500 + 2 * trial.ttl_ms,
                 ..usual("lost-reply", "trial lost-reply")
             },
+            Scenario::LostRelease => Self {
+                // As for errors of the store; and B must have the lock before A gives up waiting for a reply.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                processes: 3,
+                at_store: BETWEEN,
+                is_long: true,
+                likely_ms: |trial| 1_000 + 2 * trial.ttl_ms,
+                ..usual("lost-release", "trial lost-release")
+            },
+            Scenario::FailedRenewal => Self {
+                // A lock has this long to renew again, on a busy machine too.
+                ttl_ms: 2_000,
+                keeps_its_ttl: true,
+                at_store: BETWEEN,
+                is_long: true,
+                is_about_renewal: true,
+                likely_ms: |trial| 500 + 5 * trial.ttl_ms,
+                ..usual("failed-renewal", "trial failed-renewal")
+            },
+            Scenario::StoreErrors => Self {
+                // A lock that was not released must be seen to be taken for long: longer than a busy machine explains.
+                ttl_ms: 1_500,
+                keeps_its_ttl: true,
+                at_store: AtStore::ComesBetween(|facts| facts.errors),
+                is_long: true,
+                likely_ms: |trial| 2_000 + 4 * trial.ttl_ms,
+                ..usual("store-errors", "trial store-errors")
+            },
             Scenario::PauseAtStep => Self {
                 processes: 3,
-                at_store: AtStore::ComesBetween,
+                at_store: BETWEEN,
                 holder_is_away: true,
                 is_decided_by_renewal: false,
                 likely_ms: |trial| 500 + 8 * trial.ttl_ms,
@@ -271,7 +324,7 @@ impl Description {
                 // A lock has this long for a round trip, many times over, on a busy machine too.
                 ttl_ms: 2_000,
                 keeps_its_ttl: true,
-                at_store: AtStore::ComesBetween,
+                at_store: BETWEEN,
                 is_long: true,
                 is_about_renewal: true,
                 likely_ms: |trial| 1_500 + 5 * trial.ttl_ms / 2,
@@ -281,10 +334,17 @@ impl Description {
                 // A lock has this long to notice that nobody answers, and to connect again.
                 ttl_ms: 2_000,
                 keeps_its_ttl: true,
-                at_store: AtStore::ComesBetween,
+                at_store: BETWEEN,
                 is_about_renewal: true,
                 likely_ms: |trial| 500 + 5 * trial.ttl_ms / 2,
                 ..usual("dead-connection", "trial dead-connection")
+            },
+            Scenario::Vanish => Self {
+                // As in a crash.
+                ttl_ms: 2_000,
+                at_store: BETWEEN,
+                likely_ms: |trial| 300 + 3 * trial.ttl_ms,
+                ..usual("vanish", "trial vanish")
             },
             Scenario::LateWrite => usual("late-write", "trial late-write"),
             Scenario::WriteOnlyFence => Self {

@@ -1,6 +1,7 @@
 //! Why two processes held a lock at once, as far as the events of the run show it.
 
 use super::Court;
+use crate::holds::Scenario;
 use crate::holds::check::{Overlap, nanoseconds};
 use crate::holds::facts::Wait;
 use crate::text::numbers::{count, ms};
@@ -105,7 +106,15 @@ fn was_away(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
     let was_stopped = court
         .findings
         .was_stopped(&first.who, first.asked.at_ns, overlap.from_ns);
-    was_stopped || court.findings.was_disturbed(&first.who, overlap.from_ns)
+    let was_away = if court.header.scenario == Scenario::Storm.name() {
+        let asked_ns = first.asked.at_ns;
+        court
+            .findings
+            .was_out_of_reach(&first.who, asked_ns, overlap.from_ns)
+    } else {
+        court.findings.was_disturbed(&first.who, overlap.from_ns)
+    };
+    was_stopped || was_away
 }
 
 /// Returns how long the second process was to wait, if its grant came when that time was over, and not when the first lease

@@ -77,6 +77,22 @@ impl Court<'_> {
         )
     }
 
+    /// Returns an inconclusive verdict if the lock claims to last for as long as its process wants it, but B got it before A gave it back.
+    ///
+    /// A stopped in time, so nothing broke. But the claim was not kept, and once that may be the machine.
+    pub(super) fn not_kept(&self, first: &Hold, other: &Hold) -> Option<Verdict> {
+        let lasts =
+            self.claims.keep_alive || self.claims.untimed && !self.claims.ends_with_holder();
+        let is_kept = first.release.is_some_and(|release| release < other.granted);
+        (lasts && !is_kept).then(|| {
+            inconclusive(
+                "A stopped itself in time, but B got a lock that claims to last until A releases it.",
+                "kept",
+                "a lock that lasts for as long as it claims, or a machine that is less busy.",
+            )
+        })
+    }
+
     pub(super) fn is_damaged(&self) -> bool {
         self.findings.lost_updates() > 0 || self.findings.interleaved().is_some()
     }
@@ -237,7 +253,7 @@ impl Court<'_> {
             (false, _) => "the lab reads the store: no key".to_owned(),
             (true, None) => {
                 let is_killed = |(.., fault): &(_, _, Fault)| *fault == Fault::Killed;
-                let is_lost = |(.., fault): &(_, _, Fault)| *fault == Fault::ReplyLost;
+                let is_lost = |(.., fault): &(_, _, Fault)| fault.spoils_reply();
                 let owner = if self.facts.faults.iter().any(is_killed) {
                     "owner gone"
                 } else if self.facts.faults.iter().any(is_lost) {

@@ -1,6 +1,8 @@
 //! Judges `dead-connection`: A's connections to its store died silently while new ones worked. Did A keep its lock?
 
-use super::kept_alive::{Loss, control_ns, evidence_of, excuse, losses, not_claimed};
+use super::kept_alive::{
+    LostHold, control_ns, evidence_of, excuse, losses, not_claimed, only_told,
+};
 use super::{Court, evidence, inconclusive};
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark};
@@ -25,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     };
     let losses = losses(court);
     if !losses.is_empty() {
-        let excuse = excuse(court, &losses, LEASE_NS);
+        let excuse = only_told(&losses).or_else(|| excuse(court, &losses, LEASE_NS));
         return excuse.unwrap_or_else(|| broken(court, dead, &losses));
     }
     match refused(court, dead, holder) {
@@ -46,7 +48,7 @@ fn refused(court: &Court<'_>, dead: Mark, holder: &Hold) -> Option<Mark> {
         .max()
 }
 
-fn broken(court: &Court<'_>, dead: Mark, losses: &[Loss<'_>]) -> Verdict {
+fn broken(court: &Court<'_>, dead: Mark, losses: &[LostHold<'_>]) -> Verdict {
     let lost_ns = losses.first().map_or(0, |loss| loss.at.at_ns);
     let sentence = "A's connections to its store die silently, and new ones work";
     Verdict {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::cause::Cause;
-use super::late_write::FENCED_LIMITS;
 use super::overlap::overlap_evidence;
+use super::overwritten::FENCED_LIMITS;
 use super::{Court, evidence, inconclusive};
 use crate::holds::Scenario;
 use crate::holds::check::Overlap;

@@ -20,15 +20,17 @@ pub(super) fn not_claimed() -> Verdict {
 }
 
 /// A lock that A did not keep, and how that was seen.
-pub(super) struct Loss<'a> {
+pub(super) struct LostHold<'a> {
     pub(super) held: &'a Hold,
     pub(super) at: Mark,
-    seen: Seen<'a>,
+    seen: HowSeen<'a>,
+    /// Whether more than A's own word shows it: another process was granted the lock, or A's release found it lost.
+    is_confirmed: bool,
 }
 
 /// How the loss of a lock was seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen<'a> {
+enum HowSeen<'a> {
     /// A said so.
     Told,
     /// A's release found it.
@@ -38,15 +40,15 @@ enum Seen<'a> {
 }
 
 /// Returns the locks that A did not keep, in the order in which that was seen. What happens after A has failed does not count.
-pub(super) fn losses<'a>(court: &'a Court<'_>) -> Vec<Loss<'a>> {
+pub(super) fn losses<'a>(court: &'a Court<'_>) -> Vec<LostHold<'a>> {
     let own = court.facts.holds.iter().filter(|held| held.who == HOLDER);
-    let mut losses: Vec<Loss<'a>> = own.filter_map(|held| loss(court, held)).collect();
+    let mut losses: Vec<LostHold<'a>> = own.filter_map(|held| loss(court, held)).collect();
     losses.sort_by_key(|loss| loss.at);
     losses
 }
 
 /// Returns how this lock was first seen to be lost, if it was.
-fn loss<'a>(court: &'a Court<'_>, held: &'a Hold) -> Option<Loss<'a>> {
+fn loss<'a>(court: &'a Court<'_>, held: &'a Hold) -> Option<LostHold<'a>> {
     let is_before = |at: Mark, end: Option<Mark>| end.is_none_or(|end| at < end);
     let mut others = court.facts.holds.iter();
     let taker = others.find(|other| {
@@ -56,31 +58,37 @@ fn loss<'a>(court: &'a Court<'_>, held: &'a Hold) -> Option<Loss<'a>> {
     let found = held
         .released
         .filter(|(_, outcome)| *outcome == ReleaseResult::AlreadyLost);
+    let is_confirmed = found.is_some() || taker.is_some();
     let seen = [
-        held.learned_at.map(|at| (at, Seen::Told)),
-        found.map(|(at, _)| (at, Seen::AtRelease)),
-        taker.map(|taker| (taker.granted, Seen::Taken(&taker.who))),
+        held.learned_at.map(|at| (at, HowSeen::Told)),
+        found.map(|(at, _)| (at, HowSeen::AtRelease)),
+        taker.map(|taker| (taker.granted, HowSeen::Taken(&taker.who))),
     ];
     let (at, seen) = seen.into_iter().flatten().min_by_key(|(at, _)| *at)?;
     let is_certain = is_before(at, held.silent) && is_before(at, held.killed);
-    is_certain.then_some(Loss { held, at, seen })
+    is_certain.then_some(LostHold {
+        held,
+        at,
+        seen,
+        is_confirmed,
+    })
 }
 
-impl Loss<'_> {
+impl LostHold<'_> {
     fn evidence(&self) -> Evidence {
         let key = &self.held.key;
         match self.seen {
-            Seen::Taken(who) => {
+            HowSeen::Taken(who) => {
                 let sentence = format!("{who} is granted {key}, which A had not released");
                 evidence(self.at, who, "granted", sentence)
             }
-            Seen::Told => evidence(
+            HowSeen::Told => evidence(
                 self.at,
                 HOLDER,
                 "lost",
                 format!("A says that {key} is lost"),
             ),
-            Seen::AtRelease => {
+            HowSeen::AtRelease => {
                 let sentence = format!("A's release of {key}: no longer the owner");
                 evidence(self.at, HOLDER, "already_lost", sentence)
             }
@@ -89,19 +97,29 @@ impl Loss<'_> {
 }
 
 /// Returns the evidence of the first loss, and of the first that another process profited from.
-pub(super) fn evidence_of(losses: &[Loss<'_>]) -> Vec<Evidence> {
+pub(super) fn evidence_of(losses: &[LostHold<'_>]) -> Vec<Evidence> {
     let taken = losses
         .iter()
-        .find(|loss| matches!(loss.seen, Seen::Taken(_)));
+        .find(|loss| matches!(loss.seen, HowSeen::Taken(_)));
     let first = losses.first();
     let second = taken.filter(|taken| first.is_some_and(|first| first.at != taken.at));
     let cited = first.into_iter().chain(second);
-    cited.map(Loss::evidence).collect()
+    cited.map(LostHold::evidence).collect()
 }
 
-/// Returns the verdict on losses that do not convict: the lease is too short, or something else than the lock may have been slow. The lock
-/// has until the end of its lease for what takes a right one up to `bound_ns`, on a busy machine too.
-pub(super) fn excuse(court: &Court<'_>, losses: &[Loss<'_>], bound_ns: u64) -> Option<Verdict> {
+/// Returns the verdict on losses of which there is nothing but A's word, where B has asked for the same locks and got none.
+pub(super) fn only_told(losses: &[LostHold<'_>]) -> Option<Verdict> {
+    (!losses.iter().any(|loss| loss.is_confirmed)).then(|| {
+        inconclusive(
+            "A says that it lost its lock, but B could not get it.",
+            "loss",
+            "another process that gets the lock, or a release that finds it lost.",
+        )
+    })
+}
+
+/// Returns the verdict on losses that do not convict: the lease is too short, or something else than the lock may have been slow. The lock has until the end of its lease for what takes a right one up to `bound_ns`, on a busy machine too.
+pub(super) fn excuse(court: &Court<'_>, losses: &[LostHold<'_>], bound_ns: u64) -> Option<Verdict> {
     let (first, last) = (losses.first()?, losses.last()?);
     let lost = plural(losses.len(), "lock", "locks");
     if court.ttl_ns() < bound_ns {

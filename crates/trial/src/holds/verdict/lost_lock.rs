@@ -8,19 +8,23 @@ use super::{Court, evidence, inconclusive};
 use crate::history::Change;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
-use crate::holds::{HOLDER, OTHER};
+use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::protocol::Action;
+use crate::text::capital;
 use crate::text::numbers::ms;
 use crate::verdict::{Evidence, Outcome, Verdict};
 
 const WHY_CLOCK: &str =
     "The server ends a lease by its time of day: when that jumps, every lease may end at once.";
 const WHY_TAKEN_AWAY: &str = "The store no longer had the lock, so B got it while A still worked.";
+const WHY_DEPOSED: &str =
+    "The old primary tells A nothing: only its confirmations that do not come could, or a fence.";
+const WHY_UNTOLD: &str = "Another process has the lock, and A goes on as if nothing had happened: whoever keeps a lock alive must ask whether it still has it.";
 const WHY_EVICTED: &str =
     "A server that may evict any key evicts a held lock like anything else, and tells nobody.";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let loss = Loss::of(court);
+    let loss = ServerLoss::of(court);
     let guilty = guilty_overlaps(court, loss.as_ref().map(|loss| loss.at));
     let claims = court.claims;
     let is_covered = claims.fencing
@@ -40,8 +44,10 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a server that keeps the lock, and that does what the trial is about.",
         );
     };
-    let (Some(holder), Some(other)) = (court.facts.first_of(HOLDER), court.facts.first_of(OTHER))
-    else {
+    let (Some(holder), Some(other)) = (
+        court.facts.first_of_lock(HOLDER, FIRST_LOCK),
+        court.facts.first_of_lock(OTHER, FIRST_LOCK),
+    ) else {
         return court.unanswered();
     };
     if holder.granted > loss.at {
@@ -68,15 +74,16 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 /// How the server lost the lock, as the lab saw it.
-pub(super) struct Loss<'a> {
+pub(super) struct ServerLoss<'a> {
     pub(super) at: Mark,
     server: &'a str,
     change: Change,
 }
 
-impl<'a> Loss<'a> {
+impl<'a> ServerLoss<'a> {
     pub(super) fn of(court: &'a Court<'_>) -> Option<Self> {
-        let (at, server) = court.facts.server_that(Change::ends_leases)?;
+        let ended = court.facts.server_that(Change::ends_leases);
+        let (at, server) = ended.or_else(|| court.facts.deposed())?;
         let mut changes = court.facts.servers.iter();
         let (.., change) = changes.find(|(mark, ..)| *mark == at)?;
         Some(Self {
@@ -91,9 +98,26 @@ impl<'a> Loss<'a> {
         let what = match self.change {
             Change::Evicted => "had evicted its keys",
             Change::TakenAway => "had no locks any more",
+            Change::Promoted => "had taken over while the old primary lived on",
             _ => "had set its clock forward",
         };
         format!("the {} {what}", self.server)
+    }
+
+    /// Returns words such as "A's lock was taken away, and B got it".
+    pub(super) fn headline(&self) -> String {
+        match self.change {
+            Change::Promoted => format!("{}, and B got A's lock there", capital(&self.brief())),
+            _ => "A's lock was taken away, and B got it".into(),
+        }
+    }
+
+    /// Returns why A was not told, or too late.
+    pub(super) fn why_untold(&self) -> &'static str {
+        match self.change {
+            Change::Promoted => WHY_DEPOSED,
+            _ => WHY_UNTOLD,
+        }
     }
 
     pub(super) fn evidence(&self) -> Evidence {
@@ -113,6 +137,9 @@ impl<'a> Loss<'a> {
 
     /// Returns why B got the lock, as far as the events show it.
     fn why(&self, court: &Court<'_>) -> Option<String> {
+        if self.change == Change::Promoted {
+            return Some(WHY_DEPOSED.into());
+        }
         if court.facts.is_without_lock(self.server) {
             let why = match self.change {
                 Change::Evicted => WHY_EVICTED,
@@ -134,7 +161,7 @@ impl<'a> Loss<'a> {
     }
 }
 
-fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], loss: Option<&Loss<'_>>) -> Verdict {
+fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], loss: Option<&ServerLoss<'_>>) -> Verdict {
     let first = overlaps.first();
     // Only what came after the loss can come from it.
     let from_loss = loss.filter(|loss| first.is_none_or(|overlap| overlap.from_ns > loss.at.at_ns));
@@ -144,7 +171,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], loss: Option<&Loss<'_>>) 
     };
     let mut verdict = Verdict {
         evidence: from_loss
-            .map(Loss::evidence)
+            .map(ServerLoss::evidence)
             .into_iter()
             .chain(overlap_evidence(first))
             .chain(court.damage_evidence())
@@ -164,17 +191,17 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], loss: Option<&Loss<'_>>) 
 }
 
 /// Returns the verdict on a run in which the resource refused the step with the older fence.
-fn refused(court: &Court<'_>, loss: &Loss<'_>, op: &Op, other: &Hold) -> Verdict {
+fn refused(court: &Court<'_>, loss: &ServerLoss<'_>, op: &Op, other: &Hold) -> Verdict {
     let witness = format!(
         "{}; B was granted it {} ms later",
-        loss.witness(court.facts.first_of(HOLDER)),
+        loss.witness(court.facts.first_of_lock(HOLDER, FIRST_LOCK)),
         ms(other.granted.at_ns.saturating_sub(loss.at.at_ns))
     );
     court.refused(op, witness)
 }
 
 /// Returns the verdict on a run in which A learned before it wrote that its lock was gone. It may have believed in it until then.
-fn declined(loss: &Loss<'_>, holder: &Hold, learned: Mark, other: &Hold) -> Verdict {
+fn declined(loss: &ServerLoss<'_>, holder: &Hold, learned: Mark, other: &Hold) -> Verdict {
     let how = if holder.said_lost == Some(learned) {
         "A said so"
     } else {
@@ -200,7 +227,7 @@ fn declined(loss: &Loss<'_>, holder: &Hold, learned: Mark, other: &Hold) -> Verd
 }
 
 /// Returns the verdict on a run in which B got the lock only after A had released it.
-fn kept_out(court: &Court<'_>, loss: &Loss<'_>, holder: &Hold, other: &Hold) -> Verdict {
+fn kept_out(court: &Court<'_>, loss: &ServerLoss<'_>, holder: &Hold, other: &Hold) -> Verdict {
     let release = holder.release.filter(|release| other.granted > *release);
     let (Some(release), true) = (release, other.asked > loss.at) else {
         return inconclusive(

@@ -5,14 +5,14 @@ use std::time::Duration;
 use fencepost::stores::kinds::REDLOCK;
 
 use super::cause::Cause;
-use super::late_write::FENCED_LIMITS;
 use super::overlap::{overlap_evidence, two_at_once, two_holders};
+use super::overwritten::FENCED_LIMITS;
 use super::server_loss::{believed_until, fenced, guilty_overlaps};
-use super::{Court, did, evidence, fences, inconclusive, op_evidence};
+use super::{Court, did, evidence, fences, inconclusive, not_granted, op_evidence};
 use crate::history::Change;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
-use crate::holds::{HOLDER, OTHER, Trial};
+use crate::holds::{FIRST_LOCK, HOLDER, OTHER, Trial};
 use crate::protocol::Action;
 use crate::store::TrialStore;
 use crate::text::numbers::ms;
@@ -62,11 +62,11 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a server that is seen to die, and one that is seen to serve again.",
         );
     };
-    let (Some(holder), Some(other)) = (court.facts.first_of(HOLDER), court.facts.first_of(OTHER))
-    else {
-        return court.unanswered();
-    };
     let failure = StoreFailure { dead, again, new };
+    let of = |who| court.facts.first_of_lock(who, FIRST_LOCK);
+    let (Some(holder), Some(other)) = (of(HOLDER), of(OTHER)) else {
+        return not_granted::judge(court, &failure);
+    };
     if let Some((learned, write)) = known {
         return harmless_after_loss(court, learned, write);
     }
@@ -85,10 +85,10 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 /// How the store failed.
-struct StoreFailure<'a> {
-    dead: &'a str,
-    again: Mark,
-    new: &'a str,
+pub(super) struct StoreFailure<'a> {
+    pub(super) dead: &'a str,
+    pub(super) again: Mark,
+    pub(super) new: &'a str,
 }
 
 impl StoreFailure<'_> {
@@ -100,7 +100,7 @@ impl StoreFailure<'_> {
 
 /// Returns when A said that its lock was lost, and the first write that the resource accepted from A afterwards.
 fn write_after_loss<'a>(court: &'a Court<'_>) -> Option<(Mark, &'a Op)> {
-    let holder = court.facts.first_of(HOLDER)?;
+    let holder = court.facts.first_of_lock(HOLDER, FIRST_LOCK)?;
     let learned = holder.learned_at?;
     let mut ops = court.facts.ops.iter();
     let write = ops.find(|op| {
@@ -188,7 +188,9 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
             .chain(court.damage_evidence())
             .collect(),
         why: match after_failure {
-            Some(_) => why(court).map(Into::into),
+            Some((_, server)) => {
+                why_not_survived(court, first, server).or_else(|| why(court).map(Into::into))
+            }
             None => first.and_then(|overlap| Cause::of(court, overlap).why()),
         },
         next: court.suggest([fenced(court), with_delay(court)]),
@@ -199,6 +201,23 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
     };
     verdict.belief.text = first.map(two_holders);
     verdict
+}
+
+/// Returns why a lock broke that claims to survive a failover, if it was granted while a server was cut off.
+fn why_not_survived(
+    court: &Court<'_>,
+    first: Option<&Overlap<'_>>,
+    server: &str,
+) -> Option<String> {
+    let Overlap { first, second, .. } = first.filter(|_| court.claims.survives)?;
+    let (cut_off, _) = court.facts.server_that(|change| change == Change::CutOff)?;
+    (first.granted > cut_off).then(|| {
+        format!(
+            "The lock claims that what it grants survives a failover. It was granted to {} while the {server} was cut off, and to {} by \
+             the {server} after that: a grant must wait until the {server} has it.",
+            first.who, second.who
+        )
+    })
 }
 
 fn why(court: &Court<'_>) -> Option<&'static str> {

@@ -1,5 +1,5 @@
-//! Judges `majority-down`: two of three servers were dead for longer than a lease while A held the lock, and came back with their data. Was
-//! did anybody get the lock without a majority, and could the lock be taken when the majority was back?
+//! Judges `majority-down`: two of three servers were dead for longer than a lease while A held the lock, and came back with their data. Did
+//! anybody get the lock without a majority, and could the lock be taken when the majority was back?
 
 use super::outage::{
     Afterwards, afterwards, named, not_contended, not_overtaken, not_witnessed, two_holders,

@@ -2,12 +2,12 @@
 //!
 //! B shows that the store answers, and asks for a sample of A's locks.
 
-use super::kept_alive::{Loss, evidence_of, excuse, losses, not_claimed, took_ns};
+use super::kept_alive::{LostHold, evidence_of, excuse, losses, not_claimed, took_ns};
 use super::{Court, evidence, inconclusive};
 use crate::history::Fault;
 use crate::holds::check::with_slack;
 use crate::holds::facts::Mark;
-use crate::holds::leases::{EACH_WAY, KEPT, ONE_MORE, kept, sample};
+use crate::holds::many_leases::{EACH_WAY, KEPT, ONE_MORE, kept, sample};
 use crate::holds::{HOLDER, OTHER};
 use crate::text::numbers::{count, ms};
 use crate::verdict::{Evidence, Outcome, Verdict};
@@ -71,7 +71,7 @@ impl Far {
     }
 
     /// Returns the verdict on a run in which A did not keep these locks. The machine may be to blame.
-    fn lost(&self, court: &Court<'_>, losses: &[Loss<'_>]) -> Verdict {
+    fn lost(&self, court: &Court<'_>, losses: &[LostHold<'_>]) -> Verdict {
         let excuse = excuse(court, losses, with_slack(round_trip_ns()));
         excuse.unwrap_or_else(|| Verdict {
             evidence: [self.evidence()]

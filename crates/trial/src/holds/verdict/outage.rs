@@ -1,7 +1,7 @@
 //! Servers were out of action for longer than a lease, and came back with everything that they had: was there ever a second holder, and
 //! could the lock be taken afterwards? `server-stall` and `majority-down` share these answers.
 
-use super::{Court, evidence, inconclusive, late_write, stalled};
+use super::{Court, evidence, inconclusive, overwritten, stalled};
 use crate::holds::HOLDER;
 use crate::holds::check::Outage;
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
@@ -53,7 +53,7 @@ pub(super) fn two_holders(court: &Court<'_>) -> Option<Verdict> {
     }
     // Whoever renews its lease knows by its own clock that it could not.
     let why = why_late(court).filter(|_| court.claims.keep_alive)?;
-    let mut broken = late_write::broken(court, &court.findings.overlaps());
+    let mut broken = overwritten::broken(court, &court.findings.overlaps());
     broken.why = Some(why);
     Some(broken)
 }

@@ -5,7 +5,7 @@
 
 use super::absence::{Absence, CUT_OFF, Manner, STOPPED, SUSPENDED, kept};
 use super::court::STARTED_BY_IT;
-use super::{Court, inconclusive, late_write};
+use super::{Court, inconclusive, overwritten};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::Op;
@@ -126,7 +126,7 @@ fn not_overtaken(absence: Absence) -> Verdict {
 
 /// Returns the verdict of the TTL edge, with suggestions that help whoever was away.
 fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], watchdog_helps: &'static str) -> Verdict {
-    let mut verdict = late_write::broken(court, overlaps);
+    let mut verdict = overwritten::broken(court, overlaps);
     verdict.next = court.suggest([
         court.next("watchdog", watchdog_helps),
         court.next("fenced", "lets the resource refuse A"),

@@ -4,8 +4,8 @@
 //! A is the process that is paused, B the one that gets the lock meanwhile, and C the one that tries when the first has answered.
 
 use super::cause::Cause;
-use super::late_write::{self, FENCED_LIMITS, harmless};
 use super::overlap::{overlap_evidence, two_holders};
+use super::overwritten::{self, FENCED_LIMITS, harmless};
 use super::{Court, evidence, inconclusive};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
@@ -23,7 +23,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return broken(court, overlap, &way, &pauses);
     }
     if court.claims.fencing && court.is_damaged() {
-        return late_write::broken(court, &[]);
+        return overwritten::broken(court, &[]);
     }
     let is_harmless = court.claims.fencing && !court.is_damaged();
     if let Some(overrun) = court.overrun().filter(|_| !is_harmless) {

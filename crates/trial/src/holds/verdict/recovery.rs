@@ -64,13 +64,18 @@ pub(super) fn recovered(
     }
 }
 
+/// Returns words such as "100.0 ms were promised".
+pub(super) fn promised(court: &Court<'_>) -> String {
+    match court.claims.recovery_ms {
+        Some(promised) => format!("{} ms were promised", decimal(promised as f64)),
+        None => format!("its lease lasts {} ms", ms(court.ttl_ns())),
+    }
+}
+
 /// Returns the verdict on a run in which somebody got the lock later than it was promised, or than the lease explains.
 fn late(court: &Court<'_>, died: Mark, how: &str, next: &Hold) -> Verdict {
     let took_ns = next.granted.at_ns.saturating_sub(died.at_ns);
-    let promise = match court.claims.recovery_ms {
-        Some(promised) => format!("{} ms were promised", decimal(promised as f64)),
-        None => format!("its lease lasts {} ms", ms(court.ttl_ns())),
-    };
+    let promise = promised(court);
     let because = format!("Recovered {} ms after the kill; {promise}.", ms(took_ns));
     let killed = format!("A is killed (signal 9) {how}");
     let granted = format!("{} is granted the lock", next.who);
@@ -85,7 +90,7 @@ fn late(court: &Court<'_>, died: Mark, how: &str, next: &Hold) -> Verdict {
 }
 
 /// Returns who was kept out by the dead holder's lock, and for how long.
-fn why_late(court: &Court<'_>, died: Mark, next: &Hold) -> String {
+pub(super) fn why_late(court: &Court<'_>, died: Mark, next: &Hold) -> String {
     let in_vain = court.facts.waits.iter().filter(|wait| wait.who != HOLDER);
     let in_vain = in_vain.filter_map(|wait| wait.refused());
     let in_vain = in_vain.filter(|mark| mark.at_ns > died.at_ns).count();
@@ -102,7 +107,7 @@ fn why_late(court: &Court<'_>, died: Mark, next: &Hold) -> String {
     )
 }
 
-fn limits(court: &Court<'_>, took_ns: u64) -> String {
+pub(super) fn limits(court: &Court<'_>, took_ns: u64) -> String {
     if court.claims.untimed {
         return "the store saw the connection close. A machine that vanishes without a word keeps its \
             locks until TCP gives up."
@@ -115,7 +120,12 @@ fn limits(court: &Court<'_>, took_ns: u64) -> String {
 }
 
 /// Compares the recovery with the rest of the lease.
-fn measured(court: &Court<'_>, died: Mark, held: Option<&Hold>, took_ns: u64) -> Option<String> {
+pub(super) fn measured(
+    court: &Court<'_>,
+    died: Mark,
+    held: Option<&Hold>,
+    took_ns: u64,
+) -> Option<String> {
     let held = held?;
     if court.claims.untimed {
         return Some("there was no lease to wait for".into());

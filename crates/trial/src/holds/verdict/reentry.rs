@@ -87,7 +87,7 @@ impl<'a> Twice<'a> {
                 if court.claims.reentrant {
                     "A had its lock until its last release, and one more changed nothing."
                 } else {
-                    "A got no second hold of its own lock, and releases too many changed nothing."
+                    "A was refused a second hold, and its extra releases changed nothing."
                 },
             )
         })

@@ -17,7 +17,9 @@ pub(super) fn guilty_overlaps<'a>(court: &'a Court<'_>, killed: Option<Mark>) ->
         let is_renewed = court.claims.keep_alive && !court.findings.has_stalled_before(overlap);
         let has_no_end = is_renewed || court.findings.has_no_end(overlap);
         let is_running = has_no_end || overlap.is_within_lease(ttl_ns);
-        is_running && (!court.claims.fencing || is_early(overlap))
+        // Whoever claims to survive the failure promises more than its fences.
+        let is_excused = court.claims.fencing && !court.claims.survives;
+        is_running && (!is_excused || is_early(overlap))
     });
     overlaps
 }

@@ -2,7 +2,7 @@
 //!
 //! A is the process whose replies are late, and B the one that may get the lock when the lease is over.
 
-use super::{Court, inconclusive, late_write};
+use super::{Court, inconclusive, overwritten};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
@@ -69,7 +69,7 @@ fn learned_late(court: &Court<'_>, slow: &Hold) -> String {
 }
 
 fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], slow: Option<&Hold>) -> Verdict {
-    let mut verdict = late_write::broken(court, overlaps);
+    let mut verdict = overwritten::broken(court, overlaps);
     let lease_ns = court.ttl_ns();
     let write = court.lost().map(|lost| lost.write.mark.at_ns);
     let overran = slow.zip(write).filter(|(slow, wrote_ns)| {

@@ -1,5 +1,4 @@
-//! Several processes took turns at several locks in a storm of kills and pauses: did the lock keep what every lock promises, and what
-//! this one claims?
+//! Several processes took turns at several locks in a storm of faults: did the lock keep what every lock promises, and what this one claims?
 //!
 //! What a lock does not claim is not judged. A plain lease may be overrun by a pause, and what its holder does afterwards accuses nobody.
 
@@ -7,10 +6,10 @@ use std::collections::BTreeSet;
 
 use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_holders};
-use super::{Court, fences, inconclusive, late_write};
-use crate::history::Fault;
+use super::{Court, fences, inconclusive, overwritten};
+use crate::history::{Fault, FaultKind, FaultKinds};
 use crate::holds::check::Overlap;
-use crate::holds::facts::Hold;
+use crate::holds::facts::{Hold, Mark};
 use crate::text::numbers::{in_words, plural};
 use crate::verdict::{Outcome, Verdict};
 
@@ -22,7 +21,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return broken;
     }
     if court.claims.fencing && court.is_damaged() {
-        let mut broken = late_write::broken(court, &court.guilty_overlaps());
+        let mut broken = overwritten::broken(court, &court.guilty_overlaps());
         broken.next.clear();
         return broken;
     }
@@ -57,50 +56,99 @@ struct Weather {
     rounds: usize,
     /// How many requests found the lock taken by somebody else.
     contended: usize,
-    kills: usize,
-    kills_of_holders: usize,
-    pauses: usize,
-    pauses_beyond_lease: usize,
-    pauses_of_holders: usize,
+    kills: Hits,
+    pauses: Hits,
+    cuts: Hits,
+    delays: Hits,
+    /// How often a server was stopped, or killed and started again.
+    outages: Hits,
+    /// Clocks that were set, those of processes that asked for the time afterwards, and those of holders among them.
+    clocks: Hits,
+    faults: FaultKinds,
     /// A lock that somebody held, and that nobody took when the last fault was over.
     not_taken_again: Option<String>,
+}
+
+/// How often a kind of faults happened.
+#[derive(Debug, Clone, Copy, Default)]
+struct Hits {
+    all: usize,
+    /// Those that lasted longer than a lease, if that matters.
+    long: usize,
+    /// Those of them that hit a holder.
+    of_holders: usize,
+}
+
+impl Hits {
+    /// Counts faults, each with its time, whether it was long, and the process that it hit; `None` for all processes.
+    fn of<'a>(
+        court: &Court<'_>,
+        faults: impl Iterator<Item = (u64, bool, Option<&'a str>)>,
+    ) -> Self {
+        faults.fold(Self::default(), |hits, (at_ns, is_long, who)| Self {
+            all: hits.all + 1,
+            long: hits.long + usize::from(is_long),
+            of_holders: hits.of_holders + usize::from(is_long && held_at(court, who, at_ns)),
+        })
+    }
+}
+
+/// Returns whether this process, or anybody, held a lock then.
+fn held_at(court: &Court<'_>, who: Option<&str>, at_ns: u64) -> bool {
+    court.facts.holds.iter().any(|held| {
+        let is_own = who.is_none_or(|who| held.who == who);
+        is_own && held.granted.at_ns < at_ns && at_ns < held.unquestioned_until_ns()
+    })
 }
 
 impl Weather {
     fn of(court: &Court<'_>) -> Self {
         let facts = court.facts;
-        let kills = facts.faults.iter();
-        let kills = kills.filter(|(.., fault)| *fault == Fault::Killed);
-        let died_holding = |mark| facts.holds.iter().any(|held| held.killed == Some(mark));
-        let pauses: Vec<_> = court.findings.pauses().collect();
         let is_beyond =
             |from_ns: u64, until_ns: u64| until_ns.saturating_sub(from_ns) > court.ttl_ns();
-        let beyond = pauses
-            .iter()
-            .filter(|(_, from_ns, until_ns)| is_beyond(*from_ns, *until_ns));
-        let holds_at = |who: &str, ns: u64| {
-            let own = |held: &Hold| {
-                held.who == who && held.granted.at_ns < ns && ns < held.unquestioned_until_ns()
-            };
-            facts.holds.iter().any(own)
+        let faults_that = |is: fn(Fault) -> bool| {
+            let all = facts.faults.iter();
+            all.filter(move |(.., fault)| is(*fault))
         };
+        let died_holding = |mark| facts.holds.iter().any(|held| held.killed == Some(mark));
+        let kills = faults_that(|fault| fault == Fault::Killed);
+        let pauses = court.findings.pauses();
+        let cuts = court.findings.cuts();
+        let delays = faults_that(|fault| fault == Fault::Distant);
+        let outages = facts.servers.iter();
+        let outages = outages.filter(|(.., change)| change.begins_outage());
+        let clocks = faults_that(|fault| matches!(fault, Fault::ClockAhead | Fault::ClockBehind));
+        let rounds = facts.holds.iter().filter(|held| held.released.is_some());
+        let refused = facts.waits.iter().filter(|wait| wait.refused().is_some());
+        let settings = court.header.holds.and_then(|holds| holds.storm);
         Self {
-            rounds: facts
-                .holds
-                .iter()
-                .filter(|held| held.released.is_some())
-                .count(),
-            contended: facts
-                .waits
-                .iter()
-                .filter(|wait| wait.refused().is_some())
-                .count()
-                + usize::from(court.findings.met_taken().is_some()),
-            kills: kills.clone().count(),
-            kills_of_holders: kills.filter(|(mark, ..)| died_holding(*mark)).count(),
-            pauses: pauses.len(),
-            pauses_beyond_lease: beyond.clone().count(),
-            pauses_of_holders: beyond.filter(|(who, ns, _)| holds_at(who, *ns)).count(),
+            rounds: rounds.count(),
+            contended: refused.count() + usize::from(court.findings.met_taken().is_some()),
+            kills: Hits {
+                all: kills.clone().count(),
+                long: 0,
+                of_holders: kills.filter(|(mark, ..)| died_holding(*mark)).count(),
+            },
+            pauses: Hits::of(
+                court,
+                pauses.map(|(who, from, until)| (from, is_beyond(from, until), Some(who))),
+            ),
+            cuts: Hits::of(
+                court,
+                cuts.map(|(who, from, until)| (from, is_beyond(from, until), Some(who))),
+            ),
+            delays: Hits::of(
+                court,
+                delays.map(|(mark, who, _)| (mark.at_ns, true, Some(who.as_str()))),
+            ),
+            outages: Hits::of(court, outages.map(|(mark, ..)| (mark.at_ns, true, None))),
+            clocks: Hits::of(
+                court,
+                clocks.map(|(mark, who, _)| {
+                    (mark.at_ns, was_read(court, who, *mark), Some(who.as_str()))
+                }),
+            ),
+            faults: settings.map_or(FaultKinds::of_processes(), |storm| storm.faults),
             not_taken_again: not_taken_again(court),
         }
     }
@@ -121,13 +169,41 @@ impl Weather {
             let because = "nobody ever found a lock taken".to_owned();
             return Some((because, "contention", "processes that meet: fewer --names."));
         }
-        if self.kills_of_holders + self.pauses_of_holders == 0 {
-            let because = "no kill and no pause beyond the lease hit a holder".to_owned();
+        if let Some(kind) = self.never_seen() {
+            let because = format!("no {} took effect", kind.one());
             return Some((because, "fault", "more faults: a longer --for."));
+        }
+        let all = [
+            self.kills,
+            self.pauses,
+            self.cuts,
+            self.delays,
+            self.outages,
+            self.clocks,
+        ];
+        if all.iter().all(|hits| hits.of_holders == 0) {
+            let because = if self.faults == FaultKinds::of_processes() {
+                "no kill and no pause beyond the lease hit a holder"
+            } else {
+                "no fault hit a holder"
+            };
+            return Some((because.into(), "fault", "more faults: a longer --for."));
         }
         let key = self.not_taken_again.as_ref()?;
         let because = format!("nobody took {key} when the storm was over");
         Some((because, "aftermath", "a last round for every lock."))
+    }
+
+    /// Returns a kind of faults that the storm should have had, and of which the lab saw none. A program that does not ask for the time
+    /// is no reason to try it again, and the limits say so.
+    fn never_seen(&self) -> Option<FaultKind> {
+        let seen = [
+            (FaultKind::Cut, self.cuts),
+            (FaultKind::Delay, self.delays),
+            (FaultKind::Server, self.outages),
+        ];
+        let mut never = seen.into_iter().filter(|(_, hits)| hits.all == 0);
+        never.find_map(|(kind, _)| self.faults.has(kind).then_some(kind))
     }
 
     /// Returns words such as "412 rounds; 9 kills, 3 of them of a holder; 14 pauses, 8 of them beyond the lease, 5 of these of a holder".
@@ -135,18 +211,83 @@ impl Weather {
         format!(
             "{}; {}, {} of a holder; {}, {} beyond the lease, {} of these of a holder",
             plural(self.rounds, "round", "rounds"),
-            plural(self.kills, "kill", "kills"),
-            self.kills_of_holders,
-            plural(self.pauses, "pause", "pauses"),
-            self.pauses_beyond_lease,
-            self.pauses_of_holders,
+            plural(self.kills.all, "kill", "kills"),
+            self.kills.of_holders,
+            plural(self.pauses.all, "pause", "pauses"),
+            self.pauses.long,
+            self.pauses.of_holders,
         )
     }
+
+    /// Returns the same about the network, the servers and the clocks; `None` if the storm left them alone.
+    fn others_in_words(&self) -> Option<String> {
+        let mut words = Vec::new();
+        if self.faults.has(FaultKind::Cut) {
+            words.push(format!(
+                "{}, {} beyond the lease, {} of these of a holder",
+                plural(self.cuts.all, "cut", "cuts"),
+                self.cuts.long,
+                self.cuts.of_holders
+            ));
+        }
+        let simple = [
+            (
+                FaultKind::Delay,
+                self.delays,
+                ["delay", "delays"],
+                "of a holder",
+            ),
+            (
+                FaultKind::Server,
+                self.outages,
+                ["outage of a server", "outages of a server"],
+                "while a lock was held",
+            ),
+        ];
+        for (kind, hits, [one, more], of) in simple {
+            if self.faults.has(kind) {
+                words.push(format!(
+                    "{}, {} {of}",
+                    plural(hits.all, one, more),
+                    hits.of_holders
+                ));
+            }
+        }
+        if self.faults.has(FaultKind::Clock) {
+            words.push(format!(
+                "{}, {} seen by its process, {} of these by a holder",
+                plural(self.clocks.all, "clock jump", "clock jumps"),
+                self.clocks.long,
+                self.clocks.of_holders
+            ));
+        }
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+/// Returns whether this process asked for the time between this jump of its clock and the next change of it.
+fn was_read(court: &Court<'_>, who: &str, jumped: Mark) -> bool {
+    let later = court.facts.faults.iter();
+    let later = later.filter(|(mark, whose, _)| *mark > jumped && whose == who);
+    let mut changes = later.filter(|(.., fault)| {
+        matches!(
+            fault,
+            Fault::ClockRead | Fault::ClockRight | Fault::ClockAhead | Fault::ClockBehind
+        )
+    });
+    changes
+        .next()
+        .is_some_and(|(.., fault)| *fault == Fault::ClockRead)
 }
 
 fn not_taken_again(court: &Court<'_>) -> Option<String> {
     let (holds, faults) = (&court.facts.holds, &court.facts.faults);
-    let last_fault = faults.iter().map(|(mark, ..)| *mark).max();
+    // That a process has asked for the time is no fault, and may be noticed late.
+    let faults = faults
+        .iter()
+        .filter(|(.., fault)| *fault != Fault::ClockRead);
+    let servers = court.facts.servers.iter().map(|(mark, ..)| *mark);
+    let last_fault = faults.map(|(mark, ..)| *mark).chain(servers).max();
     let is_after = |held: &&Hold| Some(held.asked) > last_fault;
     let again: BTreeSet<&str> = holds
         .iter()
@@ -157,19 +298,26 @@ fn not_taken_again(court: &Court<'_>) -> Option<String> {
     keys.difference(&again).next().map(|key| (*key).to_owned())
 }
 
-fn limits(court: &Court<'_>) -> &'static str {
-    if court.claims.fencing {
+fn limits(court: &Court<'_>, weather: &Weather) -> String {
+    let of_lock = if court.claims.fencing {
         "random instants: another seed tries others. Every resource must check the fence, on reads too"
     } else {
         "random instants: another seed tries others. What a holder does after its lease is not judged without fences"
+    };
+    if weather.clocks.all > 0 && weather.clocks.long == 0 {
+        return format!(
+            "{of_lock}. Clocks were not tried: no process asked the C library for the time"
+        );
     }
+    of_lock.into()
 }
 
 fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
     let overlaps = court.findings.overlaps();
+    let witness = [Some(weather.in_words()), weather.others_in_words()];
     let mut verdict = Verdict {
-        witness: vec![weather.in_words()],
-        limits: Some(limits(court).into()),
+        witness: witness.into_iter().flatten().collect(),
+        limits: Some(limits(court, weather)),
         ..Verdict::bare(
             Outcome::Held,
             "Every lock had one holder within its lease, and could be taken when the storm was over.",
@@ -180,7 +328,7 @@ fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
         let harmless = if court.claims.fencing {
             "harmless, because the resource asked for the fence"
         } else if court.claims.keep_alive {
-            "after a pause, or only once, which may be the machine"
+            "after its process could not renew the lease, or only once, which may be the machine"
         } else {
             "after the end of a lease, which this lock does not cover"
         };

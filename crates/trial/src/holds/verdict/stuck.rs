@@ -1,5 +1,6 @@
 //! Nobody can take the lock any more: the verdict, in every scenario.
 
+use super::vanish::vanished_before;
 use super::{Court, evidence};
 use crate::history::Change;
 use crate::holds::Scenario;
@@ -66,7 +67,10 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     };
     let sentence = format!("{dead} is killed (signal 9) {when}");
     let behind = clock_behind(court, stuck);
+    let vanished = vanished_before(court, dead, stuck.since);
+    let is_vanished = vanished.is_some();
     let mut proof: Vec<Evidence> = behind.iter().map(|(jumped, _)| jumped.clone()).collect();
+    proof.extend(vanished);
     proof.push(evidence(stuck.since, dead, "killed", sentence));
     proof.extend(refused(stuck, "refused", "is still refused"));
     proof.extend(court.last_inspection(stuck));
@@ -75,12 +79,14 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
         None if court.claims.untimed => court.next("lease", "a row that says until when"),
         None => court.next("safe", "both in one step"),
     };
+    let end = if is_vanished { "gone" } else { "dead" };
     let because = format!(
-        "The holder is dead, and {} later nobody can have its lock.",
+        "The holder is {end}, and {} later nobody can have its lock.",
         duration(court, stuck)
     );
     let why = behind
         .and_then(|(_, why)| why)
+        .or_else(|| bound_to_a_connection(court).filter(|_| is_vanished))
         .or_else(|| court.why_strategy());
     let why = why.or_else(|| {
         let inspection = court.inspection_of(stuck)?;
@@ -88,6 +94,15 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
         stays.then(|| format!("The store still has {dead}'s lock, and nothing there ends it."))
     });
     verdict(because, proof, why, next)
+}
+
+/// Returns why a lock stays taken that its server frees at the end of a connection. `None` for other locks.
+fn bound_to_a_connection(court: &Court<'_>) -> Option<String> {
+    court.claims.ends_with_holder().then(|| {
+        "The lock belongs to a connection, and nobody has told the server that its other end is gone: it keeps the lock until it notices, \
+         which Linux leaves to TCP keepalive, after two hours."
+            .into()
+    })
 }
 
 /// Returns the jump of the server's clock as evidence, if it jumped back before the death, and what the store shows of it.
@@ -151,20 +166,36 @@ fn after_purchase(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     verdict(because, proof, court.why_strategy(), next)
 }
 
-/// Returns the verdict on a run in which a reply was lost, and what the store did then stays done.
+/// Returns the verdict on a run in which a reply was lost or replaced by an error, and what the store did then stays done.
 fn after_lost_reply(court: &Court<'_>, stuck: &Stuck, who: &str) -> Verdict {
-    let sentence = format!("{who} is told of an error; the store's reply was lost");
+    let met = court.facts.faults.iter().rev();
+    let mut met =
+        met.filter(|(mark, of, fault)| of == who && *mark <= stuck.since && fault.spoils_reply());
+    let error = met.next().and_then(|(.., fault)| fault.error());
+    let what = match error {
+        Some(error) => format!("the store had answered with {error}"),
+        None => "the store's reply was lost".into(),
+    };
+    let sentence = format!("{who} is told of an error; {what}");
     let mut proof = vec![evidence(stuck.since, who, "failed", sentence)];
     proof.extend(refused(stuck, "refused", "is still refused"));
     proof.extend(court.last_inspection(stuck));
+    let what = match error {
+        Some(error) => format!("The store answered {who} with {error}"),
+        None => format!("A reply to {who} was lost"),
+    };
     let because = format!(
-        "A reply to {who} was lost, and {} later nobody can have the lock.",
+        "{what}, and {} later nobody can have the lock.",
         duration(court, stuck)
     );
     let inspection = court.facts.inspections.last();
     let stays = inspection.is_some_and(|seen| seen.taken && seen.ttl_left_ms.is_none());
     let why = stays.then(|| {
-        format!("The store has carried {who}'s request out, {who} does not know it, and nothing there ends it.")
+        let what = match error {
+            Some(_) => format!("The store has kept what an earlier command of {who}'s did"),
+            None => format!("The store has carried {who}'s request out"),
+        };
+        format!("{what}, {who} does not know it, and nothing there ends it.")
     });
     let next = if court.claims.untimed {
         court.next("lease", "a row that says until when")

@@ -1,29 +1,28 @@
 //! Judges `taken-away`: the store lost A's lock while A worked, and B got it. A lock that claims to tell a loss must do so within the time that
 //! it claims, and must not take it back. What became of A's write is judged as in `server-clock`.
 
-use super::lost_lock::{self, Loss};
+use super::lost_lock::{self, ServerLoss};
 use super::{Court, did, evidence, op_evidence, stalled};
 use crate::holds::check::{nanoseconds, with_slack};
 use crate::holds::facts::{Hold, Mark, Op};
-use crate::holds::{HOLDER, OTHER};
+use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::{count, ms};
 use crate::verdict::{Evidence, Outcome, Verdict};
 
-const WHY_UNTOLD: &str = "Another process has the lock, and A goes on as if nothing had happened: whoever keeps a lock alive must ask whether it still has it.";
 const WHY_TAKEN_BACK: &str =
     "A lost lock stays lost: in between, others may have had it, so the end of a hold is final.";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let Some(robbed) = Robbed::of(court) else {
+    let Some(taken) = TakenHold::of(court) else {
         return lost_lock::judge(court);
     };
-    let verdict = robbed.taken_back().or_else(|| robbed.told_late(court));
+    let verdict = taken.taken_back().or_else(|| taken.told_late(court));
     verdict.unwrap_or_else(|| lost_lock::judge(court))
 }
 
 /// A hold that claims to tell its loss, and that another process got while it lasted.
-struct Robbed<'a> {
-    loss: Loss<'a>,
+struct TakenHold<'a> {
+    loss: ServerLoss<'a>,
     holder: &'a Hold,
     other: &'a Hold,
     bound_ms: u64,
@@ -31,21 +30,21 @@ struct Robbed<'a> {
     ops: Vec<&'a Op>,
 }
 
-impl<'a> Robbed<'a> {
+impl<'a> TakenHold<'a> {
     /// Returns `None` if the lock claims nothing, or if nobody is seen to have got it instead of A.
     fn of(court: &'a Court<'_>) -> Option<Self> {
         let bound_ms = court.claims.tells_loss_ms?;
-        let loss = Loss::of(court)?;
-        let holder = court.facts.first_of(HOLDER)?;
-        let other = court.facts.first_of(OTHER)?;
+        let loss = ServerLoss::of(court)?;
+        let holder = court.facts.first_of_lock(HOLDER, FIRST_LOCK)?;
+        let other = court.facts.first_of_lock(OTHER, FIRST_LOCK)?;
         let is_held = holder.granted < loss.at
             && holder.release.is_none_or(|release| release > other.granted);
         // The end of a lease would let B in as well.
         let lasts = court.claims.keep_alive || court.findings.lasts_by_itself();
-        let is_robbed = other.granted > loss.at && (lasts || court.is_taken_over(holder, other));
+        let is_taken = other.granted > loss.at && (lasts || court.is_taken_over(holder, other));
         let ops = court.facts.ops.iter();
         let own = |op: &&Op| op.who == holder.who && op.hold == holder.hold;
-        (is_held && is_robbed).then(|| Self {
+        (is_held && is_taken).then(|| Self {
             loss,
             holder,
             other,
@@ -106,11 +105,12 @@ impl<'a> Robbed<'a> {
                 evidence(from, OTHER, "granted", granted),
                 shown,
             ],
-            why: Some(WHY_UNTOLD.into()),
+            why: Some(self.loss.why_untold().into()),
             ..Verdict::bare(
                 Outcome::Broken,
                 format!(
-                    "A's lock was taken away, and B got it. {how}; it claims to tell a loss within {claimed} ms."
+                    "{}. {how}; it claims to tell a loss within {claimed} ms.",
+                    self.loss.headline()
                 ),
             )
         })

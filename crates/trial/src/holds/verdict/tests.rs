@@ -293,7 +293,7 @@ fn damage_at_the_resource_needs_no_clock() {
 
 #[test]
 fn who_knows_that_its_lock_is_lost_and_stops_holds() {
-    let history = edge("watchdog")
+    let history = edge("safe")
         .add(3009.4, "A", What::Declined { op: 40, hold: 1 })
         .releases("A", 3009.7, 1, LOST);
     let verdict = history.judged();

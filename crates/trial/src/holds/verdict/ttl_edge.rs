@@ -1,6 +1,6 @@
 //! The holder worked longer than its lease: was anything lost?
 
-use super::late_write::broken;
+use super::overwritten::broken;
 use super::{Court, inconclusive};
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::holds::{HOLDER, OTHER};
@@ -39,10 +39,12 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         {
             court.not_overtaken()
         }
-        (None, Some(learned)) if overran(learned.at_ns) => declined_to_write(),
-        (None, Some(learned)) if other.granted > learned => {
-            stopped_early(court, slow, learned, other)
-        }
+        (None, Some(learned)) if overran(learned.at_ns) => court
+            .not_kept(slow, other)
+            .unwrap_or_else(declined_to_write),
+        (None, Some(learned)) if other.granted > learned => court
+            .not_kept(slow, other)
+            .unwrap_or_else(|| stopped_early(court, slow, learned, other)),
         (None, Some(_)) => court.unanswered(),
         (None, None) => court.unanswered(),
     }
@@ -78,8 +80,10 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
         "renewing needs a running process: one paused beyond its lease loses it unnoticed"
     } else if court.claims.ends_with_holder() {
         "nobody else could work meanwhile: without a lease, B would have got the lock only after A's end"
-    } else {
+    } else if court.findings.lasts_by_itself() {
         "A's lock had no expiry while it worked: a holder that dies there keeps it forever"
+    } else {
+        "A's lock outlasted its TTL, which it does not claim to do: what keeps it, and what ends it, was not tried"
     };
     let ttl = count(court.header.ttl_ms as i64);
     let lease = if court.claims.untimed {

@@ -127,7 +127,7 @@ fn held(court: &Court<'_>, turns: &Turns<'_>) -> Verdict {
         limits: Some(limits.into()),
         ..Verdict::bare(
             Outcome::Held,
-            "Everybody got its turns, one at a time, and every update is there.",
+            "Every process got its turns, one at a time, and no update is missing.",
         )
     }
 }

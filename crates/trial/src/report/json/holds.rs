@@ -7,6 +7,7 @@ use super::{VerdictEntry, ms};
 use crate::history::{Change, Fault, StormSettings};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
+use crate::holds::storm::{PROCESSES, Planned, PlannedFault, Shrunk, Tried};
 use crate::holds::{Judged, Scenario, Trial};
 use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
 
@@ -21,6 +22,55 @@ pub fn report_of_worst(judged: &Judged, convicted: usize, runs: u64) -> Value {
     let mut document = report(judged);
     document["runs"] = serde_json::json!({ "convicted": convicted, "of": runs });
     document
+}
+
+/// Adds the smaller plans of faults that were looked for.
+pub fn add_smaller_plans(document: &mut Value, shrunk: &Shrunk) {
+    let tried: Vec<Value> = shrunk.tried.iter().map(tried_plan).collect();
+    document["smaller_plans"] = serde_json::json!({
+        "tried": tried,
+        "smallest": shrunk.smallest,
+        "complete": shrunk.is_complete,
+    });
+}
+
+fn tried_plan(tried: &Tried) -> Value {
+    let faults = tried.plan.faults.iter().map(PlannedEntry::of);
+    serde_json::json!({
+        "label": tried.label,
+        "convicted": tried.convicted,
+        "runs": tried.runs,
+        "for_ms": tried.plan.for_ms,
+        "faults": faults.collect::<Vec<_>>(),
+    })
+}
+
+#[derive(Serialize)]
+struct PlannedEntry {
+    at_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process_id: Option<&'static str>,
+    fault: &'static str,
+    for_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    each_way_ms: Option<u64>,
+}
+
+impl PlannedEntry {
+    fn of(planned: &Planned) -> Self {
+        Self {
+            at_ms: planned.at_ms,
+            process_id: planned
+                .process
+                .and_then(|index| PROCESSES.get(index).copied()),
+            fault: planned.fault.name(),
+            for_ms: planned.for_ms,
+            each_way_ms: match planned.fault {
+                PlannedFault::Delay { each_way_ms } => Some(each_way_ms),
+                _ => None,
+            },
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -156,9 +206,7 @@ impl<'a> Report<'a> {
     fn of(judged: &'a Judged) -> Self {
         let Judged { header, facts, .. } = judged;
         let findings = judged.findings();
-        // Several processes die in a storm, and each may leave another lock.
-        let is_storm = judged.trial.scenario == Scenario::Storm;
-        let recovery = findings.recovery().filter(|_| !is_storm);
+        let recovery = findings.recovery().filter(|_| findings.measures_recovery());
         let recovery = recovery.map(|(died, next)| Recovery {
             killed_ms: ms(died.at_ns),
             granted_ms: ms(next.granted.at_ns),
@@ -216,6 +264,7 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::ServerClockBack
         | Scenario::Eviction
         | Scenario::TakenAway
+        | Scenario::Deposed
         | Scenario::ServerStall
         | Scenario::MajorityDown
         | Scenario::ClientClock
@@ -226,14 +275,19 @@ fn schema(scenario: Scenario) -> &'static str {
         | Scenario::Waiters
         | Scenario::Deadline
         | Scenario::Reentry
+        | Scenario::SamePid
         | Scenario::Cut
         | Scenario::SlowReplies
         | Scenario::LostReply
+        | Scenario::LostRelease
+        | Scenario::FailedRenewal
+        | Scenario::StoreErrors
         | Scenario::PauseAtStep
         | Scenario::LateWrite
         | Scenario::WriteOnlyFence
         | Scenario::ManyLeases
         | Scenario::DeadConnection
+        | Scenario::Vanish
         | Scenario::Storm => "fencepost/trial/1",
     }
 }

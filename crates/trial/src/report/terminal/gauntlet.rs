@@ -53,13 +53,9 @@ pub const HOW_TO_PREDICT: &str = "Predict each verdict: held, broken, stuck or i
 
 /// Returns a scenario before it is run: what happens, and what the lock is judged by.
 pub fn question(gauntlet: &Gauntlet, cell: &Cell, ink: Ink) -> String {
-    let scenario = match cell {
-        Cell::Hold(trial) => Some(trial.scenario),
-        Cell::Sale(_) | Cell::Retry(_) => None,
-    };
     let name = cell.scenario();
     let fault = fault::of_cell(cell);
-    let by = judged_by(scenario, gauntlet.strategy.claims);
+    let by = judged_by(cell.any_scenario(), gauntlet.strategy.claims);
     format!(
         "\n  {name:<SCENARIO$}{fault}\n{}",
         ink.sentence("judged by", &by)
@@ -234,7 +230,7 @@ mod tests {
         let plan = gauntlet().plan();
         assert_eq!(
             left_out(&plan.untried),
-            "cut, slow-replies, lost-reply, pause-at-step, many-leases, dead-connection (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away, server-stall, majority-down (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
+            "cut, slow-replies, lost-reply, lost-release, store-errors, pause-at-step, failed-renewal, many-leases, dead-connection, vanish (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away, deposed, server-stall, majority-down (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
         );
         let list = list(&plan, Ink::PLAIN);
         assert_eq!(list.lines().count(), SCENARIOS.len());

@@ -8,7 +8,9 @@ use std::path::Path;
 use fencepost::stores::kinds::{POSTGRES, REDIS};
 
 use crate::history::{Event, Header, StormSettings};
-use crate::holds::{FIRST_LOCK, Judged, NAMES, SECOND_LOCK, Scenario, Trial};
+use crate::holds::storm::{Shrunk, Tried};
+use crate::holds::{FIRST_LOCK, Judged, NAMES, SECOND_LOCK, Scenario, Trial, storm};
+use crate::store::TrialStore;
 use crate::story::{Entry, SETTLED_NS, lanes, scenarios};
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, decimal, ms, plural};
@@ -17,6 +19,8 @@ use crate::text::numbers::{count, decimal, ms, plural};
 const WIDTH: usize = 100;
 /// The column at which the lanes begin.
 const INDENT: usize = 13;
+/// How many faults of a plan are listed.
+const FAULTS_SHOWN: usize = 6;
 /// The length beyond which the name of a store stands alone.
 const LONG_NAME: usize = 32;
 /// The column of the operation number in a layout with two lanes.
@@ -44,6 +48,9 @@ pub fn title(trial: &Trial) -> String {
     let set = if fits { with_gloss } else { set("") };
     let (command, question) = (trial.scenario.command(), scenarios::question(trial));
     let mut text = format!("{command}   {question}\n{set}");
+    if let Some(storm) = trial.storm {
+        text.push_str(&faults_of_storm(storm, &trial.store));
+    }
     if trial.strategy.claims.fencing && trial.scenario != Scenario::ShortStock {
         text.push_str(
             "  fence = a number that grows with every grant; the resource refuses a lower one\n",
@@ -61,7 +68,8 @@ fn gloss(trial: &Trial) -> &'static str {
         | Scenario::RestartEmpty
         | Scenario::ServerClock
         | Scenario::Eviction
-        | Scenario::TakenAway => "",
+        | Scenario::TakenAway
+        | Scenario::Deposed => "",
         _ if claims.untimed => " (not used: no lease)",
         _ if claims.keep_alive => " (the lease, renewed)",
         _ => " (the lease, then it is free)",
@@ -78,6 +86,22 @@ fn size_of_storm(storm: StormSettings) -> String {
     )
 }
 
+/// Returns the faults of a storm on this store, and why it does not have the others.
+fn faults_of_storm(storm: StormSettings, store: &TrialStore) -> String {
+    let mut text = format!("  faults {}\n", storm.faults.listed(", "));
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (kind, why) in storm::lacking(storm.faults, store) {
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, kinds)) => kinds.push(kind.name()),
+            None => reasons.push((why, vec![kind.name()])),
+        }
+    }
+    for (why, kinds) in reasons {
+        text.push_str(&format!("  without {}: {why}\n", kinds.join(", ")));
+    }
+    text
+}
+
 /// Returns the line about the shortest beginning of a storm that convicts the lock, and where it is saved; empty if there is none.
 pub fn shortest(judged: &Judged, path: Option<&Path>, ink: Ink) -> String {
     let Some(shortest) = &judged.shortest else {
@@ -91,6 +115,35 @@ pub fn shortest(judged: &Judged, path: Option<&Path>, ink: Ink) -> String {
     };
     let text = format!("the first {events} of {all} events convict it{place}");
     ink.sentence("shortest", &text)
+}
+
+/// Returns the lines about smaller plans of faults: how often each convicted the lock, and the faults of the smallest.
+pub fn smaller_plans(shrunk: &Shrunk, ink: Ink) -> String {
+    let mut lines: Vec<String> = shrunk.tried.iter().map(Tried::words).collect();
+    match shrunk.smallest() {
+        Some(smallest) if !smallest.plan.faults.is_empty() => {
+            let few = smallest.plan.faults.iter().take(FAULTS_SHOWN);
+            let faults: Vec<String> = few.map(|planned| planned.words()).collect();
+            let more = smallest.plan.faults.len().saturating_sub(FAULTS_SHOWN);
+            let more = if more > 0 {
+                format!(", and {more} more")
+            } else {
+                String::new()
+            };
+            lines.push(format!("the smallest: {}{more}", faults.join(", ")));
+        }
+        Some(_) => lines.push("it needs no fault".into()),
+        None if shrunk.is_complete => lines.push("the same faults do not convict it again".into()),
+        None => {}
+    }
+    if !shrunk.is_complete {
+        lines.push("the search ended before everything was tried".into());
+    }
+    let mut label = "smaller";
+    let lines = lines
+        .iter()
+        .map(|line| ink.sentence(std::mem::take(&mut label), line));
+    lines.collect()
 }
 
 /// Returns the line about a storm that was run several times.

@@ -1,8 +1,9 @@
 //! The terminal report of `run-all`: the matrix, its legend, and the commands that repeat a cell.
 
 use super::verdict::{counts, glyph, role, summary};
+use crate::any_scenario::AnyScenario;
 use crate::holds::Scenario;
-use crate::matrix::{COLUMNS, Cell, Column, DEFAULT_TIMES, Run, Summary};
+use crate::matrix::{COLUMNS, Cell, DEFAULT_TIMES, Run, Summary};
 use crate::retry::{Judged, Round};
 use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
@@ -199,11 +200,11 @@ fn ways(judged: &Judged, lines: &[Summary]) -> String {
 }
 
 /// Returns the name of a column, shortened where a full name does not fit above a verdict.
-fn heading(column: Column) -> &'static str {
-    match column.scenario {
-        Some(Scenario::Sorted) => "sorted",
-        Some(Scenario::StaleRelease) => "stale",
-        Some(Scenario::ShortStock) => "short",
+fn heading(column: AnyScenario) -> &'static str {
+    match column {
+        AnyScenario::Lock(Scenario::Sorted) => "sorted",
+        AnyScenario::Lock(Scenario::StaleRelease) => "stale",
+        AnyScenario::Lock(Scenario::ShortStock) => "short",
         _ => column.name(),
     }
 }

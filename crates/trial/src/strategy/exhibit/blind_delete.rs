@@ -5,12 +5,12 @@
 
 use crate::protocol::{Claims, Promise};
 use crate::strategy::hand_made::{self, Recipe, delete_blindly, take_with_expiry};
-use crate::strategy::{Group, Remark, Stores, Strategy};
+use crate::strategy::{Group, Origin, Remark, Stores, Strategy};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "blind-delete",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "key and expiry in one step; deletes the key without checking who owns it",

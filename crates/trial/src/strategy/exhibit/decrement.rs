@@ -7,12 +7,12 @@
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 use crate::strategy::direct;
-use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, no_stock, sold};
+use crate::strategy::{Failure, Group, Order, Origin, Remark, Stores, Strategy, no_stock, sold};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "decrement",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::NoCoordination,
     stores: Stores::KeepingStock,
     summary: "checks in the program, then subtracts in the store without a condition",

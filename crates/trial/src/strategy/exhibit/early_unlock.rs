@@ -13,7 +13,7 @@ use crate::store::stock::Stock;
 use crate::strategy::customer::{Onwards, Turn};
 use crate::strategy::hand_made::{HandMade, Recipe};
 use crate::strategy::{
-    Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
+    Buyer, Failure, Group, Locking, Order, Origin, Remark, Setup, Stores, Strategy, no_stock, sold,
 };
 
 /// Such a lock blocks: its callers queue even if they were not asked to wait.
@@ -25,7 +25,7 @@ const COMMIT: Duration = Duration::from_millis(50);
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "early-unlock",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "releases the lock before its transaction commits",

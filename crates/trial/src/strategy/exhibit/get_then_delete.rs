@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::protocol::{Claims, Promise, ReleaseResult};
 use crate::strategy::hand_made::{self, Latch, Recipe, take_with_expiry};
-use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
+use crate::strategy::{Failure, Group, Halt, Origin, Remark, Stores, Strategy};
 
 /// The pause between the two steps.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -18,7 +18,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "get-then-delete",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "checks who owns the key, then deletes it: two steps",

@@ -6,12 +6,12 @@
 
 use crate::protocol::{Claims, Promise, ReleaseResult};
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
-use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
+use crate::strategy::{Failure, Group, Halt, Origin, Remark, Stores, Strategy};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "late-expiry",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "sets the expiry only after the reservation; when stock is short, never",

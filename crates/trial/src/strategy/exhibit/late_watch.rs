@@ -10,7 +10,7 @@
 use fencepost::stores::kinds::ZOOKEEPER;
 
 use crate::protocol::{Claims, Promise};
-use crate::strategy::{Group, Remark, Stores, Strategy};
+use crate::strategy::{Group, Origin, Remark, Stores, Strategy};
 
 #[cfg(feature = "zookeeper")]
 mod node_queue;
@@ -18,7 +18,7 @@ mod node_queue;
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "late-watch",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Flawed,
     stores: Stores::Only(&ZOOKEEPER),
     summary: "(--store zk) looks up who is ahead of it, then watches that one: two steps",

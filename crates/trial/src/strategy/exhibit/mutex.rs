@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 use crate::strategy::direct;
-use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, read_work_write};
+use crate::strategy::{Failure, Group, Order, Origin, Remark, Stores, Strategy, read_work_write};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "mutex",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::OneProcess,
     stores: Stores::KeepingStock,
     summary: "a lock in memory: excludes the threads of a process, not other processes",

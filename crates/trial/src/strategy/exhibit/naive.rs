@@ -6,12 +6,12 @@
 
 use crate::protocol::{Claims, Promise};
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
-use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
+use crate::strategy::{Failure, Group, Halt, Origin, Remark, Stores, Strategy};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "naive",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::Flawed,
     stores: Stores::KeepingStock,
     summary: "creates the key, then sets its expiry: two steps; deletes without looking",

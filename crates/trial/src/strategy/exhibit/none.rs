@@ -6,12 +6,12 @@
 
 use crate::protocol::{Claims, Promise};
 use crate::strategy::direct;
-use crate::strategy::{Group, Remark, Stores, Strategy, read_work_write};
+use crate::strategy::{Group, Origin, Remark, Stores, Strategy, read_work_write};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "none",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::NoCoordination,
     // It uses no lock, so the sale is the same on every store.
     stores: Stores::All,

@@ -9,12 +9,12 @@ use std::thread::{self, ThreadId};
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 use crate::strategy::direct;
-use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, read_work_write};
+use crate::strategy::{Failure, Group, Order, Origin, Remark, Stores, Strategy, read_work_write};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "reentrant",
-    argument: None,
+    origin: Origin::Ours,
     group: Group::OneProcess,
     stores: Stores::KeepingStock,
     summary: "as mutex, and its holder may take it again",

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio_postgres::SimpleQueryRow;
 
-use super::{Hub, OpeningSession};
-use crate::clock::{BootClock, Clock};
+use super::{Hub, OpeningSession, State};
+use crate::clock::{BootClock, Clock, within};
 use crate::error::{Operation, Result};
 use crate::stores::postgres::book::{Pick, SessionNumber};
 use crate::stores::postgres::published::comment;
-use crate::stores::postgres::seat::start_query;
+use crate::stores::postgres::seat::{Seat, start_query};
 use crate::stores::postgres::session::Session;
 use crate::stores::postgres::{STORE, failure, statements};
 
@@ -18,7 +18,8 @@ pub(in crate::stores::postgres) type Rows = Arc<Vec<SimpleQueryRow>>;
 
 struct BorrowedSession<'a> {
     hub: &'a Hub,
-    number: SessionNumber,
+    /// `None` if the session is not in the book and only serves one statement.
+    number: Option<SessionNumber>,
     session: Arc<Session>,
     is_reused: bool,
 }
@@ -43,10 +44,11 @@ impl Hub {
         loop {
             let borrowed = self.borrow_session(operation).await?;
             let ready = borrowed.session.ready(operation);
-            match tokio::time::timeout(self.settings.connect_timeout, ready).await {
-                Ok(Err(_)) if borrowed.is_reused && borrowed.session.is_closed() => {}
-                Ok(ready) => return ready,
-                Err(_) => return Err(failure::silent(STORE, operation)),
+            let until = BootClock.now() + self.settings.connect_timeout;
+            match within(&BootClock, until, ready).await {
+                Some(Err(_)) if borrowed.is_reused && borrowed.session.is_closed() => {}
+                Some(ready) => return ready,
+                None => return Err(failure::silent(STORE, operation)),
             }
         }
     }
@@ -57,7 +59,7 @@ impl Hub {
             let mut state = self.tidied();
             match state.book.visit(self.fresh_since()) {
                 Pick::Use(number, session) => {
-                    return Ok(BorrowedSession::new(self, number, session, true));
+                    return Ok(BorrowedSession::new(self, Some(number), session, true));
                 }
                 // All sessions are being opened or wait, so a session that only looks may exceed the limit.
                 Pick::Unavailable => None,
@@ -66,19 +68,24 @@ impl Hub {
         };
         let session = self.open(operation).await?;
         Ok(match opening {
-            None => BorrowedSession::new(self, 0, session, false),
+            None => BorrowedSession::new(self, None, session, false),
             Some(opening) => {
                 let mut state = self.state();
                 let number = opening.done(&mut state, session.clone());
                 state.book.visit_this(number);
-                BorrowedSession::new(self, number, session, false)
+                BorrowedSession::new(self, Some(number), session, false)
             }
         })
     }
 }
 
 impl<'a> BorrowedSession<'a> {
-    fn new(hub: &'a Hub, number: SessionNumber, session: Arc<Session>, is_reused: bool) -> Self {
+    fn new(
+        hub: &'a Hub,
+        number: Option<SessionNumber>,
+        session: Arc<Session>,
+        is_reused: bool,
+    ) -> Self {
         Self {
             hub,
             number,
@@ -92,11 +99,13 @@ impl<'a> BorrowedSession<'a> {
     async fn ask(&self, operation: Operation, statement: &str) -> Result<Option<Rows>> {
         let asking = {
             let mut state = self.hub.state();
-            if !state.on(self.number).is_empty() {
+            if let Some(number) = self.number
+                && !state.on(number).is_empty()
+            {
                 // Send this separately: if the statement fails, the server undoes everything else that it has set.
-                self.hub.set_end(&mut state, self.number, &self.session);
+                self.hub.set_end(&mut state, number, &self.session);
             }
-            let seats = state.on(self.number);
+            let seats = self.seats(&state);
             let statement = if seats.is_empty() {
                 statements::spare(self.hub.settings.idle_timeout, statement)
             } else {
@@ -104,24 +113,32 @@ impl<'a> BorrowedSession<'a> {
             };
             start_query(self.session.clone(), operation, statement)
         };
-        match tokio::time::timeout(self.hub.settings.connect_timeout, asking).await {
-            Ok(Err(_)) if self.is_reused && self.session.is_closed() => Ok(None),
-            Ok(answer) => answer.map(Some),
-            Err(_) => {
+        let until = BootClock.now() + self.hub.settings.connect_timeout;
+        match within(&BootClock, until, asking).await {
+            Some(Err(_)) if self.is_reused && self.session.is_closed() => Ok(None),
+            Some(answer) => answer.map(Some),
+            None => {
                 // No other statement may queue behind one that is not answered, but that is no reason to give up locks.
                 let state = self.hub.state();
-                if state.on(self.number).is_empty() {
+                if self.seats(&state).is_empty() {
                     self.session.close();
                 }
                 Err(failure::silent(STORE, operation))
             }
         }
     }
+
+    /// Returns the seats of the locks that the session holds or asks for.
+    fn seats(&self, state: &State) -> Vec<Arc<Seat>> {
+        self.number.map_or_else(Vec::new, |number| state.on(number))
+    }
 }
 
 impl Drop for BorrowedSession<'_> {
     fn drop(&mut self) {
-        let mut state = self.hub.state();
-        state.book.visited(self.number, BootClock.now());
+        if let Some(number) = self.number {
+            let mut state = self.hub.state();
+            state.book.visited(number, BootClock.now());
+        }
     }
 }

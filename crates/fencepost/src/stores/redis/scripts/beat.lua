@@ -1,14 +1,14 @@
--- KEYS: lock line of each entry. ARGV: stamp channel every length keep, then for each entry: owner member claim live, and the highest
---   epoch of the name that the caller knows
--- Heartbeats of waiters; never creates an entry. Returns for each: the epoch, if granted for at least claim · 0 if not in line
+-- KEYS: lock line of each entry. ARGV: stamp channel every length keep, then for each entry: owner member waiter_lease live, and the
+--   highest epoch of the name that the caller knows
+-- Heartbeats of waiters; never creates an entry. Returns for each: the epoch, if granted for at least waiter_lease · 0 if not in line
 --   · {ms until the lock ends (−1 no expiry, −2 free), rank, 1 if a plain client holds it, ms of gap left}, if it has to keep waiting
-local function beat(owner, member, claim, live)
+local function beat(owner, member, waiter_lease, live)
   local value = redis.pcall('GET', lock)
   -- If another type of key has taken the name, its waiters ask for themselves and get the error; the others keep waiting.
   if type(value) == 'table' then return 0 end
   if is_guessed(owner, value) then return 0 end
   if is_of(owner, value) then
-    extend(claim)
+    extend(waiter_lease)
     return epoch_of(value)
   end
   local ticket = call('ZSCORE', line, member)
@@ -22,7 +22,7 @@ local function beat(owner, member, claim, live)
   end
   call('PEXPIRE', line, LINE_LIFE)
   local rest = value and 0 or resting(ARGV[3], ARGV[4])
-  local epoch = not value and rest == 0 and advance(member, claim)
+  local epoch = not value and rest == 0 and advance(member, waiter_lease)
   if epoch then return epoch end
   local plain = value and not epoch_of(value) and 1 or 0
   local rank = call('ZRANK', line, member) or 0

@@ -20,7 +20,7 @@ if value and not ARGV[5] and string.sub(value, 1, 32) == ARGV[1] then
     return 1
   end
   -- Does what `advance` below does, for a waiter that came a moment ago and can be notified. A busy lock usually goes to such a waiter.
-  local owner, ttl, claim, live, stamp, channel, label =
+  local owner, ttl, waiter_lease, live, stamp, channel, label =
     string.match(head[1], '^(%x+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
   local time = call('TIME')
   local waited = time[1] * 1000000 + time[2] - head[2]
@@ -28,10 +28,10 @@ if value and not ARGV[5] and string.sub(value, 1, 32) == ARGV[1] then
     local epoch = tonumber((redis.pcall('ZADD', KEYS[3], 'XX', 'INCR', 1, '2')))
     -- The counter was forgotten or is behind: what follows lifts it.
     if epoch and epoch > tonumber(ARGV[3]) then
-      local heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, claim, stamp))
+      local heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, waiter_lease, stamp))
       if heard ~= 0 then
         local since = string.format('%s%03d', time[1], time[2] / 1000)
-        call('SET', KEYS[1], string.format('%s+%d %s %s %s', owner, epoch, ttl, since, label), 'PX', claim)
+        call('SET', KEYS[1], string.format('%s+%d %s %s %s', owner, epoch, ttl, since, label), 'PX', waiter_lease)
         return 1
       end
       -- Its connection is gone: try the next one.

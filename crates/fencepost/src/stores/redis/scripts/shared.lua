@@ -2,7 +2,7 @@
 -- `use` sets the keys of one lock. KEYS declares the first two; the others are in the same slot.
 --   lock  string   "owner epoch ttl since label", expires with the lease. Plain clients only see a taken key. A + instead of the first
 --                  space means that somebody may be in line. A ~ before the epoch means that it is the holder's guess; see `is_guessed`.
---   line  sorted   score: ticket (server µs at the first enqueue); member: "owner ttl claim live stamp channel label"
+--   line  sorted   score: ticket (server µs at the first enqueue); member: "owner ttl waiter_lease live stamp channel label"
 --   wait  hash     owner → "deadline stamp channel", written by heartbeats and re-entries
 --   fence sorted   one member, the layout's number; its score is the last epoch. Kept for a while after its last use
 --   gap   string   exists while the next free gap for plain clients is not due; see `resting`
@@ -136,7 +136,7 @@ local function advance(me, lease, head)
     head = head or call('ZPOPMIN', line)
     local member = head[1]
     if not member then return nil, false end
-    local owner, ttl, claim, live, stamp, channel, label =
+    local owner, ttl, waiter_lease, live, stamp, channel, label =
       string.match(member, '^(%x+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
     local waited = micros() - head[2]
     head = nil
@@ -158,12 +158,12 @@ local function advance(me, lease, head)
       end
       local heard = 1
       if channel ~= '-' then
-        heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, claim, stamp))
+        heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, waiter_lease, stamp))
         -- The user has no permission for channels: the waiter finds out with its next heartbeat.
         if type(heard) == 'table' then heard = 1 end
       end
       if heard > 0 then
-        put(owner, '+', epoch, claim, ttl, label)
+        put(owner, '+', epoch, waiter_lease, ttl, label)
         return nil, true
       end
     end

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::holds::run::clocks::ClockEvent;
+use crate::holds::run::roads::{StoreError, Which};
 use crate::holds::run::servers::Stop;
 use crate::protocol::Action;
 
@@ -19,6 +20,10 @@ pub(in crate::holds::run) enum Act {
     Try { key: &'static str },
     /// Tries, waiting no longer than this. The script continues whatever the answer is, also after an error.
     TryAnyway { key: &'static str, wait: Duration },
+    /// Tries, unless the process holds the lock. The script continues, unless the process has waited in vain.
+    TryUnlessHeld { key: &'static str, wait: Duration },
+    /// Does nothing for a while, unless the process holds the lock.
+    WorkUnlessHeld { key: &'static str, time: Duration },
     /// Takes a step on the number, if the process holds this lock. The script continues if it declines, and after an error.
     StepIfHeld { key: &'static str, action: Action },
     /// Releases the lock, if the process holds it. The script continues also after an error.
@@ -63,6 +68,11 @@ pub(in crate::holds::run) enum Act {
     Clock(ClockEvent),
     /// Waits until the store has answered the request of another process for a lock, whether or not that process has the answer.
     AfterAnswer(usize),
+    /// Waits until the reply that was chosen on another process's road has come, when that process has done the first number of acts; or until
+    /// it has done the second.
+    AfterMet(usize, usize, usize),
+    /// The reply that is withheld from another process is lost: its connections are closed.
+    LoseWithheld(usize),
     /// Ends the script, unless the reply that was chosen on this process's road has come.
     EndUnlessMet,
     /// Ends the script if another process has done all of its acts.
@@ -93,6 +103,7 @@ impl Act {
             | Self::AcquirePaused { key, .. }
             | Self::AcquireStepwise { key }
             | Self::Try { key }
+            | Self::TryUnlessHeld { key, .. }
             | Self::TryAnyway { key, .. } => Some(key),
             _ => None,
         }
@@ -122,12 +133,22 @@ pub(in crate::holds::run) enum RoadEvent {
     Distance(Duration),
     /// Every connection that is open dies silently. New ones work.
     Bury,
+    /// The machine of the process vanishes from the network: nothing passes any more, and no connection ends, also when the process dies.
+    Vanish,
+    /// New connections lead to the server that is the primary at first, whoever takes over.
+    StayAtFirst,
+    /// Every connection that is open ends. New ones lead to the server that has taken over.
+    MoveOn,
     /// Every reply is late by this much, to learn how many a grant waits for.
     Rehearse(Duration),
     /// The reply with this number, counted from now, is lost.
     LoseReply(u64),
     /// The reply with this number, counted from now, is held back, and the process is stopped.
     HoldReply(u64),
+    /// These requests of the process meet this error of the store.
+    Error(StoreError, Which),
+    /// The reply with this number, counted from now, is held back, and the process goes on.
+    WithholdReply(u64),
     /// Everything passes again.
     Reconnect,
 }

@@ -19,8 +19,7 @@ const ROUNDS: [(Option<ClockEvent>, Option<ClockEvent>); 4] = [
 /// How often A works beyond its lease. What happens once may be the machine.
 const LONG_ROUNDS: usize = 2;
 
-/// Returns the scripts of this scenario. In each round, A takes the lock and works well within its lease, and B tries to get it meanwhile.
-/// Every clock is right in the first one.
+/// In each round, A takes the lock and works well within its lease, and B tries to get it meanwhile. Every clock is right in the first one.
 ///
 /// If the lock claims that it renews its lease, A then works beyond it, twice, with a time of day that has jumped back.
 pub(super) fn client_clock(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {

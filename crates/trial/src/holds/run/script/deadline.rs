@@ -10,44 +10,44 @@ use crate::protocol::Claims;
 /// How long B waits before it gives up, unless the lease is very short.
 const GIVES_UP_AFTER: Duration = Duration::from_millis(300);
 
-/// Returns the scripts of this scenario. B gives up behind A while C waits; once nobody gives up, for comparison; and B gives up again.
-/// Then B waits for most of a lease or longer, and C tries to get the lock while B has it.
+/// B gives up behind A while C waits; once nobody gives up, for comparison; and B gives up again. Then B waits for most of a lease or longer, and C
+/// tries to get the lock while B has it.
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let mut play = Play {
-        scripts: [const { Vec::new() }; 3],
+    let mut scripts = HandOvers {
+        acts: [const { Vec::new() }; 3],
         ttl: trial.ttl(),
         wait: until_stuck(trial) + trial.ttl(),
         chance,
     };
     for gives_up in [true, false, true] {
-        play.hand_over(gives_up);
+        scripts.hand_over(gives_up);
     }
     // Only a lock that claims to last is held for longer than a lease.
     let lasts = claims.keep_alive || claims.untimed;
-    play.long_wait(if lasts {
+    scripts.long_wait(if lasts {
         trial.ttl() * 6 / 5
     } else {
         trial.ttl() * 7 / 10
     });
-    play.scripts.into()
+    scripts.acts.into()
 }
 
-struct Play<'a> {
-    scripts: [Vec<Act>; 3],
+struct HandOvers<'a> {
+    acts: [Vec<Act>; 3],
     ttl: Duration,
     /// How long whoever does not give up waits.
     wait: Duration,
     chance: &'a Chance,
 }
 
-impl Play<'_> {
+impl HandOvers<'_> {
     fn add(&mut self, process: usize, acts: &[Act]) {
-        self.scripts[process].extend(acts);
+        self.acts[process].extend(acts);
     }
 
     /// Waits until another process has done everything that is in its script so far.
     fn after(&self, other: usize) -> Act {
-        Act::After(other, self.scripts[other].len())
+        Act::After(other, self.acts[other].len())
     }
 
     /// Returns how long B waits before it gives up.
@@ -87,7 +87,7 @@ impl Play<'_> {
         // Whoever does not give up in time does so when the lock is released, which must be within A's lease.
         let limit = self.ttl * 3 / 5;
         let given_up = if gives_up {
-            Act::Meet(B, self.scripts[B].len(), limit)
+            Act::Meet(B, self.acts[B].len(), limit)
         } else {
             // C waits for as long.
             Act::Work(self.gives_up_after())

@@ -12,8 +12,8 @@ use crate::protocol::{Action, Claims};
 /// How often one process holds several names at once. A single case may be caused by the machine.
 const ROUNDS: usize = 2;
 
-/// Returns the scripts of this scenario. For each pair of similar names, one is taken while the other is held: by the other process, then
-/// by the same one. Then A holds several names at once.
+/// For each pair of similar names, one is taken while the other is held: by the other process, then by the same one. Then A holds several names at
+/// once.
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     // A name that is refused because of another stays refused for as long as that one is held, which is well within its lease.
     let wait = trial.ttl() / 3;

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use super::{A, Act, B, MARGIN, RoadEvent, read, takes_over, try_once, until_stuck, write};
+use super::{
+    A, Act, B, MARGIN, RoadEvent, before_kill, read, takes_over, try_once, until_recovered,
+    until_stuck, write,
+};
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Trial};
 use crate::protocol::{Action, Claims};
 
-/// Returns the scripts of this scenario. A is cut off between its read and its write. If B gets the lock meanwhile, B is done before A
-/// writes, so that A's write is certainly a late one. A is still cut off then: nobody but its own clock can tell it that its lease is over.
+/// A is cut off between its read and its write. If B gets the lock meanwhile, B is done before A writes, so that A's write is certainly a late one.
+/// A is still cut off then: nobody but its own clock can tell it that its lease is over.
 pub(super) fn cut(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
     let (read, write, release) = (read(key), write(key), Act::Release { key });
@@ -34,15 +37,38 @@ pub(super) fn cut(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act
     ]
 }
 
+/// A's machine vanishes from the network while A holds the lock, and A dies with it. B is refused, and waits for as long as a dead holder may keep
+/// its lock.
+pub(super) fn vanish(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
+    let key = FIRST_LOCK;
+    let wait = Duration::ZERO;
+    vec![
+        vec![
+            Act::Acquire { key, wait },
+            read(key),
+            Act::Work(before_kill(trial, chance)),
+            Act::Road(RoadEvent::Vanish),
+            Act::Kill,
+        ],
+        vec![
+            Act::AfterAll(A),
+            Act::Try { key },
+            Act::Acquire {
+                key,
+                wait: until_recovered(trial, claims),
+            },
+        ],
+    ]
+}
+
 /// How much of the lease is over when A learns of its grant.
 const LEARNED_AFTER: f64 = 0.6;
 
 /// Which part of the lease each reply takes in the rehearsal.
 const REHEARSED: u32 = 10;
 
-/// Returns the scripts of this scenario. A takes another lock first, so that its connections are open and the lab knows how many replies a
-/// grant waits for. Then the replies come so late that more than half of the lease is over when A learns of its grant. A writes when B has
-/// taken over.
+/// A takes another lock first, so that its connections are open and the lab knows how many replies a grant waits for. Then the replies come so late
+/// that more than half of the lease is over when A learns of its grant. A writes when B has taken over.
 pub(super) fn slow_replies(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
     let (read, write, release) = (read(key), write(key), Act::Release { key });
@@ -84,8 +110,7 @@ pub(super) fn slow_replies(trial: &Trial, claims: Claims, chance: &Chance) -> Ve
 /// The number of replies that are lost, one in each round. A lock that needs more for a grant is tried with the first of them.
 const REPLIES_MAX: u64 = 8;
 
-/// Returns the scripts of this scenario. In each round, one reply more passes before one is lost: the first, the second, and so on, until a
-/// grant needs no further one.
+/// In each round, one reply more passes before one is lost: the first, the second, and so on, until a grant needs no further one.
 ///
 /// A's request meets a free lock first. The lock must come free again: B waits for it. Then A's request meets B's hold: whatever A takes
 /// the lost reply for, it must not be a grant.

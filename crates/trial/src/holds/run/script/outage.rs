@@ -25,8 +25,7 @@ struct Scripts<'a> {
     acts: [Vec<Act>; 4],
 }
 
-/// Returns the scripts of this scenario. The server is stopped twice for less than a lease while A holds the lock and B waits for it. Then
-/// it is stopped for more than a lease.
+/// The server is stopped twice for less than a lease while A holds the lock and B waits for it. Then it is stopped for more than a lease.
 pub(super) fn server_stall(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let mut scripts = Scripts::of(trial, claims, chance);
     for _ in 0..BRIEF_STOPS {
@@ -40,8 +39,7 @@ pub(super) fn server_stall(trial: &Trial, claims: Claims, chance: &Chance) -> Ve
 /// How long the lab waits for the answer of whoever asks without a majority, before the majority comes back.
 const UNTIL_ANSWERED: Duration = Duration::from_secs(8);
 
-/// Returns the scripts of this scenario. Two of three servers are killed while A holds the lock, and started again when its lease is over
-/// and whoever asked meanwhile has its answer.
+/// Two of three servers are killed while A holds the lock, and started again when its lease is over and whoever asked meanwhile has its answer.
 pub(super) fn majority_down(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let mut scripts = Scripts::of(trial, claims, chance);
     let answered = Act::Meet(C, ANSWERED_TO_C, UNTIL_ANSWERED);

@@ -7,8 +7,8 @@ use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
 use crate::protocol::Claims;
 
-/// Returns the scripts of this scenario. A takes the lock, and asks for it again while B waits. A lock that is re-entrant is released twice,
-/// and C tries to get it in between. When B has the lock, A releases it once more than it has taken it, and C tries again.
+/// A takes the lock, and asks for it again while B waits. A lock that is re-entrant is released twice, and C tries to get it in between. When B has
+/// the lock, A releases it once more than it has taken it, and C tries again.
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
     // B has its place in line by then, as far as the lab can tell.

@@ -13,8 +13,8 @@ const STEPS_MAX: u64 = 12;
 /// How much of the lease A works between its read and its write: long enough for a renewal.
 const WORKS: f64 = 0.6;
 
-/// Returns the scripts of this scenario. In each round, one reply more passes before one is held back and A is stopped: the first, the
-/// second, and so on, until A takes the lock, works and releases it without a further one.
+/// In each round, one reply more passes before one is held back and A is stopped: the first, the second, and so on, until A takes the lock, works
+/// and releases it without a further one.
 ///
 /// When A's lease is certainly over, B takes the lock. Then A gets the reply, and goes on with what it was doing. As soon as it has
 /// answered, C tries: B has the lock, so C must be refused.

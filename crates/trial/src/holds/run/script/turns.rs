@@ -10,7 +10,7 @@ use crate::holds::{FIRST_LOCK, Trial};
 /// How long a process rests between two turns at most. It is short, so that somebody always waits.
 const REST: Duration = Duration::from_millis(4);
 
-/// Returns the scripts of this scenario. Each process takes its turns, is killed while it holds nothing, and goes on in its next life.
+/// Each process takes its turns, is killed while it holds nothing, and goes on in its next life.
 pub(super) fn script(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
     let turn = || {

@@ -14,8 +14,7 @@ const DIES: usize = WAITERS[1];
 /// How many processes are killed: one that waits, the holder, and whoever takes over.
 const KILLS: usize = 3;
 
-/// Returns the scripts of this scenario. A holds the lock and four wait for it. One of them is killed, then A, and then whoever takes over.
-/// At that moment another process joins.
+/// A holds the lock and four wait for it. One of them is killed, then A, and then whoever takes over. At that moment another process joins.
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let key = FIRST_LOCK;
     let wait = 3 * until_recovered(trial, claims);

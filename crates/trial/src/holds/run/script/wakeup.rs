@@ -7,7 +7,7 @@ use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
 use crate::protocol::Claims;
 
-/// Returns the scripts of this scenario. A releases the lock while B is about to wait for it.
+/// A releases the lock while B is about to wait for it.
 pub(super) fn lost_wakeup(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     // A grant that A's lock did not prevent must arrive before A releases it, also on a busy machine. The lease must not end meanwhile.
     let longest = (6 * PAUSE).min(trial.ttl() / 3);

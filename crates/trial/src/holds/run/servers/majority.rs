@@ -5,13 +5,10 @@ use std::time::Instant;
 use fencepost::stores::kinds::{ETCD, REDLOCK, ZOOKEEPER};
 use fencepost_rig::{EtcdCluster, Redis, ZookeeperEnsemble};
 
-use super::{SEVERAL, Seen, Servers, THREE, Watched, look_at, seen};
+use super::{KEEPS_ALL, SEVERAL, Seen, Servers, THREE, Watched, look_at, seen};
 use crate::history::Change;
 use crate::protocol::Failure;
 use crate::store::{TrialStore, locks};
-
-/// Makes a Redis server keep every write.
-const KEEPS_ALL: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /// Three servers of one kind.
 enum Programs {

@@ -1,9 +1,11 @@
 //! A Postgres primary and its standby, which takes over without the last writes, or while the primary lives on.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use fencepost_rig::{Postgres, Proxy};
 
+use super::deposed::Copied;
 use super::redis::ANSWER_TIMEOUT;
 use super::{Seen, Servers, Watched, now, seen};
 use crate::history::Change;
@@ -25,6 +27,9 @@ const IS_COPIED: &str =
 const IS_CUT_OFF: &str = "SELECT count(*) = 0 FROM pg_stat_wal_receiver";
 /// This server takes writes.
 const IS_PRIMARY: &str = "SELECT NOT pg_is_in_recovery()";
+/// This server's commits wait for its standby.
+const IS_WAITED_FOR: &str =
+    "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
 /// Makes this standby a primary.
 const PROMOTE: &str = "SELECT pg_promote()";
 
@@ -87,6 +92,63 @@ impl Servers for Lagging {
         self.front.point_at(self.standby.address());
         let promoted = now(STANDBY, Change::Promoted);
         Ok(inspected.into_iter().chain([promoted]).collect())
+    }
+}
+
+/// A primary whose commits wait for its standby.
+pub(super) struct Synchronous {
+    primary: Postgres,
+    standby: Postgres,
+    /// The store that the user asked for.
+    store: TrialStore,
+}
+
+impl Synchronous {
+    /// Starts both servers and waits until the primary waits for its standby.
+    pub(super) fn start(store: &TrialStore) -> Result<Self, Failure> {
+        let (primary, standby) = pair()?;
+        let mut connection = connect(&primary)?;
+        connection
+            .run("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            .map_err(StoreError::into_read_failure)?;
+        is(&mut connection, "SELECT pg_reload_conf()")?;
+        until(&primary, IS_WAITED_FOR)?;
+        Ok(Self {
+            primary,
+            standby,
+            store: store.clone(),
+        })
+    }
+}
+
+impl Copied for Synchronous {
+    fn copy(&self) -> &'static str {
+        STANDBY
+    }
+
+    fn primary(&self) -> SocketAddr {
+        self.primary.address()
+    }
+
+    fn behind(&self, front: &Proxy) -> TrialStore {
+        behind(front, &self.primary, &self.store)
+    }
+
+    fn promote(&mut self, watched: &Watched<'_>) -> Result<(SocketAddr, Option<Seen>), Failure> {
+        // Everything that the primary has confirmed is on the disk of the standby. What the lab sees there must have been read from it.
+        until(&self.primary, IS_COPIED)?;
+        // Before it takes writes, as above.
+        let inspected = watched.on(STANDBY, &self.standby.url())?;
+        promote(&self.standby)?;
+        Ok((self.standby.address(), inspected))
+    }
+
+    fn lives_on(&self) -> Result<bool, Failure> {
+        is(&mut connect(&self.primary)?, IS_PRIMARY)
+    }
+
+    fn end(&mut self) {
+        self.primary.crash();
     }
 }
 

@@ -24,11 +24,13 @@ pub(super) struct Pair {
     replication: Proxy,
     primary: Redis,
     replica: Redis,
+    /// A replica of the replica. Whoever waits for a replica finds it when the first one has taken over.
+    second: Option<Redis>,
 }
 
 impl Pair {
-    /// Starts both servers and waits until the replica follows the primary.
-    pub(super) fn start() -> Result<Self, Failure> {
+    /// Starts both servers and waits until the replica follows the primary. If a second replica is wanted, it follows the first.
+    pub(super) fn start(has_second: bool) -> Result<Self, Failure> {
         // Without this setting, the primary waits five seconds for further replicas before it serves the first.
         let primary = Redis::builder().arguments(["--repl-diskless-sync-delay", "0"]);
         let primary = primary.start().map_err(Failure::definite)?;
@@ -38,11 +40,13 @@ impl Pair {
         let replica = replica.start().map_err(Failure::definite)?;
         let front = Proxy::start(primary.address()).map_err(Failure::definite)?;
         until(&replica, "replication", "master_link_status:up")?;
+        let second = has_second.then(|| replica_of(&replica)).transpose()?;
         Ok(Self {
             front,
             replication,
             primary,
             replica,
+            second,
         })
     }
 }
@@ -66,11 +70,24 @@ impl Servers for Pair {
     fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
         ask(&self.replica, &["REPLICAOF", "NO", "ONE"])?;
         until(&self.replica, "replication", "role:master")?;
+        if self.second.is_some() {
+            // It was told to connect again, and does so within a second.
+            until(&self.replica, "replication", "connected_slaves:1")?;
+        }
         let inspected = watched.on(REPLICA, &self.replica.url())?;
         self.front.point_at(self.replica.address());
         let promoted = now(REPLICA, Change::Promoted);
         Ok(inspected.into_iter().chain([promoted]).collect())
     }
+}
+
+/// Starts a server that follows this one, and waits until it does.
+fn replica_of(server: &Redis) -> Result<Redis, Failure> {
+    let port = server.address().port().to_string();
+    let replica = Redis::builder().arguments(["--replicaof", "127.0.0.1", &port]);
+    let replica = replica.start().map_err(Failure::definite)?;
+    until(&replica, "replication", "master_link_status:up")?;
+    Ok(replica)
 }
 
 /// One server that keeps nothing on disk.
@@ -135,7 +152,7 @@ pub(super) fn ask(server: &Redis, words: &[&str]) -> Result<Value, Failure> {
 }
 
 /// Waits until a section of the server's `INFO` contains this line.
-fn until(server: &Redis, section: &str, line: &str) -> Result<(), Failure> {
+pub(super) fn until(server: &Redis, section: &str, line: &str) -> Result<(), Failure> {
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     loop {
         let info = ask(server, &["INFO", section])?;

@@ -1,13 +1,14 @@
-//! Servers that are stopped for a while (SIGSTOP) and go on with everything that they had: the only one, the leader, or some of three.
+//! Servers that are out of action for a while and come back with everything that they had: the only one, the leader, or some of three. They
+//! are stopped (SIGSTOP) and go on, or killed and started again.
 
 use std::time::{Duration, Instant};
 
 use fencepost::stores::kinds::{ETCD, POSTGRES, REDIS, REDLOCK, ZOOKEEPER};
-use fencepost_rig::{EtcdCluster, Postgres, Redis, Signal, Zookeeper};
+use fencepost_rig::{EtcdCluster, Postgres, Redis, RedisBuilder, Signal, Zookeeper};
 
 use super::question::Question;
 use super::redis::{ANSWER_TIMEOUT, SERVER};
-use super::{LEADER, SEVERAL, Seen, Servers, Stop, THREE, Watched, look_at, now, seen};
+use super::{KEEPS_ALL, LEADER, SEVERAL, Seen, Servers, Stop, THREE, Watched, look_at, now, seen};
 use crate::history::Change;
 use crate::protocol::Failure;
 use crate::store::{TrialStore, locks};
@@ -33,22 +34,34 @@ pub(super) struct Stoppable {
     store: TrialStore,
     /// Those that are stopped, each with a question that it has not answered.
     stopped: Vec<(usize, Question)>,
+    /// The one that is dead.
+    dead: Option<usize>,
 }
 
 impl Stoppable {
     /// Starts the servers of this store and waits until they serve clients.
     pub(super) fn start(store: &TrialStore) -> Result<Self, Failure> {
+        Self::start_with(store, &Redis::builder())
+    }
+
+    /// Starts servers that also keep everything if they are killed.
+    pub(super) fn start_durable(store: &TrialStore) -> Result<Self, Failure> {
+        Self::start_with(store, &Redis::builder().arguments(KEEPS_ALL))
+    }
+
+    fn start_with(store: &TrialStore, redis: &RedisBuilder) -> Result<Self, Failure> {
         Ok(Self {
-            programs: Programs::start(store)?,
+            programs: Programs::start(store, redis)?,
             store: store.clone(),
             stopped: Vec::new(),
+            dead: None,
         })
     }
 }
 
 impl Programs {
-    fn start(store: &TrialStore) -> Result<Self, Failure> {
-        let redis = || Redis::start().map_err(Failure::definite);
+    fn start(store: &TrialStore, redis: &RedisBuilder) -> Result<Self, Failure> {
+        let redis = || redis.start().map_err(Failure::definite);
         Ok(match store {
             store if store.is(&REDIS) => Self::Redis(redis()?),
             store if store.is(&REDLOCK) => {
@@ -122,6 +135,38 @@ impl Programs {
         sent.map_err(Failure::definite)
     }
 
+    /// Kills a server. Returns whether it is dead.
+    fn crash(&mut self, number: usize) -> bool {
+        match self {
+            Self::Redis(server) => crash_redis(server),
+            Self::Redlock(servers) => crash_redis(&mut servers[number]),
+            Self::Postgres(server) => {
+                server.crash();
+                server.has_ended()
+            }
+            Self::Etcd(cluster) => {
+                cluster.member(number).crash();
+                cluster.member(number).has_ended()
+            }
+            Self::Zookeeper(server) => {
+                server.crash();
+                server.has_ended()
+            }
+        }
+    }
+
+    /// Starts a dead server again and waits until it serves clients.
+    fn restart(&mut self, number: usize) -> Result<(), Failure> {
+        let restarted = match self {
+            Self::Redis(server) => server.restart(),
+            Self::Redlock(servers) => servers[number].restart(),
+            Self::Postgres(server) => server.restart(),
+            Self::Etcd(cluster) => cluster.member(number).restart(),
+            Self::Zookeeper(server) => server.restart(),
+        };
+        restarted.map_err(Failure::definite)
+    }
+
     /// Waits until all processes of a server are in state T.
     fn is_stopped(&self, number: usize) -> bool {
         match self {
@@ -151,10 +196,29 @@ impl Programs {
     }
 }
 
+fn crash_redis(server: &mut Redis) -> bool {
+    server.crash();
+    server.has_ended()
+}
+
 impl Servers for Stoppable {
     fn store(&self) -> TrialStore {
         let address = self.programs.url(self.store.parameters());
         self.store.clone().at(address)
+    }
+
+    fn kill(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        let mut all = Vec::new();
+        for number in self.programs.chosen(Stop::WithinLease)? {
+            // Taken before the kill: from here on the server answers nobody.
+            let at = Instant::now();
+            if !self.programs.crash(number) {
+                return Err(Failure::definite("a server did not die"));
+            }
+            all.push(seen(at, self.programs.name(number), Change::Killed));
+            self.dead = Some(number);
+        }
+        Ok(all)
     }
 
     fn stop(&mut self, stop: Stop) -> Result<Vec<Seen>, Failure> {
@@ -191,6 +255,10 @@ impl Servers for Stoppable {
             }
             // When it has answered, not when the signal was sent: a lock must not be blamed for a server that is slow to go on.
             all.push(now(self.programs.name(*number), Change::Continued));
+        }
+        if let Some(number) = self.dead.take() {
+            self.programs.restart(number)?;
+            all.push(now(self.programs.name(number), Change::Restarted));
         }
         Ok(all)
     }

@@ -9,8 +9,8 @@ use super::stalls::witnessed;
 use super::{Actor, Doing, PendingRequest, Stage, init};
 use crate::history::{Fault, What};
 use crate::holds::FIRST_LOCK;
-use crate::holds::run::chance;
-use crate::holds::run::lease::Lease;
+use crate::holds::run::chance::{self, milliseconds};
+use crate::holds::run::lease_start::LeaseStart;
 use crate::holds::run::script::{Act, ServerEvent};
 use crate::holds::run::servers::{Seen, Servers, Watched};
 use crate::holds::storm::{PROCESSES, name_of, process_of};
@@ -50,6 +50,10 @@ impl Stage<'_> {
             Act::AfterKills(kills) => self.kills >= kills || self.is_over_for_others(act),
             Act::AfterPause(other, acts) => self.is_at_step(other) || self.has_done(other, acts),
             Act::AfterNextAnswer(other) => self.has_answered(other),
+            Act::AfterMet(other, chosen, acts) => {
+                let is_chosen = self.actors[other].done >= chosen;
+                self.has_done(other, acts) || is_chosen && self.has_met(other)
+            }
             _ => true,
         }
     }
@@ -73,6 +77,7 @@ impl Stage<'_> {
             | Act::AfterKills(_)
             | Act::AfterPause(..)
             | Act::AfterNextAnswer(_)
+            | Act::AfterMet(..)
             | Act::KillIfBelow(_) => {
                 self.actors[index].done += 1;
             }
@@ -85,6 +90,15 @@ impl Stage<'_> {
             Act::Work(time) => self.actors[index].doing = Doing::Until(Instant::now() + time),
             Act::Acquire { key, wait } | Act::TryAnyway { key, wait } => {
                 self.acquire(index, act, key, wait, None);
+            }
+            Act::TryUnlessHeld { key, .. } | Act::WorkUnlessHeld { key, .. }
+                if self.actors[index].hold_of(key).is_some() =>
+            {
+                self.actors[index].finish_act();
+            }
+            Act::TryUnlessHeld { key, wait } => self.acquire(index, act, key, wait, None),
+            Act::WorkUnlessHeld { time, .. } => {
+                self.actors[index].doing = Doing::Until(Instant::now() + time);
             }
             Act::AcquireStepwise { key } => self.acquire(index, act, key, Duration::ZERO, Some(1)),
             Act::AcquirePaused { key, wait } => self.acquire(index, act, key, wait, Some(1)),
@@ -126,6 +140,10 @@ impl Stage<'_> {
             Act::EndUnlessPaused(other) if !self.is_at_step(other) => self.actors[index].end(),
             Act::EndUnlessMet | Act::EndIfFinished(_) | Act::EndUnlessPaused(_) => {
                 self.actors[index].done += 1;
+            }
+            Act::LoseWithheld(other) => {
+                self.lose_withheld(other);
+                self.actors[index].finish_act();
             }
             Act::Deliver(other) => {
                 self.deliver(other);
@@ -270,7 +288,7 @@ impl Stage<'_> {
     }
 
     /// Does this to the servers, and records what was observed.
-    fn act_on_servers(&mut self, event: ServerEvent) -> Result<(), Stopped> {
+    pub(super) fn act_on_servers(&mut self, event: ServerEvent) -> Result<(), Stopped> {
         self.observe(|servers, watched| match event {
             ServerEvent::CutOff => servers.cut_off(),
             ServerEvent::Kill => servers.kill(watched),
@@ -327,13 +345,23 @@ impl Stage<'_> {
     fn restart(&mut self, index: usize) -> Result<(), Stopped> {
         let script = std::mem::take(&mut self.actors[index].script);
         let done = self.actors[index].done + 1;
+        let pid = self.subjects.child(index).number_inside();
         self.kill(index);
         let life = process_of(&self.actors[index].who).1 + 1;
         // Every life of every process has a number of its own.
         let number = self.actors[index].number + self.actors.len();
         self.start_life(index, life, number)?;
+        self.witness_pid(index, pid);
         (self.actors[index].script, self.actors[index].done) = (script, done);
         Ok(())
+    }
+
+    /// Records that the process has the same process id as in its life before, if the lab chose it and it was seen.
+    fn witness_pid(&mut self, index: usize, before: Option<i32>) {
+        let after = self.subjects.child(index).number_inside();
+        if self.trial.scenario.chooses_pids() && before.is_some() && before == after {
+            self.fault(Instant::now(), index, Fault::SamePid);
+        }
     }
 
     /// Starts a dead process again. Its new life has a name and a number of its own, and may count its holds from 1.
@@ -349,7 +377,11 @@ impl Stage<'_> {
             None => self.trial.strategy.endpoints(self.ground),
         };
         let init = init(self.trial, endpoints, process, life);
-        self.subjects.restart(index, (self.subject)(), &init)?;
+        let mut command = (self.subject)();
+        if let Some(clocks) = &self.clocks {
+            clocks.give(index, &mut command);
+        }
+        self.subjects.restart(index, command, &init)?;
         let mut actor = Actor::new(name_of(process, life), number, Vec::new());
         actor.doing = Doing::Starting(Instant::now() + self.answer_timeout);
         self.actors[index] = actor;
@@ -373,7 +405,7 @@ impl Stage<'_> {
 
     /// Notes that the process cannot renew its leases any more; the last renewal was before this time.
     pub(super) fn expect_no_renewal(&mut self, index: usize, at: Instant) {
-        if self.lease != Lease::Renewed {
+        if self.lease_start != LeaseStart::Renewed {
             return;
         }
         let over = at + self.trial.ttl();
@@ -390,7 +422,7 @@ impl Stage<'_> {
         if std::mem::take(&mut self.actors[index].is_stopped) {
             self.fault(at, index, Fault::Continued);
         }
-        if self.lease == Lease::Renewed {
+        if self.lease_start == LeaseStart::Renewed {
             self.diary.forget_leases(index);
         }
     }
@@ -416,8 +448,4 @@ impl Stage<'_> {
         let who = Some(self.actors[index].who.as_str());
         self.diary.later(at, who, What::Fault { fault });
     }
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

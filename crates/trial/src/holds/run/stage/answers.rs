@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{HeldLock, PendingRequest, Stage};
 use crate::history::{Fault, What};
 use crate::holds::register::Step;
-use crate::holds::run::lease::Lease;
+use crate::holds::run::lease_start::LeaseStart;
 use crate::holds::run::script::{Act, RoadEvent};
 use crate::processes::Stopped;
 use crate::protocol::{Action, PurchaseOutcome, ReleaseResult, Reply};
@@ -106,7 +106,9 @@ impl Stage<'_> {
     ) -> Result<(), Stopped> {
         let op = asked.op;
         match asked.act {
-            Act::TryAnyway { .. } => self.fail_anyway(index, op, at, definite, message)?,
+            Act::TryAnyway { .. } | Act::TryUnlessHeld { .. } => {
+                self.fail_anyway(index, op, at, definite, message)?
+            }
             Act::StepIfHeld { key, .. } | Act::ReleaseIfHeld { key } => {
                 // Nobody knows what became of it, and nothing more is asked about it.
                 self.actors[index].holds.retain(|held| held.key != key);
@@ -164,6 +166,7 @@ impl Stage<'_> {
     ) -> Result<(), Stopped> {
         match asked.act {
             Act::Try { .. } | Act::TryAnyway { .. } => self.actors[index].finish_act(),
+            Act::TryUnlessHeld { wait, .. } if wait.is_zero() => self.actors[index].finish_act(),
             _ if self.storm.is_some() => self.actors[index].give_up(),
             _ => self.actors[index].end(),
         }
@@ -235,7 +238,7 @@ impl Stage<'_> {
         } else {
             actor.finish_act();
         }
-        if self.lease == Lease::FromGrant {
+        if self.lease_start == LeaseStart::FromGrant {
             self.lease_runs(index, at, key, hold);
         }
         is_seen
@@ -269,7 +272,7 @@ impl Stage<'_> {
             fence,
         };
         let what = self.registers.carry_out(key, &step);
-        if self.lease == Lease::FromWrite && action == Action::Write {
+        if self.lease_start == LeaseStart::FromWrite && action == Action::Write {
             self.lease_runs(index, at, key, hold);
         }
         self.actors[index].finish_act();
@@ -294,7 +297,7 @@ impl Stage<'_> {
             action: Action::Write,
             fence: fence.or(granted),
         };
-        if self.lease == Lease::FromWrite {
+        if self.lease_start == LeaseStart::FromWrite {
             self.lease_runs(index, at, key, hold);
         }
         self.actors[index].on_its_way = Some((key, step));

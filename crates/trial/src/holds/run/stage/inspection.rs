@@ -12,7 +12,8 @@ use crate::protocol::PurchaseOutcome;
 impl Stage<'_> {
     /// Inspects the store itself, to see whether a lock that nobody could take is still on record.
     pub(super) fn look_at_store(&mut self) -> Result<(), Stopped> {
-        if self.servers.is_some() {
+        // After a storm, the servers are as they were, and every lock may matter.
+        if self.servers.is_some() && self.storm.is_none() {
             // The lab has already inspected most of these servers at the moment that mattered.
             return self.look_at_servers();
         }

@@ -7,7 +7,8 @@ use fencepost_rig::{ReplyFate, Signal};
 use super::{Doing, Stage};
 use crate::history::Fault;
 use crate::holds::FIRST_LOCK;
-use crate::holds::run::lease::Lease;
+use crate::holds::run::lease_start::LeaseStart;
+use crate::holds::run::roads::{StoreError, Which};
 use crate::holds::run::script::{Act, RoadEvent};
 use crate::processes::LOOK_UP;
 
@@ -21,6 +22,13 @@ impl Stage<'_> {
             RoadEvent::Slow(grant) => self.slow(index, grant),
             RoadEvent::Distance(each_way) => self.distance(index, each_way),
             RoadEvent::Bury => self.bury(index),
+            RoadEvent::Vanish => self.vanish(index),
+            RoadEvent::StayAtFirst => self.stay_at_first(index),
+            RoadEvent::MoveOn => {
+                if let Some(roads) = &mut self.roads {
+                    roads.of(index).move_on();
+                }
+            }
             RoadEvent::Rehearse(each) => {
                 if let Some(roads) = &mut self.roads {
                     roads.of(index).rehearse(each);
@@ -28,7 +36,24 @@ impl Stage<'_> {
             }
             RoadEvent::LoseReply(number) => self.choose_reply(index, number, ReplyFate::Cut),
             RoadEvent::HoldReply(number) => self.choose_reply(index, number, ReplyFate::Hold),
+            RoadEvent::WithholdReply(number) => {
+                if let Some(roads) = &mut self.roads {
+                    roads.of(index).withhold_reply(number);
+                }
+            }
+            RoadEvent::Error(error, which) => self.answer_with(index, error, which),
             RoadEvent::Reconnect => self.reconnect(index),
+        }
+    }
+
+    /// Lets requests of the process meet an error of the store. If all do, none of its leases is renewed from here on.
+    fn answer_with(&mut self, index: usize, error: StoreError, which: Which) {
+        let Some(roads) = &mut self.roads else {
+            return;
+        };
+        roads.of(index).answer_with(error, which);
+        if which == Which::All {
+            self.expect_no_renewal(index, Instant::now());
         }
     }
 
@@ -71,6 +96,27 @@ impl Stage<'_> {
         }
     }
 
+    /// Lets the machine of the process vanish from the network. A process that did not reach the store this way when it took its lock may
+    /// have other connections, which end when it dies, so nothing is recorded.
+    fn vanish(&mut self, index: usize) {
+        let Some(roads) = &mut self.roads else {
+            return;
+        };
+        let road = roads.of(index);
+        if road.vanish() && road.replies_since_asked() > 0 {
+            self.fault(Instant::now(), index, Fault::Vanished);
+        }
+    }
+
+    /// Leads the process to the server that is the primary at first, whoever takes over.
+    fn stay_at_first(&mut self, index: usize) {
+        let first = self.servers.as_ref();
+        let first = first.and_then(|servers| servers.first_primary());
+        if let (Some(first), Some(roads)) = (first, &mut self.roads) {
+            roads.of(index).stay_at(first);
+        }
+    }
+
     fn slow(&mut self, index: usize, grant: Duration) {
         let Some(roads) = &mut self.roads else {
             return;
@@ -100,18 +146,37 @@ impl Stage<'_> {
         }
     }
 
-    /// Records a reply that was lost or held back by this time. Whoever waits for one that is held back is stopped.
+    /// Records an error of the store that was met, or a reply that was lost or held back, by this time. Whoever waits for one that is held back is
+    /// stopped, unless it is only withheld.
     pub(super) fn notice_met(&mut self, by: Instant) {
         for index in 0..self.actors.len() {
+            let road = self.roads.as_mut().map(|roads| roads.of(index));
+            if let Some(fault) = road.as_ref().and_then(|road| road.tell_error()) {
+                self.fault(by, index, fault);
+            }
             let road = self.roads.as_mut().map(|roads| roads.of(index));
             match road.and_then(|road| road.tell_met()) {
                 Some(ReplyFate::Cut) => self.fault(by, index, Fault::ReplyLost),
                 Some(ReplyFate::Hold) => {
                     self.fault(by, index, Fault::ReplyHeld);
-                    self.stop_at_step(index);
+                    let roads = self.roads.as_ref();
+                    if !roads.is_some_and(|roads| roads.withholds(index)) {
+                        self.stop_at_step(index);
+                    }
                 }
                 Some(ReplyFate::Pass) | None => {}
             }
+        }
+    }
+
+    /// Loses the reply that is withheld from this process. If none is, nothing happens.
+    pub(super) fn lose_withheld(&mut self, index: usize) {
+        let is_lost = self
+            .roads
+            .as_mut()
+            .map(|roads| roads.of(index).lose_withheld());
+        if is_lost == Some(true) {
+            self.fault(Instant::now(), index, Fault::ReplyLost);
         }
     }
 
@@ -149,9 +214,9 @@ impl Stage<'_> {
     }
 
     /// Returns whether the reply that was chosen on the road of this process has come.
-    pub(super) fn has_met(&mut self, index: usize) -> bool {
-        let roads = self.roads.as_mut();
-        roads.is_some_and(|roads| roads.of(index).has_met())
+    pub(super) fn has_met(&self, index: usize) -> bool {
+        let roads = self.roads.as_ref();
+        roads.is_some_and(|roads| roads.has_met(index))
     }
 
     /// Returns whether the store has answered the request of this process for the first lock, or will not be asked any more.
@@ -184,7 +249,7 @@ impl Stage<'_> {
         roads.of(index).reconnect();
         if std::mem::take(&mut self.actors[index].is_disturbed) {
             self.fault(at, index, Fault::Reconnected);
-            if self.lease == Lease::Renewed {
+            if self.lease_start == LeaseStart::Renewed {
                 self.diary.forget_leases(index);
             }
         }

@@ -1,27 +1,24 @@
-//! The director of a storm: gives every process round after round, and injects faults at random instants.
+//! The director of a storm: gives every process round after round, follows the plan of the faults, and asks for every lock when they are
+//! over.
 //!
-//! The seed decides every choice, one after the other. How many choices there are depends on the machine, so a seed repeats the kind of
-//! weather, not the run.
+//! The seed decides the plan and the rounds. How many rounds there are depends on the machine, so a seed repeats the faults, not the run.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use fencepost_rig::Signal;
-
 use super::{Actor, Doing, NOTHING_ASKED, Stage};
-use crate::history::{StormSettings, What};
+use crate::history::{FaultKind, StormSettings, What};
 use crate::holds::Trial;
+use crate::holds::check::with_slack;
 use crate::holds::run::chance::Chance;
 use crate::holds::run::script::{Act, read, until_recovered, write};
-use crate::holds::storm::LOCKS;
+use crate::holds::storm::{LOCKS, Planned};
 use crate::processes::{Heard, Stopped};
 use crate::protocol::Claims;
 
-/// The faults of a storm, and how often each is chosen.
-const FAULTS: [(StormFault, u64); 3] = [
-    (StormFault::Kill, 2),
-    (StormFault::PauseWithinLease, 1),
-    (StormFault::PauseBeyondLease, 2),
-];
+mod faults;
+
+use faults::Condition;
 
 /// A storm in which more requests fail than this ends early: the lock or its program does not work.
 const FAILURES_MAX: usize = 20;
@@ -30,53 +27,43 @@ const SHORT_WORK: Duration = Duration::from_millis(8);
 /// How long a process rests between most rounds at most.
 const SHORT_REST: Duration = Duration::from_millis(10);
 
-/// A fault that the lab injects into a process at a random instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StormFault {
-    /// It is killed, and started again a little later.
-    Kill,
-    /// It is stopped for less than a TTL.
-    PauseWithinLease,
-    /// It is stopped for more than a TTL.
-    PauseBeyondLease,
-}
-
 /// What happens next in a storm.
 pub(super) struct Storm {
+    /// Decides the rounds.
     chance: Chance,
     settings: StormSettings,
     ttl: Duration,
     /// How long somebody waits for each lock when the storm is over.
     last_wait: Duration,
     phase: Phase,
+    /// The faults that have not been injected yet.
+    plan: VecDeque<Planned>,
+    began: Instant,
+    /// When to look again whether the next fault can be injected, if it could not when it was due.
+    postponed: Option<Instant>,
     /// How many processes were started, to give each a number of its own.
     started: usize,
     failures: usize,
     /// What happens to each process.
-    weather: Vec<Weather>,
-}
-
-/// What happens to a process.
-#[derive(Debug, Clone, Copy)]
-struct Weather {
-    life: u64,
-    /// When it goes on, if it is stopped.
-    goes_on: Option<Instant>,
-    /// When it is started again, if it is dead.
-    returns: Option<Instant>,
+    conditions: Vec<Condition>,
+    /// When the servers serve clients again, if they do not.
+    servers_return: Option<Instant>,
+    /// Until when a request may fail because of a server.
+    servers_excuse: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     /// The clock of the trial has not started yet.
     Calm,
-    /// Faults are injected, the next one at this time, until the end.
+    /// Faults are injected until this time.
     Raging {
-        next: Instant,
         until: Instant,
     },
     /// Everybody is well again and finishes its round.
     Healing,
+    /// Everybody does one more round, and finds out whether its connections are dead. What was late has arrived at this time.
+    Reviving(Instant),
     /// Each lock is taken once more, this one next.
     Aftermath(usize),
     Over,
@@ -84,53 +71,59 @@ enum Phase {
 
 impl Storm {
     pub(super) fn new(trial: &Trial, settings: StormSettings, claims: Claims) -> Self {
-        let fine = Weather {
-            life: 1,
-            goes_on: None,
-            returns: None,
-        };
+        let plan = trial.plan().map(|plan| plan.faults).unwrap_or_default();
         Self {
-            chance: Chance::new(trial.seed),
+            // Not the chance of the plan, so that a smaller plan has other rounds only because of its faults.
+            chance: Chance::new(trial.seed.rotate_left(32)),
             settings,
             ttl: trial.ttl(),
             last_wait: until_recovered(trial, claims),
             phase: Phase::Calm,
+            plan: plan.into(),
+            began: Instant::now(),
+            postponed: None,
             started: settings.processes,
             failures: 0,
-            weather: vec![fine; settings.processes],
+            conditions: vec![Condition::FINE; settings.processes],
+            servers_return: None,
+            servers_excuse: None,
         }
     }
 
-    /// Returns the next time at which something happens to a process.
+    /// Returns the next time at which something happens to a process or a server.
     pub(super) fn next_alarm(&self) -> Option<Instant> {
         let next = match self.phase {
-            Phase::Raging { next, until } => Some(next.min(until)),
+            Phase::Raging { until } => Some(self.next_fault().map_or(until, |at| at.min(until))),
+            // When it is over, the end of a round wakes the lab.
+            Phase::Reviving(until) => Some(until).filter(|until| *until > Instant::now()),
             _ => None,
         };
-        let weather = self.weather.iter();
-        let each = weather.flat_map(|one| [one.goes_on, one.returns]);
-        each.flatten().chain(next).min()
+        let each = self
+            .conditions
+            .iter()
+            .filter_map(|one| one.next_alarm(self));
+        each.chain(next).chain(self.servers_return).min()
+    }
+
+    /// Returns when to look at the next fault of the plan.
+    fn next_fault(&self) -> Option<Instant> {
+        let due = self.began + Duration::from_millis(self.plan.front()?.at_ms);
+        Some(self.postponed.map_or(due, |postponed| postponed.max(due)))
     }
 
     fn is_raging(&self) -> bool {
         matches!(self.phase, Phase::Raging { .. })
     }
 
+    /// Returns whether the lab comes between the processes and their store in this storm.
+    fn disturbs_requests(&self) -> bool {
+        let kinds = [FaultKind::Cut, FaultKind::Delay, FaultKind::Server];
+        kinds.into_iter().any(|kind| self.settings.faults.has(kind))
+    }
+
     /// Returns `true` with a probability of 1 in `cases`.
     fn one_in(&self, cases: usize) -> bool {
         self.chance.below(cases) == 0
-    }
-
-    fn fault(&self) -> StormFault {
-        let all = FAULTS.iter().map(|(_, often)| *often as usize).sum();
-        let mut chosen = self.chance.below(all);
-        for (fault, often) in FAULTS {
-            match chosen.checked_sub(often as usize) {
-                Some(left) => chosen = left,
-                None => return fault,
-            }
-        }
-        StormFault::Kill
     }
 
     /// Returns the acts of a round: it takes one lock or two, in a fixed order, works, and releases them.
@@ -185,6 +178,12 @@ impl Storm {
             Act::Release { key },
         ]
     }
+
+    /// Returns how long a process may still feel that it could not reach its store.
+    fn lingers(&self) -> Duration {
+        let ttl_ns = u64::try_from(self.ttl.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(with_slack(ttl_ns))
+    }
 }
 
 impl Stage<'_> {
@@ -211,23 +210,24 @@ impl Stage<'_> {
         match storm.phase {
             Phase::Calm => {
                 let until = now + Duration::from_millis(storm.settings.for_ms);
-                let next = now + storm.chance.between(Duration::ZERO, storm.ttl);
-                storm.phase = Phase::Raging { next, until };
+                storm.began = now;
+                storm.phase = Phase::Raging { until };
                 self.begin_rounds(storm);
             }
-            Phase::Raging { until, .. } if now >= until => storm.phase = Phase::Healing,
-            Phase::Raging { next, until } => {
-                if now >= next {
-                    self.inject(storm, now);
-                    let next = now
-                        + storm
-                            .chance
-                            .between(storm.ttl / 4, storm.ttl + storm.ttl / 2);
-                    storm.phase = Phase::Raging { next, until };
-                }
+            Phase::Raging { until } if now >= until => storm.phase = Phase::Healing,
+            Phase::Raging { .. } => {
+                self.follow_plan(storm, now)?;
+                self.begin_rounds(storm);
+            }
+            Phase::Healing if self.is_calm(storm) && storm.disturbs_requests() => {
+                // A little longer than what the checks allow for, which count from the end of the last fault.
+                storm.phase = Phase::Reviving(now + storm.lingers() + SHORT_REST);
                 self.begin_rounds(storm);
             }
             Phase::Healing if self.is_calm(storm) => storm.phase = Phase::Aftermath(0),
+            Phase::Reviving(until) if now >= until && self.is_calm(storm) => {
+                storm.phase = Phase::Aftermath(0);
+            }
             Phase::Aftermath(at) if self.is_calm(storm) => {
                 if at == storm.settings.names {
                     storm.phase = Phase::Over;
@@ -237,15 +237,15 @@ impl Stage<'_> {
                     storm.phase = Phase::Aftermath(at + 1);
                 }
             }
-            Phase::Healing | Phase::Aftermath(_) | Phase::Over => {}
+            Phase::Healing | Phase::Reviving(_) | Phase::Aftermath(_) | Phase::Over => {}
         }
         Ok(())
     }
 
-    /// Returns whether every process lives, runs and has finished its round.
+    /// Returns whether everything is well, and every process has finished its round.
     fn is_calm(&self, storm: &Storm) -> bool {
-        let mut weather = storm.weather.iter();
-        weather.all(|one| one.goes_on.is_none() && one.returns.is_none())
+        storm.servers_return.is_none()
+            && storm.conditions.iter().all(Condition::is_fine)
             && self.actors.iter().all(Actor::is_finished)
     }
 
@@ -259,81 +259,14 @@ impl Stage<'_> {
         }
     }
 
-    /// Injects a fault into a process that is well, unless too many are not.
-    fn inject(&mut self, storm: &mut Storm, now: Instant) {
-        let is_well = |index: &usize| {
-            let weather = storm.weather[*index];
-            let is_starting = matches!(self.actors[*index].doing, Doing::Starting(_));
-            weather.goes_on.is_none() && weather.returns.is_none() && !is_starting
-        };
-        let well: Vec<usize> = (0..self.actors.len()).filter(is_well).collect();
-        let fault = storm.fault();
-        let victim = storm.chance.below(well.len().max(1));
-        let Some(index) = well.get(victim).copied() else {
-            return;
-        };
-        if 2 * well.len() <= self.actors.len() {
-            return;
-        }
-        let ttl = storm.ttl;
-        match fault {
-            StormFault::Kill => self.kill_for_a_while(storm, index, now),
-            StormFault::PauseWithinLease => {
-                let lasts = storm.chance.between(ttl / 10, ttl / 2);
-                self.pause(storm, index, lasts);
-            }
-            StormFault::PauseBeyondLease => {
-                let lasts = storm.chance.between(ttl + ttl / 8, 2 * ttl);
-                self.pause(storm, index, lasts);
-            }
-        }
-    }
-
-    fn kill_for_a_while(&mut self, storm: &mut Storm, index: usize, now: Instant) {
-        self.kill(index);
-        let dead_for = storm.chance.between(Duration::ZERO, storm.ttl);
-        storm.weather[index].returns = Some(now + dead_for);
-        storm.weather[index].goes_on = None;
-    }
-
-    fn pause(&mut self, storm: &mut Storm, index: usize, lasts: Duration) {
-        let _ = self.subjects.child(index).signal(Signal::SIGSTOP);
-        self.witness_stop(index);
-        storm.weather[index].goes_on = Some(Instant::now() + lasts);
-    }
-
-    /// Ends the faults that are over by now, or all of them when the storm is.
-    fn end_faults(&mut self, storm: &mut Storm, now: Instant) -> Result<(), Stopped> {
-        let is_due = |at: Instant| at <= now || !storm.is_raging();
-        let due: Vec<(bool, bool)> = storm
-            .weather
-            .iter()
-            .map(|one| {
-                (
-                    one.goes_on.is_some_and(is_due),
-                    one.returns.is_some_and(is_due),
-                )
-            })
-            .collect();
-        for (index, (goes_on, returns)) in due.into_iter().enumerate() {
-            if goes_on {
-                storm.weather[index].goes_on = None;
-                // Taken before the signal: the process may answer before this thread runs again.
-                self.go_on(index, Instant::now());
-            }
-            if returns {
-                storm.weather[index].returns = None;
-                self.start_again(storm, index)?;
-            }
-        }
-        Ok(())
-    }
-
     fn start_again(&mut self, storm: &mut Storm, index: usize) -> Result<(), Stopped> {
-        let life = storm.weather[index].life + 1;
+        let life = storm.conditions[index].life + 1;
         self.start_life(index, life, storm.started)?;
         storm.started += 1;
-        storm.weather[index].life = life;
+        storm.conditions[index].life = life;
+        let roads = self.roads.as_mut();
+        storm.conditions[index].replies_at_birth =
+            roads.map_or(0, |roads| roads.of(index).replies());
         Ok(())
     }
 
@@ -365,14 +298,18 @@ impl Stage<'_> {
     }
 
     /// Kills every process of which a request has failed, so that nobody has to guess what it holds, and starts it again. If that happens
-    /// too often, the storm ends.
+    /// too often without a reason that the lab knows of, the storm ends.
     fn replace_failed(&mut self, storm: &mut Storm, now: Instant) {
         for index in 0..self.actors.len() {
             if !std::mem::take(&mut self.actors[index].has_failed) {
                 continue;
             }
+            let lasts = storm.chance.between(Duration::ZERO, storm.ttl);
+            self.kill_for_a_while(storm, index, now + lasts);
+            if storm.is_excused(index, now) {
+                continue;
+            }
             storm.failures += 1;
-            self.kill_for_a_while(storm, index, now);
             if storm.failures > FAILURES_MAX && storm.is_raging() {
                 storm.phase = Phase::Healing;
                 let why = format!(

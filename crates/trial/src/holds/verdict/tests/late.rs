@@ -2,5 +2,5 @@
 
 use super::*;
 
-mod delayed_write;
+mod late_write;
 mod write_only_fence;

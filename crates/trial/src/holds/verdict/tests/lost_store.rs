@@ -1,5 +1,7 @@
 //! Verdicts on a store that forgets the lock, in `failover` and `restart-empty`.
 
+mod not_granted;
+
 use super::*;
 use crate::history::Change;
 use crate::protocol::{Action, Claims};

@@ -2,7 +2,10 @@
 
 mod cut;
 mod dead_connection;
-mod leases;
+mod errors;
+mod many_leases;
+mod releases;
+mod vanish;
 
 use super::*;
 use crate::protocol::Claims;

@@ -2,5 +2,6 @@
 
 use super::*;
 
+mod deposed;
 mod majority_down;
 mod server_stall;

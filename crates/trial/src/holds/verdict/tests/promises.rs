@@ -361,3 +361,32 @@ fn who_says_that_its_lock_is_lost_before_the_lease_ends_and_stops_holds() {
         ]
     );
 }
+
+#[test]
+fn a_lock_that_claims_to_last_and_does_not_is_not_acquitted_for_stopping_in_time() {
+    let stops_in_time = |claims: Claims| {
+        HistoryBuilder::of(Scenario::TtlEdge)
+            .promising(claims)
+            .granted("A", KEY, 0.0, 1.0, 1)
+            .reads("A", 2.0, 1)
+            .add(990.0, "A", What::Lost { hold: 1 })
+            .granted("B", KEY, 3.0, 1_010.0, 1)
+            .reads("B", 1_011.0, 1)
+            .writes("B", 1_012.0, 1, 1)
+            .releases("B", 1_013.0, 1, RELEASED)
+            .add(3_000.0, "A", What::Declined { op: 40, hold: 1 })
+            .releases("A", 3_001.0, 1, LOST)
+            .judged()
+    };
+    held(&stops_in_time(Claims::PLAIN));
+    let renewed = Claims {
+        keep_alive: true,
+        ..Claims::PLAIN
+    };
+    assert_eq!(missing(&stops_in_time(renewed)), "kept");
+    let untimed = Claims {
+        untimed: true,
+        ..Claims::PLAIN
+    };
+    assert_eq!(missing(&stops_in_time(untimed)), "kept");
+}

@@ -37,6 +37,21 @@ fn a_recovery_that_comes_with_the_ttl_is_not_at_once() {
     assert_eq!(verdict.outcome, Outcome::Broken);
 }
 
+#[test]
+fn a_session_whose_connection_the_lab_cuts_may_be_lost() {
+    let lost = |fault: Option<Fault>| {
+        let history = of_session(Scenario::LostReply).granted("A", KEY, 0.0, 1.0, 1);
+        let history = match fault {
+            Some(fault) => history.fault("A", 2.0, fault),
+            None => history,
+        };
+        history.releases("A", 3.0, 1, LOST).judged()
+    };
+    assert_eq!(lost(None).outcome, Outcome::Broken);
+    let cut = lost(Some(Fault::ReplyLost));
+    assert_eq!(cut.outcome, Outcome::Inconclusive, "{cut:#?}");
+}
+
 fn paused() -> HistoryBuilder {
     of_session(Scenario::StaleRelease)
         .granted("A", KEY, 0.0, 1.0, 1)

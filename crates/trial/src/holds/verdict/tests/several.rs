@@ -3,6 +3,7 @@
 mod deadline;
 mod names;
 mod reentry;
+mod same_pid;
 mod turns;
 mod waiters;
 

@@ -1,6 +1,7 @@
 //! A storm accuses nobody of what it did not claim, and does not confuse the lives of a process.
 
 use super::*;
+use crate::history::{Change, FaultKind};
 use crate::protocol::Claims;
 
 const RELEASED: ReleaseResult = ReleaseResult::Released;
@@ -194,4 +195,182 @@ fn a_lock_that_somebody_may_have_is_not_stuck() {
         .waits_in_vain("B", 230.0, 10_230.0)
         .looks(10_240.0, true, Some(90.0));
     assert_eq!(missing(&store_says.judged()), "aftermath");
+}
+
+/// A storm with cuts in which a holder is cut off beyond its lease.
+fn cut_off() -> HistoryBuilder {
+    busy()
+        .faulty(FaultKind::Cut)
+        .granted("B", KEY, 5_000.0, 5_001.0, 1)
+        .fault("B", 5_010.0, Fault::CutOff)
+        .fault("B", 5_800.0, Fault::Reconnected)
+        .releases("B", 5_810.0, 1, ReleaseResult::AlreadyLost)
+}
+
+#[test]
+fn a_storm_shows_nothing_of_a_kind_of_faults_that_never_took_effect() {
+    let kinds = [
+        (FaultKind::Cut, "no cut took effect"),
+        (FaultKind::Delay, "no delay took effect"),
+        (FaultKind::Server, "no server fault took effect"),
+    ];
+    for (kind, because) in kinds {
+        let verdict = over(busy().faulty(kind));
+        assert_eq!(missing(&verdict), "fault", "{kind:?}");
+        assert!(verdict.because.contains(because), "{}", verdict.because);
+    }
+    let verdict = over(cut_off());
+    assert_eq!(verdict.outcome, Outcome::Held, "{verdict:#?}");
+    assert_eq!(
+        verdict.witness[1],
+        "1 cut, 1 beyond the lease, 1 of these of a holder"
+    );
+}
+
+#[test]
+fn a_clock_that_nobody_reads_is_said_not_to_have_been_tried() {
+    let jumped = busy()
+        .faulty(FaultKind::Clock)
+        .fault("B", 300.0, Fault::ClockAhead)
+        .fault("B", 900.0, Fault::ClockRight);
+    let verdict = over(jumped);
+    assert_eq!(verdict.outcome, Outcome::Held, "{verdict:#?}");
+    assert!(verdict.limits.unwrap().contains("Clocks were not tried"));
+    let read = busy()
+        .faulty(FaultKind::Clock)
+        .fault("B", 300.0, Fault::ClockAhead)
+        .fault("B", 310.0, Fault::ClockRead)
+        .fault("B", 900.0, Fault::ClockRight);
+    let verdict = over(read);
+    assert!(!verdict.limits.unwrap().contains("Clocks were not tried"));
+    assert_eq!(
+        verdict.witness[1],
+        "1 clock jump, 1 seen by its process, 0 of these by a holder"
+    );
+}
+
+#[test]
+fn whoever_is_cut_off_far_away_or_without_a_server_need_not_keep_its_lease_alive() {
+    let renewed = || busy().promising(KEPT_ALIVE);
+    let twice = |history| overrun(overrun(history, "B", "C", 9_000.0), "D", "E", 9_800.0);
+    assert_eq!(twice(renewed()).judged().outcome, Outcome::Broken);
+    for fault in [Fault::CutOff, Fault::Distant] {
+        // The first of the two holders was out of reach, so only one overlap is left that counts.
+        let away = renewed()
+            .fault("B", 8_900.0, fault)
+            .fault("B", 8_990.0, Fault::Reconnected);
+        assert_eq!(twice(away).judged().outcome, Outcome::Held, "{fault:?}");
+    }
+    let outage = renewed().server("server", 8_000.0, Change::Stopped).server(
+        "server",
+        8_100.0,
+        Change::Continued,
+    );
+    assert_eq!(twice(outage).judged().outcome, Outcome::Held);
+    let long_ago = renewed()
+        .fault("B", 1_000.0, Fault::CutOff)
+        .fault("B", 1_100.0, Fault::Reconnected)
+        .server("server", 1_000.0, Change::Stopped)
+        .server("server", 1_100.0, Change::Continued);
+    assert_eq!(twice(long_ago).judged().outcome, Outcome::Broken);
+}
+
+#[test]
+fn no_cut_and_no_server_that_keeps_its_data_excuses_a_second_holder_within_a_lease() {
+    let both = |history: HistoryBuilder| {
+        history
+            .granted("B", KEY, 5_000.0, 5_001.0, 1)
+            .granted("C", KEY, 5_100.0, 5_101.0, 1)
+            .releases("C", 5_150.0, 1, RELEASED)
+            .releases("B", 5_200.0, 1, RELEASED)
+            .judged()
+            .outcome
+    };
+    assert_eq!(both(busy()), Outcome::Broken);
+    let cut = busy()
+        .fault("B", 4_900.0, Fault::CutOff)
+        .fault("B", 4_990.0, Fault::Reconnected);
+    assert_eq!(both(cut), Outcome::Broken);
+    let restarted = || {
+        busy().server("server", 4_900.0, Change::Killed).server(
+            "server",
+            4_990.0,
+            Change::Restarted,
+        )
+    };
+    assert_eq!(both(restarted()), Outcome::Broken);
+    // The session of a lock that ends with its process may have ended with the server.
+    let of_session = Claims {
+        untimed: true,
+        recovery_ms: Some(100),
+        ..Claims::PLAIN
+    };
+    assert_eq!(both(busy().promising(of_session)), Outcome::Broken);
+    // One that began when the server was back may not.
+    assert_eq!(both(restarted().promising(of_session)), Outcome::Broken);
+    let over_a_restart = busy()
+        .promising(of_session)
+        .granted("B", KEY, 4_850.0, 4_851.0, 1)
+        .server("server", 4_900.0, Change::Killed)
+        .server("server", 4_990.0, Change::Restarted)
+        .granted("C", KEY, 5_100.0, 5_101.0, 1)
+        .releases("C", 5_150.0, 1, RELEASED)
+        .releases("B", 5_200.0, 1, RELEASED)
+        .judged();
+    assert_ne!(over_a_restart.outcome, Outcome::Broken);
+    // A server that is dead and does not come back may have taken the lock with it.
+    assert_ne!(
+        both(busy().server("server", 4_900.0, Change::Killed)),
+        Outcome::Broken
+    );
+}
+
+#[test]
+fn a_release_whose_answer_may_have_been_lost_accuses_nobody() {
+    let lost = |history: HistoryBuilder| {
+        let lost = ReleaseResult::AlreadyLost;
+        let history = history
+            .granted("B", KEY, 5_000.0, 5_001.0, 1)
+            .releases("B", 5_200.0, 1, lost);
+        history.judged().outcome
+    };
+    assert_eq!(lost(busy()), Outcome::Broken);
+    let cut = |who| {
+        busy()
+            .fault(who, 4_900.0, Fault::CutOff)
+            .fault(who, 4_990.0, Fault::Reconnected)
+    };
+    assert_ne!(lost(cut("B")), Outcome::Broken);
+    assert_eq!(lost(cut("C")), Outcome::Broken);
+    let outage = busy().server("server", 4_900.0, Change::Killed).server(
+        "server",
+        4_990.0,
+        Change::Restarted,
+    );
+    assert_ne!(lost(outage), Outcome::Broken);
+}
+
+#[test]
+fn nobody_is_stuck_by_the_word_of_whoever_was_cut_off() {
+    let outcome = |history: HistoryBuilder| {
+        let history = history.waits_in_vain("B", 3_000.0, 13_000.0);
+        history.judged().outcome
+    };
+    assert_eq!(outcome(busy()), Outcome::Stuck);
+    for fault in [Fault::CutOff, Fault::Distant] {
+        let away = |who| {
+            busy()
+                .fault(who, 1_000.0, fault)
+                .fault(who, 2_900.0, Fault::Reconnected)
+        };
+        assert_ne!(outcome(away("B")), Outcome::Stuck, "{fault:?}");
+        assert_eq!(outcome(away("C")), Outcome::Stuck, "{fault:?}");
+        assert_ne!(outcome(away("B.2")), Outcome::Stuck, "{fault:?}");
+    }
+    let outage = busy().server("server", 2_800.0, Change::Stopped).server(
+        "server",
+        2_900.0,
+        Change::Continued,
+    );
+    assert_ne!(outcome(outage), Outcome::Stuck);
 }

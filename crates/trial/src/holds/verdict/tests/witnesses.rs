@@ -41,7 +41,7 @@ fn a_late_release_needs_whoever_tries_after_it() {
 #[test]
 fn work_beyond_the_lease_that_is_declined_needs_the_other_holder() {
     let history = HistoryBuilder::of(Scenario::TtlEdge)
-        .with("watchdog")
+        .with("safe")
         .granted("A", KEY, 0.0, 1.0, 1)
         .reads("A", 2.0, 1)
         .granted("B", KEY, 5.0, 1003.0, 1)

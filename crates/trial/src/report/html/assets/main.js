@@ -91,8 +91,16 @@ if (data.retry) mountRetry(data.retry);
 // Where waiting is the question, its figures are the answer.
 if (data.retry && data.verdict) $('#head').after($('#retry'));
 for (const link of document.querySelectorAll('.top nav a')) link.hidden = $(link.getAttribute('href')).hidden;
-const kept = data.command.startsWith('fencepost run-all') ? ['The histories lie beside this page, a file for each run: ', h('code', {}, 'fencepost check FILE.jsonl')] : ['To keep the history: ', h('code', {}, '--history FILE.jsonl')];
-$('#foot').append('Fencepost judges from a recorded history; this page only draws it. ', ...kept);
+const isOf = command => data.command.startsWith('fencepost ' + command);
+const flag = text => h('code', {}, text);
+const histories = () => {
+  if (isOf('run-all')) return ['The histories lie beside this page, a file for each run: ', flag('fencepost check FILE.jsonl')];
+  if (isOf('gauntlet')) return ['To keep the histories: ', flag('--output DIR')];
+  // A comparison of all strategies keeps none.
+  if (data.command.includes(' --all')) return [];
+  return ['To keep the history: ', flag('--history FILE.jsonl')];
+};
+$('#foot').append('Fencepost judges from a recorded history; this page only draws it. ', ...histories());
 const first = wanted() ?? data.runs.find(run => run.id === data.lead) ?? data.runs[0];
 if (first) open(first, false);
 document.documentElement.dataset.ready = 'true';

@@ -48,6 +48,22 @@ fn work_beyond_the_lease_in_two_lanes() {
 }
 
 #[test]
+fn a_grant_after_a_long_wait_leaves_the_read_to_the_next_line() {
+    let waits = HistoryBuilder::of(Scenario::Sorted)
+        .granted("A", KEY, 1.0, 2.0, 1)
+        .releases("A", 300.0, 1, RELEASED)
+        .granted("B", KEY, 270.8, 443.9, 1)
+        .reads("B", 444.2, 1);
+    let text = lanes(&waits, 100);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    assert!(text.contains("after 173.1 ms\n"), "{text}");
+    assert!(text.trim_end().ends_with("op 1"), "{text}");
+}
+
+#[test]
 fn on_a_narrow_screen_the_lanes_become_one() {
     assert_eq!(
         lanes(&edge(), 99).lines().take(3).collect::<Vec<_>>(),
@@ -270,4 +286,74 @@ fn the_end_of_a_lease_that_is_told_early_is_printed_once() {
     shown.push_str(&live.finish(&header, events));
     assert_eq!(shown, whole.finish(&header, events));
     assert_eq!(shown.matches("lease over by now").count(), 1, "{shown}");
+}
+
+#[test]
+fn the_title_of_a_storm_says_which_faults_it_has_and_why_it_lacks_others() {
+    let safe = crate::strategy::find("safe").unwrap();
+    let mut trial = Trial::new(Scenario::Storm, safe, 7);
+    trial.storm = Some(storm::DEFAULT);
+    let text = title(&trial);
+    assert!(text.contains("\n  faults kill, pause\n"), "{text}");
+    let why = "\n  without cut, delay: no server: a file is not reached through a connection\n";
+    assert!(text.contains(why), "{text}");
+    assert!(
+        text.contains("\n  without server: a file has no server"),
+        "{text}"
+    );
+    trial.store = TrialStore::named("redis").unwrap();
+    let text = title(&trial);
+    assert!(text.contains("\n  without cut, delay, server"), "{text}");
+}
+
+#[test]
+fn smaller_plans_are_listed_with_their_rates() {
+    let fault = |at_ms| storm::Planned {
+        at_ms,
+        process: Some(1),
+        fault: storm::PlannedFault::Pause,
+        for_ms: 800,
+    };
+    let tried = |label: &str, convicted, faults: &[storm::Planned]| Tried {
+        label: label.into(),
+        plan: storm::Plan {
+            for_ms: 5_000,
+            faults: faults.to_vec(),
+        },
+        convicted,
+        runs: 5,
+    };
+    let mut shrunk = Shrunk {
+        tried: vec![
+            tried("all faults (9 pauses)", 5, &[fault(0); 9]),
+            tried("no faults", 0, &[]),
+            tried("1 of 9 faults (1 pause)", 4, &[fault(1_000)]),
+        ],
+        smallest: Some(2),
+        is_complete: true,
+    };
+    assert_eq!(
+        smaller_plans(&shrunk, Ink::PLAIN),
+        "  smaller   all faults (9 pauses): 5 of 5
+            no faults: 0 of 5
+            1 of 9 faults (1 pause): 4 of 5
+            the smallest: a pause of B at 1.0 s for 0.8 s
+"
+    );
+    shrunk.smallest = Some(1);
+    assert!(smaller_plans(&shrunk, Ink::PLAIN).ends_with("  it needs no fault\n"));
+    shrunk.smallest = None;
+    let text = smaller_plans(&shrunk, Ink::PLAIN);
+    assert!(
+        text.ends_with("  the same faults do not convict it again\n"),
+        "{text}"
+    );
+    shrunk.is_complete = false;
+    let text = smaller_plans(&shrunk, Ink::PLAIN);
+    assert!(
+        text.ends_with("  the search ended before everything was tried\n"),
+        "{text}"
+    );
+    shrunk.smallest = Some(0);
+    assert!(smaller_plans(&shrunk, Ink::PLAIN).contains(", and 3 more\n"));
 }

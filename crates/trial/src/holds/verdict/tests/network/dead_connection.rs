@@ -50,11 +50,7 @@ fn another_holder_breaks_and_so_does_a_loss_that_is_told_or_found() {
     let taken = calm().granted("B", KEY, 2_700.0, 2_701.0, 2);
     let told = calm().add(2_600.0, "A", What::Lost { hold: 1 });
     let because = "A lost its lock when its connections died silently, although new ones worked.";
-    for verdict in [
-        ends(taken, RELEASED),
-        ends(told, RELEASED),
-        ends(calm(), LOST),
-    ] {
+    for verdict in [ends(taken, RELEASED), ends(told, LOST), ends(calm(), LOST)] {
         assert_eq!(verdict.outcome, Outcome::Broken, "{verdict:#?}");
         assert_eq!(verdict.because, because);
         assert_eq!(verdict.evidence.len(), 2);
@@ -64,6 +60,13 @@ fn another_holder_breaks_and_so_does_a_loss_that_is_told_or_found() {
         verdict.why.unwrap(),
         "A's connections had died 2,201.0 ms before, and the store answered B within 1.0 ms. On a lease of 2,000.0 ms, a lock that is renewed over a new connection is kept; one that belongs to its connection ends with it."
     );
+}
+
+#[test]
+fn who_gives_up_a_lock_that_nobody_else_could_have_is_not_convicted() {
+    let told = control(dead(), 1.0).add(2_600.0, "A", What::Lost { hold: 1 });
+    let verdict = ends(told.tries("B", 4_900.0), RELEASED);
+    assert_eq!(missing(&verdict), "loss");
 }
 
 #[test]
@@ -85,7 +88,8 @@ fn a_short_lease_a_stall_and_a_slow_store_accuse_nobody() {
         control(dead(), 1.0).add(2_500.0, "", stall),
         control(dead(), 501.0),
     ] {
-        let verdict = ends(lost(history), RELEASED);
+        let verdict = ends(lost(history), LOST);
+        assert_eq!(missing(&verdict), "calm", "{verdict:#?}");
         assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:#?}");
     }
 }

@@ -13,13 +13,13 @@ const KEPT_ALIVE: Claims = Claims {
 const WAIT_MS: u64 = 300;
 
 /// A history of the trial, with its own clock. Each request takes a millisecond.
-struct Play {
+struct NamesHistory {
     history: HistoryBuilder,
     now: f64,
     last_hold: u64,
 }
 
-impl Play {
+impl NamesHistory {
     fn begin(claims: Claims) -> Self {
         Self {
             history: HistoryBuilder::of(Scenario::Names).promising(claims),
@@ -116,10 +116,16 @@ impl Play {
 
 #[test]
 fn a_lock_that_keeps_every_name_apart_is_acquitted() {
-    let verdict = Play::begin(Claims::PLAIN).pairs().several(5.0).judged();
+    let verdict = NamesHistory::begin(Claims::PLAIN)
+        .pairs()
+        .several(5.0)
+        .judged();
     assert_eq!(verdict.outcome, Outcome::Held, "{verdict:#?}");
     assert!(verdict.witness[0].starts_with("8 pairs of similar names"));
-    let kept = Play::begin(KEPT_ALIVE).pairs().several(1_200.0).judged();
+    let kept = NamesHistory::begin(KEPT_ALIVE)
+        .pairs()
+        .several(1_200.0)
+        .judged();
     assert_eq!(kept.outcome, Outcome::Held, "{kept:#?}");
     assert!(
         kept.witness[1].ends_with("on leases of 1,000.0 ms"),
@@ -130,27 +136,27 @@ fn a_lock_that_keeps_every_name_apart_is_acquitted() {
 
 #[test]
 fn nothing_is_shown_without_each_pair_and_without_several_names_at_once() {
-    let because = |play: Play| {
+    let because = |play: NamesHistory| {
         let verdict = play.judged();
         assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:#?}");
         verdict.because
     };
     assert_eq!(
-        because(Play::begin(Claims::PLAIN).several(5.0)),
+        because(NamesHistory::begin(Claims::PLAIN).several(5.0)),
         "Nothing broke, and nothing was shown: no two processes held order_A and order_a at once."
     );
     assert_eq!(
-        because(Play::begin(Claims::PLAIN).pairs()),
+        because(NamesHistory::begin(Claims::PLAIN).pairs()),
         "Nothing broke, and nothing was shown: A was not seen to keep product_A and product_C after its release of product_B."
     );
     // A lock that claims to renew its leases must be seen beyond them.
-    let brief = Play::begin(KEPT_ALIVE).pairs().several(5.0);
+    let brief = NamesHistory::begin(KEPT_ALIVE).pairs().several(5.0);
     assert!(because(brief).contains("A was not seen to keep"));
 }
 
 #[test]
 fn a_pair_that_the_lock_refuses_with_an_error_is_named_and_not_judged() {
-    let mut play = Play::begin(Claims::PLAIN);
+    let mut play = NamesHistory::begin(Claims::PLAIN);
     for [one, other] in PAIRS.into_iter().take(PAIRS.len() - 1) {
         play = play.apart(one, other).apart(other, one);
     }
@@ -174,7 +180,7 @@ fn a_pair_that_the_lock_refuses_with_an_error_is_named_and_not_judged() {
 }
 
 /// B is refused a free name while A has the other, and gets it when A has released that one.
-fn collide(play: Play, one: &str, other: &str) -> Play {
+fn collide(play: NamesHistory, one: &str, other: &str) -> NamesHistory {
     play.take("A", one)
         .refuse_after("B", other, WAIT_MS, 300.0)
         .release("A", one)
@@ -184,7 +190,7 @@ fn collide(play: Play, one: &str, other: &str) -> Play {
 
 #[test]
 fn two_names_that_are_one_lock_convict_if_it_happens_twice() {
-    let once = collide(Play::begin(Claims::PLAIN), "order_A", "order_a");
+    let once = collide(NamesHistory::begin(Claims::PLAIN), "order_A", "order_a");
     assert_eq!(once.judged().outcome, Outcome::Inconclusive);
     let verdict = collide(once, "order_a", "order_A").judged();
     assert_eq!(verdict.outcome, Outcome::Broken);
@@ -207,23 +213,23 @@ fn two_names_that_are_one_lock_convict_if_it_happens_twice() {
         "B waited 300 ms for order_a, which nobody held, and did not get it. It was granted at the next request, when A had released order_A. \
          That happened twice: the lock does not tell these names apart, which differ in case only."
     );
-    let other_names = collide(Play::begin(Claims::PLAIN), "order_A", "order_a");
+    let other_names = collide(NamesHistory::begin(Claims::PLAIN), "order_A", "order_a");
     let other_names = collide(other_names, "order_1", "order_10");
     assert_eq!(other_names.judged().outcome, Outcome::Inconclusive);
 }
 
 #[test]
 fn a_refusal_that_has_another_reason_convicts_nobody() {
-    let twice = |play: Play| {
+    let twice = |play: NamesHistory| {
         let play = collide(play, "order_A", "order_a");
         let verdict = collide(play, "order_a", "order_A").judged();
         assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:#?}");
     };
     // A free name was refused although nobody had any: something else is the matter.
-    let alone = Play::begin(Claims::PLAIN).refuse_after("B", "order_7", WAIT_MS, 300.0);
+    let alone = NamesHistory::begin(Claims::PLAIN).refuse_after("B", "order_7", WAIT_MS, 300.0);
     twice(alone);
     // The machine is slow: a grant took as long.
-    let mut slow = Play::begin(Claims::PLAIN);
+    let mut slow = NamesHistory::begin(Claims::PLAIN);
     slow.history = slow
         .history
         .asks("B", "order_7", 0.0, WAIT_MS)
@@ -231,14 +237,14 @@ fn a_refusal_that_has_another_reason_convicts_nobody() {
         .releases_of("B", "order_7", 291.0, 99, RELEASED);
     twice(slow.later(300.0));
     // The lab itself stalled.
-    let mut stalled = Play::begin(Claims::PLAIN);
+    let mut stalled = NamesHistory::begin(Claims::PLAIN);
     stalled.history = stalled.history.stalls(10.0, 900.0);
     twice(stalled);
 }
 
 #[test]
 fn a_release_that_frees_another_name_convicts() {
-    let freed = Play::begin(Claims::PLAIN)
+    let freed = NamesHistory::begin(Claims::PLAIN)
         .take("A", "order_1")
         .take("A", "order_10")
         .refuse("B", "order_10")
@@ -257,7 +263,7 @@ fn a_release_that_frees_another_name_convicts() {
         "order_10 was refused before the release of order_1, and granted after it, and A had not released it."
     );
     // Without the refusal, nothing shows that the release did it.
-    let verdict = Play::begin(Claims::PLAIN)
+    let verdict = NamesHistory::begin(Claims::PLAIN)
         .take("A", "order_1")
         .take("A", "order_10")
         .release("A", "order_1")
@@ -268,7 +274,7 @@ fn a_release_that_frees_another_name_convicts() {
 }
 
 /// A has three names beyond its leases, and B gets the first.
-fn lose(play: Play) -> Play {
+fn lose(play: NamesHistory) -> NamesHistory {
     let [first, second, third] = TOGETHER;
     play.take("A", first)
         .take("A", second)
@@ -283,7 +289,7 @@ fn lose(play: Play) -> Play {
 
 #[test]
 fn a_name_that_is_not_kept_alive_convicts_if_it_happens_in_two_rounds() {
-    let once = lose(Play::begin(KEPT_ALIVE));
+    let once = lose(NamesHistory::begin(KEPT_ALIVE));
     assert_eq!(once.judged().outcome, Outcome::Inconclusive);
     let verdict = lose(once).judged();
     assert_eq!(verdict.outcome, Outcome::Broken);
@@ -292,7 +298,7 @@ fn a_name_that_is_not_kept_alive_convicts_if_it_happens_in_two_rounds() {
         "A had 3 names, and one of them was not kept: B was granted product_A."
     );
     assert!(verdict.why.unwrap().contains("not kept alive"));
-    let plain = lose(lose(Play::begin(Claims::PLAIN)));
+    let plain = lose(lose(NamesHistory::begin(Claims::PLAIN)));
     assert_eq!(plain.judged().outcome, Outcome::Inconclusive);
 }
 
@@ -303,7 +309,7 @@ fn a_name_that_ended_by_itself_is_not_blamed_on_the_release_of_another() {
         untimed: true,
         ..Claims::OWNED
     };
-    let verdict = Play::begin(untimed)
+    let verdict = NamesHistory::begin(untimed)
         .take("A", "order_1")
         .take("B", "order_10")
         .refuse("B", "order_1")

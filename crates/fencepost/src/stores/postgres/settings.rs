@@ -1,0 +1,18 @@
+//! The settings of a [`Postgres`](super::Postgres).
+
+use std::time::Duration;
+
+use super::fence::Source;
+
+/// The settings of the builder.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) connect_timeout: Duration,
+    pub(super) max_connections: usize,
+    pub(super) idle_timeout: Duration,
+    pub(super) max_outage: Duration,
+    pub(super) requeue_after: Duration,
+    pub(super) source: Source,
+    /// Whether the store only looks at locks, so that fences need not be checked.
+    pub(super) read_only: bool,
+}

@@ -1,0 +1,23 @@
+//! The settings of a [`Sqlite`](super::Sqlite), and what its file is opened for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The settings of the builder.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    /// The path, absolute because the program may change its working directory.
+    pub(super) path: PathBuf,
+    pub(super) busy_timeout: Duration,
+    pub(super) first_epoch: Option<u64>,
+    pub(super) boot: String,
+    pub(super) purpose: Purpose,
+}
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Lock,
+    /// Only to look. Nothing is changed: no file and no table is created, and tables of version 1 stay as they are.
+    Look,
+}

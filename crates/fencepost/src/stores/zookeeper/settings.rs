@@ -1,0 +1,11 @@
+//! The settings of a [`Zookeeper`](super::Zookeeper).
+
+use std::time::Duration;
+
+/// The settings of the builder.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) session_timeout: Duration,
+    pub(super) connect_timeout: Duration,
+    pub(super) max_outage: Duration,
+}

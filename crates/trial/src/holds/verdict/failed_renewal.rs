@@ -1,0 +1,130 @@
+//! Judges `failed-renewal`: the reply to one renewal was lost, and another renewal met an error. Did A keep its lock?
+
+use super::false_release::met_evidence;
+use super::kept_alive::{
+    LostHold, control_ns, evidence_of, excuse, losses, not_claimed, only_told,
+};
+use super::{Court, inconclusive};
+use crate::history::Fault;
+use crate::holds::facts::{Hold, Mark};
+use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
+use crate::text::numbers::ms;
+use crate::verdict::{Outcome, Verdict};
+
+/// How long a lease must be for a lock to renew it again after a failure, on a busy machine too.
+const LEASE_NS: u64 = 2_000_000_000;
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    if !court.claims.keep_alive {
+        return not_claimed();
+    }
+    let failed = failed_renewals(court);
+    let Some((_, met, fault)) = failed.first() else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: no renewal of A's failed.",
+            "renewal",
+            "a lock that renews its lease through the address it is given, with requests of its own.",
+        );
+    };
+    let mut losses = losses(court);
+    losses.retain(|loss| {
+        failed
+            .iter()
+            .any(|(held, met, _)| std::ptr::eq(*held, loss.held) && *met < loss.at)
+    });
+    if let Some(loss) = losses.first() {
+        let of_loss = failed
+            .iter()
+            .find(|(held, ..)| std::ptr::eq(*held, loss.held));
+        let (met, fault) = of_loss.map_or((*met, *fault), |(_, met, fault)| (*met, *fault));
+        let excuse = only_told(&losses)
+            .or_else(|| cut_by_the_lab(court, loss, fault))
+            .or_else(|| excuse(court, &losses, LEASE_NS));
+        let lost_ns = loss.at.at_ns.saturating_sub(met.at_ns);
+        return excuse.unwrap_or_else(|| Verdict {
+            evidence: [met_evidence(met, fault, HOLDER)]
+                .into_iter()
+                .chain(evidence_of(&losses))
+                .collect(),
+            why: Some(format!(
+                "One renewal had failed {} ms before, and the store answered B within {} ms. On a lease of {} ms there was time for another.",
+                ms(lost_ns),
+                ms(control_ns(court)),
+                ms(court.ttl_ns())
+            )),
+            ..Verdict::bare(
+                Outcome::Broken,
+                "A lost its lock because one renewal failed, although it could have renewed it again.",
+            )
+        });
+    }
+    let refused: Option<Vec<String>> = failed
+        .iter()
+        .map(|(held, met, fault)| {
+            let refused = last_refusal(court, held, *met)?;
+            let after = ms(refused.at_ns.saturating_sub(met.at_ns));
+            let what = match fault.error() {
+                Some(error) => format!("a renewal of A's met {error}"),
+                None => "the reply to a renewal of A's was lost, and its connection cut".into(),
+            };
+            Some(format!(
+                "{what}; {after} ms later B was still refused the lock, on a lease of {} ms",
+                ms(court.ttl_ns())
+            ))
+        })
+        .collect();
+    match refused {
+        Some(witness) => Verdict {
+            witness,
+            limits: Some("one renewal failed at a time: cut shows what happens when all do".into()),
+            ..Verdict::bare(
+                Outcome::Held,
+                "A kept its lock when a renewal failed: it renewed it again in time.",
+            )
+        },
+        None => court.unanswered(),
+    }
+}
+
+/// Returns the verdict on a lock that ends with its connection, if the lab cut that connection with the reply.
+fn cut_by_the_lab(court: &Court<'_>, loss: &LostHold<'_>, fault: Fault) -> Option<Verdict> {
+    let is_cut = fault == Fault::ReplyLost && court.claims.ends_with_holder();
+    is_cut.then(|| {
+        inconclusive(
+            format!(
+                "{}'s lock ends with its connection, and the lab cut that with the reply.",
+                loss.held.who
+            ),
+            "lease",
+            "a lock with a lease of its own, or the trial dead-connection.",
+        )
+    })
+}
+
+/// Returns the first spoiled reply to A during each of its holds, while nothing was asked of it.
+fn failed_renewals<'a>(court: &'a Court<'_>) -> Vec<(&'a Hold, Mark, Fault)> {
+    let holds = court.facts.holds.iter();
+    let own = holds.filter(|held| held.who == HOLDER && held.key == FIRST_LOCK);
+    let failed = own.filter_map(|held| {
+        let is_during =
+            |mark: Mark| mark > held.granted && held.release.is_none_or(|release| mark < release);
+        let mut faults = court.facts.faults.iter();
+        let met = faults.find(|(mark, who, fault)| {
+            fault.spoils_reply() && *who == held.who && is_during(*mark)
+        })?;
+        Some((held, met.0, met.2))
+    });
+    failed.collect()
+}
+
+/// Returns when B was last refused A's lock, if a lease that ran when the renewal failed would have been over.
+fn last_refusal(court: &Court<'_>, held: &Hold, met: Mark) -> Option<Mark> {
+    let over_ns = met.at_ns.saturating_add(court.ttl_ns());
+    let waits = court.facts.waits.iter();
+    let others = waits.filter(|wait| wait.who == OTHER && wait.key == held.key);
+    let late = others.filter(|wait| wait.asked.at_ns > over_ns);
+    let refused = late.filter_map(|wait| wait.refused());
+    refused
+        .filter(|mark| mark.at_ns < held.unquestioned_until_ns())
+        .max()
+}

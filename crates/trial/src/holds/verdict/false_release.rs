@@ -1,0 +1,146 @@
+//! What the trials share in which a reply to a release of A's is lost, or an error comes in its place: which releases that were, whether the
+//! lock came free again, and whether A called one done that was not.
+
+use super::{Court, evidence, stalled};
+use crate::history::Fault;
+use crate::holds::facts::{Hold, Mark, Wait};
+use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
+use crate::protocol::ReleaseResult;
+use crate::text::numbers::ms;
+use crate::verdict::{Evidence, Outcome, Verdict};
+
+/// Returns the verdict on a lock that called a release done although the lock was still taken long after it.
+pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
+    FalseRelease::of(court).map(|lie| lie.verdict(court))
+}
+
+/// Returns the holds of A whose releases were spoiled.
+pub(super) fn releases<'a>(court: &'a Court<'_>) -> Vec<&'a Hold> {
+    let holds = court.facts.holds.iter();
+    let own = holds.filter(|held| held.who == HOLDER && held.key == FIRST_LOCK);
+    own.filter(|held| court.findings.spoiled_release(held).is_some())
+        .collect()
+}
+
+/// Returns how long after that the lock was granted to B.
+pub(super) fn grant_after(court: &Court<'_>, held: &Hold) -> Option<u64> {
+    let (met, _) = court.findings.spoiled_release(held)?;
+    let mut others = court.facts.holds.iter();
+    let next =
+        others.find(|other| other.who == OTHER && other.key == held.key && other.granted > met)?;
+    Some(next.granted.at_ns.saturating_sub(met.at_ns))
+}
+
+/// A release that was spoiled and called done, although the lock was still taken long after it.
+struct FalseRelease<'a> {
+    held: &'a Hold,
+    met: (Mark, Fault),
+    released: Mark,
+    /// The last refusal to B.
+    refused: &'a Wait,
+}
+
+impl<'a> FalseRelease<'a> {
+    /// Returns the first of them. Only a lock whose release frees it at once if nothing goes wrong is accused.
+    fn of(court: &'a Court<'_>) -> Option<Self> {
+        let own = releases(court).into_iter();
+        let mut lies = own.filter_map(|held| Self::of_hold(court, held));
+        lies.next().filter(|_| frees_at_once(court))
+    }
+
+    fn of_hold(court: &'a Court<'_>, held: &'a Hold) -> Option<Self> {
+        let (released, outcome) = held.released?;
+        let met = court.findings.spoiled_release(held)?;
+        let late_ns = released.at_ns.saturating_add(court.ttl_ns() / 2);
+        let own_next = next_of(court, HOLDER, released);
+        let waits = court.facts.waits.iter();
+        let late = waits.filter(|wait| {
+            wait.who == OTHER && wait.key == held.key && wait.asked.at_ns >= late_ns
+        });
+        let of_this = |answered: Mark| own_next.is_none_or(|next| answered < next.asked);
+        let refused = late.filter(|wait| wait.wait_ms == 0);
+        let mut refused = refused.filter(|wait| wait.refused().is_some_and(of_this));
+        let is_taken_by_b = |wait: &Wait| {
+            let next = next_of(court, OTHER, released);
+            next.is_some_and(|next| next.granted < wait.asked)
+        };
+        let refused = refused.find(|wait| !is_taken_by_b(wait))?;
+        (outcome == ReleaseResult::Released).then_some(Self {
+            held,
+            met,
+            released,
+            refused,
+        })
+    }
+
+    fn verdict(&self, court: &Court<'_>) -> Verdict {
+        let refused = self.refused.refused().unwrap_or(self.refused.asked);
+        let after = ms(self.refused.asked.at_ns.saturating_sub(self.released.at_ns));
+        if court.findings.has_stalled(self.released, refused) {
+            return stalled(format!(
+                "B was refused {after} ms after A's release, but the lab itself stalled meanwhile."
+            ));
+        }
+        let (met, fault) = self.met;
+        let what = match fault.error() {
+            Some(error) => format!("The store answered A's release with {error}"),
+            None => "A reply to A's release was lost".into(),
+        };
+        let because =
+            format!("{what}, and A called it released: {after} ms later B was still refused.");
+        let released = format!("A says that {} is released", self.held.key);
+        let refusal = format!("B is still refused, {after} ms later");
+        Verdict {
+            evidence: vec![
+                met_evidence(met, fault, HOLDER),
+                evidence(self.released, HOLDER, "released", released),
+                evidence(refused, OTHER, "refused", refusal),
+            ],
+            why: Some(format!(
+                "Nobody else had the lock: the store kept it for A, on a lease of {} ms, and A did not know that.",
+                ms(court.ttl_ns())
+            )),
+            next: court
+                .next("safe", "what was not answered is not done")
+                .into_iter()
+                .collect(),
+            ..Verdict::bare(Outcome::Broken, because)
+        }
+    }
+}
+
+/// Returns the first hold of the lock by this process that was granted after this time.
+fn next_of<'a>(court: &'a Court<'_>, who: &str, after: Mark) -> Option<&'a Hold> {
+    let mut holds = court.facts.holds.iter();
+    holds.find(|held| held.who == who && held.key == FIRST_LOCK && held.granted > after)
+}
+
+/// Returns whether B got the lock with its first request after a release of A's that met no error.
+fn frees_at_once(court: &Court<'_>) -> bool {
+    let own = court.facts.holds.iter();
+    let mut own = own.filter(|held| held.who == HOLDER && held.key == FIRST_LOCK);
+    own.any(|held| {
+        let Some((released, _)) = held.released else {
+            return false;
+        };
+        let mut asked = court.facts.waits.iter();
+        let first =
+            asked.find(|wait| wait.who == OTHER && wait.key == held.key && wait.asked > released);
+        let is_granted = first.is_some_and(|wait| wait.wait_ms == 0 && wait.granted().is_some());
+        is_granted && court.findings.spoiled_release(held).is_none()
+    })
+}
+
+/// Returns the evidence of what came in place of a reply of the store.
+pub(super) fn met_evidence(met: Mark, fault: Fault, who: &str) -> Evidence {
+    match fault.error() {
+        Some(error) => {
+            let sentence = format!("the store answers {who} with {error}");
+            evidence(met, who, "error", sentence)
+        }
+        None => {
+            let sentence = format!("the store's reply to {who} is lost");
+            evidence(met, who, "reply_lost", sentence)
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Judges `lost-release`: replies to A's releases were lost, some of them when B had the lock. Was A's answer true, was B's lock left alone,
+//! and did the lock come free?
+//!
+//! A is the process whose replies are lost, B the one that wants the lock as well, and C the one that tries while B has it.
+
+use super::false_release::{grant_after, met_evidence, releases};
+use super::overlap::{overlap_evidence, two_holders};
+use super::{Court, evidence, false_release, inconclusive};
+use crate::history::Fault;
+use crate::holds::check::Overlap;
+use crate::holds::facts::{Hold, Mark};
+use crate::holds::{OTHER, THIRD};
+use crate::protocol::ReleaseResult;
+use crate::text::numbers::{in_words, ms};
+use crate::verdict::{Outcome, Verdict};
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    let within = court.findings.overlaps_within_lease();
+    let freed = within.iter().find_map(|overlap| freed_by_a(court, overlap));
+    if let Some((overlap, held)) = freed {
+        return broken(court, overlap, held);
+    }
+    if court.findings.is_damaged_within_lease() || !within.is_empty() {
+        // What every lock promises is judged after this.
+        return court.unanswered();
+    }
+    if let Some(broken) = false_release::judge(court) {
+        return broken;
+    }
+    if let Some(overrun) = court.overrun() {
+        return overrun;
+    }
+    let lost = releases(court);
+    if lost.is_empty() {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: no reply to A was lost while A released the lock.",
+            "loss",
+            "a lock that releases through the address it is given.",
+        );
+    }
+    let beside: Vec<u64> = lost
+        .iter()
+        .filter_map(|held| refused_beside(court, held))
+        .collect();
+    if beside.is_empty() {
+        return inconclusive(
+            "Nothing broke, and too little was tested: no reply was lost while B certainly held the lock until C was refused.",
+            "contention",
+            "a reply that is lost when another process has the lock, on a lease that is running.",
+        );
+    }
+    let next: Option<Vec<u64>> = lost.iter().map(|held| grant_after(court, held)).collect();
+    match next {
+        Some(next) => {
+            // A reply that was only held back in the end is no lost one.
+            let cut = lost.iter().filter(|held| lost_reply(court, held).is_some());
+            acquitted(&lost, &next, cut.count(), beside.len())
+        }
+        None => court.unanswered(),
+    }
+}
+
+/// Returns the hold of A whose release must have freed the first hold of this overlap: its reply was spoiled before B was granted the lock,
+/// and A was done with it before C was.
+fn freed_by_a<'a>(
+    court: &'a Court<'_>,
+    overlap: &'a Overlap<'a>,
+) -> Option<(&'a Overlap<'a>, &'a Hold)> {
+    let (first, second) = (overlap.first, overlap.second);
+    let mut own = releases(court).into_iter();
+    let held = own.find(|held| {
+        let spoiled = court.findings.spoiled_release(held);
+        let is_before = spoiled.is_some_and(|(met, _)| met < first.granted);
+        let answered = court.findings.release_answered(held);
+        is_before && answered.is_some_and(|it| first.granted < it && it < second.granted)
+    })?;
+    (first.who == OTHER && second.who == THIRD).then_some((overlap, held))
+}
+
+/// Returns how long after A's answer C was refused, if B certainly held the lock from the loss of the reply until then.
+fn refused_beside(court: &Court<'_>, held: &Hold) -> Option<u64> {
+    let answered = court.findings.release_answered(held)?;
+    let lost = lost_reply(court, held)?;
+    let waits = court.facts.waits.iter();
+    let tries = waits.filter(|wait| wait.who == THIRD && wait.key == held.key);
+    let mut refused = tries.filter(|wait| wait.asked > answered);
+    let refused = refused.find_map(|wait| wait.refused())?;
+    let mut others = court.facts.holds.iter();
+    let is_beside = others.any(|other| {
+        let is_other = other.who == OTHER && other.key == held.key;
+        let findings = &court.findings;
+        is_other && findings.certainly_held(other, lost.at_ns, refused.at_ns)
+    });
+    is_beside.then(|| refused.at_ns.saturating_sub(answered.at_ns))
+}
+
+/// Returns when a reply to the release of this hold was lost.
+fn lost_reply(court: &Court<'_>, held: &Hold) -> Option<Mark> {
+    let (release, answered) = (held.release?, court.findings.release_answered(held)?);
+    let mut faults = court.facts.faults.iter();
+    let lost = faults.find(|(mark, who, fault)| {
+        *fault == Fault::ReplyLost && *who == held.who && release < *mark && *mark < answered
+    });
+    lost.map(|(mark, ..)| *mark)
+}
+
+fn broken(court: &Court<'_>, overlap: &Overlap<'_>, held: &Hold) -> Verdict {
+    let lost = lost_reply(court, held).map(|mark| met_evidence(mark, Fault::ReplyLost, &held.who));
+    let answered = court.findings.release_answered(held);
+    let answered = answered.map(|mark| {
+        let sentence = format!("{} is done with its release", held.who);
+        evidence(mark, &held.who, "answered", sentence)
+    });
+    let mut verdict = Verdict {
+        evidence: lost
+            .into_iter()
+            .chain(answered)
+            .chain(overlap_evidence(Some(overlap)))
+            .chain(court.interleaving())
+            .collect(),
+        why: Some(
+            "A's release was done when its reply was held back. B got the lock, A learned that the reply was lost, and when A had answered, B's \
+             lock was gone: A has released it once more, without looking whose it was."
+                .into(),
+        ),
+        next: court
+            .next("safe", "a release compares the owner, also when it is repeated")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(
+            Outcome::Broken,
+            format!(
+                "Two holders at once: the reply to A's release was lost, and A's release freed B's lock.{}",
+                court.losses()
+            ),
+        )
+    };
+    verdict.belief.text = Some(two_holders(overlap));
+    verdict
+}
+
+fn acquitted(lost: &[&Hold], next: &[u64], cut: usize, beside: usize) -> Verdict {
+    let count = |outcome| {
+        let said = lost
+            .iter()
+            .filter(|held| held.released.map(|(_, outcome)| outcome) == outcome);
+        said.count()
+    };
+    let said = [
+        (count(Some(ReleaseResult::Released)), "released"),
+        (count(Some(ReleaseResult::AlreadyLost)), "already lost"),
+        (count(Some(ReleaseResult::Unknown)), "unknown"),
+        (count(None), "error"),
+    ];
+    let said = said.into_iter().filter(|(times, _)| *times > 0);
+    let said: Vec<String> = said
+        .map(|(times, what)| format!("{times} × {what}"))
+        .collect();
+    let latest_ns = next.iter().copied().max().unwrap_or_default();
+    Verdict {
+        witness: vec![
+            format!(
+                "a reply to A's release was lost, and its connection cut, {}: A's answers: {}; B had the lock {} ms after that at the latest",
+                in_words(cut as i64, "time", "times"),
+                said.join(", "),
+                ms(latest_ns)
+            ),
+            format!(
+                "{}, B had the lock before A learned of the loss, and C was refused after A's answer",
+                in_words(beside as i64, "time", "times")
+            ),
+        ],
+        limits: Some("what A does about its release long after its answer was not seen".into()),
+        ..Verdict::bare(
+            Outcome::Held,
+            "The lock came free, and A's release left B's lock alone.",
+        )
+    }
+}
