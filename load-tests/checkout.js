@@ -10,7 +10,7 @@ import http from 'k6/http';
 import { check } from 'k6';
 import exec from 'k6/execution';
 import { Counter } from 'k6/metrics';
-import { IS_QUICK, headers } from './scratch-shop.js';
+import { IS_QUICK, headers } from './settings.js';
 import { TREND } from './summary.js';
 
 export { handleSummary } from './summary.js';

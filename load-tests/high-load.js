@@ -1,7 +1,8 @@
 // A hundred users for a minute, all on one product, with one attempt each: a user that finds the lock taken is refused.
 
 import { sleep } from 'k6';
-import { IS_QUICK, NOTHING_LOST, count_what_is_left, purchase, reset } from './scratch-shop.js';
+import { NOTHING_LOST, count_what_is_left, purchase, reset } from './scratch-shop.js';
+import { IS_QUICK } from './settings.js';
 import { TREND } from './summary.js';
 
 export { handleSummary } from './summary.js';

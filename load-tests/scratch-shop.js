@@ -2,14 +2,12 @@
 //
 // BASE_URL   the service            [http://127.0.0.1:8080]
 // LOCK       the lock strategy      [safe]
-// TOKEN      the admin token, if the service requires one
-// QUICK=1    seconds instead of a minute, and no time limits, which would mean nothing then
 
 import http from 'k6/http';
 import { Counter, Rate, Trend } from 'k6/metrics';
+import { headers } from './settings.js';
 
 export const BASE_URL = __ENV.BASE_URL || 'http://127.0.0.1:8080';
-export const IS_QUICK = __ENV.QUICK === '1';
 const LOCK = __ENV.LOCK || 'safe';
 
 export const created = new Counter('purchases_created');
@@ -21,12 +19,6 @@ const took = new Trend('purchase_created_duration', true);
 const unaccounted = new Counter('units_unaccounted');
 
 export const NOTHING_LOST = { units_unaccounted: ['count==0'] };
-
-export function headers() {
-  const all = { 'Content-Type': 'application/json' };
-  if (__ENV.TOKEN) all.Authorization = `Bearer ${__ENV.TOKEN}`;
-  return all;
-}
 
 function post(path, body, tags) {
   return http.post(`${BASE_URL}${path}`, JSON.stringify(body), { headers: headers(), tags });

@@ -43,7 +43,7 @@ const BENCHES: &[Job] = &[
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only those whose name contains this
+    /// Only the one with this name, or those whose name contains it
     #[arg(long, value_name = "NAME", conflicts_with = "of_stores")]
     filter: Option<String>,
     /// Print the names and what each shows, and run nothing

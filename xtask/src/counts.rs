@@ -56,7 +56,7 @@ impl fmt::Display for Counts {
 /// The test runner whose summary lines are parsed. Only one, because under nextest the output of a failed test ends with a
 /// summary line of libtest, which must not be counted again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Runner {
+pub(crate) enum TestRunner {
     /// `cargo test`: one summary line for each test binary. libtest-mimic prints the same.
     Libtest,
     /// `cargo nextest`: one summary line in all.
@@ -66,12 +66,12 @@ pub(crate) enum Runner {
 /// Parses the output of one run.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    runner: Runner,
+    runner: TestRunner,
     counts: Counts,
 }
 
 impl Tally {
-    pub(crate) fn new(runner: Runner) -> Self {
+    pub(crate) fn new(runner: TestRunner) -> Self {
         Self {
             runner,
             counts: Counts::default(),
@@ -81,12 +81,12 @@ impl Tally {
     /// Parses a line, which must not contain colours.
     pub(crate) fn read(&mut self, line: &str) {
         match self.runner {
-            Runner::Libtest => {
+            TestRunner::Libtest => {
                 if let Some(counts) = libtest(line) {
                     self.counts += counts;
                 }
             }
-            Runner::Nextest => {
+            TestRunner::Nextest => {
                 if let Some(counts) = nextest(line) {
                     self.counts = counts;
                 }
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    fn read(runner: Runner, output: &str) -> Counts {
+    fn read(runner: TestRunner, output: &str) -> Counts {
         let mut tally = Tally::new(runner);
         output
             .lines()
@@ -190,7 +190,7 @@ test result: FAILED. 4 passed; 1 failed; 1 ignored; 0 measured; 1 filtered out; 
 test result: \x1b[32mok\x1b[m. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 error: 1 target failed:
     `--lib`";
-        assert_eq!(read(Runner::Libtest, recorded), counts(5, 1, 2));
+        assert_eq!(read(TestRunner::Libtest, recorded), counts(5, 1, 2));
     }
 
     #[test]
@@ -217,7 +217,7 @@ error: 1 target failed:
                 counts(5, 3, 2),
             ),
         ] {
-            assert_eq!(read(Runner::Nextest, recorded), expected, "{recorded}");
+            assert_eq!(read(TestRunner::Nextest, recorded), expected, "{recorded}");
         }
     }
 
@@ -228,14 +228,14 @@ error: 1 target failed:
     test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 2 filtered out; finished in 0.00s
 test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 2 filtered out; finished in 0.00s
      Summary [   4.213s] 2 tests run: 1 passed, 1 failed, 0 skipped";
-        assert_eq!(read(Runner::Nextest, recorded), counts(1, 1, 0));
+        assert_eq!(read(TestRunner::Nextest, recorded), counts(1, 1, 0));
     }
 
     #[test]
     fn a_runner_that_fails_without_a_failed_test_is_a_failure() {
-        let tally = Tally::new(Runner::Nextest);
+        let tally = Tally::new(TestRunner::Nextest);
         assert_eq!(tally.close(false), Counts::FAILED);
-        let mut tally = Tally::new(Runner::Libtest);
+        let mut tally = Tally::new(TestRunner::Libtest);
         tally.read("test result: FAILED. 0 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s");
         assert_eq!(tally.close(false), counts(0, 3, 0));
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::counts::{Runner, Tally};
+use crate::counts::{Tally, TestRunner};
 use crate::runner;
 use crate::terminal;
 
@@ -121,7 +121,7 @@ fn run_one(job: &Job, prepare: impl Fn(&mut Command)) -> Result<Outcome> {
     let started = Instant::now();
     let mut command = runner::cargo(job.arguments.iter().copied());
     prepare(&mut command);
-    let mut tally = Tally::new(Runner::Libtest);
+    let mut tally = Tally::new(TestRunner::Libtest);
     let status = runner::run(&mut command, |line| tally.read(line))?;
     let counts = tally.close(status.success());
     let result = if !status.success() {

@@ -192,7 +192,7 @@ fn run_one(
     command
         .args(["run", "--quiet", "--no-usage-report", "--address", ""])
         .arg(tree::root().join("load-tests").join(format!("{name}.js")))
-        .env("BASE_URL", &stage.addresses()[0])
+        .env("BASE_URL", stage.addresses()[0])
         .env("BASE_URLS", stage.addresses().join(","))
         .env("SUMMARY", summary)
         .env("QUICK", if options.quick { "1" } else { "0" });

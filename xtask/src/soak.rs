@@ -8,6 +8,7 @@
 
 use anyhow::Result;
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 
 use crate::jobs::{self, Job};
 use crate::prepare;
@@ -87,7 +88,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME")]
     filter: Option<String>,
     /// How many run side by side. Most of them wait; but next to others, a loop that measures a bound of time may exceed it
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: usize,
     /// Print the names and what each shows, and run nothing
     #[arg(long)]

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use self::beside::{Beside, Done, Step};
-use crate::counts::{Counts, Runner, Tally};
+use crate::counts::{Counts, Tally, TestRunner};
 use crate::doc;
 use crate::older::Older;
 use crate::package;
@@ -113,11 +113,11 @@ impl<'a> WorkspaceTests<'a> {
         if self.has_nextest {
             command.args(["--profile", "xtask", "--test-threads", &slots]);
             command.arg("--no-tests=pass");
-            count(Runner::Nextest, &mut command)
+            count(TestRunner::Nextest, &mut command)
         } else {
             // Targets that set their own number of threads keep it.
             command.env("RUST_TEST_THREADS", &slots);
-            count(Runner::Libtest, &mut command)
+            count(TestRunner::Libtest, &mut command)
         }
     }
 
@@ -175,7 +175,7 @@ fn doc_tests(filter: Option<&str>) -> Result<Counts> {
         "--doc",
     ];
     count(
-        Runner::Libtest,
+        TestRunner::Libtest,
         &mut runner::cargo(arguments.into_iter().chain(filter)),
     )
 }
@@ -190,12 +190,12 @@ fn snippet_tests(folder: &str, filter: Option<&str>) -> Result<Counts> {
         &manifest,
     ];
     count(
-        Runner::Libtest,
+        TestRunner::Libtest,
         &mut runner::cargo(arguments.into_iter().chain(filter)),
     )
 }
 
-fn count(runner: Runner, command: &mut Command) -> Result<Counts> {
+fn count(runner: TestRunner, command: &mut Command) -> Result<Counts> {
     prepare::no_skipping(command);
     let mut tally = Tally::new(runner);
     let status = runner::run(command, |line| tally.read(line))?;

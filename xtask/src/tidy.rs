@@ -29,6 +29,7 @@ const CHECKS: &[(&str, Check)] = &[
         layers::architecture_shows_the_layers,
     ),
     ("rust-files-are-short", length::rust_files_are_short),
+    ("comment-lines-are-short", length::comment_lines_are_short),
     ("no-test-is-forgotten", forgotten::no_test_is_forgotten),
     ("nothing-is-unfinished", leftovers::nothing_is_unfinished),
     ("no-path-of-one-machine", places::no_path_of_one_machine),

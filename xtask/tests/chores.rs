@@ -237,3 +237,11 @@ fn what_is_there_is_listed_and_what_is_not_is_an_error() {
             .success()
     );
 }
+
+#[test]
+fn no_loop_at_a_time_is_refused() {
+    let stage = Stage::new("exit 0");
+    let refused = stage.xtask(&["soak", "--list", "--jobs", "0"]).output();
+    let refused = refused.unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}

@@ -6,6 +6,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 /// When a breaker opens, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
@@ -20,6 +23,29 @@ impl Default for BreakerSettings {
         Self {
             failures: 5,
             open_for: Duration::from_secs(2),
+        }
+    }
+}
+
+/// The state of a breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakerState {
+    /// All requests pass.
+    Closed,
+    /// All requests are refused.
+    Open,
+    /// One request passes as a probe, or is under way.
+    HalfOpen,
+}
+
+impl BreakerState {
+    /// Returns the name of this state, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half_open",
         }
     }
 }
@@ -45,7 +71,8 @@ enum State {
     },
 }
 
-/// Permission to send a request to the store. Report its outcome; dropping the permission reports nothing.
+/// Permission to send a request to the store. Report its outcome. Dropping the permission reports neither success nor failure; if the
+/// request was a probe, the next one may pass at once.
 #[derive(Debug)]
 #[must_use]
 pub struct Permit<'a> {
@@ -87,12 +114,12 @@ impl Breaker {
         }
     }
 
-    /// Returns the name of the state: `closed`, `open` or `half_open`.
-    pub fn state_name(&self, now: Instant) -> &'static str {
+    /// Returns the state.
+    pub fn state(&self, now: Instant) -> BreakerState {
         match *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Closed { .. } => "closed",
-            State::Open { until } if now < until => "open",
-            State::Open { .. } | State::HalfOpen { .. } => "half_open",
+            State::Closed { .. } => BreakerState::Closed,
+            State::Open { until } if now < until => BreakerState::Open,
+            State::Open { .. } | State::HalfOpen { .. } => BreakerState::HalfOpen,
         }
     }
 
@@ -175,7 +202,7 @@ mod tests {
             }
             assert!(!breaker.try_pass(now).unwrap().answered());
         }
-        assert_eq!(breaker.state_name(now), "closed");
+        assert_eq!(breaker.state(now), BreakerState::Closed);
     }
 
     #[test]
@@ -188,7 +215,7 @@ mod tests {
             breaker.try_pass(later).unwrap_err(),
             Duration::from_millis(500)
         );
-        assert_eq!(breaker.state_name(later), "open");
+        assert_eq!(breaker.state(later), BreakerState::Open);
     }
 
     #[test]
@@ -202,7 +229,7 @@ mod tests {
         assert!(breaker.try_pass(later + OPEN_FOR / 2).is_err());
         assert!(breaker.try_pass(later + OPEN_FOR).unwrap().answered());
         assert!(!breaker.try_pass(later + OPEN_FOR).unwrap().answered());
-        assert_eq!(breaker.state_name(later + OPEN_FOR), "closed");
+        assert_eq!(breaker.state(later + OPEN_FOR), BreakerState::Closed);
     }
 
     #[test]

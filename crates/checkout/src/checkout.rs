@@ -13,7 +13,7 @@ use crate::id::Id;
 use crate::locks::{Locks, NotTaken};
 use crate::order::{Basket, Order, OrderStatus, PricedBasket};
 use crate::storage::{
-    Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError, too_little,
+    Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError,
 };
 
 mod answer;
@@ -23,7 +23,7 @@ pub use answer::{NotReviewed, Ordered, Refusal};
 
 /// How often an order is tried when it loses its locks.
 const ATTEMPTS_MAX: u32 = 3;
-/// How long a transaction under way may take after the service is told to stop.
+/// How long transactions under way may take after orders that wait have been told to give up.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
 /// How long after its deadline an order keeps its locks if the database does not answer. The customer has an answer by then.
 const OVERTIME: Duration = Duration::from_secs(1);
@@ -113,7 +113,7 @@ impl Checkout {
     pub async fn review(&self, basket: &Basket) -> Result<PricedBasket, NotReviewed> {
         let products = self.0.storage.products_of(basket).await?;
         let priced = PricedBasket::price(basket, &products)?;
-        let short = too_little(basket, &products);
+        let short = basket.short_of(&products);
         if short.is_empty() {
             Ok(priced)
         } else {
@@ -187,11 +187,11 @@ impl Checkout {
         key: Option<&Key>,
         until: Instant,
     ) -> Result<Ordered, Refusal> {
-        // The order exists already, so the answer needs no lock.
         if let Some(key) = key {
             match self.0.storage.replay(key).await? {
                 Replay::New => {}
                 Replay::Made(order) => {
+                    // The order exists already, so the answer needs no lock.
                     return Ok(Ordered {
                         order: *order,
                         is_replay: true,
@@ -360,12 +360,17 @@ impl Checkout {
         self.0.undone.load(Ordering::Relaxed)
     }
 
-    /// Waits until no order is under way. When the time is over, orders that still wait for a lock give up; nothing was reserved for them.
+    /// Says that no further order comes, for [`finish`](Self::finish).
+    pub fn close(&self) {
+        self.0.under_way.close();
+    }
+
+    /// Waits until the checkout is [closed](Self::close) and no order is under way. When the time is over, orders that wait for a lock give
+    /// up; nothing was reserved for them.
     ///
     /// # Cancel safety
     /// If the future is dropped, orders go on.
     pub async fn finish(&self, within: Duration) {
-        self.0.under_way.close();
         if tokio::time::timeout(within, self.0.under_way.wait())
             .await
             .is_err()

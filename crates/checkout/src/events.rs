@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 use utoipa::ToSchema;
 
+use crate::breaker::BreakerState;
 use crate::id::Id;
 use crate::order::OrderStatus;
 
@@ -50,7 +51,7 @@ pub enum Event {
     /// An order was made, or has ended.
     OrderChanged {
         /// The end of the order's id. Everybody may watch, but whoever knows the whole id may see the order.
-        #[serde(serialize_with = "end_of")]
+        #[serde(serialize_with = "public_suffix_of")]
         #[schema(value_type = String, example = "9f3c1a")]
         order: Id,
         /// Its new status.
@@ -77,7 +78,7 @@ pub enum Event {
     /// The circuit breaker around the lock store opened or closed.
     Breaker {
         /// `open` or `closed`.
-        state: &'static str,
+        state: BreakerState,
     },
 }
 
@@ -92,8 +93,8 @@ pub struct Fenced {
     pub was_taken: bool,
 }
 
-fn end_of<S: Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(id.end())
+fn public_suffix_of<S: Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(id.public_suffix())
 }
 
 impl Event {

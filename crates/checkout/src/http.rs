@@ -1,19 +1,19 @@
 //! The HTTP interface of the checkout: its routes and the layers around them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
-use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::checkout::Checkout;
 use crate::live::Live;
+use crate::telemetry::PrometheusHandle;
 
 mod access;
 mod health;
@@ -27,6 +27,7 @@ mod problem;
 mod products;
 mod watch;
 
+pub use access::AdminToken;
 pub use input::{Body, PathId};
 pub use layers::InFlight;
 pub use problem::Problem;
@@ -35,7 +36,7 @@ pub use problem::Problem;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpSettings {
     /// The token that requests need in order to change anything, if it is set.
-    pub admin_token: Option<String>,
+    pub admin_token: Option<AdminToken>,
     /// Whether only this machine can reach the service.
     pub is_loopback: bool,
     /// How many requests may be under way, including orders whose customer has left. Further requests are refused with 503.
@@ -88,7 +89,7 @@ struct Parts {
 }
 
 impl App {
-    /// Creates the HTTP state for a checkout, with extra routes. `closing` ends streams and makes the service report that it is not ready.
+    /// Creates the HTTP state for a checkout, with extra routes. `closing` ends streams.
     pub fn new(
         checkout: Checkout,
         extra: ExtraRoutes,
@@ -169,7 +170,3 @@ async fn no_such_method() -> Problem {
         "this path does not support this method",
     )
 }
-
-/// The deadline of a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadline(pub(crate) Instant);

@@ -64,7 +64,7 @@ impl Id {
 
     /// Returns the last characters, which tell orders apart. They are not enough to request an order; a client that knows the whole id may
     /// see the order.
-    pub fn end(&self) -> &str {
+    pub fn public_suffix(&self) -> &str {
         &self.0[self.0.len().saturating_sub(PUBLIC_SUFFIX_LEN)..]
     }
 }

@@ -12,7 +12,7 @@ use fencepost::retry::Schedule;
 use fencepost::{ErrorKind, Guard, Locker, MultiGuard};
 use metrics::counter;
 
-use crate::breaker::{Breaker, BreakerSettings, Permit};
+use crate::breaker::{Breaker, BreakerSettings, BreakerState, Permit};
 use crate::events::{Event, Events, Fenced};
 use crate::id::Id;
 use crate::order::Basket;
@@ -137,13 +137,13 @@ impl Locks {
     }
 
     /// Returns the orders of this process that wait for and hold locks.
-    pub fn lock_use(&self) -> &LockUse {
+    pub(crate) fn lock_use(&self) -> &LockUse {
         &self.lock_use
     }
 
-    /// Returns the name of the breaker's state: `closed`, `open` or `half_open`.
-    pub fn breaker_state_name(&self) -> &'static str {
-        self.breaker.state_name(Instant::now())
+    /// Returns the state of the breaker around the lock store.
+    pub fn breaker_state(&self) -> BreakerState {
+        self.breaker.state(Instant::now())
     }
 
     /// Returns how long to wait for locks, and how.
@@ -230,14 +230,18 @@ impl Locks {
                 "the lock store failed repeatedly; requests to it are suspended for a while"
             );
             counter!("checkout_breaker_opened_total").increment(1);
-            self.events.tell(|| Event::Breaker { state: "open" });
+            self.events.tell(|| Event::Breaker {
+                state: BreakerState::Open,
+            });
         }
     }
 
     fn store_answered(&self, permit: Permit<'_>) {
         if permit.answered() {
             tracing::warn!("the lock store answers again");
-            self.events.tell(|| Event::Breaker { state: "closed" });
+            self.events.tell(|| Event::Breaker {
+                state: BreakerState::Closed,
+            });
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         *answered = Some(Instant::now());

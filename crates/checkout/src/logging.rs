@@ -7,7 +7,7 @@ use tracing_subscriber::fmt;
 
 /// How requests are logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Log {
+pub enum LogFormat {
     /// Lines for people.
     Text,
     /// One JSON document for each line.
@@ -15,7 +15,7 @@ pub enum Log {
 }
 
 /// Starts logging to standard error: warnings and errors, and with a format also every request.
-pub fn install(format: Option<Log>) {
+pub fn install(format: Option<LogFormat>) {
     let level = match format {
         Some(_) => Level::INFO,
         None => Level::WARN,
@@ -28,7 +28,7 @@ pub fn install(format: Option<Log>) {
         .with_ansi(false);
     // If another subscriber was installed before, keep it.
     let _ = match format {
-        Some(Log::Json) => log.json().flatten_event(true).try_init(),
+        Some(LogFormat::Json) => log.json().flatten_event(true).try_init(),
         _ => log.with_target(false).try_init(),
     };
 }

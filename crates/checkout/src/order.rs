@@ -199,6 +199,13 @@ impl Basket {
         &self.lines
     }
 
+    /// Returns the products that have fewer units than the basket wants. `products` are all products of the basket, in its order.
+    pub fn short_of(&self, products: &[Product]) -> Vec<Id> {
+        let lines = self.lines.iter().zip(products);
+        let short = lines.filter(|(line, product)| product.stock < line.quantity);
+        short.map(|(line, _)| line.product_id.clone()).collect()
+    }
+
     /// Returns the request as it was received.
     pub fn request(&self) -> &OrderRequest {
         &self.request

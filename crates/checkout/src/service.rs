@@ -1,22 +1,22 @@
 //! Assembles the checkout service from its parts, runs it, and shuts it down.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fencepost::{Backend, Locker};
-use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::breaker::BreakerSettings;
-use crate::checkout::{Checkout, OrderPath};
+use crate::checkout::{Checkout, OrderPath, Refusal};
 use crate::events::Events;
 use crate::http::{App, ExtraRoutes, HttpSettings, page};
 use crate::live::{self, Lab};
 use crate::locks::{Locks, WaitPolicy};
 use crate::server::{self, ConnectionSettings};
 use crate::storage::Storage;
-use crate::{sweep, telemetry};
+use crate::sweep;
+use crate::telemetry::{self, PrometheusHandle};
 
 /// The default TTL of a lock.
 const TTL: Duration = Duration::from_secs(3);
@@ -37,7 +37,7 @@ pub struct Settings {
     /// When the circuit breaker around the lock store opens.
     pub breaker: BreakerSettings,
     /// How orders exclude each other from the same units.
-    pub path: OrderPath,
+    pub order_path: OrderPath,
     /// How long units stay reserved.
     pub reserve_for: Duration,
     /// How long idempotency keys are kept; those of pending orders are kept longer.
@@ -54,7 +54,7 @@ impl Default for Settings {
             ttl: TTL,
             wait_policy: WaitPolicy::default(),
             breaker: BreakerSettings::default(),
-            path: OrderPath::Lock,
+            order_path: OrderPath::Lock,
             reserve_for: RESERVE_FOR,
             keep_keys: KEEP_KEYS,
             http: HttpSettings::default(),
@@ -98,7 +98,7 @@ impl Service {
         settings: Settings,
         metrics: PrometheusHandle,
     ) -> fencepost::Result<Self> {
-        telemetry::init_counters();
+        telemetry::init_counters(&Refusal::REASONS);
         let locker = Locker::builder(locks)
             .ttl(settings.ttl)
             .store_timeout(STORE_TIMEOUT)
@@ -110,7 +110,13 @@ impl Service {
             settings.wait_policy.clone(),
             events.clone(),
         );
-        let checkout = Checkout::new(storage, locks, events, settings.path, settings.reserve_for);
+        let checkout = Checkout::new(
+            storage,
+            locks,
+            events,
+            settings.order_path,
+            settings.reserve_for,
+        );
         let closing = CancellationToken::new();
         let app = App::new(
             checkout.clone(),
@@ -140,7 +146,7 @@ impl Service {
     /// # Cancel safety
     /// If the future is dropped, nothing is awaited, and locks end with their TTL.
     pub async fn run(self, listener: TcpListener, stop: CancellationToken) -> Report {
-        let interval = sweep::sweep_interval(self.settings.reserve_for);
+        let interval = sweep::interval(self.settings.reserve_for);
         let sweeper = sweep::run(
             self.checkout.clone(),
             interval,
@@ -158,17 +164,22 @@ impl Service {
         let noted = tokio::spawn(async move {
             stop.cancelled().await;
             // End streams first, since they never end by themselves.
-            let seen = (in_flight.count(), lock_use.counts().active, Instant::now());
+            let seen = (in_flight.count(), lock_use.counts().active);
             closing.cancel();
             seen
         });
         let connections = self.settings.connections;
-        server::serve(listener, routes, connections, &self.closing).await;
-        let noted = noted.await.unwrap_or((0, 0, Instant::now()));
-        let (in_flight, released, stopped) = noted;
-        // Answers and orders share one time limit, so that stopping the service takes hardly longer than that.
-        let left = connections.grace.saturating_sub(stopped.elapsed());
-        self.checkout.finish(left).await;
+        let connected = async {
+            server::serve(listener, routes, connections, &self.closing).await;
+            self.checkout.close();
+        };
+        // While connections are still open, so that an order that gives up is answered.
+        let orders = async {
+            self.closing.cancelled().await;
+            self.checkout.finish(connections.grace).await;
+        };
+        tokio::join!(connected, orders);
+        let (in_flight, released) = noted.await.unwrap_or((0, 0));
         let _ = tokio::join!(sweeper, upkeep, watched);
         self.checkout.locks().locker().shutdown().await;
         let undone = self.checkout.undone();

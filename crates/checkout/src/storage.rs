@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 use fencepost::resource::Credential;
 
 use crate::id::{Id, NoRandomness};
@@ -31,7 +31,7 @@ pub enum StorageError {
     Broken(String),
     /// The file that was opened was removed or replaced, so writes to it would be lost. Nothing was changed.
     #[error("the file of the database was removed or replaced while it was open")]
-    Displaced,
+    DatabaseGone,
 }
 
 /// The system cannot make up an id for something new, so nothing was changed.
@@ -42,69 +42,39 @@ impl From<NoRandomness> for StorageError {
 }
 
 /// A database of products and orders.
+///
+/// # Cancel safety
+/// An operation that changes something completes even if its future is dropped.
 pub trait Storage: Send + Sync + 'static {
-    /// Returns a short name, such as `"sqlite"`.
-    fn name(&self) -> &'static str;
-
     /// Adds a product. `None` if a product with this id exists already.
-    ///
-    /// # Cancel safety
-    /// Completes even if the future is dropped, like all operations here.
     fn add_product(&self, product: NewProduct, id: Id) -> StorageFuture<'_, Option<Product>>;
 
     /// Returns the product with this id.
-    ///
-    /// # Cancel safety
-    /// Changes nothing.
     fn product<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Product>>;
 
     /// Returns up to `limit` products whose ids sort after `after`, sorted by id.
-    ///
-    /// # Cancel safety
-    /// Changes nothing.
     fn products(&self, after: Option<Id>, limit: i64) -> StorageFuture<'_, Vec<Product>>;
 
     /// Returns the existing products of a basket, in its order.
-    ///
-    /// # Cancel safety
-    /// Changes nothing.
     fn products_of<'a>(&'a self, basket: &'a Basket) -> StorageFuture<'a, Vec<Product>>;
 
     /// Reserves everything in the basket and makes the order, or does neither.
-    ///
-    /// # Cancel safety
-    /// Completes even if the future is dropped.
     fn place(&self, placement: Placement) -> StorageFuture<'_, Placed>;
 
     /// Returns the order that was made with this idempotency key, if any, as it was when it was made.
-    ///
-    /// # Cancel safety
-    /// Changes nothing.
     fn replay<'a>(&'a self, key: &'a Key) -> StorageFuture<'a, Replay>;
 
     /// Returns the order with this id.
-    ///
-    /// # Cancel safety
-    /// Changes nothing.
     fn order<'a>(&'a self, id: &'a Id) -> StorageFuture<'a, Option<Order>>;
 
     /// Confirms, cancels or expires a pending order. Of several concurrent calls, one succeeds.
-    ///
-    /// # Cancel safety
-    /// Completes even if the future is dropped.
     fn settle(&self, id: Id, ending: Ending) -> StorageFuture<'_, Settled>;
 
     /// Ids of pending orders that are past their time, oldest first.
-    ///
-    /// # Cancel safety
-    /// Changes nothing.
     fn overdue(&self, limit: i64) -> StorageFuture<'_, Vec<Id>>;
 
     /// Deletes up to `limit` idempotency keys that are older than this and whose orders have ended, and returns their number. The
     /// credential is the sweeper's. `None` if another instance has swept since; then nothing was changed.
-    ///
-    /// # Cancel safety
-    /// Completes even if the future is dropped.
     fn forget_keys(
         &self,
         older_than: Duration,
@@ -113,28 +83,16 @@ pub trait Storage: Send + Sync + 'static {
     ) -> StorageFuture<'_, Option<u64>>;
 
     /// Returns the balance of every product, read in one snapshot.
-    ///
-    /// # Cancel safety
-    /// Changes nothing.
     fn balances(&self) -> StorageFuture<'_, Vec<Balance>>;
 
     /// Returns how many products there are, and how many open reservations.
-    ///
-    /// # Cancel safety
-    /// Changes nothing.
     fn counts(&self) -> StorageFuture<'_, (i64, i64)>;
 
     /// Checks that the database answers and, as far as can be seen without a write, accepts writes.
-    ///
-    /// # Cancel safety
-    /// Changes nothing.
     fn ping(&self) -> StorageFuture<'_, ()>;
 
     /// Moves all data into the database file, so that a copy of that file alone is complete; the last step of an orderly shutdown. `false`
     /// if another program kept part of the data in the log beside the file; nothing is lost then. Does nothing on a server.
-    ///
-    /// # Cancel safety
-    /// Completes even if the future is dropped.
     fn checkpoint(&self) -> StorageFuture<'_, bool> {
         Box::pin(async { Ok(true) })
     }
@@ -318,15 +276,8 @@ fn stored_id(text: String) -> Result<Id, StorageError> {
     Id::new(text).map_err(|_| StorageError::Broken("a stored id is invalid".into()))
 }
 
-/// Returns the products with fewer units than the basket wants.
-pub(crate) fn too_little(basket: &Basket, products: &[Product]) -> Vec<Id> {
-    let lines = basket.lines().iter().zip(products);
-    let short = lines.filter(|(line, product)| product.stock < line.quantity);
-    short.map(|(line, _)| line.product_id.clone()).collect()
-}
-
 /// Returns an order that was just made.
-fn made(order_id: Id, checkout: PricedBasket, created_ms: i64, expires_ms: i64) -> Order {
+fn pending_order(order_id: Id, checkout: PricedBasket, created_ms: i64, expires_ms: i64) -> Order {
     Order {
         order_id,
         order_status: OrderStatus::Pending,
@@ -337,7 +288,7 @@ fn made(order_id: Id, checkout: PricedBasket, created_ms: i64, expires_ms: i64) 
 }
 
 /// Returns the statement that moves reserved units, and the new status of their reservation.
-fn movement(ending: Ending) -> (&'static str, &'static str) {
+fn unit_movement(ending: Ending) -> (&'static str, &'static str) {
     match ending {
         Ending::Confirm => (sql::SELL, "sold"),
         Ending::Cancel | Ending::Expire(_) => (sql::RETURN, "returned"),

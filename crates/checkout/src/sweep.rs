@@ -24,7 +24,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 const AUDIT_EVERY: Duration = Duration::from_secs(30);
 
 /// Returns how often to look for expired reservations, given how long reservations last.
-pub(crate) fn sweep_interval(reserve_for: Duration) -> Duration {
+pub(crate) fn interval(reserve_for: Duration) -> Duration {
     (reserve_for / 20).clamp(Duration::from_millis(20), Duration::from_secs(5))
 }
 
@@ -141,7 +141,7 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
         for id in overdue {
             let settled = checkout.settle(id.clone(), Ending::Expire(guard.credential()), ());
             match settled.await {
-                Err(error @ (StorageError::Unavailable(_) | StorageError::Displaced)) => {
+                Err(error @ (StorageError::Unavailable(_) | StorageError::DatabaseGone)) => {
                     if failed_before {
                         return Err(error);
                     }

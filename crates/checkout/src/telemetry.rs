@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-pub use metrics_exporter_prometheus::PrometheusHandle as Handle;
+pub use metrics_exporter_prometheus::PrometheusHandle;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
 
 /// The buckets of the histograms, from half a millisecond to ten seconds.
@@ -19,23 +19,15 @@ pub const UPKEEP: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// Returns an error if another recorder is installed already.
-pub fn install() -> Result<Handle, BuildError> {
+pub fn install() -> Result<PrometheusHandle, BuildError> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)?
         .install_recorder()
 }
 
-/// Initializes counters to zero, so that the first event of a kind shows as an increase.
-pub fn init_counters() {
-    for outcome in [
-        "created",
-        "replayed",
-        "out_of_stock",
-        "contended",
-        "store_down",
-        "database",
-        "database_gone",
-    ] {
+/// Initializes counters to zero, so that the first event of a kind shows as an increase. `reasons` are the reasons to refuse an order.
+pub fn init_counters(reasons: &[&'static str]) {
+    for &outcome in ["created", "replayed"].iter().chain(reasons) {
         metrics::counter!("checkout_orders_total", "outcome" => outcome).increment(0);
     }
     for ending in ["confirmed", "cancelled", "expired"] {

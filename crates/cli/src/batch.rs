@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::matrix::{Cell, REPETITIONS, Run};
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::report::terminal::matrix::progress;
 use fencepost_trial::text::numbers::plural;
 
 use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::exit;
+use crate::no_verdict::{UsedFlags, explain};
 use crate::screen::Screen;
-use crate::stopped::{UsedFlags, explain};
 
 mod live;
 mod one;
@@ -178,13 +178,13 @@ fn explained(
     for (at, failure) in failures {
         match failure {
             TrialFailure::Files(error) => return Some(error),
-            TrialFailure::Run(Stopped::Interrupted {
+            TrialFailure::Run(NoVerdict::Interrupted {
                 signal, stopped, ..
             }) => {
                 interrupted = Some(signal);
                 processes += stopped;
             }
-            TrialFailure::Run(stopped) => {
+            TrialFailure::Run(no_verdict) => {
                 let history = batch
                     .folder
                     .map(|folder| folder.join(format!("{}.jsonl", batch.stems[at])));
@@ -192,7 +192,7 @@ fn explained(
                     history: history.as_deref().map(|path| ("--output", path)),
                     has_concurrency: false,
                 };
-                return Some(explain(&stopped, flags));
+                return Some(explain(&no_verdict, flags));
             }
         }
     }

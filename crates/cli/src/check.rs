@@ -1,4 +1,4 @@
-//! `fencepost check`: reads a saved history and judges it again.
+//! `fencepost check`: reads a saved history, judges it again, and draws it if asked to.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -6,18 +6,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json;
 use fencepost_trial::report::terminal::check;
 use fencepost_trial::saved::{NotAHistory, Rejudged, Saved};
 
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
+use crate::results::{DrawingFlags, Drawings};
 use crate::screen::OutputFlags;
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Check {
     file: PathBuf,
+    #[command(flatten)]
+    drawings: DrawingFlags,
     #[command(flatten)]
     output_flags: OutputFlags,
 }
@@ -26,6 +30,8 @@ pub(crate) struct Check {
 pub(crate) fn run(arguments: &Check) -> Result<ExitCode, CommandError> {
     let &OutputFlags { json, quiet, .. } = &arguments.output_flags;
     let name = arguments.file.display().to_string();
+    let history = ("check", "FILE.jsonl", Some(arguments.file.as_path()));
+    let drawings = Drawings::open(&arguments.drawings, &[history])?;
     let saved = File::open(&arguments.file)
         .map_err(NotAHistory::Unreadable)
         .and_then(|file| Saved::read(BufReader::new(file)))
@@ -50,6 +56,7 @@ pub(crate) fn run(arguments: &Check) -> Result<ExitCode, CommandError> {
             check::conclusion(&judged, ink)
         ));
     }
+    drawings.fill(&Page::of_saved(&judged))?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 

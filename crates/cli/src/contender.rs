@@ -6,14 +6,14 @@ use std::process::Command;
 use fencepost::stores::{KINDS, StoreKind};
 use fencepost_rig::Interrupt;
 use fencepost_trial::holds::Scenario;
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::protocol::{Claims, Resource};
 use fencepost_trial::store::{ServerFault, StoreFacts, TrialStore, private_name};
 use fencepost_trial::strategy::{Stores, Strategy};
 
 use crate::command_error::CommandError;
 use crate::exit;
-use crate::stopped::{UsedFlags, explain};
+use crate::no_verdict::{UsedFlags, explain};
 use crate::store::{WITH_ALL_STORES, parse_trial_store};
 
 mod external;
@@ -42,8 +42,8 @@ enum Program {
 
 impl Contender {
     /// Returns a strategy of the lab as a contender.
-    pub(crate) fn ours(strategy: &'static Strategy) -> Result<Self, Stopped> {
-        let program = std::env::current_exe().map_err(|error| Stopped::NotStarted {
+    pub(crate) fn ours(strategy: &'static Strategy) -> Result<Self, NoVerdict> {
+        let program = std::env::current_exe().map_err(|error| NoVerdict::NotStarted {
             program: "fencepost".into(),
             error,
         })?;
@@ -72,7 +72,8 @@ impl Contender {
         match lock {
             Lock::Strategy(strategy) | Lock::LibraryOn(_, strategy) => {
                 fits(strategy, store)?;
-                Self::ours(strategy).map_err(|stopped| explain(&stopped, UsedFlags::default()))
+                Self::ours(strategy)
+                    .map_err(|no_verdict| explain(&no_verdict, UsedFlags::default()))
             }
             Lock::External(external) => {
                 external.fits(store)?;

@@ -8,7 +8,7 @@ pub(crate) const NOT_A_HISTORY: u8 = 65;
 pub(crate) const STORE: u8 = 69;
 /// The lab itself failed, for instance because a process could not be started.
 pub(crate) const INTERNAL: u8 = 70;
-/// The system refused something, for instance a port, or lacks the C compiler that a trial needs.
+/// The system refused something, for instance a port, or a trial lacks what it needs: a C compiler, or the right to make a PID namespace.
 pub(crate) const SYSTEM: u8 = 71;
 /// An output file cannot be opened.
 pub(crate) const CANNOT_CREATE: u8 = 73;

@@ -121,7 +121,7 @@ fencepost {VERSION}   distributed locks you can put on trial
 
   try locks    {names}
   use locks    {lock_commands}
-  fencepost COMMAND --help for flags and examples; fencepost run-all for everything in one matrix
+  fencepost COMMAND --help for flags and examples; fencepost run-all for seven scenarios in one matrix
 "
     )
 }
@@ -297,6 +297,7 @@ const CHECK: &str = "\
 Judges a saved history again, from the file that --history wrote. The exit code is the verdict's.
 Usage: fencepost check FILE [OPTIONS]
 
+  --report FILE.html  one page, time axis     --trace FILE          for Perfetto
   --json   -q, --quiet   --color auto|always|never   --ascii
 ";
 
@@ -304,6 +305,7 @@ const CHECK_EXAMPLES: &str = "\
 Examples
   fencepost crash --ttl-edge --history run.jsonl; fencepost check run.jsonl
   fencepost check run.jsonl --json | jq .verdict.checks
+  fencepost check run.jsonl --report run.html   draws a run that was recorded earlier, or elsewhere
 ";
 
 const RUN_ALL: &str = "\

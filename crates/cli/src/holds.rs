@@ -8,7 +8,7 @@ use clap::Args;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::holds::{add_smaller_plans, report, report_of_worst};
 use fencepost_trial::report::terminal::holds::{
@@ -105,7 +105,7 @@ pub(crate) fn deadlock(
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
     let scenario = if arguments.mitigate {
-        Scenario::Sorted
+        Scenario::DeadlockSorted
     } else {
         Scenario::Deadlock
     };
@@ -327,7 +327,7 @@ fn run_once(
     let lanes = shows_progress.then(|| Lanes::new(screen.ink));
     let mut progress = LockProgress { screen, lanes };
     let judged = run_and_judge(trial, contender, file, &mut progress, interrupt)
-        .map_err(|stopped| files.explain(&stopped, false))?;
+        .map_err(|no_verdict| files.explain(&no_verdict, false))?;
     progress.finish(&judged);
     Ok(judged)
 }
@@ -380,7 +380,7 @@ pub(crate) fn run_and_judge(
     file: Option<File>,
     watch: &mut dyn LockWatch,
     interrupt: Interrupt,
-) -> Result<Judged, Stopped> {
+) -> Result<Judged, NoVerdict> {
     let subject = || contender.command();
     let history = holds::run(trial, &subject, file, watch, interrupt)?;
     Ok(Judged::of(trial, history))

@@ -116,7 +116,10 @@ pub(crate) fn run(arguments: Locks) -> Result<ExitCode, CommandError> {
 
 impl CommandContext {
     /// Reads the record of one lock.
-    async fn record(&self, name: &LockName) -> Result<Option<fencepost::Record>, CommandError> {
+    async fn record(
+        &self,
+        name: &LockName,
+    ) -> Result<Option<fencepost::backend::Record>, CommandError> {
         let Some(backend) = &self.backend else {
             return Ok(None);
         };
@@ -158,10 +161,10 @@ impl CommandContext {
     }
 
     /// Returns the current moment on the clock that the store's records use.
-    fn now(&self) -> fencepost::Moment {
+    fn now(&self) -> fencepost::clock::Moment {
         match &self.backend {
             Some(backend) => backend.clock().now(),
-            None => fencepost::Moment::ZERO,
+            None => fencepost::clock::Moment::ZERO,
         }
     }
 

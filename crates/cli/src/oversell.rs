@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use fencepost_rig::Interrupt;
 use fencepost_trial::matrix::REPETITIONS;
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::sale as json;
@@ -18,9 +18,9 @@ use fencepost_trial::strategy;
 
 use crate::command_error::CommandError;
 use crate::contender::{Contender, LockArgument};
+use crate::no_verdict::{UsedFlags, explain};
 use crate::results::{Drawings, EndedTrial, FileFlags, Files, OutputFile};
 use crate::screen::{OutputFlags, Screen};
-use crate::stopped::{UsedFlags, explain};
 use crate::trial_flags::TrialFlags;
 use crate::values::{concurrency, delay, random_seed, seed, stock, wait};
 
@@ -95,7 +95,7 @@ fn one(
         begun: false,
     };
     let judged = run_and_judge(sale, contender, file, &mut watch, interrupt)
-        .map_err(|stopped| files.explain(&stopped, true))?;
+        .map_err(|no_verdict| files.explain(&no_verdict, true))?;
     let ended = EndedTrial {
         report: json::report(&judged),
         verdict: &judged.verdict,
@@ -176,7 +176,7 @@ fn one_of_all(
         history: None,
         has_concurrency: true,
     };
-    judged.map_err(|stopped| explain(&stopped, flags))
+    judged.map_err(|no_verdict| explain(&no_verdict, flags))
 }
 
 /// Runs a sale and judges it.
@@ -186,7 +186,7 @@ pub(crate) fn run_and_judge(
     file: Option<File>,
     watch: &mut dyn SaleWatch,
     interrupt: Interrupt,
-) -> Result<Judged, Stopped> {
+) -> Result<Judged, NoVerdict> {
     let subject = || contender.command();
     let history = sale::run(sale, &subject, file, watch, interrupt)?;
     Ok(Judged::of(sale, history))

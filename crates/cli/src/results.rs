@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fencepost_trial::history::History;
 use fencepost_trial::holds::Judged;
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::report::html::Page;
 use fencepost_trial::saved::Seal;
 use fencepost_trial::verdict::Verdict;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::stopped::{UsedFlags, explain};
+use crate::no_verdict::{UsedFlags, explain};
 
 /// The flags that name the output files of one trial.
 #[derive(Debug, Args)]
@@ -83,13 +83,13 @@ impl Files {
 
     /// Returns the error message for a trial without a verdict, which mentions the history if there is one. `has_concurrency` says whether
     /// `--concurrency` sets the number of processes.
-    pub(crate) fn explain(&self, stopped: &Stopped, has_concurrency: bool) -> CommandError {
+    pub(crate) fn explain(&self, no_verdict: &NoVerdict, has_concurrency: bool) -> CommandError {
         let history = self.history.as_ref();
         let flags = UsedFlags {
             history: history.map(|history| (history.flag, history.path.as_path())),
             has_concurrency,
         };
-        explain(stopped, flags)
+        explain(no_verdict, flags)
     }
 
     /// Opens another handle to the history, for the run to write to.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::protocol::{Pauses, Promise};
 use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::retry as json;
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Co
         pauses: None,
     };
     let judged = run_and_judge(&comparison, file, &mut counter, interrupt)
-        .map_err(|stopped| files.explain(&stopped, true))?;
+        .map_err(|no_verdict| files.explain(&no_verdict, true))?;
     let ended = EndedTrial {
         report: json::report(&judged),
         verdict: &judged.verdict,
@@ -126,7 +126,7 @@ pub(crate) fn run_and_judge(
     file: Option<File>,
     watch: &mut dyn RetryWatch,
     interrupt: Interrupt,
-) -> Result<Judged, Stopped> {
+) -> Result<Judged, NoVerdict> {
     let ours = Contender::ours(comparison.strategy)?;
     let subject = || ours.command();
     let history = retry::run(comparison, &subject, file, watch, interrupt)?;

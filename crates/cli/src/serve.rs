@@ -12,9 +12,9 @@ use clap::Args;
 use fencepost::Backend;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost_checkout::checkout::OrderPath;
-use fencepost_checkout::http::{ExtraRoutes, HttpSettings};
+use fencepost_checkout::http::{AdminToken, ExtraRoutes, HttpSettings};
 use fencepost_checkout::locks::{WaitMode, WaitPolicy};
-use fencepost_checkout::logging::{self, Log};
+use fencepost_checkout::logging::{self, LogFormat};
 use fencepost_checkout::server::ConnectionSettings;
 use fencepost_checkout::service::{Report, Service, Settings};
 use fencepost_checkout::storage::Storage;
@@ -48,7 +48,7 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "127.0.0.1", value_parser = flags::host)]
     host: IpAddr,
     #[arg(long, env = "FENCEPOST_ADMIN_TOKEN", hide_env_values = true, value_parser = token)]
-    admin_token: Option<String>,
+    admin_token: Option<AdminToken>,
     #[arg(long, env = "FENCEPOST_DB", hide_env_values = true, default_value = "shop.db", value_parser = Database::parse)]
     db: Database,
     #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = LockStore::parse)]
@@ -76,7 +76,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     lab: bool,
     #[arg(long, value_parser = log)]
-    log: Option<Log>,
+    log: Option<LogFormat>,
     #[arg(long, short)]
     quiet: bool,
     /// Evaluated before the command line is parsed.
@@ -155,7 +155,7 @@ impl Serve {
         Settings {
             ttl: self.ttl,
             wait_policy: self.wait_policy(),
-            path: self.order_path,
+            order_path: self.order_path,
             reserve_for: self.reserve_for,
             keep_keys: self.keep_keys,
             http: HttpSettings {
@@ -260,7 +260,7 @@ impl Serve {
         storage: Arc<dyn Storage>,
         backend: Arc<dyn Backend>,
         routes: ExtraRoutes,
-        metrics: telemetry::Handle,
+        metrics: telemetry::PrometheusHandle,
     ) -> Result<Service, CommandError> {
         let service = Service::new(storage, backend, routes, self.settings(), metrics);
         service.map_err(|error| {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use fencepost::{Holder, Moment, Record};
+use fencepost::backend::{Holder, Record};
+use fencepost::clock::Moment;
 use fencepost_trial::text::harmless;
 use fencepost_trial::text::numbers::{count, decimal};
 

@@ -57,7 +57,7 @@ impl LockerBuilder {
     pub fn build(self) -> Result<Locker> {
         let inner = self.checked()?;
         let store = inner.backend().store_name();
-        let worker = Worker::start(inner.errands(), inner.store_timeout(), store)?;
+        let worker = Worker::start(inner.open_errands(), inner.store_timeout(), store)?;
         Ok(Locker {
             inner,
             worker: Arc::new(worker),

@@ -99,11 +99,8 @@ pub mod telemetry;
 pub mod testing;
 mod ttl;
 
-pub use backend::{
-    Backend, Capabilities, Holder, Listed, LossBell, Record, Release, Renewal, Wait, Waiter,
-};
+pub use backend::Backend;
 pub use claim::{Claim, Grant, LockName, OwnerId};
-pub use clock::{BoxFuture, Clock, Moment};
 pub use credential::Credential;
 pub use engine::ReleaseOutcome;
 pub use error::{Effect, Error, ErrorKind, Operation, Result};

@@ -107,8 +107,8 @@ impl Locker {
     }
 
     #[cfg(any(feature = "blocking", all(test, feature = "testing")))]
-    pub(crate) fn errands(&self) -> crate::reaper::Errands {
-        self.engine.reaper.errands()
+    pub(crate) fn open_errands(&self) -> Arc<crate::reaper::OpenErrands> {
+        self.engine.reaper.open_errands()
     }
 
     /// Tries once to acquire the lock. Returns `None` if somebody else holds the lock or waits for it.
@@ -162,6 +162,7 @@ impl Locker {
     {
         let name = name.try_into()?;
         let guard = self.ask_for(name, Manner::Wait, Moment::FAR).await?;
+        // Without a time limit, waiting ends with a guard or an error; `None` would be a bug of the line.
         guard.ok_or_else(|| self.unanswered())
     }
 
@@ -226,7 +227,7 @@ impl Locker {
         self.engine.close();
         let clock = &*self.engine.clock;
         let until = clock.now() + self.engine.settings.store_timeout * 2;
-        let errands = self.engine.reaper.errands();
+        let errands = self.engine.reaper.open_errands();
         let all_released = match runtime {
             Ok(_) => within(clock, until, errands.done()).await.is_some(),
             Err(_no_runtime) => !self.engine.reaper.is_busy(),

@@ -72,6 +72,7 @@ impl Locker {
     {
         let all = self.ask_for_all(in_order(names)?, Manner::Wait, Moment::FAR);
         let all = all.await?;
+        // Without a time limit, waiting ends with a guard or an error; `None` would be a bug of the line.
         all.ok_or_else(|| self.unanswered())
     }
 

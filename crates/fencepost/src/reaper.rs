@@ -42,18 +42,33 @@ pub(crate) struct OpenErrands {
     all_done: Notify,
 }
 
+impl OpenErrands {
+    /// Completes when nothing is left to release.
+    pub(crate) async fn done(&self) {
+        loop {
+            let all_done = self.all_done.notified();
+            tokio::pin!(all_done);
+            all_done.as_mut().enable();
+            if *lock(&self.count) == 0 {
+                return;
+            }
+            all_done.await;
+        }
+    }
+}
+
 /// Counts one errand until it is done, or until nobody is left to do it.
 #[derive(Debug)]
-struct Count(Arc<OpenErrands>);
+struct OpenErrand(Arc<OpenErrands>);
 
-impl Count {
+impl OpenErrand {
     fn new(open: &Arc<OpenErrands>) -> Self {
         *lock(&open.count) += 1;
         Self(open.clone())
     }
 }
 
-impl Drop for Count {
+impl Drop for OpenErrand {
     fn drop(&mut self) {
         let mut count = lock(&self.0.count);
         *count -= 1;
@@ -109,8 +124,8 @@ impl Reaper {
     }
 
     /// Returns a handle to the open errands that can outlive the locker.
-    pub(crate) fn errands(&self) -> Errands {
-        Errands(self.open.clone())
+    pub(crate) fn open_errands(&self) -> Arc<OpenErrands> {
+        self.open.clone()
     }
 }
 
@@ -118,25 +133,6 @@ impl Drop for Reaper {
     fn drop(&mut self) {
         if let Some(backlog) = &*lock(&self.backlog) {
             backlog.end();
-        }
-    }
-}
-
-/// The errands that are not done yet.
-#[derive(Debug, Clone)]
-pub(crate) struct Errands(Arc<OpenErrands>);
-
-impl Errands {
-    /// Completes when nothing is left to release.
-    pub(crate) async fn done(&self) {
-        loop {
-            let all_done = self.0.all_done.notified();
-            tokio::pin!(all_done);
-            all_done.as_mut().enable();
-            if *lock(&self.0.count) == 0 {
-                return;
-            }
-            all_done.await;
         }
     }
 }

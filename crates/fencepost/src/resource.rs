@@ -12,7 +12,8 @@
 //! This module contains [`FencedCell`], a value in memory. With the feature `sqlite` it contains `SqliteGate`, a gate in front of whatever
 //! your own transaction does, and `SqliteRegister`, a value behind such a gate. With the feature `postgres`, `pg_tx::PgGate` is a gate for
 //! Postgres; if you use another database crate, use [`CREATE_GATE`] and [`ADMIT`]. With the feature `redis` it contains `RedisRegister`, a
-//! value in Redis, and `REDIS_ADMIT`, a gate for your own scripts.
+//! value in Redis, and `REDIS_ADMIT`, a gate for your own scripts. With the feature `etcd`, `stores::etcd::Etcd::write_while_held` writes
+//! only while the lock is held, and needs no gate.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -54,13 +55,15 @@ pub trait FencedResource {
     /// Returns the value.
     ///
     /// # Errors
-    /// Returns [`FencedError::Refused`] if the resource has seen a higher fence, or the same fence from another owner.
+    /// Returns [`FencedError::Refused`] if the resource has seen a higher fence, or the same fence from another owner, and
+    /// [`FencedError::Failed`] if the resource fails or cannot be reached.
     fn read(&self, credential: Credential) -> Result<Self::Value, FencedError>;
 
     /// Replaces the value.
     ///
     /// # Errors
-    /// Returns [`FencedError::Refused`] if the resource has seen a higher fence, or the same fence from another owner.
+    /// Returns [`FencedError::Refused`] if the resource has seen a higher fence, or the same fence from another owner, and
+    /// [`FencedError::Failed`] if the resource fails or cannot be reached.
     fn write(&self, credential: Credential, value: Self::Value) -> Result<(), FencedError>;
 }
 

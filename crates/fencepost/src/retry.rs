@@ -20,47 +20,37 @@ use crate::random::Random;
 /// assert_eq!(delays, [100, 200, 400, 800, 1_600, 3_200, 5_000].map(ms));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Schedule {
-    /// The same pause each time. Clients that started together stay in step.
+pub struct Schedule(Kind);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
     Fixed(Duration),
-    /// `base · 2ⁿ`, at most `cap`. Causes little load, but clients that started together sleep and wake in step.
-    Exponential {
-        /// The first pause.
-        base: Duration,
-        /// The longest pause.
-        cap: Duration,
-    },
-    /// A random pause between zero and the pause of [`Exponential`](Self::Exponential), which spreads clients out.
-    FullJitter {
-        /// The upper bound of the first pause.
-        base: Duration,
-        /// The upper bound of every pause.
-        cap: Duration,
-    },
-    /// These pauses in turn, then the last one repeatedly. If the list is empty, there is no pause.
+    Exponential { base: Duration, cap: Duration },
+    FullJitter { base: Duration, cap: Duration },
     List(Vec<Duration>),
 }
 
 impl Schedule {
-    /// Creates a schedule with the same pause each time.
+    /// Creates a schedule with the same pause each time. Clients that started together stay in step.
     pub fn fixed(pause: Duration) -> Self {
-        Self::Fixed(pause)
+        Self(Kind::Fixed(pause))
     }
 
-    /// Creates a schedule with doubling pauses from `base` up to `cap`.
+    /// Creates a schedule with doubling pauses: `base · 2ⁿ`, at most `cap`. It causes little load, but clients that started together sleep
+    /// and wake in step.
     pub fn exponential(base: Duration, cap: Duration) -> Self {
-        Self::Exponential { base, cap }
+        Self(Kind::Exponential { base, cap })
     }
 
-    /// Creates a schedule with random pauses below doubling bounds from `base` up to `cap`.
+    /// Creates a schedule with random pauses between zero and the pause of [`exponential`](Self::exponential), which spreads clients out.
     pub fn full_jitter(base: Duration, cap: Duration) -> Self {
-        Self::FullJitter { base, cap }
+        Self(Kind::FullJitter { base, cap })
     }
 
-    /// Creates a schedule of exactly these pauses; the last one repeats.
+    /// Creates a schedule of these pauses in turn, and then the last one repeatedly. If there are no pauses in the list, the schedule never
+    /// pauses.
     pub fn list(pauses: impl IntoIterator<Item = Duration>) -> Self {
-        Self::List(pauses.into_iter().collect())
+        Self(Kind::List(pauses.into_iter().collect()))
     }
 
     /// Returns the pauses, starting with the first retry. The iterator never ends.
@@ -70,11 +60,11 @@ impl Schedule {
 
     /// Returns the pause before retry number `retry`, counted from zero.
     pub fn delay(&self, retry: u32, random: &dyn Random) -> Duration {
-        match self {
-            Self::Fixed(pause) => *pause,
-            Self::Exponential { base, cap } => doubled(*base, *cap, retry),
-            Self::FullJitter { base, cap } => random.up_to(doubled(*base, *cap, retry)),
-            Self::List(pauses) => {
+        match &self.0 {
+            Kind::Fixed(pause) => *pause,
+            Kind::Exponential { base, cap } => doubled(*base, *cap, retry),
+            Kind::FullJitter { base, cap } => random.up_to(doubled(*base, *cap, retry)),
+            Kind::List(pauses) => {
                 let last = pauses.len().saturating_sub(1);
                 let at = usize::try_from(retry).unwrap_or(last).min(last);
                 pauses.get(at).copied().unwrap_or_default()

@@ -181,8 +181,8 @@ impl Clock for FakeClock {
     }
 }
 
-/// Polls `future` at most `polls` times, each time it is woken, and then drops it. Returns `None` if it was not ready. For tests of what a
-/// dropped future leaves behind.
+/// Polls `future` at most `polls` times, whenever the task around it is polled, and then drops it. Returns `None` if it was not ready.
+/// For tests of what a dropped future leaves behind.
 ///
 /// The future is dropped within the last poll, so nothing has to wake it once more.
 ///

@@ -5,9 +5,10 @@
 
 use std::time::{Duration, Instant};
 
+use fencepost::backend::Wait;
 use fencepost::random::SystemRandom;
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, Claim, LockName, OwnerId, Wait};
+use fencepost::{Backend, Claim, LockName, OwnerId};
 
 fn threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();

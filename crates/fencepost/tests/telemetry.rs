@@ -168,7 +168,7 @@ async fn disappear() {
     let guard = stage.take().await;
     let claim = Claim::new(guard.name().clone(), guard.owner(), TTL);
     let freed = stage.memory.release(&claim).await.expect("an answer");
-    assert_eq!(freed, fencepost::Release::Freed);
+    assert_eq!(freed, fencepost::backend::Release::Freed);
     stage.pass(TTL / 2).await;
     assert!(guard.is_lost());
 }

@@ -3,9 +3,10 @@
 //!
 //! The rig ends everything that it starts. A [`Child`] is a process with its own session and process group. When it is dropped, the whole
 //! group is killed and reaped, and when the program that started it dies, the kernel kills it. A program that we do not trust gets a
-//! supervisor, which ends everything that it starts; in a [`PidSpace`], it can get the process id of one that has ended. [`Redis`], [`Postgres`], [`Etcd`] and [`Zookeeper`] are such children that answer on a
-//! free port. A [`Proxy`] between a client and a server loses, delays or cuts what passes. A [`ClockShim`] sets the clocks of one program.
-//! [`Interrupt`] turns Ctrl-C into a flag that the program checks at safe points, so that every `Drop` runs.
+//! supervisor, which ends everything that it starts; in a [`PidSpace`], it can get the process id of one that has ended. [`Redis`],
+//! [`Postgres`], [`Etcd`] and [`Zookeeper`] are such children that answer on a free port. A [`Proxy`] between a client and a server loses,
+//! delays or cuts what passes. A [`ClockShim`] sets the clocks of one program. [`Interrupt`] turns Ctrl-C into a flag that the program checks
+//! at safe points, so that every `Drop` runs.
 
 #[cfg(feature = "authority")]
 mod authority;

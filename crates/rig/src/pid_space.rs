@@ -40,6 +40,10 @@ impl PidSpace {
     /// # Errors
     /// Returns the system's error, mostly because we may not make one.
     pub fn open() -> io::Result<Self> {
+        if std::fs::read_link("/proc/self")?.to_str() != Some(&std::process::id().to_string()) {
+            // We could not learn by which number we can signal a program.
+            return Err(io::Error::other("/proc is of another PID namespace"));
+        }
         Self::start(Vec::new()).or_else(|error| Self::start(maps()).map_err(|_| error))
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::clock::{BootClock, Clock};
+use fencepost::clock::{BootClock, Clock, Moment};
 use fencepost::random::SystemRandom;
-use fencepost::{Backend, Claim, Locker, Moment, OwnerId};
+use fencepost::{Backend, Claim, Locker, OwnerId};
 
 /// The lock that most tests use.
 pub const NAME: &str = "stock";

@@ -5,7 +5,7 @@
 use crate::any_scenario::AnyScenario;
 use crate::history::FaultKind;
 use crate::holds::Scenario;
-use crate::matrix::{Cell, Run, short_ttl_ms};
+use crate::matrix::{Cell, Run, default_ttl_ms};
 use crate::protocol::Claims;
 use crate::store::{ServerFault, StoreFacts, TrialStore};
 use crate::story::scenarios::judged_by;
@@ -25,7 +25,7 @@ pub use label::{Label, LabelName, Limit, labelled};
 pub const SCENARIOS: [AnyScenario; 39] = [
     AnyScenario::Sale,
     AnyScenario::Lock(Scenario::Deadlock),
-    AnyScenario::Lock(Scenario::Sorted),
+    AnyScenario::Lock(Scenario::DeadlockSorted),
     AnyScenario::Lock(Scenario::Crash),
     AnyScenario::Lock(Scenario::TtlEdge),
     AnyScenario::Lock(Scenario::Pause),
@@ -54,7 +54,7 @@ pub const SCENARIOS: [AnyScenario; 39] = [
     AnyScenario::Lock(Scenario::Failover),
     AnyScenario::Lock(Scenario::RestartEmpty),
     AnyScenario::Lock(Scenario::ServerClock),
-    AnyScenario::Lock(Scenario::ServerClockBack),
+    AnyScenario::Lock(Scenario::ClockBack),
     AnyScenario::Lock(Scenario::Eviction),
     AnyScenario::Lock(Scenario::TakenAway),
     AnyScenario::Lock(Scenario::Deposed),
@@ -151,7 +151,7 @@ impl Gauntlet {
 
     fn cell(&self, scenario: AnyScenario, run: u64) -> Cell {
         let mut cell = scenario.cell(self.strategy, &self.store, self.seed + run);
-        if let Cell::Hold(trial) = &mut cell {
+        if let Cell::Lock(trial) = &mut cell {
             if trial.scenario.keeps_its_ttl() {
                 // If servers fail, everything must happen within the lease.
                 trial.ttl_ms = trial.scenario.ttl_ms_at(&self.store);
@@ -231,11 +231,6 @@ impl Gauntlet {
 
 /// What the gauntlet says of a lock that claims to be fair.
 const UNJUDGED_FAIRNESS: &str = "fair (no trial judges the order of waiters)";
-
-/// Returns the TTL of lock trials on this store, unless it is set.
-pub fn default_ttl_ms(store: &TrialStore) -> u64 {
-    short_ttl_ms(store)
-}
 
 /// Returns why the lab cannot make servers fail, or come between them and the processes, as this scenario demands; `None` if it can, or if
 /// the scenario does not demand it.
@@ -326,7 +321,7 @@ impl Row<'_> {
     /// Returns what its lock is judged by in its scenario.
     pub fn judged_by(&self) -> String {
         let claims = match self.worst {
-            Run::Hold(judged) => strategy::claims_of(&judged.header),
+            Run::Lock(judged) => strategy::claims_of(&judged.header),
             Run::Sale(_) | Run::Retry(_) => Claims::PLAIN,
         };
         judged_by(self.worst.any_scenario(), claims)
@@ -334,11 +329,7 @@ impl Row<'_> {
 
     /// Returns the command that repeats the worst run.
     pub fn reproduce(&self) -> String {
-        match self.worst {
-            Run::Sale(judged) => judged.reproduce(),
-            Run::Hold(judged) => judged.trial.reproduce(),
-            Run::Retry(judged) => judged.comparison.reproduce(),
-        }
+        self.worst.reproduce()
     }
 
     /// Returns the verdict of the row.

@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Action, Claims, Promise, Purchase, ReleaseResult, Retry};
 
+mod fault;
+pub(crate) mod fence;
 mod recorder;
 mod servers;
 mod storm;
 
+pub use fault::Fault;
 pub use recorder::Recorder;
 pub use servers::Change;
 pub use storm::{FaultKind, FaultKinds, StormSettings};
@@ -280,6 +283,12 @@ pub enum What {
         /// How long at most, up to this event.
         for_ms: f64,
     },
+    /// The machine was suspended. The lab's clock stood still meanwhile and leases went on, so the run proves nothing. The lab noticed
+    /// this when it went on.
+    Slept {
+        /// For how long, up to this event.
+        for_ms: f64,
+    },
     /// The process was granted this hold, and nothing had come from the store through the proxies that the process should use.
     Unseen {
         /// The hold.
@@ -291,92 +300,6 @@ pub enum What {
         /// What it was waiting for, and why it stopped.
         why: String,
     },
-}
-
-/// The faults that the lab injects into a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fault {
-    /// SIGKILL to the process group. Timestamped before the signal is sent, recorded once the death was observed.
-    Killed,
-    /// SIGSTOP to the process group. Timestamped once the process was seen in state T.
-    Stopped,
-    /// SIGCONT.
-    Continued,
-    /// Nothing passes between the process and its store any more, in either direction, and no connection ends. Timestamped once that was
-    /// so, and recorded only if the process had reached the store through the lab before.
-    CutOff,
-    /// Everything passes again at once, also what was sent meanwhile. Timestamped before that.
-    Reconnected,
-    /// Every reply of the store arrives late. Timestamped once that was so.
-    Slowed,
-    /// Every message between the process and its store takes longer, in both directions. Timestamped once that was so, and recorded only if
-    /// the process had reached the store through the lab before.
-    Distant,
-    /// Every connection that the process had to its store is dead: nothing passes on it any more, and neither end is told. New connections
-    /// work. Timestamped once that was so, and recorded only if there was one.
-    ConnectionsDead,
-    /// Its machine is gone from the network: nothing passes between it and its store any more, the store's packets are not acknowledged, and
-    /// no connection ends, also when it dies. Timestamped once that was so, and recorded only if it had reached its store through the lab
-    /// before.
-    Vanished,
-    /// Its time of day is an hour ahead from here on. Timestamped once that was so, like the next two.
-    ClockAhead,
-    /// Its time of day is an hour behind from here on.
-    ClockBehind,
-    /// Its time of day runs a thousand times as fast from here on.
-    ClockFast,
-    /// Its time of day is right again. Timestamped before that.
-    ClockRight,
-    /// It has asked for the time since its clocks were changed, and the lab's library has answered.
-    ClockRead,
-    /// While it was stopped, its `CLOCK_MONOTONIC` did not advance, as on a suspended machine. Timestamped once that was so.
-    Suspended,
-    /// A reply of the store was dropped, and its connection closed at both ends. The store has done what it was asked. Timestamped once
-    /// that was so.
-    ReplyLost,
-    /// The first of the late replies to a request is handed on. Timestamped before that.
-    ReplyArrives,
-    /// A reply of the store is held back, with everything that follows it. The store has done what it was asked. Timestamped once that was
-    /// so.
-    ReplyHeld,
-    /// What was held back is handed on. Timestamped before that.
-    ReplyDelivered,
-    /// A command of the process did not reach its Redis server, and the lab answered `-OOM`, as a server that is out of memory does.
-    /// Timestamped once that was so, like the next three.
-    AnsweredOom,
-    /// The same, and the lab answered `-READONLY`, as a replica does.
-    AnsweredReadOnly,
-    /// The same, and the lab answered `-LOADING`, as a server does that is loading its data.
-    AnsweredLoading,
-    /// A Redis server has carried a command of the process out, and the lab answered `-upstream failure` in its place, as a proxy of Redis does
-    /// that has waited too long.
-    AnsweredUpstream,
-    /// A write of the process is held back on its way to the number. Timestamped once the process had sent it. It arrives as an operation.
-    WriteHeld,
-    /// The lab asked it to release a hold that it had released before, and it has answered. Timestamped once it had.
-    OverReleased,
-    /// It was started again, and the kernel shows from outside that it has the process id that its process had in an earlier life.
-    /// Timestamped once that was seen.
-    SamePid,
-}
-
-impl Fault {
-    /// Returns the error that it put in place of a reply of the store, if it did that.
-    pub fn error(self) -> Option<&'static str> {
-        match self {
-            Self::AnsweredOom => Some("-OOM"),
-            Self::AnsweredReadOnly => Some("-READONLY"),
-            Self::AnsweredLoading => Some("-LOADING"),
-            Self::AnsweredUpstream => Some("-upstream failure"),
-            _ => None,
-        }
-    }
-
-    /// Returns whether it took a reply of the store from the process, or put an error in its place.
-    pub fn spoils_reply(self) -> bool {
-        self == Self::ReplyLost || self.error().is_some()
-    }
 }
 
 /// A recorded run, ready to be judged.
@@ -424,5 +347,28 @@ pub(crate) mod tests {
             holds: None,
             claims: None,
         }
+    }
+
+    /// Returns the names of all variants, which the deserializer lists when it meets an unknown one.
+    fn variants<T: serde::de::DeserializeOwned + std::fmt::Debug>() -> Vec<String> {
+        let error = serde_json::from_str::<T>("\"?\"").unwrap_err().to_string();
+        let (_, listed) = error.split_once("expected one of ").unwrap();
+        listed
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn name_of(one: impl Serialize) -> String {
+        let name = serde_json::to_value(one).unwrap();
+        name.as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn no_fault_and_no_change_is_missing_from_the_lists_of_all() {
+        assert_eq!(Fault::ALL.map(name_of)[..], variants::<Fault>());
+        assert_eq!(Change::ALL.map(name_of)[..], variants::<Change>());
     }
 }

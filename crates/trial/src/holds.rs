@@ -22,7 +22,7 @@ mod judged;
 mod lookup;
 pub(crate) mod many_leases;
 pub mod names;
-pub(crate) mod register;
+mod register;
 mod run;
 mod scenario;
 mod shortest;

@@ -30,7 +30,7 @@ const RETRY_LOCK: &str = "safe";
 pub const COLUMNS: [AnyScenario; 7] = [
     AnyScenario::Sale,
     AnyScenario::Lock(Scenario::Deadlock),
-    AnyScenario::Lock(Scenario::Sorted),
+    AnyScenario::Lock(Scenario::DeadlockSorted),
     AnyScenario::Lock(Scenario::Crash),
     AnyScenario::Lock(Scenario::TtlEdge),
     AnyScenario::Lock(Scenario::StaleRelease),
@@ -66,7 +66,7 @@ impl AnyScenario {
             });
         };
         let (ttl_ms, work_ms) = times(&store);
-        Cell::Hold(Trial {
+        Cell::Lock(Trial {
             ttl_ms,
             work_ms,
             ..Trial::on(scenario, strategy, store, seed)
@@ -77,12 +77,12 @@ impl AnyScenario {
 /// Returns the lease of the other rows, and the work that exceeds it: by so much that a lock which renews its lease only once or twice
 /// is convicted too.
 fn times(store: &TrialStore) -> (u64, u64) {
-    let ttl_ms = short_ttl_ms(store);
+    let ttl_ms = default_ttl_ms(store);
     (ttl_ms, ttl_ms * 7 / 2)
 }
 
-/// Returns the lease of the other rows.
-pub(crate) fn short_ttl_ms(store: &TrialStore) -> u64 {
+/// Returns the lease of the other rows, which the gauntlet uses too unless it is told another one.
+pub fn default_ttl_ms(store: &TrialStore) -> u64 {
     store.shortest_ttl_ms().max(TTL_MS)
 }
 
@@ -92,7 +92,7 @@ pub enum Cell {
     /// A sale, which uses all cores for a moment.
     Sale(Sale),
     /// A lock trial, which sleeps most of the time.
-    Hold(Trial),
+    Lock(Trial),
     /// The comparison, which sleeps most of the time.
     Retry(Comparison),
 }
@@ -124,7 +124,7 @@ fn cell(
         strategy.lock?;
         if has_default_times(scenario, strategy) {
             let trial = Trial::on(scenario, strategy, store.clone(), seed);
-            return Some(Cell::Hold(trial));
+            return Some(Cell::Lock(trial));
         }
     }
     let mut cell = tried.cell(strategy, store, seed);
@@ -146,7 +146,7 @@ impl Cell {
     pub fn strategy(&self) -> &'static Strategy {
         match self {
             Self::Sale(sale) => sale.strategy,
-            Self::Hold(trial) => trial.strategy,
+            Self::Lock(trial) => trial.strategy,
             Self::Retry(comparison) => comparison.strategy,
         }
     }
@@ -155,7 +155,7 @@ impl Cell {
     pub fn scenario(&self) -> &'static str {
         match self {
             Self::Sale(_) => sale::SCENARIO,
-            Self::Hold(trial) => trial.scenario.name(),
+            Self::Lock(trial) => trial.scenario.name(),
             Self::Retry(_) => retry::SCENARIO,
         }
     }
@@ -163,7 +163,7 @@ impl Cell {
     /// Returns its scenario; a comparison consists of sales.
     pub fn any_scenario(&self) -> AnyScenario {
         match self {
-            Self::Hold(trial) => AnyScenario::Lock(trial.scenario),
+            Self::Lock(trial) => AnyScenario::Lock(trial.scenario),
             Self::Sale(_) | Self::Retry(_) => AnyScenario::Sale,
         }
     }
@@ -186,7 +186,7 @@ impl Cell {
         match self {
             Self::Sale(_) => 400,
             Self::Retry(_) => 4_000,
-            Self::Hold(trial) => trial.likely_ms(),
+            Self::Lock(trial) => trial.likely_ms(),
         }
     }
 
@@ -227,7 +227,7 @@ mod tests {
         let stores = ["sqlite", "etcd", "zk://10.0.0.1", "redlock"]
             .map(|name| TrialStore::named(name).unwrap());
         for cell in stores.iter().flat_map(|store| cells(store, 1)) {
-            let Cell::Hold(trial) = &cell else { continue };
+            let Cell::Lock(trial) = &cell else { continue };
             let (at, name) = (cell.column().unwrap(), trial.strategy.name);
             let mut words = COLUMNS[at].command(&trial.store);
             if has_default_times(trial.scenario, trial.strategy) {
@@ -255,7 +255,7 @@ mod tests {
             let cells = cells(&TrialStore::named(name).unwrap(), 1);
             let mut edges = 0;
             for cell in &cells {
-                let Cell::Hold(trial) = cell else { continue };
+                let Cell::Lock(trial) = cell else { continue };
                 if trial.scenario == Scenario::TtlEdge {
                     edges += 1;
                     let least_ms = trial.ttl_ms * 7 / 2;

@@ -13,13 +13,13 @@ use crate::protocol::{Claims, Reply, Request};
 use crate::text::foreign::{harmless, parse, quote};
 
 mod awake;
+mod no_verdict;
 mod pids;
 pub(crate) mod start;
-mod stopped;
 
 use awake::Awake;
+pub use no_verdict::NoVerdict;
 pub(crate) use pids::Pids;
-pub use stopped::Stopped;
 
 /// How long the lab waits for a line before it does other work.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(50);
@@ -65,7 +65,7 @@ pub fn claims_of(
     init: &dyn Fn(&str) -> Request,
     start_timeout: Duration,
     interrupt: Interrupt,
-) -> Result<Option<Claims>, Stopped> {
+) -> Result<Option<Claims>, NoVerdict> {
     let name = vec!["the subject".to_owned()];
     let starting = &mut |_, _| {};
     let subject = &|_| subject();
@@ -138,7 +138,7 @@ impl Processes {
         start_timeout: Duration,
         interrupt: Interrupt,
         starting: &mut dyn FnMut(usize, usize),
-    ) -> Result<Self, Stopped> {
+    ) -> Result<Self, NoVerdict> {
         let total = names.len();
         let mut processes = Self::unstarted(names, pids)?;
         for index in 0..total {
@@ -167,9 +167,9 @@ impl Processes {
         self.ready.iter().flatten().next()?.claims
     }
 
-    fn unstarted(names: Vec<String>, pids: Pids) -> Result<Self, Stopped> {
+    fn unstarted(names: Vec<String>, pids: Pids) -> Result<Self, NoVerdict> {
         let wanted = PIPES * names.len() as u64 + OTHER_FILES;
-        allow_open_files(wanted).map_err(|allowed| Stopped::TooManyFiles {
+        allow_open_files(wanted).map_err(|allowed| NoVerdict::TooManyFiles {
             asked: names.len(),
             wanted,
             allowed,
@@ -196,10 +196,10 @@ impl Processes {
         index: usize,
         command: Command,
         init: &dyn Fn(&str) -> Request,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let program = command.get_program().display().to_string();
         let child = self.pids.spawn(index, command, index, &self.sender);
-        let child = child.map_err(|error| Stopped::NotStarted { program, error })?;
+        let child = child.map_err(|error| NoVerdict::NotStarted { program, error })?;
         self.children.push(child);
         let init = init(&self.names[index]);
         self.send(index, &init);
@@ -214,13 +214,13 @@ impl Processes {
         index: usize,
         command: Command,
         init: &Request,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let program = command.get_program().display().to_string();
         self.last_feed_id += 1;
         let child = self
             .pids
             .spawn(index, command, self.last_feed_id, &self.sender);
-        self.children[index] = child.map_err(|error| Stopped::NotStarted { program, error })?;
+        self.children[index] = child.map_err(|error| NoVerdict::NotStarted { program, error })?;
         self.feed_ids[index] = self.last_feed_id;
         self.ready[index] = None;
         self.lines_left[index] = UNASKED_LINES_MAX;
@@ -229,9 +229,9 @@ impl Processes {
         Ok(())
     }
 
-    /// Returns an error if the machine was suspended since the processes were started: what they did then proves nothing.
-    pub(crate) fn check_awake(&self) -> Result<(), Stopped> {
-        self.awake.check()
+    /// Returns for how many milliseconds the machine was suspended since the processes were started, or since this was last told.
+    pub(crate) fn slept_ms(&mut self) -> Option<f64> {
+        self.awake.slept_ms()
     }
 
     /// Returns the number of processes that were started.
@@ -309,7 +309,7 @@ impl Processes {
     }
 
     /// Handles what a process says before it is ready.
-    pub(crate) fn expect_ready(&mut self, heard: Heard) -> Result<(), Stopped> {
+    pub(crate) fn expect_ready(&mut self, heard: Heard) -> Result<(), NoVerdict> {
         let index = heard.from;
         let is_ready = self.ready[index].is_some();
         let what = match heard.what {
@@ -329,7 +329,7 @@ impl Processes {
             }
             Said::Reply(Reply::Error { message, .. }, _) if !is_ready => {
                 let who = self.names[index].clone();
-                return Err(Stopped::Refused { who, message });
+                return Err(NoVerdict::Refused { who, message });
             }
             Said::Reply(_, line) if is_ready => {
                 format!("sent another line after init_ok: {}", quote(&line))
@@ -368,8 +368,8 @@ impl Processes {
         words.iter().map(|words| harmless(words)).collect()
     }
 
-    fn not_ready(&self, index: usize, what: String, last_words: Vec<String>) -> Stopped {
-        Stopped::NotReady {
+    fn not_ready(&self, index: usize, what: String, last_words: Vec<String>) -> NoVerdict {
+        NoVerdict::NotReady {
             who: self.names[index].clone(),
             what,
             last_words,
@@ -377,16 +377,16 @@ impl Processes {
     }
 
     /// Returns the error for the first process that has been silent for too long.
-    pub(crate) fn mute(&self) -> Stopped {
+    pub(crate) fn mute(&self) -> NoVerdict {
         let what = "did not answer init; does it flush its output after each line?";
         let mute = self.ready.iter().position(Option::is_none).unwrap_or(0);
         self.not_ready(mute, what.into(), self.last_words(mute))
     }
 
-    fn check_interrupt(&self, interrupt: Interrupt) -> Result<(), Stopped> {
+    fn check_interrupt(&self, interrupt: Interrupt) -> Result<(), NoVerdict> {
         match interrupt.requested() {
             None => Ok(()),
-            Some(signal) => Err(Stopped::Interrupted {
+            Some(signal) => Err(NoVerdict::Interrupted {
                 signal,
                 progress: "no process was asked anything yet".into(),
                 stopped: self.children.len(),

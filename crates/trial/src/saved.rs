@@ -60,13 +60,19 @@ pub struct Rejudged {
     pub saved: Saved,
     /// The verdict of the current checks.
     pub verdict: Verdict,
+    /// The rounds of a comparison, each with its own verdict; empty for other runs.
+    pub rounds: Vec<retry::Round>,
 }
 
 impl Rejudged {
     /// Judges the history again, from the file alone.
     pub fn of(saved: Saved) -> Self {
-        let verdict = judge(&saved.history);
-        Self { saved, verdict }
+        let (verdict, rounds) = judge(&saved.history);
+        Self {
+            saved,
+            verdict,
+            rounds,
+        }
     }
 
     /// Returns whether the new verdict equals the recorded one; `None` if none was recorded.
@@ -91,22 +97,24 @@ impl Rejudged {
     }
 }
 
-/// Returns the verdict on a history of any scenario.
-fn judge(history: &History) -> Verdict {
-    match history.header.scenario.as_str() {
+/// Returns the verdict on a history of any scenario, and the rounds that it consists of, if it has several.
+fn judge(history: &History) -> (Verdict, Vec<retry::Round>) {
+    let mut rounds = Vec::new();
+    let verdict = match history.header.scenario.as_str() {
         sale::SCENARIO => {
             let facts = sale::facts::Facts::of(&history.events);
             sale::verdict::judge(&history.header, &facts)
         }
         retry::SCENARIO => {
-            let rounds = retry::Round::all_in(&history.header, &history.events);
+            rounds = retry::Round::all_in(&history.header, &history.events);
             retry::verdict::judge(&history.header, &rounds)
         }
         _ => {
             let facts = holds::facts::Facts::of(&history.events);
             holds::verdict::judge(&history.header, &facts)
         }
-    }
+    };
+    (verdict, rounds)
 }
 
 /// The reason why a file is not a history.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 use fencepost::stores::StoreKind;
 
 use crate::protocol::{Claims, Promise, Purchase, PurchaseOutcome, ReleaseResult};

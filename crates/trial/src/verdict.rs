@@ -115,7 +115,8 @@ pub enum Damage {
 }
 
 impl Damage {
-    fn name(self) -> &'static str {
+    /// Returns its name for programs.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Oversold => "oversold",
             Self::LostUpdate => "lost_update",
@@ -123,7 +124,7 @@ impl Damage {
         }
     }
 
-    /// Returns the names of all damage, for programs: `none`, or `oversold, lost_update`.
+    /// Returns the names of all damage: `none`, or `oversold, lost_update`.
     pub fn names(all: &[Self]) -> String {
         if all.is_empty() {
             return "none".into();
@@ -141,6 +142,10 @@ pub struct Next {
     /// What it shows.
     pub remark: &'static str,
 }
+
+/// Why promised fences that do not grow are no use.
+pub(crate) const WHY_FENCES: &str =
+    "The resource knows the latest holder by the highest fence; these do not say who that is.";
 
 /// The verdict and its grounds.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,6 +207,27 @@ impl Verdict {
             notes: Vec::new(),
             next: Vec::new(),
         }
+    }
+
+    /// Creates an inconclusive verdict: its reason, what the run is missing in a word, and how to get it.
+    pub(crate) fn inconclusive(
+        because: impl Into<String>,
+        what: &'static str,
+        advice: &'static str,
+    ) -> Self {
+        Self {
+            missing: Some(Missing { what, advice }),
+            ..Self::bare(Outcome::Inconclusive, because)
+        }
+    }
+
+    /// Creates an inconclusive verdict: a process did not get ready, so nobody was asked anything.
+    pub(crate) fn not_begun(why: &str) -> Self {
+        Self::inconclusive(
+            format!("Nothing was tried: {why}."),
+            "ready",
+            "a program that gets ready every time it is started.",
+        )
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, History, What};
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::protocol::PurchaseOutcome;
 use fencepost_trial::sale::facts::{Answer, Attempt, Facts};
 use fencepost_trial::sale::verdict::judge;
@@ -26,7 +26,7 @@ fn sale(concurrency: usize) -> Sale {
     }
 }
 
-fn trial(sale: &Sale, script: &str) -> Result<History, Stopped> {
+fn trial(sale: &Sale, script: &str) -> Result<History, NoVerdict> {
     let shell = || {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -109,7 +109,7 @@ fn nobody_is_asked_to_buy_unless_all_are_ready() {
         ),
     ] {
         match trial(&sale(2), script).unwrap_err() {
-            Stopped::NotReady {
+            NoVerdict::NotReady {
                 who,
                 what,
                 last_words,
@@ -123,7 +123,7 @@ fn nobody_is_asked_to_buy_unless_all_are_ready() {
     }
     let refused = r#"read init; echo '{"type":"error","definite":true,"message":"cannot open it"}'; read more"#;
     assert!(
-        matches!(trial(&sale(1), refused), Err(Stopped::Store(message)) if message == "cannot open it")
+        matches!(trial(&sale(1), refused), Err(NoVerdict::Store(message)) if message == "cannot open it")
     );
 }
 

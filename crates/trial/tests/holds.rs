@@ -9,7 +9,7 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Fault, What};
 use fencepost_trial::holds::Judged;
 use fencepost_trial::holds::{LockWatch, Scenario, Trial, run};
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::Outcome;
 
@@ -47,7 +47,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-fn tried(trial: &Trial, script: &str) -> Result<Judged, Stopped> {
+fn tried(trial: &Trial, script: &str) -> Result<Judged, NoVerdict> {
     let history = run(trial, &|| shell(script), None, &mut (), Interrupt::never())?;
     assert!(history.events.is_sorted_by_key(|event| event.n));
     Ok(Judged::of(trial, history))
@@ -67,7 +67,7 @@ fn a_lock_that_lets_everybody_in_is_convicted_wherever_two_meet() {
     for scenario in [
         Scenario::TtlEdge,
         Scenario::Deadlock,
-        Scenario::Sorted,
+        Scenario::DeadlockSorted,
         Scenario::StaleRelease,
         Scenario::Pause,
     ] {
@@ -125,9 +125,9 @@ fn a_lock_is_judged_by_what_its_processes_promise() {
 fn who_claims_what_does_not_exist_is_not_tried() {
     let claims = r#"claims=',"claims":{"keepalive":true}';"#;
     let script = format!("{claims}{GRANT}{STEP}{RELEASE}{LOOP}");
-    let stopped = tried(&trial(Scenario::Crash, "safe"), &script).unwrap_err();
-    match stopped {
-        Stopped::NotReady { what, .. } => {
+    let no_verdict = tried(&trial(Scenario::Crash, "safe"), &script).unwrap_err();
+    match no_verdict {
+        NoVerdict::NotReady { what, .. } => {
             assert!(what.contains("there is no claim 'keepalive'"), "{what}");
         }
         other => panic!("{other:?}"),
@@ -152,7 +152,7 @@ fn processes_that_promise_different_things_are_not_tried() {
         echo "{{\"type\":\"init_ok\"$claims}}";{LOOP}"#
     );
     match tried(&trial(Scenario::Crash, "safe"), &script).unwrap_err() {
-        Stopped::NotReady { what, .. } => assert!(
+        NoVerdict::NotReady { what, .. } => assert!(
             what.starts_with("promises ") && what.contains("fencing: true"),
             "{what}"
         ),
@@ -165,7 +165,7 @@ fn who_is_ready_twice_does_not_stand_in_for_another() {
     let script = r#"read -r line; case $line in
         *'"id":"A"'*) printf '{"type":"init_ok"}\n{"type":"init_ok"}\n';; esac; read -r more"#;
     match tried(&trial(Scenario::Crash, "safe"), script).unwrap_err() {
-        Stopped::NotReady { who, what, .. } => {
+        NoVerdict::NotReady { who, what, .. } => {
             assert_eq!(who, "A");
             assert_eq!(
                 what,
@@ -215,7 +215,7 @@ fn who_does_not_get_ready_stops_the_run() {
         "read init; echo no database >&2; exit 4",
     );
     match not_ready.unwrap_err() {
-        Stopped::NotReady {
+        NoVerdict::NotReady {
             who,
             what,
             last_words,

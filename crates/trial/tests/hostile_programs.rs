@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, History, What};
 use fencepost_trial::holds::{self, LockWatch, Scenario, Trial};
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::sale::{self, Sale, SaleWatch};
 use fencepost_trial::strategy;
 
@@ -49,7 +49,7 @@ fn shell(script: &str) -> impl Fn() -> Command {
 }
 
 /// Runs a sale with one buyer. With the default timeout, waiting for a lost answer alone would take longer than [`SOON`].
-fn sale(script: &str) -> Result<History, Stopped> {
+fn sale(script: &str) -> Result<History, NoVerdict> {
     in_bounds(|| {
         let sale = Sale {
             concurrency: 1,
@@ -59,7 +59,7 @@ fn sale(script: &str) -> Result<History, Stopped> {
     })
 }
 
-fn lock_trial(script: &str, watch: &mut dyn LockWatch) -> Result<History, Stopped> {
+fn lock_trial(script: &str, watch: &mut dyn LockWatch) -> Result<History, NoVerdict> {
     in_bounds(|| {
         let mut trial = Trial::new(Scenario::TtlEdge, strategy::find("safe").unwrap(), 7);
         (trial.ttl_ms, trial.work_ms) = (200, 300);
@@ -142,7 +142,7 @@ fn a_flood_before_the_trial_is_the_fault_of_the_program() {
     let flood =
         r#"read init; case $init in *'"id":"A"'*) yes '{"type":"init_ok"}';; esac; sleep 1000"#;
     match lock_trial(flood, &mut ()).unwrap_err() {
-        Stopped::NotReady { what, .. } => {
+        NoVerdict::NotReady { what, .. } => {
             assert_eq!(
                 what,
                 r#"sent another line after init_ok: '{"type":"init_ok"}'"#
@@ -162,7 +162,7 @@ fn a_line_without_an_end_is_an_invalid_message() {
     assert_eq!(said_of_buyer(endless), expected);
     assert_eq!(said_of_holder(endless), expected);
     match sale(&format!("read init; {endless}")).unwrap_err() {
-        Stopped::NotReady { what, .. } => assert_eq!(what, expected),
+        NoVerdict::NotReady { what, .. } => assert_eq!(what, expected),
         other => panic!("{other:?}"),
     }
 }
@@ -204,11 +204,11 @@ fn what_a_program_says_cannot_pose_as_words_of_the_lab() {
     assert!(said.contains(r"`x\nHELD"), "{said}");
     let init = r#"read init; printf '{"type":"error","definite":true,"message":"a\\nb"}\n'; read"#;
     match sale(init).unwrap_err() {
-        Stopped::Store(message) => assert_eq!(message, r"a\nb"),
+        NoVerdict::Store(message) => assert_eq!(message, r"a\nb"),
         other => panic!("{other:?}"),
     }
     match sale(r"read init; printf 'a\033[2Jb\n' >&2; exit 1").unwrap_err() {
-        Stopped::NotReady { last_words, .. } => assert_eq!(last_words, [r"a\u{1b}[2Jb"]),
+        NoVerdict::NotReady { last_words, .. } => assert_eq!(last_words, [r"a\u{1b}[2Jb"]),
         other => panic!("{other:?}"),
     }
 }

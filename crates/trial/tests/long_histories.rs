@@ -120,7 +120,11 @@ impl Turns {
 }
 
 fn trial() -> Trial {
-    Trial::new(Scenario::Sorted, strategy::find("fenced").unwrap(), 7)
+    Trial::new(
+        Scenario::DeadlockSorted,
+        strategy::find("fenced").unwrap(),
+        7,
+    )
 }
 
 /// Returns the time that this thread has used, so that other programs on the machine do not count.
@@ -217,5 +221,5 @@ fn a_lock_that_lets_everybody_in_does_not_fill_the_memory() {
     history.events.retain(|event| !gives_back(event));
     let judged = Judged::of(&trial, history);
     assert_eq!(judged.verdict.outcome, Outcome::Broken);
-    assert_eq!(judged.findings().overlaps().len(), OVERLAPS_MAX);
+    assert_eq!(judged.checks().overlaps().len(), OVERLAPS_MAX);
 }

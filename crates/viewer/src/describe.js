@@ -1,6 +1,6 @@
 // Describes a mark in words, for the tooltip, the live region and the table of events.
 //
-// The title of a single event is the narrator's phrase (words.js). A bar spans several events, and only this page has bars: their titles,
+// The title of a single event is the story's phrase (words.js). A bar spans several events, and only this page has bars: their titles,
 // and the labels of the figures, are written here.
 
 import { count, duration, exactMoment, plural, signed } from './format.js';
@@ -88,6 +88,7 @@ const DESCRIBERS = {
     if (e.kind === 'stock_read') return { title: fillIn(WORDS.stock_read, { units: signed(e.units) }), rows: rows(['at', exactMoment(item.t0)]) };
     if (e.kind === 'store_read') return { title: WORDS.store_read, rows: rows(['at', exactMoment(item.t0)], ['server', e.server], ['lock', e.key], ['taken', e.taken ? 'yes' : 'no'], ['lasts', e.ttl_left_ms == null ? null : duration(e.ttl_left_ms * 1000)]) };
     if (e.kind === 'stalled') return { title: fillIn(WORDS.stalled, { for_ms: count(e.for_ms) }), rows: rows(['until', exactMoment(item.t0)], ['effect', 'what was said meanwhile was read late']) };
+    if (e.kind === 'slept') return { title: fillIn(WORDS.slept, { for_ms: count(e.for_ms) }), rows: rows(['until', exactMoment(item.t0)], ['effect', 'the run proves nothing: leases went on, and the lab\'s clock stood still']) };
     if (e.kind === 'declined') return { title: fillIn(WORDS.declined, e), rows: rows(['at', exactMoment(item.t0)]) };
     if (item.answer) return { title: fillIn(WORDS.bought[e.outcome] ?? `{who}: ${e.outcome}`, e), rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
     return {

@@ -277,6 +277,13 @@ class Fold {
     return op;
   }
 
+  // The machine was suspended, up to this event.
+  on_slept(e) {
+    const op = { type: 'op', t0: e.t, t1: e.t, shape: 'eye', refused: false, bad: false, top: [], low: ['the machine was suspended', 'asleep'], event: e };
+    this.ops.push(op);
+    return op;
+  }
+
   on_stock_set(e) {
     if (this.initial == null) this.initial = e.units;
     return null;

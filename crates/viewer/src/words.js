@@ -1,4 +1,4 @@
-// The phrases for events. A copy of the phrases of the lab's narrator (crates/trial/src/story/words.rs); a test compares the two.
+// The phrases for events. A copy of the phrases of the lab's story (crates/trial/src/story/words.rs); a test compares the two.
 
 export const WORDS = {
   "bought": {
@@ -23,12 +23,12 @@ export const WORDS = {
     "clock_read": "{who} asks for the time",
     "suspended": "The lab shows {who} a machine that was suspended: CLOCK_MONOTONIC did not advance",
     "reply_lost": "A reply of the store to {who} is lost, and its connection cut",
+    "reply_arrives": "The first of the late replies to {who} arrives",
+    "reply_held": "The lab holds a reply of the store to {who} back",
     "answered_oom": "The lab answers {who} with -OOM, and the store does not get the request",
     "answered_read_only": "The lab answers {who} with -READONLY, and the store does not get the request",
     "answered_loading": "The lab answers {who} with -LOADING, and the store does not get the request",
     "answered_upstream": "The store carries {who}'s request out, and the lab answers -upstream failure",
-    "reply_arrives": "The first of the late replies to {who} arrives",
-    "reply_held": "The lab holds a reply of the store to {who} back",
     "write_held": "{who} sends its write, and the lab holds it back on its way",
     "over_released": "{who} is asked to release once more what it has released",
     "same_pid": "{who} is started, with the process id of the one that was killed"
@@ -56,6 +56,7 @@ export const WORDS = {
     "continued": "the {server} goes on (SIGCONT)",
     "restarted": "the {server} runs again, with its data"
   },
+  "slept": "The machine was suspended for {for_ms} ms",
   "stalled": "The lab stalled for {for_ms} ms",
   "stock_read": "The lab reads the stock: {units}",
   "store_read": "The lab looks at the store"

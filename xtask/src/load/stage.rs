@@ -18,7 +18,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) struct Stage {
     // Dropped in this order: first the instances, then what they use.
     instances: Vec<Instance>,
-    addresses: Vec<String>,
     _servers: (Option<Postgres>, Option<Redis>),
     _folder: TempDir,
 }
@@ -62,28 +61,24 @@ impl Stage {
         for _ in 0..INSTANCES {
             instances.push(Instance::start(program, &database, &locks, folder.path())?);
         }
-        let addresses: Vec<String> = instances
-            .iter()
-            .map(|instance| instance.address.clone())
-            .collect();
+        let stage = Self {
+            instances,
+            _servers: (postgres, redis),
+            _folder: folder,
+        };
         say(format!(
             "products and orders in {}, locks in {}, served at {}",
             db.as_str(),
             store,
-            addresses.join(" and ")
+            stage.addresses().join(" and ")
         ));
-        Ok(Self {
-            instances,
-            addresses,
-            _servers: (postgres, redis),
-            _folder: folder,
-        })
+        Ok(stage)
     }
 
     /// Returns the addresses of the instances.
-    pub(super) fn addresses(&self) -> &[String] {
-        debug_assert_eq!(self.instances.len(), self.addresses.len());
-        &self.addresses
+    pub(super) fn addresses(&self) -> Vec<&str> {
+        let instances = self.instances.iter();
+        instances.map(|instance| &*instance.address).collect()
     }
 }
 

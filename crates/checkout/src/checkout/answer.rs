@@ -42,6 +42,19 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The names of all refusals.
+    pub const REASONS: [&'static str; 9] = [
+        "key_reused",
+        "unknown_product",
+        "other_shop",
+        "out_of_stock",
+        "contended",
+        "store_down",
+        "closing",
+        "database_gone",
+        "database",
+    ];
+
     /// Returns the name of this refusal in metrics and events.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -61,7 +74,7 @@ impl Refusal {
     pub(super) fn log(&self) {
         match self {
             Self::DatabaseGone => {
-                tracing::error!(error = %StorageError::Displaced, "the database failed")
+                tracing::error!(error = %StorageError::DatabaseGone, "the database failed")
             }
             Self::Database(error) => tracing::error!(error, "the database failed"),
             _ => {}
@@ -83,7 +96,7 @@ impl Refusal {
 impl From<StorageError> for Refusal {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::Displaced => Self::DatabaseGone,
+            StorageError::DatabaseGone => Self::DatabaseGone,
             other => Self::Database(other.to_string()),
         }
     }
@@ -137,6 +150,60 @@ pub(super) fn answer(placed: Placed, basket: &Basket) -> Result<Ordered, Refusal
         Placed::OutOfStock(ids) => Err(Refusal::OutOfStock(ids)),
         Placed::StaleFence(_) | Placed::Conflict => {
             Err(Refusal::Contended(all().collect(), RETRY_AFTER))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOARD: &str = include_str!("../page/board.js");
+    const PAGE: &str = include_str!("../../../../docs/checkout.md");
+
+    /// Returns one refusal of each kind.
+    fn all() -> Vec<Refusal> {
+        let time = Duration::from_secs(1);
+        let first = Refusal::KeyReused;
+        std::iter::successors(Some(first), |refusal| {
+            // Exhaustive, so that a new kind must be added.
+            Some(match refusal {
+                Refusal::KeyReused => Refusal::Unknown(vec![]),
+                Refusal::Unknown(_) => Refusal::OtherShop(vec![]),
+                Refusal::OtherShop(_) => Refusal::OutOfStock(vec![]),
+                Refusal::OutOfStock(_) => Refusal::Contended(vec![], time),
+                Refusal::Contended(..) => Refusal::StoreDown(time),
+                Refusal::StoreDown(_) => Refusal::Closing,
+                Refusal::Closing => Refusal::DatabaseGone,
+                Refusal::DatabaseGone => Refusal::Database(String::new()),
+                Refusal::Database(_) => return None,
+            })
+        })
+        .collect()
+    }
+
+    #[test]
+    fn every_reason_has_its_words_on_the_live_page_and_in_the_docs() {
+        let names: Vec<&str> = all().iter().map(Refusal::as_str).collect();
+        assert_eq!(names, Refusal::REASONS);
+        let (_, below) = BOARD.split_once("const REASONS = {\n").unwrap();
+        let (reasons, _) = below.split_once("};").unwrap();
+        let mut shown: Vec<&str> = reasons
+            .lines()
+            .map(|line| line.trim().split_once(": ").unwrap().0)
+            .collect();
+        // The other kinds of entries: a lost lock, a stale one, and the breaker.
+        shown.retain(|name| !["lost", "stale", "open", "closed"].contains(name));
+        let mut expected = names.clone();
+        shown.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(shown, expected);
+        let (_, below) = PAGE
+            .split_once("\nThe reasons why an order is not made")
+            .unwrap();
+        let (table, _) = below.split_once("\n### ").unwrap();
+        for name in names {
+            assert!(table.contains(&format!("\n| `{name}` | ")), "{name}");
         }
     }
 }

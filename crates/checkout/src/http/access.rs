@@ -1,5 +1,7 @@
 //! Decides who may change something: everybody on this machine, or clients with the token, but never the page of another site.
 
+use std::fmt;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -12,6 +14,24 @@ use super::{App, HttpSettings};
 /// The only POST route that changes nothing.
 pub(super) const REVIEW_PATH: &str = "/v1/checkout/review";
 
+/// The token that requests need in order to change anything.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AdminToken(String);
+
+impl AdminToken {
+    /// Makes `text` the token.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// Without the token, so that it is in no log and no error.
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AdminToken(…)")
+    }
+}
+
 /// Lets a request pass if it changes nothing or is allowed to.
 pub(super) async fn authorize(State(app): State<App>, request: Request, next: Next) -> Response {
     let changes = !matches!(
@@ -21,7 +41,7 @@ pub(super) async fn authorize(State(app): State<App>, request: Request, next: Ne
     if changes {
         let settings = &app.0.settings;
         let allowed = refuse_other_sites(request.headers(), settings.is_loopback)
-            .and_then(|()| require_token(request.headers(), settings.admin_token.as_deref()));
+            .and_then(|()| require_token(request.headers(), settings.admin_token.as_ref()));
         if let Err(problem) = allowed {
             return problem.into_response();
         }
@@ -37,7 +57,7 @@ fn refuse_other_sites(headers: &HeaderMap, is_loopback: bool) -> Result<(), Prob
         Problem::new(
             StatusCode::FORBIDDEN,
             "other-site",
-            "Forbidden",
+            "Request from another site",
             "pages of other sites may not change anything",
         )
     };
@@ -66,11 +86,10 @@ fn names_this_machine(host: &str) -> bool {
 
 /// Returns whether the request has the admin token; `false` if the service has none.
 pub(super) fn has_admin_token(headers: &HeaderMap, settings: &HttpSettings) -> bool {
-    settings.admin_token.is_some()
-        && require_token(headers, settings.admin_token.as_deref()).is_ok()
+    settings.admin_token.is_some() && require_token(headers, settings.admin_token.as_ref()).is_ok()
 }
 
-fn require_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), Problem> {
+fn require_token(headers: &HeaderMap, token: Option<&AdminToken>) -> Result<(), Problem> {
     let Some(token) = token else {
         return Ok(());
     };
@@ -80,14 +99,14 @@ fn require_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), Problem
     let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     // Compare digests, so that the time of the comparison reveals nothing about the token.
     let is_right =
-        shown.is_some_and(|(_, shown)| Sha256::digest(shown.trim()) == Sha256::digest(token));
+        shown.is_some_and(|(_, shown)| Sha256::digest(shown.trim()) == Sha256::digest(&token.0));
     if is_right {
         Ok(())
     } else {
         Err(Problem::new(
             StatusCode::UNAUTHORIZED,
             "token-needed",
-            "Unauthorized",
+            "Token needed",
             "changes need the admin token: Authorization: Bearer TOKEN",
         ))
     }
@@ -126,9 +145,10 @@ mod tests {
 
     #[test]
     fn nothing_but_the_token_opens() {
+        let token = AdminToken::new("s3cret");
         let with = |value: &str| {
             let all = headers(&[(header::AUTHORIZATION, value)]);
-            require_token(&all, Some("s3cret")).is_ok()
+            require_token(&all, Some(&token)).is_ok()
         };
         assert!(with("Bearer s3cret") && with("bearer s3cret"));
         for wrong in [
@@ -140,7 +160,18 @@ mod tests {
         ] {
             assert!(!with(wrong), "{wrong}");
         }
-        assert!(require_token(&HeaderMap::new(), Some("s3cret")).is_err());
+        assert!(require_token(&HeaderMap::new(), Some(&token)).is_err());
         assert!(require_token(&HeaderMap::new(), None).is_ok());
+    }
+
+    #[test]
+    fn settings_that_are_printed_never_contain_the_token() {
+        let settings = HttpSettings {
+            admin_token: Some(AdminToken::new("s3cret")),
+            ..HttpSettings::default()
+        };
+        let printed = format!("{settings:?}");
+        assert!(printed.contains("AdminToken(…)"), "{printed}");
+        assert!(!printed.contains("s3cret"), "{printed}");
     }
 }

@@ -12,16 +12,19 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
-use super::problem::{DATABASE_GONE, Problem};
+use super::problem::Problem;
+use crate::breaker::BreakerState;
 use crate::locks::names::SWEEP;
 use crate::storage::StorageError;
 
 /// How long a store may take to answer a health check.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// What an operator does if the database file was removed or replaced.
+const DATABASE_GONE: &str = "the database file was removed or replaced while the service was running. Put the original file back. A restart loses a file that was removed. If the file was replaced, stop the service and remove the -wal and -shm files of the original before you start it again";
 
 /// The answer of a healthy service.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Well {
+pub(super) struct Health {
     /// `ok`
     #[schema(example = "ok")]
     status: &'static str,
@@ -29,27 +32,28 @@ pub(super) struct Well {
 
 /// Reports that the process is alive
 #[utoipa::path(get, path = "/healthz", tag = "service",
-    responses((status = 200, description = "The process is alive", body = Well)))]
-pub(super) async fn alive() -> Json<Well> {
-    Json(Well { status: "ok" })
+    responses((status = 200, description = "The process is alive", body = Health)))]
+pub(super) async fn alive() -> Json<Health> {
+    Json(Health { status: "ok" })
 }
 
-/// Reports whether orders can be made: both stores answer, and the service is not being stopped
+/// Reports whether orders can be made: both stores answer
 #[utoipa::path(get, path = "/readyz", tag = "service",
-    responses((status = 200, description = "Orders can be made", body = Well)))]
-pub(super) async fn ready(State(app): State<App>) -> Result<Json<Well>, Problem> {
+    responses((status = 200, description = "Orders can be made", body = Health)))]
+pub(super) async fn ready(State(app): State<App>) -> Result<Json<Health>, Problem> {
     let down = |what| Err(Problem::unavailable("not-ready", what).retry_after(ANSWER_TIMEOUT));
-    if app.0.closing.is_cancelled() {
-        return down("the service is being stopped");
-    }
     let storage = app.0.checkout.storage().ping();
     match tokio::time::timeout(ANSWER_TIMEOUT, storage).await {
         Ok(Ok(())) => {}
-        Ok(Err(StorageError::Displaced)) => return down(DATABASE_GONE),
-        Ok(Err(_)) | Err(_) => return down("the database does not answer"),
+        Ok(Err(StorageError::DatabaseGone)) => return down(DATABASE_GONE),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "not ready");
+            return down("the database cannot be used");
+        }
+        Err(_) => return down("the database does not answer"),
     }
     if lock_store_answers(&app).await {
-        Ok(Json(Well { status: "ok" }))
+        Ok(Json(Health { status: "ok" }))
     } else {
         down("the lock store does not answer")
     }
@@ -67,10 +71,10 @@ async fn lock_store_answers(app: &App) -> bool {
 /// Returns whether to report the breaker as open. If it is half open, asks the store itself: only an order closes the breaker, and there
 /// may be none.
 async fn breaker_is_open(app: &App) -> bool {
-    match app.0.checkout.locks().breaker_state_name() {
-        "closed" => false,
-        "open" => true,
-        _ => !lock_store_answers(app).await,
+    match app.0.checkout.locks().breaker_state() {
+        BreakerState::Closed => false,
+        BreakerState::Open => true,
+        BreakerState::HalfOpen => !lock_store_answers(app).await,
     }
 }
 

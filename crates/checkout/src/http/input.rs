@@ -80,7 +80,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameter
 }
 
 /// Returns the idempotency key of a request, if one was given.
-pub(super) fn key(headers: &HeaderMap, body: &impl Serialize) -> Result<Option<Key>, Problem> {
+pub(super) fn idempotency_key(
+    headers: &HeaderMap,
+    body: &impl Serialize,
+) -> Result<Option<Key>, Problem> {
     let mut values = headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else {
         return Ok(None);

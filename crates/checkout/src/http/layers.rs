@@ -14,8 +14,8 @@ use metrics::{counter, gauge, histogram};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
+use super::App;
 use super::problem::Problem;
-use super::{App, Deadline};
 
 const REQUEST_ID: &str = "x-request-id";
 /// How long after the deadline an answer may come, if its transaction was already under way.
@@ -150,6 +150,10 @@ pub(super) struct RequestPermit(
 fn is_exempt_from_shedding(path: &str) -> bool {
     ["/healthz", "/readyz", "/metrics"].contains(&path)
 }
+
+/// The deadline of a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline(pub(super) Instant);
 
 /// Passes the deadline to the handler, and answers 504 if there is no answer [`GRACE`] after it. Work that the handler has begun goes on.
 pub(super) async fn deadline(State(app): State<App>, mut request: Request, next: Next) -> Response {

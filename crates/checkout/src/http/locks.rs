@@ -12,15 +12,16 @@ use super::App;
 use super::access;
 use super::input::QueryParameters;
 use super::problem::Problem;
+use crate::breaker::BreakerState;
 use crate::locks::names::{PRODUCT_LOCK, SWEEP, all_product_locks};
 use crate::locks::view::{self, ListingFailed, LockView};
 
 const MAX_PATTERN: usize = 200;
 
-/// Which locks to list.
+/// LockQuery locks to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct LockQuery {
     /// A pattern for names, with `*`, `?` and `[a-z]`. Locks of other programs are left out unless the request has the admin token.
     #[param(
         max_length = 200,
@@ -38,14 +39,14 @@ pub(super) struct LockList {
 }
 
 /// Lists the locks that are held or wanted now
-#[utoipa::path(get, path = "/v1/locks", tag = "locks", params(Which),
+#[utoipa::path(get, path = "/v1/locks", tag = "locks", params(LockQuery),
     responses((status = 200, description = "The locks at this moment", body = LockList)))]
 pub(super) async fn list(
     State(app): State<App>,
     headers: HeaderMap,
-    QueryParameters(which): QueryParameters<Which>,
+    QueryParameters(query): QueryParameters<LockQuery>,
 ) -> Result<Json<LockList>, Problem> {
-    let pattern = which.pattern.unwrap_or_else(all_product_locks);
+    let pattern = query.pattern.unwrap_or_else(all_product_locks);
     if pattern.len() > MAX_PATTERN || pattern.contains(char::is_control) {
         return Err(Problem::bad_request(
             "pattern: must have at most 200 bytes and no control characters",
@@ -85,9 +86,8 @@ pub(super) struct LockFigures {
     failures: u64,
     /// The share of these, 0 to 1.
     failure_rate: f64,
-    /// The breaker around the lock store: `closed`, `open` or `half_open`.
-    #[schema(example = "closed")]
-    breaker: &'static str,
+    /// The breaker around the lock store.
+    breaker: BreakerState,
 }
 
 /// Shows the locking figures of this process
@@ -105,6 +105,6 @@ pub(super) async fn figures(State(app): State<App>) -> Json<LockFigures> {
         attempts: counts.attempts,
         failures: counts.failures,
         failure_rate: share(counts.failures as f64, counts.attempts),
-        breaker: locks.breaker_state_name(),
+        breaker: locks.breaker_state(),
     })
 }

@@ -48,12 +48,12 @@ struct Api;
 pub(super) async fn show(State(app): State<App>) -> Json<Document> {
     let mut document = Api::openapi();
     document.merge(app.0.extra.description.clone());
-    Everywhere.modify(&mut document);
+    CommonAnswers.modify(&mut document);
     Json(document)
 }
 
 /// The errors that every operation can return.
-struct Everywhere;
+struct CommonAnswers;
 
 const ALWAYS: [(&str, &str); 4] = [
     ("400", "The path, the query or a header is invalid"),
@@ -74,7 +74,7 @@ const WITH_BODY: [(&str, &str); 3] = [
     ("422", "The body is invalid"),
 ];
 
-impl Modify for Everywhere {
+impl Modify for CommonAnswers {
     fn modify(&self, document: &mut Document) {
         let components = document.components.get_or_insert_default();
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();

@@ -5,10 +5,10 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 
-use super::input::{Body, PathId, key};
-use super::layers::RequestPermit;
+use super::App;
+use super::input::{Body, PathId, idempotency_key};
+use super::layers::{Deadline, RequestPermit};
 use super::problem::Problem;
-use super::{App, Deadline};
 use crate::id::Id;
 use crate::order::{Basket, Order, OrderRequest, OrderStatus, PricedBasket};
 use crate::storage::{Ending, Settled};
@@ -48,7 +48,7 @@ pub(super) async fn order(
     headers: HeaderMap,
     Body(request): Body<OrderRequest>,
 ) -> Result<Response, Problem> {
-    let key = key(&headers, &request)?;
+    let key = idempotency_key(&headers, &request)?;
     let basket = basket(request)?;
     let made = app.0.checkout.order(basket, key, until, permit).await?;
     let location = format!("/v1/orders/{}", made.order.order_id);

@@ -84,7 +84,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/page/live", get(live))
         .route("/page/trial", post(start))
         .route("/page/trial/stop", post(stop))
-        .layer(from_fn(guarded))
+        .layer(from_fn(with_security_headers))
 }
 
 /// Serves a file with an `ETag`: browsers cache it and revalidate it each time.
@@ -108,7 +108,7 @@ fn answer(asset: &'static Asset, request: &Request) -> Response {
     (headers, kind, asset.text.as_str()).into_response()
 }
 
-async fn guarded(request: Request, next: Next) -> Response {
+async fn with_security_headers(request: Request, next: Next) -> Response {
     const HEADERS: [(HeaderName, &str); 3] = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

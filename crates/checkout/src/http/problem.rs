@@ -12,9 +12,6 @@ use crate::checkout::{NotReviewed, Refusal};
 use crate::id::Id;
 use crate::storage::StorageError;
 
-/// What to do if the database file was removed or replaced.
-pub(super) const DATABASE_GONE: &str = "the database file was removed or replaced while the service was running. Put the original file back. A restart loses a file that was removed. If the file was replaced, stop the service and remove the -wal and -shm files of the original before you start it again";
-
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
@@ -124,7 +121,7 @@ impl Problem {
     pub(super) fn database_gone() -> Self {
         Self::unavailable(
             "database-gone",
-            format!("{DATABASE_GONE}. Nothing was changed"),
+            "the database file was removed or replaced. Nothing was changed",
         )
     }
 
@@ -212,7 +209,7 @@ impl From<StorageError> for Problem {
                 Self::unavailable("database-down", "the database is unavailable")
                     .retry_after(Duration::from_secs(1))
             }
-            StorageError::Displaced => Self::database_gone(),
+            StorageError::DatabaseGone => Self::database_gone(),
             StorageError::Broken(_) => Self::internal(),
         };
         problem.caused_by(error)

@@ -19,7 +19,7 @@ const MAX_PAGE: i64 = 500;
 /// Which products to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Page {
+pub(super) struct ProductQuery {
     /// Only products whose id sorts after this one.
     after: Option<Id>,
     /// The maximum number of products.
@@ -82,13 +82,13 @@ pub(super) async fn add(
 }
 
 /// Lists products
-#[utoipa::path(get, path = "/v1/products", tag = "products", params(Page),
+#[utoipa::path(get, path = "/v1/products", tag = "products", params(ProductQuery),
     responses((status = 200, description = "Some products", body = ProductList)))]
 pub(super) async fn list(
     State(app): State<App>,
-    QueryParameters(page): QueryParameters<Page>,
+    QueryParameters(query): QueryParameters<ProductQuery>,
 ) -> Result<Json<ProductList>, Problem> {
-    let limit = page.limit.unwrap_or(100);
+    let limit = query.limit.unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(Problem::bad_request(
             "limit must be a whole number from 1 to 500",
@@ -96,7 +96,7 @@ pub(super) async fn list(
     }
     // One more than asked for tells whether this is the last page.
     let storage = app.0.checkout.storage();
-    let products = storage.products(page.after, limit + 1).await?;
+    let products = storage.products(query.after, limit + 1).await?;
     Ok(Json(ProductList::new(products, limit)))
 }
 

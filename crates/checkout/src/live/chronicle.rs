@@ -182,7 +182,7 @@ impl Chronicle {
             Event::OrderRefused { reason, products } => {
                 self.note("refused", reason, products, now_ms);
             }
-            Event::Breaker { state } => self.note("breaker", state, &[], now_ms),
+            Event::Breaker { state } => self.note("breaker", state.as_str(), &[], now_ms),
             Event::OrderChanged { order, status } => self.order(order, *status, now_ms),
             _ => {}
         }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::audit::Audit;
 use super::chronicle::{Chronicle, Entry, Made, SECONDS, Sum};
 use super::{Live, Topic};
+use crate::breaker::BreakerState;
 use crate::checkout::Checkout;
 use crate::id::Id;
 use crate::locks::view::{self, ListingFailed, LockView};
@@ -63,7 +64,7 @@ impl LocksFrame {
 struct BoardFrame<'a> {
     at_ms: i64,
     waiting: u64,
-    breaker: &'static str,
+    breaker: BreakerState,
     minute: Sum,
     products: Vec<BoardProduct>,
     /// How many products there are.
@@ -149,7 +150,7 @@ impl Sampler<'_> {
                 _ = ticks.tick() => {
                     if self.live.latest_frames.is_watched() {
                         watched_at = Instant::now();
-                        self.look(count % SLOW == 0).await;
+                        self.sample(count % SLOW == 0).await;
                         count = count.wrapping_add(1);
                     } else if watched_at.elapsed() > LINGER {
                         return;
@@ -164,9 +165,9 @@ impl Sampler<'_> {
         }
     }
 
-    async fn look(&mut self, at_all: bool) {
+    async fn sample(&mut self, with_board: bool) {
         self.put(Topic::Locks, &self.locks().await);
-        if at_all {
+        if with_board {
             self.audit.look().await;
             self.put(Topic::Board, &self.board().await);
         }
@@ -194,7 +195,7 @@ impl Sampler<'_> {
         BoardFrame {
             at_ms,
             waiting: counts.waiting,
-            breaker: locks.breaker_state_name(),
+            breaker: locks.breaker_state(),
             minute: self.chronicle.all.sum(at_ms / 1_000),
             products,
             all_products,
@@ -273,7 +274,7 @@ impl Sampler<'_> {
             .collect();
         Ok(Some(BoardOrder {
             at_ms: made.at_ms,
-            id: made.order.end().to_owned(),
+            id: made.order.public_suffix().to_owned(),
             status: made.status,
             items,
             total_cents: shops.map(|shop| shop.total_cents).sum(),

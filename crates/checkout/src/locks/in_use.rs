@@ -11,31 +11,31 @@ use crate::id::Id;
 
 /// The lock of one product, as seen by this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LockState {
+pub(crate) struct LockState {
     /// Orders of this process that wait.
-    pub waiting: u32,
+    pub(crate) waiting: u32,
     /// The fence of the order of this process that holds it, and since when.
-    pub held: Option<(String, Instant)>,
+    pub(crate) held: Option<(String, Instant)>,
 }
 
 /// Totals since the start, and what is held and waited for now.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct LockCounts {
+pub(crate) struct LockCounts {
     /// Orders that asked for locks and have an answer.
-    pub attempts: u64,
+    pub(crate) attempts: u64,
     /// How many of these did not get their locks.
-    pub failures: u64,
+    pub(crate) failures: u64,
     /// How long the successful ones waited in total.
-    pub waited: Duration,
+    pub(crate) waited: Duration,
     /// Locks held now.
-    pub active: u64,
+    pub(crate) active: u64,
     /// Orders that wait now.
-    pub waiting: u64,
+    pub(crate) waiting: u64,
 }
 
 /// The waiting and holding orders of this process. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct LockUse(Arc<Inner>);
+pub(crate) struct LockUse(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -48,7 +48,7 @@ struct Inner {
 
 /// A waiting order; removed from [`LockUse`] on drop.
 #[derive(Debug)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     lock_use: LockUse,
     products: Vec<Id>,
     since: Instant,
@@ -56,16 +56,16 @@ pub struct Waiting {
 
 /// A holding order; removed from [`LockUse`] on drop.
 #[derive(Debug)]
-pub struct Holding {
+pub(crate) struct Holding {
     lock_use: LockUse,
     products: Vec<Id>,
     /// When the hold began.
-    pub since: Instant,
+    pub(crate) since: Instant,
 }
 
 impl LockUse {
     /// Enters an order that begins to wait.
-    pub fn wait(&self, products: Vec<Id>) -> Waiting {
+    pub(crate) fn wait(&self, products: Vec<Id>) -> Waiting {
         self.change(&products, |seen| seen.waiting += 1);
         self.0.waiting_orders.fetch_add(1, Ordering::Relaxed);
         Waiting {
@@ -76,13 +76,13 @@ impl LockUse {
     }
 
     /// Returns every lock that an order of this process holds or waits for.
-    pub fn seen(&self) -> HashMap<Id, LockState> {
+    pub(crate) fn seen(&self) -> HashMap<Id, LockState> {
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone()
     }
 
     /// Returns the counts.
-    pub fn counts(&self) -> LockCounts {
+    pub(crate) fn counts(&self) -> LockCounts {
         let inner = &*self.0;
         let seen = inner.seen.lock().unwrap_or_else(PoisonError::into_inner);
         LockCounts {
@@ -108,12 +108,12 @@ impl LockUse {
 
 impl Waiting {
     /// Returns how long the order has waited.
-    pub fn waited(&self) -> Duration {
+    pub(crate) fn waited(&self) -> Duration {
         self.since.elapsed()
     }
 
     /// Enters that the order got its locks, with a fence for each product.
-    pub fn granted(self, fences: &[String]) -> Holding {
+    pub(crate) fn granted(self, fences: &[String]) -> Holding {
         let (lock_use, now) = (self.lock_use.clone(), Instant::now());
         lock_use.0.attempts.fetch_add(1, Ordering::Relaxed);
         let waited = u64::try_from(self.waited().as_micros()).unwrap_or(u64::MAX);
@@ -133,7 +133,7 @@ impl Waiting {
     }
 
     /// Enters that the order did not get its locks.
-    pub fn refused(self) {
+    pub(crate) fn refused(self) {
         self.lock_use.0.attempts.fetch_add(1, Ordering::Relaxed);
         self.lock_use.0.failures.fetch_add(1, Ordering::Relaxed);
     }

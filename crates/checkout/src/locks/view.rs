@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fencepost::{Listed, Moment};
+use fencepost::backend::Listed;
+use fencepost::clock::Moment;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -81,7 +82,10 @@ pub(crate) async fn matching(locks: &Locks, pattern: &str) -> Result<Vec<LockVie
             tracing::warn!(store = error.store(), kind = ?error.kind(), "cannot list locks");
             return Err(ListingFailed);
         }
-        Err(_) => return Err(ListingFailed),
+        Err(_) => {
+            tracing::warn!(timeout = ?ANSWER_TIMEOUT, "cannot list locks: the store does not answer");
+            return Err(ListingFailed);
+        }
     };
     let (ours, now) = (
         locks.locker().label(),

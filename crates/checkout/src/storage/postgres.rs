@@ -65,10 +65,6 @@ impl PostgresStorage {
 }
 
 impl Storage for PostgresStorage {
-    fn name(&self) -> &'static str {
-        "postgres"
-    }
-
     fn add_product(&self, new: NewProduct, id: Id) -> StorageFuture<'_, Option<Product>> {
         self.run(move |connection| {
             Box::pin(async move {
@@ -258,7 +254,7 @@ async fn place(
         Ok(checkout) => checkout,
         Err(reason) => return Ok(Decision::RollBack(reason.into())),
     };
-    let short = super::too_little(&basket, &products);
+    let short = basket.short_of(&products);
     if !short.is_empty() {
         // Commit even without an order, so that the gates remember the fences: this was a read under the locks, too.
         return Ok(Decision::Commit(Placed::OutOfStock(short)));
@@ -268,7 +264,7 @@ async fn place(
     }
     let created_ms = now_ms(connection).await?;
     let expires_ms = super::later(created_ms, reserve_for);
-    let order = super::made(order_id, checkout, created_ms, expires_ms);
+    let order = super::pending_order(order_id, checkout, created_ms, expires_ms);
     let times = (created_ms, expires_ms);
     if !record_order(connection, &order, times, &basket, key).await? {
         return Ok(Decision::RollBack(Placed::Conflict));
@@ -408,7 +404,7 @@ async fn settle(
 }
 
 async fn move_units(connection: &mut Connection, id: &Id, ending: Ending) -> Result<(), Fault> {
-    let (change, state) = super::movement(ending);
+    let (change, state) = super::unit_movement(ending);
     let rows = connection.query(sql::LINES, &[&id.as_str()]).await?;
     let mut lines: Vec<(String, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     // Lock in the same order as orders do, whatever the collation of the database is.

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fencepost::resource::{Credential, FencedError, SqliteGate};
-use rusqlite::types::FromSql;
-use rusqlite::{ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::{
-    Decision, Ending, Guarding, Key, OrderRow, Placed, Placement, Replay, Settled, Storage,
-    StorageError, StorageFuture, sql, stored_id,
+    Decision, Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError,
+    StorageFuture, sql, stored_id,
 };
 use crate::id::Id;
 use crate::locks::names::{SWEEP, lock_name};
@@ -21,11 +20,13 @@ use crate::order::{Basket, Order, PricedBasket};
 use crate::product::{Balance, NewProduct, Product};
 
 mod file;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod thread;
 
 use file::OpenedFile;
+use rows::{balance_of, order, product, product_of, products_of, replay};
 use thread::DatabaseThread;
 
 /// What can go wrong inside a transaction.
@@ -120,10 +121,6 @@ fn now_ms() -> i64 {
 }
 
 impl Storage for SqliteStorage {
-    fn name(&self) -> &'static str {
-        "sqlite"
-    }
-
     fn add_product(&self, new: NewProduct, id: Id) -> StorageFuture<'_, Option<Product>> {
         self.write(move |transaction| {
             let added = transaction
@@ -273,7 +270,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Decision
         Ok(checkout) => checkout,
         Err(reason) => return Ok(Decision::RollBack(reason.into())),
     };
-    let short = super::too_little(&basket, &products);
+    let short = basket.short_of(&products);
     if !short.is_empty() {
         // Commit even without an order, so that the gates remember the fences: this was a read under the locks, too.
         return Ok(Decision::Commit(Placed::OutOfStock(short)));
@@ -283,7 +280,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Decision
     }
     let created_ms = now_ms();
     let expires_ms = super::later(created_ms, reserve_for);
-    let order = super::made(order_id, checkout, created_ms, expires_ms);
+    let order = super::pending_order(order_id, checkout, created_ms, expires_ms);
     let times = (created_ms, expires_ms);
     if !record_order(transaction, &order, times, &basket, key)? {
         return Ok(Decision::RollBack(Placed::Conflict));
@@ -405,7 +402,7 @@ fn settle(
 }
 
 fn move_units(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<(), Fault> {
-    let (change, state) = super::movement(ending);
+    let (change, state) = super::unit_movement(ending);
     let mut statement = transaction.prepare_cached(sql::LINES)?;
     let lines = statement.query_map([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let lines: Vec<(String, i64)> = lines.collect::<rusqlite::Result<_>>()?;
@@ -418,77 +415,4 @@ fn move_units(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<
         .prepare_cached(sql::CLOSE_RESERVATIONS)?
         .execute(params![state, id.as_str()])?;
     Ok(())
-}
-
-fn product(transaction: &Transaction<'_>, id: &Id) -> Result<Option<Product>, Fault> {
-    let mut statement = transaction.prepare_cached(sql::PRODUCT)?;
-    let mut rows = statement.query([id.as_str()])?;
-    rows.next()?.map(product_of).transpose()
-}
-
-fn products_of(transaction: &Transaction<'_>, basket: &Basket) -> Result<Vec<Product>, Fault> {
-    let mut products = Vec::with_capacity(basket.lines().len());
-    for line in basket.lines() {
-        products.extend(product(transaction, &line.product_id)?);
-    }
-    Ok(products)
-}
-
-fn order(transaction: &Transaction<'_>, id: &Id) -> Result<Option<Order>, Fault> {
-    let mut statement = transaction.prepare_cached(sql::ORDER)?;
-    let mut rows = statement.query([id.as_str()])?;
-    match rows.next()? {
-        Some(row) => Ok(Some(order_row(row)?.order()?)),
-        None => Ok(None),
-    }
-}
-
-fn replay(transaction: &Transaction<'_>, key: &Key) -> Result<Replay, Fault> {
-    let mut statement = transaction.prepare_cached(sql::BY_KEY)?;
-    let mut rows = statement.query([&key.key])?;
-    let Some(row) = rows.next()? else {
-        return Ok(Replay::New);
-    };
-    let fingerprint: String = row.get(5)?;
-    Ok(super::replay_of(order_row(row)?, &fingerprint, key)?)
-}
-
-fn order_row(row: &Row<'_>) -> rusqlite::Result<OrderRow> {
-    Ok(OrderRow {
-        id: row.get(0)?,
-        status: row.get(1)?,
-        document: row.get(2)?,
-        created_ms: row.get(3)?,
-        expires_ms: row.get(4)?,
-    })
-}
-
-fn product_of(row: &Row<'_>) -> Result<Product, Fault> {
-    Ok(Product {
-        product_id: stored_id(get(row, 0)?)?,
-        shop_id: stored_id(get(row, 1)?)?,
-        name: get(row, 2)?,
-        price_cents: get(row, 3)?,
-        stock: get(row, 4)?,
-        reserved: get(row, 5)?,
-        sold: get(row, 6)?,
-        put_in: get(row, 7)?,
-        version: get(row, 8)?,
-    })
-}
-
-fn balance_of(row: &Row<'_>) -> Result<Balance, Fault> {
-    Ok(Balance {
-        product_id: stored_id(get(row, 0)?)?,
-        put_in: get(row, 1)?,
-        stock: get(row, 2)?,
-        reserved: get(row, 3)?,
-        sold: get(row, 4)?,
-        reserved_by_orders: get(row, 5)?,
-        sold_by_orders: get(row, 6)?,
-    })
-}
-
-fn get<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T, Fault> {
-    Ok(row.get(index)?)
 }

@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 pub(crate) struct Stage {
     runtime: Runtime,
     pub(crate) shop: Shop,
-    _keeper: Keeper,
+    keeper: Keeper,
 }
 
 enum Keeper {
@@ -41,7 +41,7 @@ impl Stage {
         Self {
             runtime: Runtime::new().unwrap(),
             shop: Shop(Arc::new(storage)),
-            _keeper: Keeper::Folder { _folder: folder },
+            keeper: Keeper::Folder { _folder: folder },
         }
     }
 
@@ -78,10 +78,14 @@ impl Stage {
         Self {
             runtime,
             shop: Shop(Arc::new(storage)),
-            _keeper: Keeper::Server {
+            keeper: Keeper::Server {
                 _server: server.map(Box::new),
             },
         }
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self.keeper, Keeper::Folder { .. })
     }
 
     pub(crate) fn play<T>(&self, work: impl Future<Output = T>) -> T {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 
 use fencepost_trial::matrix::{Cell, Run};
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::report::json::matrix;
 
 use super::Batch;
@@ -15,7 +15,7 @@ use crate::{holds, oversell, retry};
 
 /// Why a trial was not finished.
 pub(super) enum TrialFailure {
-    Run(Stopped),
+    Run(NoVerdict),
     Files(CommandError),
 }
 
@@ -31,7 +31,7 @@ pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, TrialFailure> {
     let history = HistoryFile::open("--output", &path).map_err(TrialFailure::Files)?;
     let unfinished = Unfinished(Some(path));
     let recording = history.handle().map_err(|error| {
-        TrialFailure::Run(Stopped::History {
+        TrialFailure::Run(NoVerdict::History {
             error,
             progress: "no process was asked anything yet".into(),
             events: 0,
@@ -55,7 +55,7 @@ pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, TrialFailure> {
     unfinished.keep();
     let sealed = history.seal(run.verdict(), run.events().len());
     sealed.map_err(TrialFailure::Files)?;
-    if let Run::Hold(judged) = &run {
+    if let Run::Lock(judged) = &run {
         history
             .save_beginning(judged)
             .map_err(TrialFailure::Files)?;
@@ -69,7 +69,7 @@ pub(super) fn one(batch: &Batch<'_>, at: usize) -> Result<Run, TrialFailure> {
 /// Returns the result of a trial whose program did not get ready, if that concerns only this trial.
 fn unready(batch: &Batch<'_>, at: usize, failure: TrialFailure) -> Result<Run, TrialFailure> {
     let run = match &failure {
-        TrialFailure::Run(stopped) if batch.tolerant => batch.cells[at].unready(stopped),
+        TrialFailure::Run(no_verdict) if batch.tolerant => batch.cells[at].unready(no_verdict),
         _ => None,
     };
     run.ok_or(failure)
@@ -79,9 +79,9 @@ fn unready(batch: &Batch<'_>, at: usize, failure: TrialFailure) -> Result<Run, T
 fn has_history(failure: &TrialFailure) -> bool {
     match failure {
         TrialFailure::Run(
-            Stopped::StoreLost { events, .. }
-            | Stopped::NotRestarted { events, .. }
-            | Stopped::History { events, .. },
+            NoVerdict::StoreLost { events, .. }
+            | NoVerdict::NotRestarted { events, .. }
+            | NoVerdict::History { events, .. },
         ) => *events > 0,
         TrialFailure::Run(_) | TrialFailure::Files(_) => false,
     }
@@ -101,8 +101,8 @@ fn carry_out(batch: &Batch<'_>, at: usize, file: Option<File>) -> Result<Run, Tr
         Cell::Sale(sale) => {
             oversell::run_and_judge(sale, contender, file, &mut (), interrupt).map(Run::Sale)
         }
-        Cell::Hold(trial) => {
-            holds::run_and_judge(trial, contender, file, &mut (), interrupt).map(Run::Hold)
+        Cell::Lock(trial) => {
+            holds::run_and_judge(trial, contender, file, &mut (), interrupt).map(Run::Lock)
         }
         Cell::Retry(comparison) => {
             retry::run_and_judge(comparison, file, &mut (), interrupt).map(Run::Retry)

@@ -11,7 +11,7 @@ use std::time::Duration;
 use fencepost_rig::Interrupt;
 use fencepost_trial::gauntlet::{Kind, Limit};
 use fencepost_trial::holds::{FIRST_LOCK, SECOND_LOCK};
-use fencepost_trial::processes::{Stopped, claims_of};
+use fencepost_trial::processes::{NoVerdict, claims_of};
 use fencepost_trial::protocol::{Claims, PROTOCOL, Promise, Request, Resource};
 use fencepost_trial::store::{TemporaryGround, TrialStore};
 use fencepost_trial::strategy::{
@@ -22,7 +22,7 @@ use fencepost_trial::text::shell_word;
 use super::manifest::Manifest;
 use crate::command_error::{CommandError, system_words};
 use crate::exit;
-use crate::stopped::{UsedFlags, explain};
+use crate::no_verdict::{UsedFlags, explain};
 use crate::values::BadValue;
 
 /// How long the program may take to get ready; some languages start slowly.
@@ -117,7 +117,7 @@ impl ExternalLock {
         interrupt: Interrupt,
     ) -> Result<Claims, CommandError> {
         let said = self.rehearse(store, ttl_ms, resource, interrupt)?;
-        let said = said.map_err(|stopped| self.not_ready(&stopped))?;
+        let said = said.map_err(|no_verdict| self.not_ready(&no_verdict))?;
         match self.manifest() {
             Some(manifest) => manifest.claims(&self.flag(), said),
             None => Ok(said.unwrap_or_default()),
@@ -132,7 +132,7 @@ impl ExternalLock {
         interrupt: Interrupt,
     ) -> Result<Option<String>, CommandError> {
         match self.rehearse(store, ttl_ms, Resource::Stock, interrupt)? {
-            Err(Stopped::Refused { message, .. }) => Ok(Some(message)),
+            Err(NoVerdict::Refused { message, .. }) => Ok(Some(message)),
             Err(other) => Err(self.not_ready(&other)),
             Ok(_) => Ok(None),
         }
@@ -145,7 +145,7 @@ impl ExternalLock {
         ttl_ms: u64,
         resource: Resource,
         interrupt: Interrupt,
-    ) -> Result<Result<Option<Claims>, Stopped>, CommandError> {
+    ) -> Result<Result<Option<Claims>, NoVerdict>, CommandError> {
         let ground = TemporaryGround::prepare(store);
         let temporary = ground.map_err(|failure| explain(&failure.into(), UsedFlags::default()))?;
         let init = |_: &str| Request::Init {
@@ -166,17 +166,17 @@ impl ExternalLock {
         ))
     }
 
-    fn not_ready(&self, stopped: &Stopped) -> CommandError {
-        match (stopped, self.manifest()) {
-            (Stopped::NotStarted { error, .. }, _) => self.cannot_start(error),
-            (Stopped::Refused { message, .. }, _) => {
+    fn not_ready(&self, no_verdict: &NoVerdict) -> CommandError {
+        match (no_verdict, self.manifest()) {
+            (NoVerdict::NotStarted { error, .. }, _) => self.cannot_start(error),
+            (NoVerdict::Refused { message, .. }, _) => {
                 CommandError::new(exit::SUBJECT, "the lock refused to get ready")
                     .at(format_args!("{}: {message}", self.flag()))
                     .effect("none: the trial had not begun")
             }
             // Something that the program needs may be missing.
-            (Stopped::NotReady { .. }, Some(manifest)) => {
-                explain(stopped, UsedFlags::default()).try_this(manifest.advice())
+            (NoVerdict::NotReady { .. }, Some(manifest)) => {
+                explain(no_verdict, UsedFlags::default()).try_this(manifest.advice())
             }
             (other, _) => explain(other, UsedFlags::default()),
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fencepost::Moment;
+use fencepost::clock::Moment;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-use fencepost::{ErrorKind, Holder, LockName, LostReason, Moment, Record};
+use fencepost::backend::{Holder, Record};
+use fencepost::clock::Moment;
+use fencepost::{ErrorKind, LockName, LostReason};
 
 use crate::wording::{age, held_by, seconds, time_of_day};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fencepost::{Backend, Guard, LockName, Locker, Record};
+use fencepost::backend::Record;
+use fencepost::{Backend, Guard, LockName, Locker};
 use nix::sys::signal::Signal;
 
 use super::messages::{self, Spoken};

@@ -14,8 +14,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use fencepost::clock::BootClock;
-use fencepost::{Clock, Fence, LockName, Moment};
+use fencepost::clock::{BootClock, Clock, Moment};
+use fencepost::{Fence, LockName};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use fencepost::clock::BootClock;
-use fencepost::{Clock, Guard, LostReason, Moment};
+use fencepost::clock::{BootClock, Clock, Moment};
+use fencepost::{Guard, LostReason};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 

@@ -17,8 +17,8 @@ use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::exit;
 use crate::holds::run_and_judge;
+use crate::no_verdict::{UsedFlags, explain};
 use crate::screen::Screen;
-use crate::stopped::{UsedFlags, explain};
 
 /// Searches the edge in every chosen scenario whose fault has a length. The exit code says only whether all were found.
 pub(super) fn run(
@@ -63,7 +63,7 @@ pub(super) fn run(
 
 fn with_length(cell: &Cell) -> Option<&Trial> {
     match cell {
-        Cell::Hold(trial) => fault(trial.scenario).map(|_| trial),
+        Cell::Lock(trial) => fault(trial.scenario).map(|_| trial),
         Cell::Sale(_) | Cell::Retry(_) => None,
     }
 }
@@ -91,8 +91,10 @@ fn search(
         next.seed += search.attempts.len() as u64;
         let attempt = match run_and_judge(&next, contender, None, &mut (), interrupt) {
             Ok(judged) => Attempt::of(&judged, length_ms),
-            Err(stopped) if stopped.not_ready().is_some() => Attempt::without_result(length_ms),
-            Err(stopped) => return Err(explain(&stopped, UsedFlags::default())),
+            Err(no_verdict) if no_verdict.not_ready().is_some() => {
+                Attempt::without_result(length_ms)
+            }
+            Err(no_verdict) => return Err(explain(&no_verdict, UsedFlags::default())),
         };
         search.attempts.push(attempt);
     }

@@ -9,7 +9,8 @@ use crate::batch::{Batch, Finished};
 use crate::command_error::CommandError;
 use crate::screen::Screen;
 
-/// Runs the reference exhibits that explain these rows, and repeats those that show nothing. Their files have names of their own: `reference-pause.jsonl`.
+/// Runs the reference exhibits that explain these rows, and repeats those that show nothing. Their files have names of their own:
+/// `reference-pause.jsonl`.
 pub(super) fn run(
     on_trial: &Batch<'_>,
     gauntlet: &Gauntlet,

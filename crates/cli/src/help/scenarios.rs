@@ -34,7 +34,7 @@ A store with a server (default --store redis)
   cut                 A is cut off from its store beyond its lease, then writes: over B's update?
   slow-replies        A learns late that it has the lock: does it count its lease from there?
   lost-reply          a reply to A's request is lost: is that a grant, and is the lock free again?
-  lost-release        the reply to A's release is lost, also when B has the lock by then: is B's
+  lost-release        the reply to A's release is lost, even when B has the lock by then: is B's
                       lock left alone, and does the lock come free?
   store-errors        the store answers A's requests and releases with errors: is one taken for a
                       grant, or for a release? --store redis or redlock

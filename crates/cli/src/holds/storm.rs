@@ -8,7 +8,7 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::history::{FaultKind, FaultKinds, StormSettings};
 use fencepost_trial::holds::storm::Applies;
 use fencepost_trial::holds::{Judged, Scenario, Trial, storm};
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::store::TrialStore;
 use fencepost_trial::text::numbers::plural;
 use fencepost_trial::verdict::Outcome;
@@ -18,9 +18,9 @@ use super::{misplaced, run_and_judge};
 use crate::command_error::CommandError;
 use crate::contender::Contender;
 use crate::exit;
+use crate::no_verdict::{UsedFlags, explain};
 use crate::results::Files;
 use crate::screen::Screen;
-use crate::stopped::{UsedFlags, explain};
 use crate::values::{BadValue, duration, nearest, runs, storm_names, storm_processes};
 
 /// How long a storm may last.
@@ -148,17 +148,17 @@ impl Storms<'_> {
         let draft = self.files.draft()?;
         let is_recorded = draft.is_some();
         let first = self.once(0, draft, &mut say, interrupt);
-        let mut worst = first.map_err(|stopped| {
+        let mut worst = first.map_err(|no_verdict| {
             if is_recorded {
-                self.files.explain(&stopped, false)
+                self.files.explain(&no_verdict, false)
             } else {
-                explain(&stopped, UsedFlags::default())
+                explain(&no_verdict, UsedFlags::default())
             }
         })?;
         let mut convicted = usize::from(worst.verdict.outcome.is_conviction());
         for run in 1..self.runs {
             let next = self.once(run, None, &mut say, interrupt);
-            let judged = next.map_err(|stopped| self.stopped_after(run, &worst, &stopped))?;
+            let judged = next.map_err(|no_verdict| self.stopped_after(run, &worst, &no_verdict))?;
             convicted += usize::from(judged.verdict.outcome.is_conviction());
             let outcomes = [worst.verdict.outcome, judged.verdict.outcome];
             if Outcome::worst(outcomes) != Some(worst.verdict.outcome) {
@@ -170,8 +170,8 @@ impl Storms<'_> {
     }
 
     /// Returns the error message for a storm that was not finished after `finished` others, and keeps the history of the worst of them.
-    fn stopped_after(&self, finished: u64, worst: &Judged, stopped: &Stopped) -> CommandError {
-        let error = explain(stopped, UsedFlags::default());
+    fn stopped_after(&self, finished: u64, worst: &Judged, no_verdict: &NoVerdict) -> CommandError {
+        let error = explain(no_verdict, UsedFlags::default());
         let Some(history) = self.files.history() else {
             return error;
         };
@@ -199,7 +199,7 @@ impl Storms<'_> {
         file: Option<File>,
         say: &mut dyn FnMut(&str),
         interrupt: Interrupt,
-    ) -> Result<Judged, Stopped> {
+    ) -> Result<Judged, NoVerdict> {
         let trial = Trial {
             seed: self.trial.seed.wrapping_add(run),
             ..self.trial.clone()

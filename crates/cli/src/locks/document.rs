@@ -1,6 +1,7 @@
 //! The JSON documents of `fencepost locks`. Keys name the unit of their value.
 
-use fencepost::{Holder, Listed, Moment, Record};
+use fencepost::backend::{Holder, Listed, Record};
+use fencepost::clock::Moment;
 use serde_json::{Value, json};
 
 use crate::wording::{fence, host_and_process};

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use fencepost::backend::Listed;
+use fencepost::clock::Moment;
 use fencepost::stores::kinds::REDIS;
-use fencepost::{Listed, Moment};
 use fencepost_trial::text::harmless;
 use fencepost_trial::text::ink::Role;
 use fencepost_trial::text::numbers::{count, plural};

@@ -4,7 +4,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use fencepost::{Claim, Effect, Error, Holder, LockName, MIN_TTL, Record, Release};
+use fencepost::backend::{Holder, Record, Release};
+use fencepost::{Claim, Effect, Error, LockName, MIN_TTL};
 use serde_json::json;
 
 use super::{ANSWER_TIMEOUT, CommandContext, NOT_HELD, document};

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use fencepost::{Holder, LockName, Moment, Record};
+use fencepost::LockName;
+use fencepost::backend::{Holder, Record};
+use fencepost::clock::Moment;
 use fencepost_trial::text::ink::{Ink, Role};
 
 use super::{CommandContext, NOT_HELD, document};

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use fencepost::retry::Schedule;
 use fencepost_checkout::checkout::OrderPath;
+use fencepost_checkout::http::AdminToken;
 use fencepost_checkout::locks::WaitMode;
-use fencepost_checkout::logging::Log;
+use fencepost_checkout::logging::LogFormat;
 
 use crate::values::{BadValue, duration};
 
@@ -62,10 +63,10 @@ pub(super) fn order_path(text: &str) -> Result<OrderPath, BadValue> {
     })
 }
 
-pub(super) fn log(text: &str) -> Result<Log, BadValue> {
+pub(super) fn log(text: &str) -> Result<LogFormat, BadValue> {
     match text {
-        "text" => Ok(Log::Text),
-        "json" => Ok(Log::Json),
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
         _ => Err(BadValue {
             what: format!("'{text}' is not a valid value for --log"),
             advice: "--log text or json".into(),
@@ -86,10 +87,10 @@ pub(super) fn host(text: &str) -> Result<IpAddr, BadValue> {
 }
 
 /// Parses an admin token. The error does not contain the token.
-pub(super) fn token(text: &str) -> Result<String, BadValue> {
+pub(super) fn token(text: &str) -> Result<AdminToken, BadValue> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
     if is_plain && text.len() >= 8 {
-        Ok(text.to_owned())
+        Ok(AdminToken::new(text))
     } else {
         Err(BadValue {
             what: "an admin token must have at least 8 visible ASCII characters".into(),

@@ -1,6 +1,9 @@
-//! Tests of `check`, which judges a saved history again.
+//! Tests of `check`, which judges a saved history again and draws it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use crate::{Ran, fencepost, finish, shape};
 
@@ -197,5 +200,132 @@ fn a_file_forges_no_verdict_of_its_own() {
             assert!(!said.contains("\nHELD   all is well"), "{said}");
             assert!(!said.contains('\x1b'), "{said}");
         }
+    }
+}
+
+/// Returns a history of an earlier version.
+fn earlier(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trial/tests/histories");
+    folder.join(name).with_extension("jsonl")
+}
+
+/// Returns the data of a page, as its script reads it.
+fn data(page: &Path) -> Value {
+    let page = fs::read_to_string(page).unwrap();
+    let start = r#"<script type="application/json" id="data">"#;
+    let (_, rest) = page.split_once(start).unwrap();
+    let (data, _) = rest.split_once("</script>").unwrap();
+    serde_json::from_str(data).unwrap()
+}
+
+#[test]
+fn a_saved_history_of_any_kind_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, trace) = (
+        folder.path().join("page.html"),
+        folder.path().join("trace.json"),
+    );
+    for (name, runs, title) in [
+        ("ttl-edge-broken", 1, "ttl-edge: work beyond the lease"),
+        ("crash-stuck", 1, "crash: the holder is killed"),
+        (
+            "failover",
+            1,
+            "failover: a replica takes over without the lock",
+        ),
+        ("short-stock", 1, "short-stock: nothing left to sell"),
+        ("sale-broken", 1, "oversell: "),
+        ("retry", 4, "retry: "),
+    ] {
+        let mut command = fencepost("check --json");
+        command.arg(earlier(name));
+        command
+            .arg("--report")
+            .arg(&page)
+            .arg("--trace")
+            .arg(&trace);
+        let ran = finish(command.output().unwrap());
+        let again = check(&earlier(name), "--json");
+        assert_eq!((ran.code, &*ran.stderr), (again.code, ""), "{name}");
+        assert_eq!(ran.stdout, again.stdout, "{name}");
+
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let data = data(&page);
+        assert!(data["title"].as_str().unwrap().starts_with(title), "{data}");
+        assert_eq!(data["command"], report["reproduce"], "{name}");
+        let drawn = data["runs"].as_array().unwrap();
+        assert_eq!(drawn.len(), runs, "{name}");
+        if runs == 1 {
+            assert_eq!(drawn[0]["because"], report["verdict"]["because"], "{name}");
+            assert_eq!(drawn[0]["outcome"], report["verdict"]["outcome"], "{name}");
+        } else {
+            assert_eq!(data["retry"]["rows"].as_array().unwrap().len(), runs);
+        }
+
+        let trace: Value = serde_json::from_slice(&fs::read(&trace).unwrap()).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap().iter();
+        let names = events.filter(|event| event["name"] == "process_name");
+        assert_eq!(names.count(), runs, "{name}");
+    }
+}
+
+#[test]
+fn a_run_and_its_history_are_drawn_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for arguments in [
+        "crash --ttl-edge --ttl 300 --work 500",
+        "oversell --lock=safe --concurrency=5 --delay=20000 --wait 60000",
+        "retry --concurrency=3 --stock=3 --budget 8000",
+    ] {
+        let mut command = fencepost(arguments);
+        command.args(["-q", "--seed", "7", "--history"]);
+        command.arg(at("run.jsonl")).arg("--report").arg(at("live"));
+        finish(command.output().unwrap());
+        let mut command = fencepost("check -q");
+        command
+            .arg(at("run.jsonl"))
+            .arg("--report")
+            .arg(at("saved"));
+        finish(command.output().unwrap());
+        let (live, saved) = (
+            fs::read(at("live")).unwrap(),
+            fs::read(at("saved")).unwrap(),
+        );
+        assert!(live == saved, "{arguments}");
+    }
+}
+
+#[test]
+fn drawings_are_refused_before_the_history_is_judged() {
+    let history = earlier("crash-held");
+    let ran = check(&history, "--report nowhere/page.html");
+    assert_eq!((ran.code, ran.stdout.as_str()), (73, ""));
+    let place = "--report nowhere/page.html: no such directory (nowhere)";
+    assert!(ran.stderr.contains(place), "{}", ran.stderr);
+
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("run.jsonl");
+    fs::copy(&history, &copy).unwrap();
+    let ran = finish(
+        fencepost("check run.jsonl --trace run.jsonl")
+            .current_dir(folder.path())
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, 64);
+    let same = "check and --trace name the same file";
+    assert!(ran.stderr.contains(same), "{}", ran.stderr);
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(&history).unwrap());
+
+    // What is no history leaves no page behind, and a page that was there as it was.
+    let (page, notes) = (folder.path().join("page.html"), folder.path().join("notes"));
+    fs::write(&notes, "buy milk\n").unwrap();
+    for before in [None, Some("a page")] {
+        before.map(|text| fs::write(&page, text).unwrap());
+        let mut command = fencepost("check");
+        command.arg(&notes).arg("--report").arg(&page);
+        assert_eq!(finish(command.output().unwrap()).code, 65);
+        assert_eq!(fs::read_to_string(&page).ok().as_deref(), before);
     }
 }

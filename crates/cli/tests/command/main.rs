@@ -20,10 +20,10 @@ mod lost_store;
 mod manifests;
 mod misbehaving_servers;
 mod network;
+mod oversell;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod predict;
-mod races;
 mod retry;
 mod run_all;
 mod schema;

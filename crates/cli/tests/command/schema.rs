@@ -149,7 +149,7 @@ fn the_schemas_refuse_what_is_not_so() {
     let mut renamed = good.clone();
     renamed["holds"][0]["process"] = "A".into();
     let mut unknown = good;
-    unknown["schema"] = "fencepost/crash/2".into();
+    unknown["schema"] = "fencepost/trial/3".into();
     for bad in [unwitnessed, unlimited, wordless, renamed, unknown] {
         assert!(!report.is_valid(&bad), "{bad:#}");
     }
@@ -160,12 +160,14 @@ fn the_schemas_refuse_what_is_not_so() {
 }
 
 #[test]
-fn a_stall_of_the_lab_belongs_to_no_process() {
+fn a_stall_of_the_lab_or_a_suspended_machine_belongs_to_no_process() {
     let line = schema("history.json");
-    let mut stalled = serde_json::json!({"n": 3, "at_ns": 9, "event": "stalled", "for_ms": 812.5});
-    assert_valid(&line, "stalled", &stalled);
-    stalled["who"] = "A".into();
-    assert!(!line.is_valid(&stalled), "{stalled}");
+    for event in ["stalled", "slept"] {
+        let mut noticed = serde_json::json!({"n": 3, "at_ns": 9, "event": event, "for_ms": 812.5});
+        assert_valid(&line, event, &noticed);
+        noticed["who"] = "A".into();
+        assert!(!line.is_valid(&noticed), "{noticed}");
+    }
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
 
 use serde_json::json;
 
@@ -127,10 +126,7 @@ fn whoever_watches_never_learns_a_whole_order_id() {
 fn names_of_others_in_the_store_are_never_shown_without_the_token() {
     let stage = Stage::new();
     let service = stage.serve(TOKEN);
-    let mut holder = stage.fencepost("exec --name session:hunter2 -- sh -c");
-    holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
-    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
-    until("it is held", || stage.path("held").exists());
+    let holder = stage.hold("session:hunter2");
     let names = |headers: &[&str]| {
         let path = "/v1/locks?pattern=*";
         service.client.send("GET", path, headers, "").unwrap().body
@@ -140,6 +136,5 @@ fn names_of_others_in_the_store_are_never_shown_without_the_token() {
     assert!(!names(&[]).contains("hunter2"));
     assert!(!names(&["Authorization: Bearer wrong-token"]).contains("hunter2"));
     assert!(names(&["Authorization: Bearer s3cret-enough"]).contains("session:hunter2"));
-    std::fs::write(stage.path("go"), "").unwrap();
-    assert!(holder.wait().unwrap().success());
+    holder.release();
 }

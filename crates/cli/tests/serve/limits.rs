@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::http::LONG;
@@ -15,10 +14,7 @@ fn nobody_waits_for_a_lock_beyond_the_deadline() {
         let flags = format!("--wait-mode {wait_mode} --retries 1000 --deadline 400ms");
         let service = stage.serve(&flags);
         service.put_in("lamp", 5);
-        let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
-        holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
-        let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
-        until("it is held", || stage.path("held").exists());
+        let holder = stage.hold("lock:product:lamp");
         let asked = Instant::now();
         let refused = service.order(&[("lamp", 1)]);
         // The pauses alone would take fifty seconds.
@@ -30,8 +26,7 @@ fn nobody_waits_for_a_lock_beyond_the_deadline() {
             (&"Product unavailable".into(), &"contended".into())
         );
         assert!(refused.header("retry-after").is_some());
-        std::fs::write(stage.path("go"), "").unwrap();
-        assert!(holder.wait().unwrap().success());
+        holder.release();
         until("it can be bought again", || {
             service.order(&[("lamp", 1)]).status == 201
         });
@@ -44,14 +39,7 @@ fn customers_who_hang_up_never_make_room_for_more_orders() {
     let stage = Stage::new();
     let service = stage.serve("--max-in-flight 2 --retries 1000 --deadline 60s");
     service.put_in("lamp", 5);
-    let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
-    holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
-    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
-    until("it is held", || stage.path("held").exists());
-    let says = |line: &str| {
-        let metrics = service.client.get("/metrics").body;
-        metrics.lines().any(|own| own == line)
-    };
+    let holder = stage.hold("lock:product:lamp");
     for count in 1..=2 {
         let body = order("c", &[("lamp", 1)]).to_string();
         let mut customer = TcpStream::connect(service.client.0).unwrap();
@@ -62,17 +50,20 @@ fn customers_who_hang_up_never_make_room_for_more_orders() {
         customer
             .write_all(format!("{head}{body}").as_bytes())
             .unwrap();
-        let waiting = format!("checkout_locks_waiting {count}");
-        until("its order waits", || says(&waiting));
+        until("its order waits", || {
+            service.metric("checkout_locks_waiting") == count
+        });
     }
     // Only the request that reads the metrics is in flight.
-    until("both have left", || says("checkout_http_in_flight 1"));
-    assert!(says("checkout_locks_waiting 2"), "their orders have not");
+    until("both have left", || {
+        service.metric("checkout_http_in_flight") == 1
+    });
+    let waiting = service.metric("checkout_locks_waiting");
+    assert_eq!(waiting, 2, "their orders have not");
     let third = service.order(&[("lamp", 1)]);
     assert_eq!(third.status, 503, "{third:?}");
     assert!(third.header("retry-after").is_some());
-    std::fs::write(stage.path("go"), "").unwrap();
-    assert!(holder.wait().unwrap().success());
+    holder.release();
     until("there is room again", || {
         service.order(&[("lamp", 1)]).status == 201
     });

@@ -8,7 +8,7 @@ mod breaker;
 mod chaos;
 mod contract;
 mod database;
-mod displaced;
+mod database_gone;
 mod documentation;
 mod faults;
 mod http;

@@ -1,7 +1,5 @@
 //! Tests of many customers at once.
 
-use std::process::Stdio;
-
 use crate::http::Answer;
 use crate::stage::{Service, Stage, at_once, order, until};
 
@@ -131,10 +129,7 @@ fn nobody_in_line_is_ever_overtaken() {
     let service = stage.serve(PATIENT);
     service.put_in("hot", BUYERS as i64);
     // A program holds the lock until all customers are in line.
-    let mut holder = stage.fencepost("exec --name lock:product:hot -- sh -c");
-    holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
-    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
-    until("it is held", || stage.path("held").exists());
+    let holder = stage.hold("lock:product:hot");
     let waiting = || {
         let locks = service.client.get("/v1/locks").json();
         let hot = locks["locks"].as_array().unwrap().iter();
@@ -153,10 +148,9 @@ fn nobody_in_line_is_ever_overtaken() {
             }));
             until("it stands in line", || waiting() == number as u64 + 1);
         }
-        std::fs::write(stage.path("go"), "").unwrap();
+        holder.release();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    assert!(holder.wait().unwrap().success());
     assert_eq!(statuses(&answers, 201), BUYERS);
     let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
     let sql = "SELECT cart FROM checkout_reservations ORDER BY rowid";

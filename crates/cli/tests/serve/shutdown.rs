@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
@@ -17,10 +16,7 @@ fn an_order_under_way_is_never_dropped_by_a_stop() {
     let mut service = stage.serve("--retries 600 --deadline 60s");
     service.put_in("lamp", 5);
     // Another program holds the lock, so that an order waits while the service is stopped.
-    let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
-    holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
-    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
-    until("it is held", || stage.path("held").exists());
+    let holder = stage.hold("lock:product:lamp");
     let client = service.client;
     let order = std::thread::spawn(move || {
         let body = crate::stage::order("c", &[("lamp", 1)]);
@@ -33,11 +29,10 @@ fn an_order_under_way_is_never_dropped_by_a_stop() {
     until("nobody new is let in", || {
         TcpStream::connect(client.0).is_err()
     });
-    std::fs::write(stage.path("go"), "").unwrap();
+    holder.release();
     let answer = order.join().unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
     assert!(service.end().success());
-    assert!(holder.wait().unwrap().success());
     let said = stage.read("stderr");
     assert!(
         said.ends_with("stopped: 1 request in flight finished, 0 undone, 0 locks released\n"),
@@ -45,6 +40,37 @@ fn an_order_under_way_is_never_dropped_by_a_stop() {
     );
     let service = stage.serve("");
     assert_eq!(service.product("lamp")["reserved"], 1);
+    service.adds_up();
+}
+
+#[test]
+fn an_order_that_waits_for_longer_than_a_stop_is_told_so() {
+    let stage = Stage::new();
+    let mut service = stage.serve("--retries 600 --deadline 60s");
+    service.put_in("lamp", 5);
+    let holder = stage.hold("lock:product:lamp");
+    let client = service.client;
+    let order = std::thread::spawn(move || {
+        let body = crate::stage::order("c", &[("lamp", 1)]);
+        client.try_post("/v1/checkout/order", &body, &[])
+    });
+    until("it waits", || {
+        client.get("/v1/locks/metrics").json()["waiting_orders"] == 1
+    });
+    service.signal(Signal::SIGTERM);
+    assert!(service.end().success());
+    let answer = order.join().unwrap().expect("an answer");
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(answer.problem()["type"], "urn:fencepost:closing");
+    assert!(answer.header("retry-after").is_some());
+    let said = stage.read("stderr");
+    assert!(
+        said.ends_with("stopped: 0 requests in flight finished, 1 undone, 0 locks released\n"),
+        "{said}"
+    );
+    holder.release();
+    let service = stage.serve("");
+    assert_eq!(service.product("lamp")["reserved"], 0);
     service.adds_up();
 }
 
@@ -215,10 +241,7 @@ fn one_signal_stops_in_order_and_a_second_one_at_once() {
         assert_eq!(service.end().code(), Some(0));
         let mut service = stage.serve("--retries 600 --deadline 60s");
         let client = service.client;
-        let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
-        holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
-        let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
-        until("it is held", || stage.path("held").exists());
+        let holder = stage.hold("lock:product:lamp");
         let order = std::thread::spawn(move || {
             let body = crate::stage::order("c", &[("lamp", 1)]);
             client.try_post("/v1/checkout/order", &body, &[])
@@ -233,8 +256,7 @@ fn one_signal_stops_in_order_and_a_second_one_at_once() {
         service.signal(number);
         assert_eq!(service.end().code(), Some(128 + number as i32));
         assert!(order.join().unwrap().is_err(), "nobody answered it");
-        std::fs::write(stage.path("go"), "").unwrap();
-        assert!(holder.wait().unwrap().success());
+        holder.release();
     }
 }
 

@@ -48,15 +48,18 @@ impl Stage {
         std::fs::read_to_string(self.path(file)).unwrap_or_default()
     }
 
+    fn lock_store(&self) -> String {
+        format!("sqlite:{}", self.path("locks.db").display())
+    }
+
     /// Returns a command for the program, with an environment that only says where the locks are.
     pub(crate) fn fencepost(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
         with_default_signals(&mut command);
-        let store = format!("sqlite:{}", self.path("locks.db").display());
         command
             .args(arguments.split_whitespace())
             .env("LC_ALL", "C.UTF-8")
-            .env("FENCEPOST_STORE", store)
+            .env("FENCEPOST_STORE", self.lock_store())
             .env("TMPDIR", self.scratch_folder())
             .current_dir(self.folder.path())
             .stdin(Stdio::null());
@@ -80,6 +83,23 @@ impl Stage {
             text(output.stdout),
             text(output.stderr),
         )
+    }
+
+    /// Starts another program that holds `lock` until it is released. Returns when it holds it.
+    pub(crate) fn hold(&self, lock: &str) -> Holder {
+        self.hold_in(&self.lock_store(), lock)
+    }
+
+    /// The same with a lock in this store.
+    pub(crate) fn hold_in(&self, store: &str, lock: &str) -> Holder {
+        let folder = tempfile::tempdir_in(self.folder.path()).unwrap();
+        let mut command = self.fencepost("exec");
+        command.args(["--store", store, "--name", lock, "--", "sh", "-c"]);
+        command.arg("echo > held; while test ! -e go; do sleep 0.01; done");
+        command.current_dir(folder.path()).stdout(Stdio::null());
+        let child = command.spawn().unwrap();
+        until("it is held", || folder.path().join("held").exists());
+        Holder { child, folder }
     }
 
     /// Starts a service on a free port, with these flags. Returns when it answers.
@@ -113,6 +133,31 @@ impl Stage {
             client: Client(address.parse().unwrap()),
             child,
         }
+    }
+}
+
+/// Another program that holds a lock. It ends when it is dropped.
+pub(crate) struct Holder {
+    child: Child,
+    /// The program ends when there is a file `go` in here.
+    folder: tempfile::TempDir,
+}
+
+impl Holder {
+    /// Lets the lock go, and waits until the program has ended.
+    pub(crate) fn release(mut self) {
+        assert!(self.end().unwrap().success());
+    }
+
+    fn end(&mut self) -> std::io::Result<ExitStatus> {
+        std::fs::write(self.folder.path().join("go"), "")?;
+        self.child.wait()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.end();
     }
 }
 
@@ -174,6 +219,14 @@ impl Service {
     pub(crate) fn order(&self, lines: &[(&str, i64)]) -> Answer {
         self.client
             .post("/v1/checkout/order", &order("cart", lines))
+    }
+
+    /// Returns the value of a metric, which is named with its labels.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let metrics = self.client.get("/metrics").body;
+        let mut lines = metrics.lines().filter_map(|line| line.rsplit_once(' '));
+        let value = lines.find_map(|(own, value)| (own == name).then(|| value.parse().ok())?);
+        value.unwrap_or_else(|| panic!("no {name}: {metrics}"))
     }
 
     /// Checks that every unit is accounted for.

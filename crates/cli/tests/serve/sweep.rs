@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Service, Stage, order, until};
+use crate::stage::{Stage, order, until};
 
 #[test]
 fn abandoned_units_come_back_and_confirmed_ones_never_do() {
@@ -64,13 +64,6 @@ fn the_next_instance_sweeps_when_the_first_is_killed() {
     second.adds_up();
 }
 
-fn metric(service: &Service, name: &str) -> u64 {
-    let metrics = service.client.get("/metrics").body;
-    let mut lines = metrics.lines();
-    let value = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    value.unwrap_or_else(|| panic!("no {name}: {metrics}"))
-}
-
 #[test]
 fn an_order_that_cannot_be_read_never_keeps_units_back() {
     let stage = Stage::new();
@@ -104,18 +97,16 @@ fn one_look_ends_all_that_is_over() {
     assert_eq!(service.order(&[("lamp", 1)]).status, 201);
     let mut database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
     database.busy_timeout(crate::http::LONG).unwrap();
-    until("it sweeps", || {
-        metric(&service, "checkout_sweeps_total ") > 0
-    });
+    until("it sweeps", || service.metric("checkout_sweeps_total") > 0);
     let copies = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 700)
         INSERT INTO checkout_orders SELECT 'copy' || n, status, document, created_ms, 0 FROM checkout_orders, number";
     let transaction = database.transaction().unwrap();
     assert_eq!(transaction.execute(copies, []).unwrap(), 700);
-    let before = metric(&service, "checkout_sweeps_total ");
+    let before = service.metric("checkout_sweeps_total");
     transaction.commit().unwrap();
-    let ended = "checkout_reservations_ended_total{ending=\"expired\"} ";
-    until("all have ended", || metric(&service, ended) == 700);
-    let looks = metric(&service, "checkout_sweeps_total ") - before;
+    let ended = "checkout_reservations_ended_total{ending=\"expired\"}";
+    until("all have ended", || service.metric(ended) == 700);
+    let looks = service.metric("checkout_sweeps_total") - before;
     assert!(looks <= 2, "{looks} looks");
 }
 
@@ -131,7 +122,7 @@ fn an_old_key_is_forgotten_when_its_order_has_ended_and_never_before() {
         answer.unwrap().json()["order_id"].clone()
     };
     let first = ask();
-    let looks = || metric(&service, "checkout_sweeps_total ");
+    let looks = || service.metric("checkout_sweeps_total");
     let began = std::time::Instant::now();
     until("its time is over", || began.elapsed().as_millis() > 250);
     let before = looks();
@@ -153,15 +144,13 @@ fn fences_that_are_too_small_never_make_a_sweeper_run_in_circles() {
     let service = stage.serve("--reserve-for 2s");
     let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
     database.busy_timeout(crate::http::LONG).unwrap();
-    until("it sweeps", || {
-        metric(&service, "checkout_sweeps_total ") > 0
-    });
+    until("it sweeps", || service.metric("checkout_sweeps_total") > 0);
     let began = std::time::Instant::now();
     // As if the locks had been in a store with larger fences before.
     let raise = "INSERT INTO fencepost_gate (resource, fence, owner) VALUES ('checkout:sweep', $1, 'somebody')
         ON CONFLICT (resource) DO UPDATE SET fence = excluded.fence, owner = excluded.owner";
     assert_eq!(database.execute(raise, [i64::MAX]).unwrap(), 1);
-    let refused = || metric(&service, "checkout_fences_refused_total ");
+    let refused = || service.metric("checkout_fences_refused_total");
     until("it is refused", || refused() > 0);
     until("it has been for a while", || began.elapsed().as_secs() >= 3);
     let refused = refused();

@@ -9,13 +9,13 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::clock::{Clock, within};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::mutex::lock;
-use crate::reaper::Errands;
+use crate::reaper::OpenErrands;
 
 /// The background thread. It ends after the last locker and guard are dropped and everything they held is released.
 #[derive(Debug)]
 pub(super) struct Worker {
     runtime: Option<Runtime>,
-    errands: Errands,
+    errands: Arc<OpenErrands>,
     /// How long the end of the thread may take.
     shutdown_timeout: Duration,
     /// The name of the store, for errors.
@@ -24,7 +24,7 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn start(
-        errands: Errands,
+        errands: Arc<OpenErrands>,
         shutdown_timeout: Duration,
         store: &'static str,
     ) -> Result<Self> {
@@ -102,7 +102,7 @@ impl Drop for Worker {
 }
 
 /// Waits until everything is released, for at most `timeout`, and ends the runtime.
-fn finish(runtime: Runtime, errands: &Errands, timeout: Duration) {
+fn finish(runtime: Runtime, errands: &OpenErrands, timeout: Duration) {
     runtime.block_on(async {
         let done = tokio::time::timeout(timeout, errands.done());
         if done.await.is_err() {

@@ -102,7 +102,8 @@ async fn a_renewal_extends(subject: Subject) {
         if renew(&subject, &longer).await == Renewal::Extended {
             let record = subject.other.inspect(&claim.name).await.expect("an answer");
             let holder = record.and_then(|record| record.holder).expect("a holder");
-            assert!(holder.ttl_left > Some(LONG / 2), "{:?}", holder.ttl_left);
+            let left = holder.ttl_left;
+            assert!(left > Some(LONG / 2), "not extended: {left:?}");
             assert_eq!(
                 holder.epoch,
                 Some(grant.epoch),
@@ -128,7 +129,8 @@ async fn a_renewal_never_shortens(subject: Subject) {
     assert_eq!(renew(&subject, &shorter).await, Renewal::Extended);
     let record = subject.one.inspect(&claim.name).await.expect("an answer");
     let holder = record.and_then(|record| record.holder).expect("a holder");
-    assert!(holder.ttl_left > Some(LONG / 2), "{:?}", holder.ttl_left);
+    let left = holder.ttl_left;
+    assert!(left > Some(LONG / 2), "shortened: {left:?}");
     subject.one.release(&claim).await.expect("an answer");
 }
 

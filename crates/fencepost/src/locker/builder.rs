@@ -83,6 +83,7 @@ impl<L> LockerBuilder<L> {
 
     /// Sets the source of random owner ids. The default is the operating system. Two lockers with the same sequence would mistake each
     /// other's leases for their own, so use a seeded source only in tests with a single locker.
+    #[cfg(feature = "testing")]
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.random = random;
         self

@@ -50,6 +50,7 @@ impl PgGate {
     ///
     /// # Errors
     /// Returns [`FencedError::Refused`] if the gate has admitted a higher fence, or the same fence from another owner. Roll back then.
+    /// Returns [`FencedError::Failed`] if Postgres fails or cannot be reached.
     ///
     /// # Cancel safety
     /// If the future is dropped, the gate may have admitted the credential in this transaction: roll it back.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-use super::{Count, OpenErrands};
+use super::{OpenErrand, OpenErrands};
 use crate::claim::Claim;
 use crate::clock::Moment;
 use crate::mutex::lock;
@@ -23,7 +23,7 @@ pub(super) struct Errand {
     pub(super) claim: Claim,
     /// When whatever the claim left at the store has ended by itself.
     pub(super) over_at: Moment,
-    _count: Count,
+    _open: OpenErrand,
 }
 
 impl Errand {
@@ -31,7 +31,7 @@ impl Errand {
         Self {
             claim,
             over_at,
-            _count: Count::new(open),
+            _open: OpenErrand::new(open),
         }
     }
 }

@@ -32,7 +32,7 @@ impl Stage {
 
     /// Errands that wait or are under way.
     fn errands(&self) -> usize {
-        *lock(&self.locker.errands().0.count)
+        *lock(&self.locker.open_errands().count)
     }
 
     async fn fail(&self, number: u32) -> Effect {

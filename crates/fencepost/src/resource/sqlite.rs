@@ -54,6 +54,7 @@ impl SqliteGate {
     ///
     /// # Errors
     /// Returns [`FencedError::Refused`] if the gate has admitted a higher fence, or the same fence from another owner. Roll back then.
+    /// Returns [`FencedError::Failed`] if SQLite fails.
     pub fn admit(
         transaction: &Transaction<'_>,
         resource: &str,

@@ -43,7 +43,7 @@ pub struct Memory {
 }
 
 /// What a waiter learns when it checks the lock.
-enum Checked {
+enum Outcome {
     Granted(Grant),
     /// Check again when woken, or at this moment.
     Later(Moment),
@@ -75,15 +75,15 @@ impl Memory {
         claim: &Claim,
         ticket: &mut Option<(u64, Moment)>,
         wake: &Arc<Notify>,
-    ) -> Checked {
+    ) -> Outcome {
         let now = self.clock.now();
         let mut table = lock(&self.table);
         if let Some(grant) = table.claim(claim, now) {
-            return Checked::Granted(grant);
+            return Outcome::Granted(grant);
         }
         let (place, since) = table.enqueue(claim, *ticket, wake, now);
         *ticket = Some((place, since));
-        Checked::Later(table.turn_of(&claim.name, place))
+        Outcome::Later(table.turn_of(&claim.name, place))
     }
 }
 
@@ -124,8 +124,8 @@ impl Backend for Memory {
             };
             loop {
                 let next = match self.check(claim, &mut ticket, &wake) {
-                    Checked::Granted(grant) => return Ok(grant),
-                    Checked::Later(next) => next,
+                    Outcome::Granted(grant) => return Ok(grant),
+                    Outcome::Later(next) => next,
                 };
                 wait.report_busy();
                 tokio::select! {

@@ -86,7 +86,6 @@ use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
 
 pub(crate) mod address;
-mod book;
 mod builder;
 pub(crate) mod connect;
 pub(crate) mod failure;
@@ -101,6 +100,7 @@ mod requests;
 mod rows;
 mod seat;
 mod session;
+mod session_pool;
 mod settings;
 mod statements;
 mod suitability;

@@ -52,7 +52,7 @@
 //!
 //! **Versions.** This is layout 2. Earlier programs (layout 1) kept the last epoch as a string. The first request of this version converts
 //! it. From then on, programs of layout 1 are refused: their `INCR` fails with `WRONGTYPE`, without effect. What they hold or have half
-//! acquired at that time ends with their release or their TTL (decision 8 in the repository's docs folder). This version refuses a fence of
+//! acquired at that time ends with their release or their TTL (`docs/decisions/0008-layouts-on-redis.md`). This version refuses a fence of
 //! a later layout with [`ErrorKind::Unusable`](crate::ErrorKind::Unusable). Once the converted fence is gone (after
 //! [`keep_fences`](RedisBuilder::keep_fences), or with the server's data), nothing refuses programs of layout 1 any more, and their fences
 //! are smaller: stop them before then.
@@ -83,23 +83,23 @@ use crate::clock::BoxFuture;
 use crate::error::Result;
 
 mod address;
-pub(crate) mod builder;
+mod builder;
 mod connecting;
-pub(crate) mod failure;
+mod failure;
 #[cfg(feature = "redlock")]
 pub(crate) mod for_redlock;
 mod heartbeats;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;
-pub(crate) mod hub;
-pub(crate) mod keys;
-pub(crate) mod names;
+mod hub;
+mod keys;
+mod names;
 pub(crate) mod register;
-pub(crate) mod requests;
-pub(crate) mod scripts;
-pub(crate) mod session;
+mod requests;
+mod scripts;
+mod session;
 mod settings;
-pub(crate) mod view;
+mod view;
 mod waiting;
 mod watched;
 

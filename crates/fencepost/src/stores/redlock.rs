@@ -28,7 +28,7 @@
 //! if the epoch is larger than the server's counter or is the count that this client drew. Each server thus gives an epoch to only one
 //! client, and an epoch that a majority accepts belongs to nobody else and is larger than all before. If a majority drew the same count, as
 //! it normally does, that count is the epoch at once, and acquiring a lock costs one round trip. The rules are model-checked
-//! (decision 7 in the repository's docs folder).
+//! (`docs/decisions/0007-the-quorum-fence.md`).
 //!
 //! **Renewal** needs a majority as well: of servers that have had the key all the time. If a minority does not extend a lease, the lease
 //! continues. If a majority no longer has the key, the lease is [`Renewal::Lost`]: the holder is told at once, the lease stays lost, and
@@ -228,7 +228,7 @@ impl Backend for Redlock {
 
     /// All claims are renewed with one command per server.
     fn renew_batch_size(&self) -> usize {
-        crate::stores::redis::requests::RENEWED_AT_ONCE
+        crate::stores::redis::for_redlock::RENEWED_AT_ONCE
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use fencepost::backend::{Capabilities, Listed, Record, Release, Renewal, Wait};
+use fencepost::clock::BoxFuture;
 use fencepost::conformance::Subject;
 use fencepost::stores::memory::Memory;
-use fencepost::{
-    Backend, BoxFuture, Capabilities, Claim, Error, ErrorKind, Grant, Listed, LockName, Operation,
-    Record, Release, Renewal, Result, Wait,
-};
+use fencepost::{Backend, Claim, Error, ErrorKind, Grant, LockName, Operation, Result};
 
 pub(crate) type Store = Arc<Memory>;
 pub(crate) type Answer<'a, T> = BoxFuture<'a, Result<T>>;

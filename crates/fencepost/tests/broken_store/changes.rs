@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fencepost::{Claim, Grant, Listed, LockName, Record};
+use fencepost::backend::{Listed, Record};
+use fencepost::{Claim, Grant, LockName};
 
 pub(crate) fn asked_an_hour_ago(grant: Grant) -> Grant {
     let asked_at = grant.asked_at.saturating_sub(Duration::from_secs(3600));

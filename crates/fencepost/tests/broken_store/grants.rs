@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fencepost::backend::{Release, Renewal, Wait};
+use fencepost::clock::BoxFuture;
 use fencepost::stores::memory::Memory;
-use fencepost::{Backend, BoxFuture, Claim, Grant, Release, Renewal, Result, Wait};
+use fencepost::{Backend, Claim, Grant, Result};
 
 use crate::breach::{Answer, Breach, Store};
 

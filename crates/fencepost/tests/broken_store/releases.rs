@@ -1,6 +1,7 @@
 //! Breaches in releases.
 
-use fencepost::{Backend, Claim, OwnerId, Release, Result};
+use fencepost::backend::Release;
+use fencepost::{Backend, Claim, OwnerId, Result};
 
 use crate::breach::{Answer, Breach, Store};
 

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use fencepost::{Backend, BoxFuture, Claim, Operation, OwnerId, Renewal, Result};
+use fencepost::backend::Renewal;
+use fencepost::clock::BoxFuture;
+use fencepost::{Backend, Claim, Operation, OwnerId, Result};
 
 use crate::breach::{Breach, Store, failed, lock};
 

@@ -175,11 +175,11 @@ pub(crate) const BREACHES: &[Line] = &[
     ),
     (
         || Arc::new(RenewalDoesNothing),
-        &[fails("a_renewal_extends", "s)|a holder")],
+        &[fails("a_renewal_extends", "not extended|a holder")],
     ),
     (
         || Arc::new(RenewalShortens),
-        &[fails("a_renewal_never_shortens", "s)|a holder")],
+        &[fails("a_renewal_never_shortens", "shortened|a holder")],
     ),
     (
         || Arc::new(RenewalRevives),

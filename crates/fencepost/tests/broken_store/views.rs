@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use fencepost::{Backend, Claim, Grant, Listed, LockName, Record, Waiter};
+use fencepost::backend::{Listed, Record, Waiter};
+use fencepost::{Backend, Claim, Grant, LockName};
 
 use crate::breach::{Answer, Breach, Store, lock};
 

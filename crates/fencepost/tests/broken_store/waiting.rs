@@ -6,9 +6,8 @@ use std::sync::Mutex;
 use std::task::Poll;
 use std::time::Duration;
 
-use fencepost::{
-    Backend, Claim, Grant, LockName, Operation, OwnerId, Record, Release, Result, Wait, Waiter,
-};
+use fencepost::backend::{Record, Release, Wait, Waiter};
+use fencepost::{Backend, Claim, Grant, LockName, Operation, OwnerId, Result};
 
 use crate::breach::{Answer, Breach, Store, failed, lock};
 

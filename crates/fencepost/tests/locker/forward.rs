@@ -6,7 +6,7 @@ macro_rules! forward {
         $(crate::forward::forward!(@ $method);)+
     };
     (@ capabilities) => {
-        fn capabilities(&self) -> fencepost::Capabilities {
+        fn capabilities(&self) -> fencepost::backend::Capabilities {
             self.inner.capabilities()
         }
     };
@@ -14,7 +14,7 @@ macro_rules! forward {
         fn try_acquire<'a>(
             &'a self,
             claim: &'a fencepost::Claim,
-        ) -> fencepost::BoxFuture<'a, fencepost::Result<Option<fencepost::Grant>>> {
+        ) -> fencepost::clock::BoxFuture<'a, fencepost::Result<Option<fencepost::Grant>>> {
             self.inner.try_acquire(claim)
         }
     };
@@ -22,8 +22,8 @@ macro_rules! forward {
         fn acquire<'a>(
             &'a self,
             claim: &'a fencepost::Claim,
-            wait: &'a fencepost::Wait,
-        ) -> fencepost::BoxFuture<'a, fencepost::Result<fencepost::Grant>> {
+            wait: &'a fencepost::backend::Wait,
+        ) -> fencepost::clock::BoxFuture<'a, fencepost::Result<fencepost::Grant>> {
             self.inner.acquire(claim, wait)
         }
     };
@@ -31,7 +31,7 @@ macro_rules! forward {
         fn renew<'a>(
             &'a self,
             claims: &'a [fencepost::Claim],
-        ) -> fencepost::BoxFuture<'a, Vec<fencepost::Result<fencepost::Renewal>>> {
+        ) -> fencepost::clock::BoxFuture<'a, Vec<fencepost::Result<fencepost::backend::Renewal>>> {
             self.inner.renew(claims)
         }
     };
@@ -39,7 +39,7 @@ macro_rules! forward {
         fn release<'a>(
             &'a self,
             claim: &'a fencepost::Claim,
-        ) -> fencepost::BoxFuture<'a, fencepost::Result<fencepost::Release>> {
+        ) -> fencepost::clock::BoxFuture<'a, fencepost::Result<fencepost::backend::Release>> {
             self.inner.release(claim)
         }
     };
@@ -47,7 +47,7 @@ macro_rules! forward {
         fn inspect<'a>(
             &'a self,
             name: &'a fencepost::LockName,
-        ) -> fencepost::BoxFuture<'a, fencepost::Result<Option<fencepost::Record>>> {
+        ) -> fencepost::clock::BoxFuture<'a, fencepost::Result<Option<fencepost::backend::Record>>> {
             self.inner.inspect(name)
         }
     };
@@ -55,7 +55,7 @@ macro_rules! forward {
         fn list<'a>(
             &'a self,
             pattern: Option<&'a str>,
-        ) -> fencepost::BoxFuture<'a, fencepost::Result<Vec<fencepost::Listed>>> {
+        ) -> fencepost::clock::BoxFuture<'a, fencepost::Result<Vec<fencepost::backend::Listed>>> {
             self.inner.list(pattern)
         }
     };

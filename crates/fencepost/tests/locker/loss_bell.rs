@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fencepost::backend::{LossBell, Release, Renewal};
+use fencepost::clock::BoxFuture;
 use fencepost::stores::memory::Memory;
 use fencepost::testing::{FakeClock, Fault, FlakyStore};
-use fencepost::{
-    Backend, BoxFuture, Claim, LockName, Locker, LossBell, LostReason, Operation, OwnerId, Release,
-    Renewal, Result,
-};
+use fencepost::{Backend, Claim, LockName, Locker, LostReason, Operation, OwnerId, Result};
 
 use super::forward::forward;
 use super::{TIMEOUT, TTL, settle};
@@ -29,7 +28,7 @@ impl Backend for Ringing {
     fn store_name(&self) -> &'static str {
         "ringing"
     }
-    fn clock(&self) -> Arc<dyn fencepost::Clock> {
+    fn clock(&self) -> Arc<dyn fencepost::clock::Clock> {
         self.inner.clock()
     }
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

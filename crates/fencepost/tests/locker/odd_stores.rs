@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use fencepost::backend::Wait;
+use fencepost::clock::BoxFuture;
 use fencepost::stores::memory::Memory;
 use fencepost::testing::FakeClock;
 use fencepost::{
-    Backend, BoxFuture, Claim, Effect, Error, ErrorKind, Grant, LockName, Locker, Operation,
-    Result, Wait,
+    Backend, Claim, Effect, Error, ErrorKind, Grant, LockName, Locker, Operation, Result,
 };
 
 use crate::forward::forward;
@@ -28,7 +29,7 @@ impl Backend for LateOnce {
     fn store_name(&self) -> &'static str {
         "late"
     }
-    fn clock(&self) -> Arc<dyn fencepost::Clock> {
+    fn clock(&self) -> Arc<dyn fencepost::clock::Clock> {
         self.clock.clone()
     }
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use fencepost::backend::{Renewal, Wait};
+use fencepost::clock::{BoxFuture, Clock};
 use fencepost::stores::memory::Memory;
 use fencepost::testing::FakeClock;
-use fencepost::{
-    Backend, BoxFuture, Claim, Clock, ErrorKind, Grant, Guard, Locker, LostReason, Renewal, Result,
-    Wait,
-};
+use fencepost::{Backend, Claim, ErrorKind, Grant, Guard, Locker, LostReason, Result};
 
 use super::forward::forward;
 use super::{TTL, settle};

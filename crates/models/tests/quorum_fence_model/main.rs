@@ -4,6 +4,24 @@
 //! (`moves`), and connections in between that may be arbitrarily slow and may break (`faults`). Everything that can happen next
 //! is a move. `search` explores all of them, breadth first, and checks every step against the promises in `promises`.
 //!
+//! The model is kept by hand. What it says of the store (`crates/fencepost/src/stores/redlock`), in names that a test looks up:
+//!
+//! | in the model | in the store |
+//! |---|---|
+//! | `lock` in `node.rs` | `lock.lua` |
+//! | `accept` in `node.rs` | `accept.lua` |
+//! | `extend` in `node.rs` | `renew.lua` |
+//! | `release`, `release_taken` | `release.lua`, with one bound and with both |
+//! | `Node::counter`, `EPOCHS_PER_TICK` | `last`, `keep` and `lifted` in `counter.lua` |
+//! | `Node::young` | `Server::least_age_seconds`, `is_grown` in `renew.lua` |
+//! | `ask`, `Client::attempt` | `Hub::attempt`, `Attempt::stamp` |
+//! | `propose`, `raise` | `proposal` in `votes.rs`, `Hub::settle` |
+//! | `keep`, `Client::before`, `Client::known` | `Granted::take`, `Hub::hear_who_knows`, `Ballot::known` |
+//! | `conclude`, `give_back` | the end of `Hub::attempt`, `Hub::give_up_attempt` |
+//! | `Client::confirmed`, `Client::is_lost`, `lose` | `Lease::confirmed`, `Granted::extended`, `Granted::lose` |
+//! | `Wire::owed`, `Wire::paid`, `Wire::owe_taken` | `Debts::owe`, `Debts::paid`, `Span::after` |
+//! | `Client::seen`, `Request::Lock` | `SeenEpochs` |
+//!
 //! A search that finds nothing proves little about itself. So each rule can be broken by a switch (`setup::Flaw`), and the
 //! tests require that the search convicts every broken fence of the right promise, with the shortest story that shows it. The
 //! limits of the fence (a node that comes back empty, with a clock behind the others) are demonstrated in the same way. See
@@ -26,6 +44,11 @@ mod story;
 use fencepost_rig::is_soak;
 use scenarios::{BROKEN, Broken, LIMITS, SOUND, SOUND_DEEPER, Scenario};
 use search::search;
+
+#[test]
+fn the_table_names_what_exists() {
+    fencepost_models::assert_names_exist("quorum_fence_model", &["stores/redlock"]);
+}
 
 #[test]
 fn epochs_are_unique_and_rise() {

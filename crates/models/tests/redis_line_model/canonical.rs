@@ -137,7 +137,7 @@ fn lifts_matter(setup: &Setup) -> bool {
     setup.troubles.failover || setup.troubles.flush
 }
 
-/// Clears the mark while nobody waits. It makes no difference then, and the next waiter sets it.
+/// Clears the flag (`is_marked`) while nobody waits. It makes no difference then, and the next waiter sets it.
 fn forget_flag(server: &mut Server, setup: &Setup) {
     if let Some(key) = &mut server.key
         && server.line.is_empty()

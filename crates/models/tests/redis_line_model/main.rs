@@ -6,7 +6,7 @@
 //! promises in `invariants` and, by fair runs from there, in `progress`. Time is counted in heartbeats; everything may be
 //! delayed.
 //!
-//! The model is kept by hand. What it says of the store (`crates/fencepost/src/stores/redis`):
+//! The model is kept by hand. What it says of the store (`crates/fencepost/src/stores/redis`), in names that a test looks up:
 //!
 //! | in the model | in the store |
 //! |---|---|
@@ -60,6 +60,11 @@ use scenarios::{
 use search::search;
 use setup::Setup;
 use variants::{Flaw, Variant, variants};
+
+#[test]
+fn the_table_names_what_exists() {
+    fencepost_models::assert_names_exist("redis_line_model", &["stores/redis"]);
+}
 
 #[test]
 fn two_clients_are_served_whatever_happens() {

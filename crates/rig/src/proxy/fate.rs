@@ -27,7 +27,8 @@ pub enum Fate {
     Pass,
     /// It is dropped, and the connection goes on with the next message.
     Lose,
-    /// It is forwarded this much later, and others overtake it. With [`Proxy::FOREVER`](super::Proxy::FOREVER), it is forwarded when the proxy is healed.
+    /// It is forwarded this much later, and others overtake it. With [`Proxy::FOREVER`](super::Proxy::FOREVER), it is forwarded when the
+    /// proxy is healed.
     Late(Duration),
     /// It is forwarded twice.
     Twice,

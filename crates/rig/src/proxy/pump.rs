@@ -235,6 +235,10 @@ impl Road<'_> {
     fn take_messages(&mut self, bytes: &[u8], faults: &Faults) -> Result<(), Cut> {
         let judge = self.shared.judge(self.direction).clone();
         let commands = self.command_judge();
+        if commands.is_none() {
+            // Commands pass unseen, so only the conversation knows about transactions.
+            self.is_in_transaction = None;
+        }
         if bytes.is_empty() || judge.is_none() && commands.is_none() {
             let mut begun = std::mem::take(&mut self.message);
             self.read.follow(bytes, u64::MAX);

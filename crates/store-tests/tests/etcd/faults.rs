@@ -7,19 +7,12 @@ use std::time::Duration;
 
 use fencepost::backend::{Release, Wait};
 use fencepost::stores::etcd::Etcd;
-use fencepost::{Backend, Effect, Error, ErrorKind, Locker, LostReason};
+use fencepost::{Backend, Effect, ErrorKind, Locker, LostReason};
 use fencepost_rig::Signal;
 
 use crate::support::{
-    LONG, NAME, Plain, claim, locker, open, released, run, soon, until_waiting, works,
+    LONG, NAME, Plain, claim, is, locker, open, released, run, soon, until_waiting, works,
 };
-
-/// Asserts that the error has this kind and effect, and that its text contains `word`.
-#[track_caller]
-pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, word: &str) {
-    assert_eq!((error.kind(), error.effect()), (kind, effect), "{error}");
-    assert!(error.to_string().contains(word), "{error}");
-}
 
 /// Nothing listens at the address. New requests fail at once, waiters fail after the maximum outage, and holders lose the lock
 /// when their lease ends.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::postgres::Postgres;
-use fencepost::{Backend, Locker, Release, Renewal};
+use fencepost::{Backend, Locker};
 
 use crate::support::{LONG, NAME, Server, claim, eventually, locker, run, soon};
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fencepost::Backend;
+use fencepost::backend::Renewal;
 use fencepost::stores::postgres::Postgres;
-use fencepost::{Backend, Renewal};
 use futures_util::poll;
 
 use crate::support::{

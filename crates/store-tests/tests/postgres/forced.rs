@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use fencepost::Backend;
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::postgres::Postgres;
-use fencepost::{Backend, Release, Renewal};
 use fencepost_rig::{Direction, Proxy};
 
 use crate::support::{LONG, NAME, Server, claim, eventually, run, soon};

@@ -134,7 +134,8 @@ pub(crate) fn waiters_are_killed() {
         turns.sort_unstable();
         let order: Vec<usize> = turns.iter().map(|(_, id, _)| *id).collect();
         assert_eq!(order, [0, 6, 7]);
-        let last = fencepost::Moment::from_nanos(turns[2].2).saturating_duration_since(released_at);
+        let last =
+            fencepost::clock::Moment::from_nanos(turns[2].2).saturating_duration_since(released_at);
         println!("five of eight waiters killed: the last had its turn after {last:?}");
         assert!(last < GRACE, "{last:?}");
         eyes.wait_until_clean().await;

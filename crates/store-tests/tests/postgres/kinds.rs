@@ -1,7 +1,8 @@
 //! Programs with different sources of fences in one database: which are refused, and which may only inspect.
 
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::postgres::Postgres;
-use fencepost::{Backend, Claim, Effect, ErrorKind, Release, Renewal};
+use fencepost::{Backend, Claim, Effect, ErrorKind};
 
 use crate::support::{Eyes, LONG, NAME, Server, claim, is, locker, open, run, soon, works};
 

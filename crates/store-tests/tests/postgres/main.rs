@@ -55,6 +55,7 @@ const ATTACKS: &[NamedTest] = tests![
 const FAULTS: &[NamedTest] = tests![
     faults::absent,
     refusals::silent,
+    "slow_network" = refusals::a_slow_network_is_no_pooler,
     "web_server" = refusals::a_web_server,
     refusals::wrong_password,
     refusals::no_such_database,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::postgres::Postgres;
-use fencepost::{Backend, Claim, Release, Renewal};
+use fencepost::{Backend, Claim};
 
 use crate::support::{LONG, Server, claim, eventually, now, run};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
-use fencepost_rig::folder;
+use fencepost_rig::{Direction, Proxy, folder};
 
 use crate::support::{LONG, NAME, Server, is, locker, open, run, soon, works};
 
@@ -30,6 +30,22 @@ pub(crate) fn silent() {
             Effect::None,
             "does not answer",
         );
+    });
+}
+
+/// The network is slow: an answer takes more than a second. That is no reason to suspect a pooler.
+pub(crate) fn a_slow_network_is_no_pooler() {
+    run(async {
+        let server = Server::start();
+        let proxy = Proxy::start(server.0.address()).unwrap();
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            proxy.delay(direction, Duration::from_millis(600));
+        }
+        let url = format!("postgres://fencepost@{}/postgres", proxy.address());
+        let opening = Postgres::builder(&url).connect_timeout(LONG / 3).open();
+        // It takes more than twenty answers.
+        let store = tokio::time::timeout(LONG, opening).await;
+        works(&store.expect("a connection").unwrap()).await;
     });
 }
 

@@ -6,7 +6,7 @@ use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
 use fencepost_rig::{Authority, folder};
 
-use crate::support::{Server, is, run, soon, works};
+use crate::support::{LONG, Server, is, run, soon, works};
 
 /// The server's certificate is signed by a private authority. It works for clients that trust that authority, and for no
 /// others.
@@ -42,8 +42,10 @@ pub(crate) fn private_authority() {
         let url = server.0.url();
         let secured = format!("{url}?sslmode=require");
 
+        // On a busy machine a handshake takes longer than the default allows.
+        let builder = |url: &str| Postgres::builder(url).connect_timeout(LONG / 3);
         let refused = async |url: &str| {
-            let opened = soon("an error", Postgres::open(url)).await;
+            let opened = soon("an error", builder(url).open()).await;
             opened.expect_err("a refusal")
         };
         is(
@@ -58,17 +60,17 @@ pub(crate) fn private_authority() {
             Effect::None,
             "TLS",
         );
-        let store = Postgres::open(&format!("{secured}&sslrootcert={root}"))
-            .await
-            .unwrap();
+        let store = builder(&format!("{secured}&sslrootcert={root}")).open();
+        let store = store.await.unwrap();
         works(&store).await;
-        let store = Postgres::builder(&secured)
+        let store = builder(&secured)
             .root_certificate(authority.certificate.clone())
             .open();
         works(&store.await.unwrap()).await;
         let mut config: tokio_postgres::Config = url.parse().unwrap();
         config.ssl_mode(tokio_postgres::config::SslMode::Require);
         let store = Postgres::builder_from(config)
+            .connect_timeout(LONG / 3)
             .root_certificate(authority.certificate.clone())
             .open();
         works(&store.await.unwrap()).await;
@@ -87,7 +89,7 @@ pub(crate) fn private_authority() {
             file("client.key", &shown.key),
         );
         let secured = format!("{secured}&sslcert={shown}&sslkey={its_key}");
-        works(&Postgres::open(&secured).await.unwrap()).await;
+        works(&builder(&secured).open().await.unwrap()).await;
 
         let plain = Server::start();
         let error = refused(&format!("{}?sslmode=require", plain.0.url())).await;

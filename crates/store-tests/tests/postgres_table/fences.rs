@@ -25,7 +25,7 @@ pub(crate) fn the_row_was_deleted() {
         let grant = store.try_acquire(&held).await.unwrap().unwrap();
         plain.does("DELETE FROM shedlock").await;
         let renewed = store.renew(std::slice::from_ref(&held)).await.remove(0);
-        assert_eq!(renewed.unwrap(), fencepost::Renewal::Lost);
+        assert_eq!(renewed.unwrap(), fencepost::backend::Renewal::Lost);
         assert!(epoch(&*store).await > grant.epoch);
     });
 }

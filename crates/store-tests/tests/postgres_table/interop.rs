@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use fencepost::{Backend, Locker, Release, Renewal};
+use fencepost::backend::{Release, Renewal};
+use fencepost::{Backend, Locker};
 
 use crate::support::{
     LONG, NAME, Plain, Server, claim, eventually, is_soak, locker, run, run_within,

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fencepost::{Backend, Wait};
+use fencepost::Backend;
+use fencepost::backend::Wait;
 
 use crate::support::{LONG, LOOK, NAME, Server, claim, eventually, grace, locker, now, run, soon};
 
@@ -129,7 +130,7 @@ pub(crate) fn no_belief_beyond_the_row() {
             assert!(kept(&asked).await >= grant.lease, "granted");
             let asked = before().await;
             let renewed = store.renew(std::slice::from_ref(&claim)).await.remove(0);
-            assert_eq!(renewed.unwrap(), fencepost::Renewal::Extended);
+            assert_eq!(renewed.unwrap(), fencepost::backend::Renewal::Extended);
             assert!(kept(&asked).await >= ttl, "renewed");
             store.release(&claim).await.unwrap();
             // After its release it is free at once; the end is not rounded up.

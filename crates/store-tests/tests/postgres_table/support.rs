@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::Locker;
 use fencepost::stores::postgres_table::{PostgresTable, PostgresTableBuilder};
-use fencepost::{Effect, Error, ErrorKind, Locker};
 use fencepost_rig::Proxy;
 use fencepost_store_tests::until_nothing_is_left;
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim, eventually, is_soak, locker, now, outlives_its_ttl, poll_at_most, run,
-    run_within, soon,
+    LONG, NAME, SOON, claim, eventually, is, is_soak, locker, now, outlives_its_ttl, poll_at_most,
+    run, run_within, soon,
 };
 use tokio_postgres::{Client, NoTls};
 
@@ -144,11 +144,4 @@ pub(crate) fn impatient(store: &Arc<PostgresTable>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store.clone()).ttl(ttl).without_hand_over();
     let builder = builder.store_timeout(Duration::from_millis(700));
     builder.build().unwrap()
-}
-
-/// Asserts the kind, the effect and the text of an error.
-pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, words: &str) {
-    let text = error.to_string();
-    assert_eq!((error.kind(), error.effect()), (kind, effect), "{text}");
-    assert!(text.contains(words), "{words:?} in {text}");
 }

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use fencepost::Backend;
+use fencepost::backend::Record;
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, Record};
 use fencepost_rig::{Child, Feed, Output, Silence, TempDir, feed, folder};
 pub(crate) use fencepost_store_tests::LONG;
 use fencepost_store_tests::actor::{kill, stop, wake};

@@ -6,17 +6,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use fencepost::stores::redis::Redis;
-use fencepost::{Backend, Effect, Error, ErrorKind, Locker, LostReason, ReleaseOutcome};
+use fencepost::{Backend, Effect, ErrorKind, Locker, LostReason, ReleaseOutcome};
 use fencepost_rig::resp::Value;
 
-use crate::support::{LONG, NAME, Plain, Server, eventually, outlives_its_ttl, run, soon};
-
-/// Asserts that the error has this kind and effect, and that its text contains `word`.
-#[track_caller]
-pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, word: &str) {
-    assert_eq!((error.kind(), error.effect()), (kind, effect), "{error}");
-    assert!(error.to_string().contains(word), "{error}");
-}
+use crate::support::{LONG, NAME, Plain, Server, eventually, is, outlives_its_ttl, run, soon};
 
 /// Returns a locker with a short timeout.
 pub(crate) fn impatient(store: &std::sync::Arc<Redis>, ttl: Duration) -> Locker {

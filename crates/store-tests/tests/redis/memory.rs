@@ -5,8 +5,10 @@ use std::time::Duration;
 use fencepost::stores::redis::Redis;
 use fencepost::{Backend, Effect, ErrorKind};
 
-use crate::faults::{impatient, is};
-use crate::support::{LONG, NAME, Server, claim, locker, outlives_its_ttl, releases, run, soon};
+use crate::faults::impatient;
+use crate::support::{
+    LONG, NAME, Server, claim, is, locker, outlives_its_ttl, releases, run, soon,
+};
 
 /// Nothing new can be acquired; held locks are kept and released; waiters are notified.
 pub(crate) fn out_of_memory() {
@@ -82,7 +84,7 @@ pub(crate) fn given_back_out_of_memory() {
         plain.does(&["CONFIG", "SET", "maxmemory", "1"]);
         assert_eq!(
             releases(&*gapped().await, &claim).await,
-            fencepost::Release::Freed
+            fencepost::backend::Release::Freed
         );
         plain.does(&["CONFIG", "SET", "maxmemory", "0"]);
         if let Ok(guard) = soon("the waiter", waiting).await.unwrap() {

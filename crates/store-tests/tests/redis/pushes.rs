@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fencepost::{Backend, Release, Wait};
+use fencepost::Backend;
+use fencepost::backend::{Release, Wait};
 use fencepost_rig::{Direction, Fate, Proxy};
 
 use crate::support::{

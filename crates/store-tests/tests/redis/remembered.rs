@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use fencepost::Backend;
+use fencepost::backend::Wait;
 use fencepost::stores::redis::Redis;
-use fencepost::{Backend, Wait};
 use fencepost_store_tests::test_program::{NamedTest, tests};
 
 use crate::support::{LONG, Server, claim, run, soon};

@@ -10,8 +10,8 @@ use fencepost_rig::{Fate, Proxy};
 pub(crate) use fencepost_store_tests::redis::{Plain, contains};
 use fencepost_store_tests::until_nothing_is_left;
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim, eventually, eventually_within, is_soak, locker, now, outlives_its_ttl,
-    poll_at_most, run, run_within, soon,
+    LONG, NAME, SOON, claim, eventually, eventually_within, is, is_soak, locker, now,
+    outlives_its_ttl, poll_at_most, run, run_within, soon,
 };
 use tokio::task::JoinHandle;
 
@@ -117,6 +117,6 @@ pub(crate) fn is_grant(message: &[u8]) -> bool {
 }
 
 /// Releases a lock with a raw request, for tests that look at single answers.
-pub(crate) async fn releases(store: &Redis, claim: &Claim) -> fencepost::Release {
+pub(crate) async fn releases(store: &Redis, claim: &Claim) -> fencepost::backend::Release {
     soon("a release", store.release(claim)).await.unwrap()
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fencepost::ErrorKind;
 use fencepost::stores::redlock::Redlock;
+use fencepost::{Effect, ErrorKind};
 use fencepost_rig::Redis;
 
 use crate::support::{LONG, NAME, Servers, eventually, is, locker, run, soon};
@@ -28,7 +28,7 @@ pub(crate) fn that_cannot_be() {
             ("redlock://bob:secret@127.0.0.1:1,127.0.0.1:2", "too few"),
         ] {
             let error = Redlock::open(address).await.unwrap_err();
-            is(&error, ErrorKind::InvalidInput, word);
+            is(&error, ErrorKind::InvalidInput, Effect::None, word);
             assert!(!error.to_string().contains("secret"), "{error}");
         }
     });
@@ -41,7 +41,12 @@ pub(crate) fn one_server_with_two_names() {
         let [a, b] = [0, 1].map(|at| servers.0[at].address());
         let address = format!("redlock://{a},{b},localhost:{}", b.port());
         let error = Redlock::open(&address).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, "are the same server");
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "are the same server",
+        );
     });
 }
 
@@ -53,7 +58,7 @@ pub(crate) fn a_replica() {
         let (host, port) = (primary.ip().to_string(), primary.port().to_string());
         servers.plain(2).does(&["REPLICAOF", &host, &port]);
         let error = Redlock::open(&servers.address()).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, "is a replica");
+        is(&error, ErrorKind::Unusable, Effect::None, "is a replica");
         assert!(error.to_string().contains(&replica.to_string()), "{error}");
         servers.plain(2).does(&["REPLICAOF", "NO", "ONE"]);
         servers.store().await;
@@ -89,7 +94,12 @@ pub(crate) fn users_and_passwords() {
 
         let wrong = address.replace("bob:two", "bob:too");
         let error = soon("an error", Redlock::open(&wrong)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, "user or password is wrong");
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "user or password is wrong",
+        );
         assert!(error.to_string().contains(&b.to_string()), "{error}");
         assert!(!error.to_string().contains("too@"), "{error}");
     });
@@ -105,11 +115,17 @@ pub(crate) fn names_that_are_taken() {
             servers.plain(at).does(&["LPUSH", NAME, "a"]);
         }
         let error = locker.try_acquire(NAME).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, "something other than a lock");
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "something other than a lock",
+        );
         let error = locker.try_acquire("fp:{a}:quorum:a").await.unwrap_err();
         is(
             &error,
             ErrorKind::InvalidInput,
+            Effect::None,
             "must not begin with `fp:{`",
         );
         assert_eq!(servers.plain(0).number(&["LLEN", NAME]), 1);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fencepost::ErrorKind;
 use fencepost::stores::redlock::Redlock;
+use fencepost::{Effect, ErrorKind};
 use fencepost_rig::Redis;
 use fencepost_store_tests::test_program::{NamedTest, tests};
 use redis::Client;
@@ -36,7 +36,12 @@ fn three_clients() {
             (vec![one.clone(), two, one], "vote twice"),
         ] {
             let opened = soon("an error", Redlock::builder_from(clients).open()).await;
-            is(&opened.unwrap_err(), ErrorKind::InvalidInput, word);
+            is(
+                &opened.unwrap_err(),
+                ErrorKind::InvalidInput,
+                Effect::None,
+                word,
+            );
         }
     });
 }

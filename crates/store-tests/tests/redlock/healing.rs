@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::redlock::Redlock;
-use fencepost::{Backend, ErrorKind, Release, Renewal};
+use fencepost::{Backend, ErrorKind};
 use fencepost_rig::{Direction, Proxy};
 
 use crate::support::{
@@ -43,7 +44,7 @@ fn outlives_another_loss(mut servers: Servers) {
             match other.try_acquire(NAME).await {
                 Ok(refused) => assert!(refused.is_none(), "somebody else got it"),
                 // One server is lost, and on a busy machine another may be silent.
-                Err(error) => is(&error, ErrorKind::Unavailable, ""),
+                Err(error) => is(&error, ErrorKind::Unavailable, error.effect(), ""),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use fencepost::backend::Release;
 use fencepost::stores::redlock::Redlock;
-use fencepost::{Backend, ErrorKind, Release};
+use fencepost::{Backend, Effect, ErrorKind};
 
 use crate::support::{COUNTER, LONG, NAME, Servers, claim, is, run};
 
@@ -48,7 +49,7 @@ pub(crate) fn of_a_later_version() {
             servers.plain(at).does(&later);
         }
         let error = store.try_acquire(&claim(LONG)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, "layout 3");
+        is(&error, ErrorKind::Unusable, Effect::None, "layout 3");
         for at in 0..3 {
             assert_eq!(servers.value(at), None);
         }
@@ -120,6 +121,11 @@ pub(crate) fn kept_for_as_long_as_told() {
             servers.plain(0).does(&["DEL", COUNTER, NAME]);
         }
         let error = Redlock::open(&format!("{address}?keep_fences=600s")).await;
-        is(&error.unwrap_err(), ErrorKind::InvalidInput, "keep_fences");
+        is(
+            &error.unwrap_err(),
+            ErrorKind::InvalidInput,
+            Effect::None,
+            "keep_fences",
+        );
     });
 }

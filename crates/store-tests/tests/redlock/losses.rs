@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::redlock::Redlock;
-use fencepost::{Backend, Guard, LostReason, Release, Renewal};
+use fencepost::{Backend, Guard, LostReason};
 use fencepost_rig::{Direction, Fate, Proxy};
 
 use crate::support::{

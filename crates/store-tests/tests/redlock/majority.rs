@@ -5,7 +5,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use fencepost::resource::{FencedCell, FencedError, FencedResource};
 use fencepost::stores::redlock::Redlock;
-use fencepost::{Backend, DEFAULT_STORE_TIMEOUT, ErrorKind, Locker, LostReason, ReleaseOutcome};
+use fencepost::{
+    Backend, DEFAULT_STORE_TIMEOUT, Effect, ErrorKind, Locker, LostReason, ReleaseOutcome,
+};
 use fencepost_rig::Signal;
 
 use crate::support::{LONG, NAME, Servers, eventually, is, locker, now, run, soon};
@@ -40,6 +42,7 @@ pub(crate) fn lost() {
         is(
             &error,
             ErrorKind::Unavailable,
+            Effect::None,
             "2 of 3 servers cannot be asked, and 2 must agree",
         );
         assert!(
@@ -51,21 +54,26 @@ pub(crate) fn lost() {
         let error = soon("an error", locker.try_acquire("other"))
             .await
             .unwrap_err();
-        is(&error, ErrorKind::Unavailable, "2 must agree");
+        is(&error, ErrorKind::Unavailable, Effect::None, "2 must agree");
         let error = soon("an error", locker.acquire_within("other", LONG))
             .await
             .unwrap_err();
-        is(&error, ErrorKind::Unavailable, "nothing listens there");
+        is(
+            &error,
+            ErrorKind::Unavailable,
+            Effect::None,
+            "nothing listens there",
+        );
         let error = soon("an error", store.inspect(&NAME.try_into().unwrap()))
             .await
             .unwrap_err();
-        is(&error, ErrorKind::Unavailable, "2 must agree");
+        is(&error, ErrorKind::Unavailable, Effect::None, "2 must agree");
         let outcome = soon("an outcome", released.release()).await;
         assert!(matches!(outcome, ReleaseOutcome::Unknown(_)), "{outcome:?}");
         let lost = soon("the loss", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Expired);
         let error = soon("the waiter", waiting).await.unwrap().unwrap_err();
-        is(&error, ErrorKind::Unavailable, "2 must agree");
+        is(&error, ErrorKind::Unavailable, Effect::None, "2 must agree");
         drop(blocked);
 
         // When the servers are back, the locks work again.
@@ -89,7 +97,12 @@ pub(crate) fn silent() {
         for _ in 0..3 {
             let started = Instant::now();
             let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
-            is(&error, ErrorKind::Unavailable, "no answer in time");
+            is(
+                &error,
+                ErrorKind::Unavailable,
+                Effect::Maybe,
+                "no answer in time",
+            );
             assert!(
                 started.elapsed() < DEFAULT_STORE_TIMEOUT,
                 "{:?}",
@@ -103,7 +116,7 @@ pub(crate) fn silent() {
             // Connections are opened again.
             match locker.acquire(NAME).await {
                 Ok(guard) => break guard,
-                Err(error) => is(&error, ErrorKind::Unavailable, ""),
+                Err(error) => is(&error, ErrorKind::Unavailable, error.effect(), ""),
             }
         };
         drop(guard);
@@ -149,7 +162,7 @@ pub(crate) fn one_restarted_empty_under_a_bare_majority() {
         let refused = stock.write(first.credential(), 5).unwrap_err();
         assert!(matches!(refused, FencedError::Refused(_)), "{refused}");
         let error = soon("the first is told", first.extend(2 * ttl)).await;
-        is(&error.unwrap_err(), ErrorKind::Lost, "");
+        is(&error.unwrap_err(), ErrorKind::Lost, Effect::None, "");
         assert!(!second.is_lost());
         assert!(second.release().await.is_released());
     });
@@ -169,7 +182,12 @@ pub(crate) fn a_server_without_a_memory_does_not_vote() {
         let careful = Redlock::builder(&servers.address()).restart_delay(ttl * 2);
         let careful = locker(&Arc::new(careful.open().await.unwrap()), ttl);
         let error = careful.try_acquire(NAME).await.unwrap_err();
-        is(&error, ErrorKind::Unavailable, "does not vote yet");
+        is(
+            &error,
+            ErrorKind::Unavailable,
+            Effect::None,
+            "does not vote yet",
+        );
         let lost_at = tokio::spawn(async move {
             first.lost().await;
             now()
@@ -178,7 +196,12 @@ pub(crate) fn a_server_without_a_memory_does_not_vote() {
             match careful.try_acquire(NAME).await {
                 Ok(Some(guard)) => break guard,
                 Ok(None) => {}
-                Err(error) => is(&error, ErrorKind::Unavailable, "does not vote yet"),
+                Err(error) => is(
+                    &error,
+                    ErrorKind::Unavailable,
+                    Effect::None,
+                    "does not vote yet",
+                ),
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
@@ -213,7 +236,12 @@ pub(crate) fn a_young_server_does_not_vote_too_early() {
                     Ok(Some(guard)) => break guard,
                     // The release of the previous attempt is under way.
                     Ok(None) => {}
-                    Err(error) => is(&error, ErrorKind::Unavailable, "does not vote yet"),
+                    Err(error) => is(
+                        &error,
+                        ErrorKind::Unavailable,
+                        Effect::None,
+                        "does not vote yet",
+                    ),
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::redlock::Redlock;
-use fencepost::{Backend, Claim, Grant, Release, Renewal};
+use fencepost::{Backend, Claim, Grant};
 use fencepost_rig::{Amount, Direction, Proxy, Signal};
 
 use crate::support::{COUNTER, LONG, NAME, Servers, claim, eventually, locker, run, soon};

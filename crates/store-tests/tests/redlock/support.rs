@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fencepost::backend::Renewal;
 use fencepost::stores::redlock::Redlock;
-use fencepost::{Backend, Claim, Error, ErrorKind, Guard, Locker, OwnerId, Renewal};
+use fencepost::{Backend, Claim, Effect, Error, ErrorKind, Guard, Locker, OwnerId};
 use fencepost_rig::{Proxy, Redis};
 pub(crate) use fencepost_store_tests::redis::{Plain, contains};
 use fencepost_store_tests::until_nothing_is_left;
@@ -184,10 +185,9 @@ pub(crate) async fn renewed(store: &Redlock, claim: &Claim) -> Renewal {
     renewed.unwrap()
 }
 
-/// Asserts the kind and the text of an error.
+/// Asserts what an error is, and that it is the store's own and not one of a single server.
 #[track_caller]
-pub(crate) fn is(error: &Error, kind: ErrorKind, word: &str) {
-    assert_eq!(error.kind(), kind, "{error}");
+pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, words: &str) {
     assert_eq!(error.store(), "redlock");
-    assert!(error.to_string().contains(word), "{error}");
+    fencepost_store_tests::is(error, kind, effect, words);
 }

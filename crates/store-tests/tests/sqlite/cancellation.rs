@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use fencepost::backend::{Release, Wait};
 use fencepost::random::{Random, SystemRandom};
-use fencepost::{Backend, Claim, ErrorKind, Release, Wait};
+use fencepost::{Backend, Claim, ErrorKind};
 
 use crate::support::{LONG, Place, claim, poll_at_most, take, until, wait_for};
 

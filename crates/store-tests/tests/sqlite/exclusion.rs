@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, Effect, ErrorKind, Fence, Release, Renewal};
+use fencepost::{Backend, Effect, ErrorKind, Fence};
 
 use crate::support::{LONG, Place, claim, renew, take, until, wait_for};
 
@@ -209,7 +210,7 @@ async fn an_exhausted_fence_grants_nothing() {
     assert_eq!(error.effect(), Effect::None);
     // A waiter learns it when its turn would come.
     let waiter = claim("one", LONG);
-    let wait = fencepost::Wait::default();
+    let wait = fencepost::backend::Wait::default();
     let (waited, released) = tokio::join!(store.acquire(&waiter, &wait), async {
         crate::support::until_waiting(&store, &waiter).await;
         store.release(&holder).await

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, Effect, Error, ErrorKind, Release, Renewal};
+use fencepost::{Backend, Effect, Error, ErrorKind};
 
 use crate::stage::stage;
 use crate::support::{LONG, Place, claim, renew, take, until, until_waiting, wait_for};
@@ -257,7 +258,7 @@ async fn a_full_disk_changes_nothing_and_works_again_with_room() {
     assert_unusable(&failed.expect("the disk is full"), "full");
     assert_unusable(&refusal(folder.join("other.db")).await, "full");
     let waiter = claim("held", LONG);
-    let wait = fencepost::Wait::default();
+    let wait = fencepost::backend::Wait::default();
     let error = store.acquire(&waiter, &wait).await.unwrap_err();
     assert_unusable(&error, "full");
 
@@ -376,7 +377,7 @@ async fn a_folder_that_vanishes_ends_the_waiting() {
     let store = place.open().await;
     let (held, waiter) = (claim("one", LONG), claim("one", LONG));
     take(&store, &held).await;
-    let wait = fencepost::Wait::default();
+    let wait = fencepost::backend::Wait::default();
     let (waited, ()) = tokio::join!(store.acquire(&waiter, &wait), async {
         until(async || wait.was_busy()).await;
         std::fs::remove_dir_all(place.folder.path()).unwrap();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::{Backend, Claim, Release};
+use fencepost::backend::Release;
+use fencepost::{Backend, Claim};
 
 use crate::support::{LONG, Place, claim, stand_and_freeze, take, until, until_waiting, wait_for};
 

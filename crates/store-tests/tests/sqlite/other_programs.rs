@@ -86,7 +86,7 @@ async fn a_file_locked_by_another_program_is_unavailable_and_nothing_happens() {
     assert_eq!(python.says(), "locked");
 
     let mine = claim("one", LONG);
-    let wait = fencepost::Wait::default();
+    let wait = fencepost::backend::Wait::default();
     let errors = [
         store.try_acquire(&mine).await.unwrap_err(),
         store.acquire(&mine, &wait).await.unwrap_err(),

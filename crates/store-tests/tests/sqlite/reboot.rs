@@ -1,7 +1,8 @@
 //! A reboot of the machine ends the leases and tickets in a SQLite file and raises its fence.
 
+use fencepost::Backend;
+use fencepost::backend::{Release, Renewal};
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, Release, Renewal};
 
 use crate::support::{LONG, Place, claim, renew, stand_and_freeze, take};
 

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use fencepost::backend::{Renewal, Wait};
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, Claim, Grant, Renewal, Result, Wait};
+use fencepost::{Backend, Claim, Grant, Result};
 pub(crate) use fencepost_store_tests::{LONG, claim_on as claim, poll_at_most};
 use fencepost_store_tests::{eventually, within};
 use tempfile::TempDir;
@@ -80,7 +81,7 @@ pub(crate) async fn until(condition: impl AsyncFnMut() -> bool) {
 pub(crate) async fn until_waiting(store: &Sqlite, claim: &Claim) {
     until(async || {
         let record = store.inspect(&claim.name).await.unwrap();
-        let is_it = |waiter: &fencepost::Waiter| waiter.label == claim.label;
+        let is_it = |waiter: &fencepost::backend::Waiter| waiter.label == claim.label;
         record.is_some_and(|record| record.waiting.iter().any(is_it))
     })
     .await;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fencepost::{Backend, Claim, Renewal};
+use fencepost::backend::Renewal;
+use fencepost::{Backend, Claim};
 use fencepost_rig::{Direction, Proxy};
 use fencepost_store_tests::claim_on;
 use futures_util::future::join_all;

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fencepost::clock::Moment;
 use fencepost::stores::zookeeper::Zookeeper;
-use fencepost::{Guard, Locker, LostReason, Moment};
+use fencepost::{Guard, Locker, LostReason};
 use fencepost_rig::{Direction, Proxy, Signal, ZookeeperEnsemble};
 use fencepost_store_tests::actor::{stop, wake};
 use fencepost_store_tests::eventually;

@@ -4,17 +4,12 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
+use fencepost::backend::Wait;
 use fencepost::stores::zookeeper::Zookeeper;
-use fencepost::{Backend, Effect, Error, ErrorKind, LostReason, Operation, Wait};
+use fencepost::{Backend, Effect, Error, ErrorKind, LostReason, Operation};
 use zookeeper_client::{Acl, Acls, CreateMode, Permission};
 
-use crate::support::{BASE, LONG, NAME, SESSION, Server, claim, locker, now, run, soon};
-
-fn is(error: &Error, kind: ErrorKind, effect: Effect, words: &str) {
-    assert_eq!(error.kind(), kind, "{error}");
-    assert_eq!(error.effect(), effect, "{error}");
-    assert!(error.to_string().contains(words), "{error}");
-}
+use crate::support::{BASE, LONG, NAME, SESSION, Server, claim, is, locker, now, run, soon};
 
 async fn refused(address: &str) -> Error {
     let builder = Zookeeper::builder(address).connect_timeout(Duration::from_millis(500));

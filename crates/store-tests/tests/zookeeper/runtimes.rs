@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::{Backend, Locker, Release, Wait};
+use fencepost::backend::{Release, Wait};
+use fencepost::{Backend, Locker};
 use tokio::runtime::Runtime;
 
 use crate::support::{LONG, NAME, SESSION, SOON, Server, claim, locker, open};

@@ -321,7 +321,7 @@ fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
     let lasts = kind.renewed || kind.hold != EndsWith::Lease;
     match scenario.lock() {
         // The server ends every lease by its own time of day.
-        Some(Scenario::ServerClockBack) => &[Charge::Stuck, Charge::Recovery],
+        Some(Scenario::ClockBack) => &[Charge::Stuck, Charge::Recovery],
         // Two that wait for each other keep their locks for as long as they live.
         Some(Scenario::Deadlock) if lasts => &[Charge::Stuck],
         Some(
@@ -376,7 +376,7 @@ fn is_about_an_end(scenario: AnyScenario) -> bool {
                 | Scenario::Failover
                 | Scenario::RestartEmpty
                 | Scenario::ServerClock
-                | Scenario::ServerClockBack
+                | Scenario::ClockBack
                 | Scenario::Eviction
                 | Scenario::TakenAway
                 | Scenario::Deposed
@@ -407,11 +407,11 @@ fn charges(run: &Run) -> BTreeSet<Charge> {
         return BTreeSet::new();
     }
     let mut charges = of_checks(verdict);
-    if let Run::Hold(judged) = run {
-        let findings = judged.findings();
-        let is_within_lease = !findings.overlaps_within_lease().is_empty()
-            || findings.is_damaged_within_lease()
-            || findings.lost_within_lease().is_some();
+    if let Run::Lock(judged) = run {
+        let checks = judged.checks();
+        let is_within_lease = !checks.overlaps_within_lease().is_empty()
+            || checks.is_damaged_within_lease()
+            || checks.lost_within_lease().is_some();
         charges.extend(is_within_lease.then_some(Charge::WithinLease));
     }
     if verdict.outcome == Outcome::Stuck {

@@ -158,7 +158,7 @@ fn each_run_has_its_seed_and_what_was_not_chosen_is_not_tried() {
     three.chosen = vec![AnyScenario::Lock(Scenario::TtlEdge)];
     let plan = three.plan();
     assert_eq!(names(&plan), ["ttl-edge"; 3]);
-    let Cell::Hold(last) = &plan.cells[2] else {
+    let Cell::Lock(last) = &plan.cells[2] else {
         panic!("{plan:?}")
     };
     assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
@@ -190,7 +190,7 @@ fn servers_that_fail_do_so_within_a_long_lease() {
     short.ttl_ms = Some(300);
     short.chosen = vec![AnyScenario::Lock(Scenario::Failover)];
     let plan = short.plan();
-    let Cell::Hold(trial) = &plan.cells[0] else {
+    let Cell::Lock(trial) = &plan.cells[0] else {
         panic!("{plan:?}")
     };
     assert_eq!(trial.ttl_ms, 10_000);
@@ -239,7 +239,7 @@ pub(super) fn run(both: bool) -> Run {
     if !both {
         history.events.clear();
     }
-    Run::Hold(Judged::of(&trial, history))
+    Run::Lock(Judged::of(&trial, history))
 }
 
 #[test]

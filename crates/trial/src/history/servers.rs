@@ -40,6 +40,25 @@ pub enum Change {
 }
 
 impl Change {
+    /// Every change.
+    pub const ALL: [Self; 15] = [
+        Self::CutOff,
+        Self::Reconnected,
+        Self::Killed,
+        Self::Promoted,
+        Self::LivesOn,
+        Self::RestartedEmpty,
+        Self::ClockAhead,
+        Self::ClockBehind,
+        Self::Evicted,
+        Self::TakenAway,
+        Self::Elected,
+        Self::Stopped,
+        Self::Silent,
+        Self::Continued,
+        Self::Restarted,
+    ];
+
     /// Returns whether clients are served again from this event on.
     pub fn serves_again(self) -> bool {
         matches!(

@@ -8,11 +8,14 @@ use std::cmp::Ordering;
 
 use fencepost::random::{Random as _, SeededRandom};
 
-use super::check::{Findings, Late, Overlap, Stuck, StuckBy, nanoseconds, with_slack};
-use super::facts::{Buy, Cycle, Facts, Hold, Inspection, Mark, Op, Wait, WaitEnd};
-use super::register::compare;
+use super::check::{Checks, Late, Overlap, Stuck, StuckBy, nanoseconds, with_slack};
+use super::facts::{
+    Buy, Cycle, Facts, Failure, FaultSeen, Halted, Hold, Inspection, Mark, Op, ServerChange,
+    StockSet, Wait, WaitEnd,
+};
 use super::{Scenario, Trial};
-use crate::history::{Change, Event, Fault, What};
+use crate::history::fence::compare;
+use crate::history::{Event, Fault, What};
 use crate::protocol::{Action, Claims, Purchase, PurchaseOutcome, ReleaseResult};
 use crate::strategy;
 
@@ -24,13 +27,13 @@ struct BruteForce {
     holds: Vec<Hold>,
     waits: Vec<Wait>,
     ops: Vec<Op>,
-    faults: Vec<(Mark, String, Fault)>,
-    servers: Vec<(Mark, String, Change)>,
-    reached: Vec<(Mark, String, u32, u32)>,
+    faults: Vec<FaultSeen>,
+    servers: Vec<ServerChange>,
+    halted: Vec<Halted>,
     buys: Vec<Buy>,
     inspections: Vec<Inspection>,
-    stocked: Vec<(Mark, i64)>,
-    failures: Vec<(Mark, String, String)>,
+    stock_set: Vec<StockSet>,
+    failures: Vec<Failure>,
     answered_steps: Vec<(String, u64, u64)>,
     asked_ops: Vec<(u64, Mark)>,
     end_ns: u64,
@@ -216,11 +219,12 @@ impl BruteForce {
     fn could_notice(&self, wait: &Wait, refused: Mark, since_ns: u64) -> bool {
         let deadline_ns = wait.asked.at_ns.saturating_add(nanoseconds(wait.wait_ms));
         let until_ns = deadline_ns.min(refused.at_ns);
-        let went_on = |(mark, who, fault): &&(Mark, String, Fault)| {
-            *who == wait.who && *fault == Fault::Continued && mark.at_ns > wait.asked.at_ns
+        let went_on = |seen: &&FaultSeen| {
+            let is_later = seen.mark.at_ns > wait.asked.at_ns;
+            seen.who == wait.who && seen.fault == Fault::Continued && is_later
         };
         let awake = self.faults.iter().rev().find(went_on);
-        let awake_ns = awake.map_or(0, |(mark, ..)| mark.at_ns);
+        let awake_ns = awake.map_or(0, |seen| seen.mark.at_ns);
         until_ns >= since_ns.saturating_add(self.ttl_ns.saturating_mul(2))
             && until_ns >= awake_ns.saturating_add(self.ttl_ns)
     }

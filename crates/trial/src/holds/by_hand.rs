@@ -57,6 +57,12 @@ impl HistoryBuilder {
         self
     }
 
+    /// Says that the storm has this kind of faults alone.
+    pub(crate) fn faulty_only(mut self, kind: FaultKind) -> Self {
+        self.faults = [kind].into_iter().collect();
+        self
+    }
+
     pub(crate) fn with(mut self, strategy: &'static str) -> Self {
         self.strategy = strategy;
         self.claims = strategy::find(strategy).unwrap().claims;
@@ -277,6 +283,11 @@ impl HistoryBuilder {
     pub(crate) fn stalls(self, from: f64, until: f64) -> Self {
         let for_ms = until - from;
         self.add(until, "", What::Stalled { for_ms })
+    }
+
+    /// Adds that the machine was suspended for this long, up to that time.
+    pub(crate) fn sleeps(self, until: f64, for_ms: f64) -> Self {
+        self.add(until, "", What::Slept { for_ms })
     }
 
     pub(crate) fn server(self, server: &str, at: f64, change: Change) -> Self {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::Scenario;
 use super::facts::{Facts, Hold, Mark, Op};
-use super::register::compare;
+use crate::history::fence::compare;
 use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
 use crate::strategy;
@@ -92,9 +92,9 @@ impl Overlap<'_> {
     }
 }
 
-/// The findings of a lock trial.
+/// The checks of a lock trial.
 #[derive(Debug)]
-pub struct Findings<'a> {
+pub struct Checks<'a> {
     facts: &'a Facts,
     claims: Claims,
     /// When something first happened to a server after which it may have lost what it had.
@@ -114,8 +114,8 @@ pub struct Findings<'a> {
     pub ttl_ns: u64,
 }
 
-impl<'a> Findings<'a> {
-    /// Creates the findings for these facts, using the claims in the header.
+impl<'a> Checks<'a> {
+    /// Prepares the checks of these facts, using the claims in the header.
     pub fn of(header: &Header, facts: &'a Facts) -> Self {
         Self {
             facts,
@@ -252,9 +252,9 @@ impl<'a> Findings<'a> {
     /// Returns the first grant after a kill: when the holder died, and the hold of the process that got the lock next.
     pub fn recovery(&self) -> Option<(Mark, &'a Hold)> {
         let killed = self.facts.faults.iter();
-        let (died, who, _) = killed.clone().find(|(.., fault)| *fault == Fault::Killed)?;
-        let next = |held: &&Hold| held.granted.at_ns > died.at_ns && held.who != *who;
-        Some((*died, self.facts.holds.iter().find(next)?))
+        let dead = killed.clone().find(|seen| seen.fault == Fault::Killed)?;
+        let next = |held: &&Hold| held.granted.at_ns > dead.mark.at_ns && held.who != dead.who;
+        Some((dead.mark, self.facts.holds.iter().find(next)?))
     }
 }
 

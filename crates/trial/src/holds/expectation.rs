@@ -47,7 +47,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
     let [opposite, sorted, crash, edge, stale, stock, pause] = *row;
     Some(match scenario {
         Scenario::Deadlock => opposite,
-        Scenario::Sorted => sorted,
+        Scenario::DeadlockSorted => sorted,
         Scenario::Crash => crash,
         Scenario::TtlEdge => edge,
         Scenario::StaleRelease => stale,
@@ -62,7 +62,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
         Scenario::Failover | Scenario::RestartEmpty => lost_store(strategy),
         Scenario::ServerClock => clock_ahead(strategy),
         // Every lock in Redis ends by the server's time of day, or not at all.
-        Scenario::ServerClockBack => Outcome::Stuck,
+        Scenario::ClockBack => Outcome::Stuck,
         Scenario::Eviction => evicted(strategy),
         Scenario::TakenAway => taken_away(strategy),
         Scenario::Deposed => deposed(strategy),

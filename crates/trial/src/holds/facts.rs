@@ -15,7 +15,10 @@ mod learn;
 mod records;
 
 pub use cycle::Cycle;
-pub use records::{Buy, Hold, Inspection, Mark, Op, Wait, WaitEnd};
+pub use records::{
+    Buy, Failure, FaultSeen, GaveUp, Halted, Hold, Inspection, Mark, Op, ServerChange, Stall,
+    StockSet, UnseenGrant, Wait, WaitEnd,
+};
 
 /// The facts of a lock trial.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,26 +29,28 @@ pub struct Facts {
     pub waits: Vec<Wait>,
     /// Every operation on the number, in serial order.
     pub ops: Vec<Op>,
-    /// Every signal that was seen to take effect.
-    pub faults: Vec<(Mark, String, Fault)>,
+    /// Every fault that was seen to take effect.
+    pub faults: Vec<FaultSeen>,
     /// What happened to the servers.
-    pub servers: Vec<(Mark, String, Change)>,
-    /// Where processes stopped themselves: the process, the last completed step, and the total number of steps.
-    pub reached: Vec<(Mark, String, u32, u32)>,
+    pub servers: Vec<ServerChange>,
+    /// Where processes halted between the steps of their locks.
+    pub halted: Vec<Halted>,
     /// Every purchase.
     pub buys: Vec<Buy>,
     /// Every inspection of the store.
     pub inspections: Vec<Inspection>,
-    /// When the lab added units to the stock, and how many.
-    pub stocked: Vec<(Mark, i64)>,
-    /// Requests that failed: the process and the reason.
-    pub failures: Vec<(Mark, String, String)>,
+    /// How the lab set the stock.
+    pub stock_set: Vec<StockSet>,
+    /// Requests that failed.
+    pub failures: Vec<Failure>,
     /// Grants in which the store had no part, as far as the lab could see.
-    pub unseen: Vec<(Mark, String)>,
-    /// What the lab stopped waiting for, and why.
-    pub given_up: Vec<(Mark, String)>,
-    /// When the lab itself stalled: from when at the earliest, and until when.
-    pub stalls: Vec<(u64, Mark)>,
+    pub unseen: Vec<UnseenGrant>,
+    /// When the lab stopped waiting.
+    pub given_up: Vec<GaveUp>,
+    /// When the lab itself stalled.
+    pub stalls: Vec<Stall>,
+    /// For how long the machine was suspended, if it was.
+    pub slept_ms: Option<f64>,
     /// The timestamp of the last event.
     pub end_ns: u64,
     holds_of_name: ByHold<HoldsOfName>,
@@ -68,8 +73,8 @@ impl Facts {
     /// Returns why the lab stopped waiting, if that was before anybody was asked anything.
     pub fn not_begun(&self) -> Option<&str> {
         let is_asked = !self.waits.is_empty() || !self.buys.is_empty();
-        let (_, why) = self.given_up.first().filter(|_| !is_asked)?;
-        Some(why)
+        let given_up = self.given_up.first().filter(|_| !is_asked)?;
+        Some(&given_up.why)
     }
 
     /// Returns the hold that an operation belongs to.
@@ -97,14 +102,14 @@ impl Facts {
 
     /// Returns when this fault was first injected into this process, if it was.
     pub fn fault_of(&self, who: &str, fault: Fault) -> Option<Mark> {
-        let done = |(_, whom, what): &&(Mark, String, Fault)| whom == who && *what == fault;
-        self.faults.iter().find(done).map(|(mark, ..)| *mark)
+        let done = |seen: &&FaultSeen| seen.who == who && seen.fault == fault;
+        self.faults.iter().find(done).map(|seen| seen.mark)
     }
 
     /// Returns the first server with such a change, and when the change happened.
     pub fn server_that(&self, is: fn(Change) -> bool) -> Option<(Mark, &str)> {
-        let found = self.servers.iter().find(|(.., change)| is(*change));
-        found.map(|(mark, server, _)| (*mark, server.as_str()))
+        let found = self.servers.iter().find(|changed| is(changed.change));
+        found.map(|changed| (changed.mark, changed.server.as_str()))
     }
 
     /// Returns the server that has taken over from a primary that lives on, and when.
@@ -116,8 +121,8 @@ impl Facts {
     /// Returns when a primary that was replaced was last seen to be there.
     pub fn last_sign_of_life(&self) -> Option<Mark> {
         let mut latest = self.servers.iter().rev();
-        let seen = latest.find(|(.., change)| *change == Change::LivesOn);
-        seen.map(|(mark, ..)| *mark)
+        let seen = latest.find(|changed| changed.change == Change::LivesOn);
+        seen.map(|changed| changed.mark)
     }
 
     /// Returns whether the lab saw, after servers had failed, that this server has no record of the lock.

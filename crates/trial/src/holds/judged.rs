@@ -1,6 +1,6 @@
 //! A lock trial together with its facts and verdict: the input of every report about it.
 
-use super::check::Findings;
+use super::check::Checks;
 use super::facts::Facts;
 use super::storm::Plan;
 use super::{Scenario, Trial, expectation, shortest, verdict};
@@ -84,9 +84,9 @@ impl Judged {
         }
     }
 
-    /// Returns the findings of the checks.
-    pub fn findings(&self) -> Findings<'_> {
-        Findings::of(&self.header, &self.facts)
+    /// Returns the checks of its facts.
+    pub fn checks(&self) -> Checks<'_> {
+        Checks::of(&self.header, &self.facts)
     }
 
     /// Returns the verdict that the committed table expects.

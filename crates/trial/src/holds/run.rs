@@ -20,7 +20,7 @@ pub use stage::run;
 /// How long it may take until the effect of a signal is visible.
 const WITNESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Observes a run while it happens. By default, every method does nothing.
+/// Observes a run, and sets its time limits. By default, it observes nothing and the limits are the usual ones.
 pub trait LockWatch {
     /// Returns how long a process may be silent while it starts, or beyond the time it was asked to wait.
     fn answer_timeout(&self) -> Duration {

@@ -21,7 +21,7 @@ pub enum Scenario {
     /// Two processes take two locks in opposite order.
     Deadlock,
     /// Two processes take two locks in the same order.
-    Sorted,
+    DeadlockSorted,
     /// The holder is paused beyond its lease, and then releases the lock.
     StaleRelease,
     /// The holder finds nothing to sell.
@@ -35,7 +35,7 @@ pub enum Scenario {
     /// The server's clock jumps forward, beyond the lease.
     ServerClock,
     /// The server's clock jumps back, and the holder dies.
-    ServerClockBack,
+    ClockBack,
     /// The server is short of memory and evicts the lock.
     Eviction,
     /// The store loses the lock while its holder works: the lab takes it away there.
@@ -96,7 +96,7 @@ impl Scenario {
     /// Every scenario.
     pub const ALL: [Self; 38] = [
         Self::Deadlock,
-        Self::Sorted,
+        Self::DeadlockSorted,
         Self::Crash,
         Self::TtlEdge,
         Self::StaleRelease,
@@ -105,7 +105,7 @@ impl Scenario {
         Self::Failover,
         Self::RestartEmpty,
         Self::ServerClock,
-        Self::ServerClockBack,
+        Self::ClockBack,
         Self::Eviction,
         Self::TakenAway,
         Self::Deposed,

@@ -5,10 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::check::{Findings, Overlap};
+use super::check::{Checks, Overlap};
 use super::facts::{Facts, Mark};
-use super::register::{FenceNumber, fence_number};
 use super::verdict;
+use crate::history::fence::{FenceNumber, fence_number};
 use crate::history::{Event, Fault, Header, What};
 use crate::protocol::{Action, Claims, ReleaseResult};
 use crate::strategy;
@@ -24,7 +24,7 @@ pub(crate) fn conviction(header: &Header, events: &[Event]) -> Option<(usize, Ve
     if !verdict::judge(header, &whole).outcome.is_conviction() {
         return None;
     }
-    let lasting: HashSet<(Mark, Mark)> = guilty(&Findings::of(header, &whole)).collect();
+    let lasting: HashSet<(Mark, Mark)> = guilty(&Checks::of(header, &whole)).collect();
     let candidates = Candidates::of(header, events).into_iter();
     // Whether there were two holders who are not seen in the whole. What ends that may leave another reason to convict.
     let mut is_in_doubt = false;
@@ -35,7 +35,7 @@ pub(crate) fn conviction(header: &Header, events: &[Event]) -> Option<(usize, Ve
                 return None;
             }
             let facts = Facts::of(&events[..length]);
-            let lasts = guilty(&Findings::of(header, &facts)).all(|pair| lasting.contains(&pair));
+            let lasts = guilty(&Checks::of(header, &facts)).all(|pair| lasting.contains(&pair));
             is_in_doubt = !lasts;
             let verdict = lasts.then(|| verdict::judge(header, &facts))?;
             let is_conviction = verdict.outcome.is_conviction();
@@ -44,9 +44,9 @@ pub(crate) fn conviction(header: &Header, events: &[Event]) -> Option<(usize, Ve
 }
 
 /// Returns the grants of each two holds that overlap and may not.
-fn guilty(findings: &Findings<'_>) -> impl Iterator<Item = (Mark, Mark)> {
-    let overlaps = findings.overlaps_within_lease().into_iter();
-    let overlaps = overlaps.chain(findings.overlaps_not_kept());
+fn guilty(checks: &Checks<'_>) -> impl Iterator<Item = (Mark, Mark)> {
+    let overlaps = checks.overlaps_within_lease().into_iter();
+    let overlaps = overlaps.chain(checks.overlaps_not_kept());
     overlaps.map(|Overlap { first, second, .. }| (first.granted, second.granted))
 }
 
@@ -238,6 +238,7 @@ fn may_acquit(what: &What) -> bool {
             | What::Declined { .. }
             | What::Failed { .. }
             | What::Stalled { .. }
+            | What::Slept { .. }
             | What::Server { .. }
             | What::Fault { .. }
     )

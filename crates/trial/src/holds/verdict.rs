@@ -6,14 +6,14 @@
 //!
 //! Each scenario judges its own question. What every lock promises is judged after that, in the same way in all of them.
 
-use super::check::{Findings, Overlap};
-use super::facts::{Facts, Mark, Op};
+use super::check::{Checks, Overlap};
+use super::facts::{Facts, Failure, Mark, Op};
 use super::{Scenario, Trial};
 use crate::history::Header;
 use crate::protocol::Action;
 use crate::strategy;
 use crate::text::numbers::{count, plural};
-use crate::verdict::{Belief, Cited, Evidence, Missing, Outcome, Verdict};
+use crate::verdict::{Belief, Cited, Evidence, Outcome, Verdict};
 
 mod absence;
 mod cause;
@@ -67,7 +67,6 @@ mod write_only_fence;
 
 use court::Court;
 
-pub(crate) use fences::WHY as WHY_FENCES;
 #[cfg(test)]
 pub(super) use lost_update::lost_update;
 
@@ -75,12 +74,12 @@ pub(super) use lost_update::lost_update;
 pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     let Some(scenario) = Scenario::find(&header.scenario) else {
         let because = format!("There is no scenario '{}' to judge by.", header.scenario);
-        return inconclusive(because, "scenario", "a scenario that this version knows.");
+        return Verdict::inconclusive(because, "scenario", "a scenario that this version knows.");
     };
     let court = Court {
         header,
         facts,
-        findings: Findings::of(header, facts),
+        checks: Checks::of(header, facts),
         claims: strategy::claims_of(header),
         trial: Trial::of(header),
     };
@@ -89,7 +88,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Crash => crash::judge(&court),
         Scenario::TtlEdge => ttl_edge::judge(&court),
         Scenario::Deadlock => deadlock::judge(&court),
-        Scenario::Sorted => deadlock::judge_sorted(&court),
+        Scenario::DeadlockSorted => deadlock::judge_sorted(&court),
         Scenario::StaleRelease => stale_release::judge(&court),
         Scenario::ShortStock => short_stock::judge(&court),
         Scenario::Pause => pause::judge(&court),
@@ -99,7 +98,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(&court),
         Scenario::TakenAway => taken_away::judge(&court),
         Scenario::Deposed => deposed::judge(&court),
-        Scenario::ServerClockBack => clock_back::judge(&court),
+        Scenario::ClockBack => clock_back::judge(&court),
         Scenario::ServerStall => server_stall::judge(&court),
         Scenario::MajorityDown => majority_down::judge(&court),
         Scenario::LostWakeup => lost_wakeup::judge(&court),
@@ -126,11 +125,11 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     verdict = promises::judge(&court, verdict);
     verdict = promises::through_the_store(&court, verdict);
     verdict.notes.extend(promises::notes(&court));
-    verdict.checks = court.findings.list();
+    verdict.checks = court.checks.list();
     court.add_axes(&mut verdict);
     if verdict.outcome == Outcome::Inconclusive {
         let failed = facts.failures.iter();
-        let notes = failed.map(|(_, who, message)| format!("{who}: {message}"));
+        let notes = failed.map(|Failure { who, message, .. }| format!("{who}: {message}"));
         verdict.notes.extend(notes);
     }
     limit(&mut verdict.notes);
@@ -189,25 +188,9 @@ fn belief_in(overlaps: &[Overlap<'_>]) -> Belief {
     }
 }
 
-fn inconclusive(because: impl Into<String>, what: &'static str, advice: &'static str) -> Verdict {
-    Verdict {
-        missing: Some(Missing { what, advice }),
-        ..Verdict::bare(Outcome::Inconclusive, because)
-    }
-}
-
-/// Returns an inconclusive verdict: a process did not get ready, so nobody was asked anything. Sales are judged in the same words.
-pub(crate) fn not_begun(why: &str) -> Verdict {
-    inconclusive(
-        format!("Nothing was tried: {why}."),
-        "ready",
-        "a program that gets ready every time it is started.",
-    )
-}
-
 /// Returns an inconclusive verdict: something seems to have taken too long, but the lab's clock says nothing about it.
 fn stalled(because: impl Into<String>) -> Verdict {
-    inconclusive(
+    Verdict::inconclusive(
         because,
         "calm",
         "a lab that is not stopped, on a machine that is less busy.",

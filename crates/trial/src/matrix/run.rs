@@ -15,7 +15,7 @@ pub enum Run {
     /// A sale.
     Sale(sale::Judged),
     /// A lock trial.
-    Hold(holds::Judged),
+    Lock(holds::Judged),
     /// The comparison.
     Retry(retry::Judged),
 }
@@ -25,8 +25,17 @@ impl Run {
     pub fn verdict(&self) -> &Verdict {
         match self {
             Self::Sale(judged) => &judged.verdict,
-            Self::Hold(judged) => &judged.verdict,
+            Self::Lock(judged) => &judged.verdict,
             Self::Retry(judged) => &judged.verdict,
+        }
+    }
+
+    /// Returns the command that repeats it.
+    pub fn reproduce(&self) -> String {
+        match self {
+            Self::Sale(judged) => judged.reproduce(),
+            Self::Lock(judged) => judged.reproduce(),
+            Self::Retry(judged) => judged.reproduce(),
         }
     }
 
@@ -34,7 +43,7 @@ impl Run {
     pub fn scenario(&self) -> &str {
         match self {
             Self::Sale(judged) => &judged.header.scenario,
-            Self::Hold(judged) => &judged.header.scenario,
+            Self::Lock(judged) => &judged.header.scenario,
             Self::Retry(judged) => &judged.header.scenario,
         }
     }
@@ -42,7 +51,7 @@ impl Run {
     /// Returns its scenario; a comparison consists of sales.
     pub fn any_scenario(&self) -> AnyScenario {
         match self {
-            Self::Hold(judged) => AnyScenario::Lock(judged.trial.scenario),
+            Self::Lock(judged) => AnyScenario::Lock(judged.trial.scenario),
             Self::Sale(_) | Self::Retry(_) => AnyScenario::Sale,
         }
     }
@@ -51,7 +60,7 @@ impl Run {
     pub fn events(&self) -> &[Event] {
         match self {
             Self::Sale(judged) => &judged.events,
-            Self::Hold(judged) => &judged.events,
+            Self::Lock(judged) => &judged.events,
             Self::Retry(judged) => &judged.events,
         }
     }
@@ -60,7 +69,7 @@ impl Run {
     pub fn history(&self) -> History {
         let header = match self {
             Self::Sale(judged) => &judged.header,
-            Self::Hold(judged) => &judged.header,
+            Self::Lock(judged) => &judged.header,
             Self::Retry(judged) => &judged.header,
         };
         History {
@@ -73,7 +82,7 @@ impl Run {
     pub fn summaries(&self) -> Vec<Summary> {
         match self {
             Self::Sale(judged) => vec![Summary::of_sale(judged)],
-            Self::Hold(judged) => vec![Summary::of_trial(judged)],
+            Self::Lock(judged) => vec![Summary::of_trial(judged)],
             Self::Retry(judged) => {
                 let rounds = judged.rounds.iter();
                 rounds
@@ -97,7 +106,7 @@ impl Run {
     /// Returns whether two processes believed that they held a lock at the same time, and no harm was done because the resource
     /// refused one of them.
     pub fn is_refused_overlap(&self) -> bool {
-        let Self::Hold(judged) = self else {
+        let Self::Lock(judged) = self else {
             return false;
         };
         judged.is_refused_overlap()

@@ -2,21 +2,21 @@
 
 use super::{Cell, Run};
 use crate::history::{Event, Header, History, What};
-use crate::processes::Stopped;
+use crate::processes::NoVerdict;
 use crate::{holds, sale};
 
 impl Cell {
     /// Returns the result of this cell if its program did not get ready. `None` if the run ended for another reason, which concerns the
     /// other cells as well.
-    pub fn unready(&self, stopped: &Stopped) -> Option<Run> {
+    pub fn unready(&self, no_verdict: &NoVerdict) -> Option<Run> {
         match self {
             Self::Sale(sale) => {
-                let history = history(sale.header(), stopped)?;
+                let history = history(sale.header(), no_verdict)?;
                 Some(Run::Sale(sale::Judged::of(sale, history)))
             }
-            Self::Hold(trial) => {
-                let history = history(trial.header(), stopped)?;
-                Some(Run::Hold(holds::Judged::of(trial, history)))
+            Self::Lock(trial) => {
+                let history = history(trial.header(), no_verdict)?;
+                Some(Run::Lock(holds::Judged::of(trial, history)))
             }
             Self::Retry(_) => None,
         }
@@ -24,8 +24,8 @@ impl Cell {
 }
 
 /// Returns a history in which a process did not get ready.
-fn history(header: Header, stopped: &Stopped) -> Option<History> {
-    let (who, instead) = stopped.not_ready()?;
+fn history(header: Header, no_verdict: &NoVerdict) -> Option<History> {
+    let (who, instead) = no_verdict.not_ready()?;
     let subject = who.unwrap_or("the program");
     let why = format!("{subject} did not get ready: {instead}");
     let event = Event {
@@ -48,8 +48,8 @@ mod tests {
     use crate::strategy;
     use crate::verdict::Outcome;
 
-    fn not_ready() -> Stopped {
-        Stopped::NotReady {
+    fn not_ready() -> NoVerdict {
+        NoVerdict::NotReady {
             who: "B".into(),
             what: "ended with 4 before it was ready".into(),
             last_words: vec!["starting".into(), "no database".into()],
@@ -76,7 +76,7 @@ mod tests {
     fn a_store_that_is_gone_concerns_every_cell() {
         let safe = strategy::find("safe").unwrap();
         let cell = SCENARIOS[0].cell(safe, &TrialStore::sqlite(), 7);
-        let gone = Stopped::Store("connection refused".into());
+        let gone = NoVerdict::Store("connection refused".into());
         assert!(cell.unready(&gone).is_none());
     }
 }

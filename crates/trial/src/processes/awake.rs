@@ -1,18 +1,16 @@
 //! Notices that the machine was suspended during a trial.
 //!
-//! The lab's clock stands still then, while leases at servers and in files go on. A history from such a run would show leases that end too
-//! early.
+//! The lab's clock stands still then, while leases at servers and in files go on. A history from such a run shows leases that end too
+//! early, so the lab records it there.
 
 use std::time::{Duration, Instant};
 
 use fencepost::clock::{BootClock, Clock, Moment};
 
-use super::Stopped;
-
 /// How much longer the machine may have been up than the lab's clock says. Both clocks are read one after the other.
 const TOLERANCE: Duration = Duration::from_millis(100);
 
-/// The time at which a trial began, on a clock that stands still while the machine is suspended, and on one that does not.
+/// A time during a trial, on a clock that stands still while the machine is suspended, and on one that does not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Awake {
     since: Instant,
@@ -30,22 +28,19 @@ impl Awake {
         }
     }
 
-    /// Returns an error if the machine was suspended since the beginning.
-    pub(crate) fn check(self) -> Result<(), Stopped> {
+    /// Returns for how many milliseconds the machine was suspended since the beginning, if it was. Then begins again.
+    pub(crate) fn slept_ms(&mut self) -> Option<f64> {
         let up = BootClock.now().saturating_duration_since(self.up_since);
-        self.judge(up, self.since.elapsed())
+        let slept = asleep(up, self.since.elapsed())?;
+        *self = Self::begin();
+        Some(slept.as_secs_f64() * 1e3)
     }
+}
 
-    fn judge(self, up: Duration, awake: Duration) -> Result<(), Stopped> {
-        let suspended = up.saturating_sub(awake);
-        if suspended <= TOLERANCE {
-            return Ok(());
-        }
-        Err(Stopped::Lab(format!(
-            "the machine was suspended for {:.1} s during the trial. Leases went on, and the lab's clock stood still, so this run proves nothing: repeat it",
-            suspended.as_secs_f64()
-        )))
-    }
+/// Returns for how long a machine was suspended that was up for so long, and awake for so long.
+fn asleep(up: Duration, awake: Duration) -> Option<Duration> {
+    let slept = up.saturating_sub(awake);
+    (slept > TOLERANCE).then_some(slept)
 }
 
 #[cfg(test)]
@@ -53,22 +48,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suspended_machine_ends_the_trial() {
-        let awake = Awake::begin();
-        let s = Duration::from_secs;
-        let ended = awake.judge(s(63), s(3)).unwrap_err().to_string();
-        assert!(
-            ended.starts_with("the machine was suspended for 60.0 s"),
-            "{ended}"
-        );
+    fn a_machine_that_was_up_for_longer_than_it_was_awake_was_suspended() {
+        let ms = Duration::from_millis;
+        assert_eq!(asleep(ms(63_000), ms(3_000)), Some(ms(60_000)));
+        assert_eq!(asleep(ms(3_000), ms(3_000)), None);
+        assert_eq!(asleep(ms(3_000), ms(9_000)), None, "read late");
+        assert_eq!(Awake::begin().slept_ms(), None);
     }
 
     #[test]
-    fn a_machine_that_is_awake_or_only_busy_does_not() {
-        let awake = Awake::begin();
-        let ms = Duration::from_millis;
-        assert!(awake.judge(ms(3_000), ms(3_000)).is_ok());
-        assert!(awake.judge(ms(3_000), ms(9_000)).is_ok(), "read late");
-        assert!(awake.check().is_ok());
+    fn each_time_is_told_once() {
+        let mut awake = Awake::begin();
+        // As if it had been suspended up to now.
+        awake.since += Duration::from_secs(60);
+        let slept_ms = awake.slept_ms().unwrap();
+        assert!(slept_ms > 100.0, "{slept_ms}");
+        assert_eq!(awake.slept_ms(), None);
     }
 }

@@ -9,6 +9,7 @@ mod data;
 mod document;
 mod events;
 mod page;
+mod saved;
 
 pub use comparison::{ComparisonRow, ComparisonTable, Turn};
 pub use page::{Page, PageRun};

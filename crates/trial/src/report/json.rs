@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::verdict::{Belief, Checked, Cited, Damage, Evidence, Outcome, Verdict};
+use crate::verdict::{Belief, Checked, Cited, Evidence, Outcome, Verdict};
 
 pub mod check;
 pub mod envelope;
@@ -42,7 +42,7 @@ struct VerdictEntry {
     limits: Option<String>,
     notes: Vec<String>,
     belief: Belief,
-    damage: String,
+    damage: Vec<&'static str>,
     checks: Map<String, Value>,
     reproduce: String,
 }
@@ -77,7 +77,12 @@ impl VerdictEntry {
             limits: verdict.limits.as_deref().map(with_hyphens),
             notes: all_with_hyphens(&verdict.notes),
             belief: verdict.belief.code,
-            damage: Damage::names(&verdict.damage.code),
+            damage: verdict
+                .damage
+                .code
+                .iter()
+                .map(|damage| damage.name())
+                .collect(),
             checks: verdict.checks.iter().map(finding).collect(),
             reproduce,
         }

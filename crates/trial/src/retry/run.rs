@@ -7,7 +7,7 @@ use fencepost_rig::Interrupt;
 
 use super::Comparison;
 use crate::history::{History, Recorder};
-use crate::processes::Stopped;
+use crate::processes::NoVerdict;
 use crate::protocol::Pauses;
 use crate::sale;
 use crate::sale::facts::Attempt;
@@ -36,16 +36,16 @@ impl RetryWatch for () {}
 /// process and no temporary file is left when it returns.
 ///
 /// # Errors
-/// Returns a [`Stopped`] that says why there is nothing to judge.
+/// Returns a [`NoVerdict`] that says why there is nothing to judge.
 pub fn run(
     comparison: &Comparison,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
     watch: &mut dyn RetryWatch,
     interrupt: Interrupt,
-) -> Result<History, Stopped> {
+) -> Result<History, NoVerdict> {
     let recorder = Recorder::start(comparison.header(), file);
-    let mut recorder = recorder.map_err(|error| Stopped::History {
+    let mut recorder = recorder.map_err(|error| NoVerdict::History {
         error,
         progress: "no round had begun".into(),
         events: 0,
@@ -59,7 +59,7 @@ pub fn run(
         };
         let sale = comparison.sale(pauses);
         sale::record(&sale, &mut recorder, subject, &mut counter, interrupt)
-            .map_err(|stopped| in_round(stopped, pauses, recorder.len()))?;
+            .map_err(|no_verdict| in_round(no_verdict, pauses, recorder.len()))?;
     }
     Ok(recorder.finish())
 }
@@ -86,16 +86,16 @@ impl sale::SaleWatch for Counter<'_> {
 }
 
 /// Adds to the error which round it was.
-fn in_round(mut stopped: Stopped, pauses: Pauses, recorded: usize) -> Stopped {
-    if let Stopped::Interrupted {
+fn in_round(mut no_verdict: NoVerdict, pauses: Pauses, recorded: usize) -> NoVerdict {
+    if let NoVerdict::Interrupted {
         progress, events, ..
     }
-    | Stopped::History {
+    | NoVerdict::History {
         progress, events, ..
-    } = &mut stopped
+    } = &mut no_verdict
     {
         *progress = format!("{}: {progress}", pauses.short());
         *events = recorded;
     }
-    stopped
+    no_verdict
 }

@@ -443,3 +443,13 @@ fn a_broken_round_is_kept_though_another_one_showed_nothing() {
     assert_eq!(outcomes(&held), [Outcome::Held, Outcome::Inconclusive]);
     assert!(held.showed_nothing());
 }
+
+#[test]
+fn nothing_is_proven_while_the_machine_is_suspended() {
+    let mut story = four_rounds([100, 110, 119, 105]);
+    let at_ns = story.now_ns;
+    story.add(at_ns, None, What::Slept { for_ms: 60_000.0 });
+    let verdict = story.judged().verdict;
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert_eq!(verdict.missing.unwrap().what, "awake");
+}

@@ -94,6 +94,12 @@ impl Story {
         self
     }
 
+    /// Adds that the machine was suspended.
+    pub(crate) fn slept(mut self, for_ms: f64) -> Self {
+        self.add(None, What::Slept { for_ms });
+        self
+    }
+
     pub(crate) fn left(mut self, units: i64) -> Self {
         self.add(None, What::StockRead { units });
         self

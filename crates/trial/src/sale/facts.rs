@@ -97,6 +97,8 @@ pub struct Facts {
     pub given_up: Option<String>,
     /// The longest time for which the lab itself stalled.
     pub longest_stall_ns: u64,
+    /// For how long the machine was suspended, if it was.
+    pub slept_ms: Option<f64>,
     asked: HashMap<u64, Asked>,
 }
 
@@ -149,6 +151,10 @@ impl Facts {
             }
             What::Stalled { for_ms } => {
                 self.longest_stall_ns = self.longest_stall_ns.max((for_ms * 1e6) as u64);
+                return None;
+            }
+            What::Slept { for_ms } => {
+                *self.slept_ms.get_or_insert_default() += for_ms;
                 return None;
             }
             What::Purchase { op, quantity } => {

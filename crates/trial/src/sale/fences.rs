@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::facts::{Attempt, Facts};
-use crate::holds::register::compare;
+use crate::history::fence::compare;
 
 /// Fences that break the promise to grow.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -14,7 +14,7 @@ use super::facts::{Attempt, Facts};
 use super::{PRODUCT, Sale};
 use crate::history::{Event, History, Recorder, What};
 use crate::processes::start::StartingLine;
-use crate::processes::{ANSWER_TIMEOUT, LOOK_UP, Pids, Processes, Stopped, stall_ms};
+use crate::processes::{ANSWER_TIMEOUT, LOOK_UP, NoVerdict, Pids, Processes, stall_ms};
 use crate::protocol::{PROTOCOL, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
@@ -23,7 +23,7 @@ mod crowd;
 
 use crowd::Crowd;
 
-/// Observes a run while it happens. By default, every method does nothing.
+/// Observes a run, and sets its time limits. By default, it observes nothing and the limits are the usual ones.
 pub trait SaleWatch {
     /// Returns how long the processes may be silent while they start, or beyond the time they were asked to work and wait.
     fn answer_timeout(&self) -> Duration {
@@ -62,16 +62,16 @@ impl SaleWatch for () {}
 /// process and no temporary file is left when it returns.
 ///
 /// # Errors
-/// Returns a [`Stopped`] that says why there is nothing to judge.
+/// Returns a [`NoVerdict`] that says why there is nothing to judge.
 pub fn run(
     sale: &Sale,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
     watch: &mut dyn SaleWatch,
     interrupt: Interrupt,
-) -> Result<History, Stopped> {
+) -> Result<History, NoVerdict> {
     let recorder = Recorder::start(sale.header(), file);
-    let mut recorder = recorder.map_err(|error| Stopped::History {
+    let mut recorder = recorder.map_err(|error| NoVerdict::History {
         error,
         progress: progress(0, sale.concurrency),
         events: 0,
@@ -87,12 +87,12 @@ pub(crate) fn record(
     subject: &dyn Fn() -> Command,
     watch: &mut dyn SaleWatch,
     interrupt: Interrupt,
-) -> Result<(), Stopped> {
+) -> Result<(), NoVerdict> {
     let temporary = TemporaryGround::prepare(&sale.store)?;
     let stock = temporary.ground.stock()?;
     let line = StartingLine::draw(temporary.folder.path());
     let line = line.map_err(|error| {
-        Stopped::Lab(format!(
+        NoVerdict::Lab(format!(
             "cannot create the file that starts all processes at once: {error}"
         ))
     })?;
@@ -109,8 +109,7 @@ pub(crate) fn record(
     };
     let mut crowd = lab.gather(&temporary.ground, subject)?;
     let sold = lab.sell(&mut crowd);
-    let sold = sold.and_then(|()| crowd.subjects.check_awake());
-    sold.map_err(|stopped| stopped.after(lab.recorder.len()))?;
+    sold.map_err(|no_verdict| no_verdict.after(lab.recorder.len()))?;
     crowd.wait_for_exits();
     Ok(())
 }
@@ -130,7 +129,11 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     /// Starts all processes and waits until they are ready.
-    fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
+    fn gather(
+        &mut self,
+        ground: &Ground,
+        subject: &dyn Fn() -> Command,
+    ) -> Result<Crowd, NoVerdict> {
         let strategy = self.sale.strategy;
         let init = |id: &str| Request::Init {
             protocol: PROTOCOL,
@@ -158,13 +161,13 @@ impl Lab<'_> {
         let subjects = if strategy.is_external() {
             gathered?
         } else {
-            gathered.map_err(Stopped::of_our_lock)?
+            gathered.map_err(NoVerdict::of_our_lock)?
         };
         Ok(Crowd::of(subjects))
     }
 
     /// Asks all processes at once, and listens until every one has answered or is given up.
-    fn sell(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
+    fn sell(&mut self, crowd: &mut Crowd) -> Result<(), NoVerdict> {
         let initial = i64::from(self.sale.stock);
         self.stock.write(PRODUCT, initial)?;
         if self.recorder.is_empty() {
@@ -194,17 +197,21 @@ impl Lab<'_> {
         }
         let started = self.line.go();
         started.map_err(|error| {
-            Stopped::Lab(format!(
+            NoVerdict::Lab(format!(
                 "cannot unlock the file that starts all processes: {error}"
             ))
         })?;
         self.listen(crowd)?;
         self.write_down(Instant::now())?;
         let units = self.stock.read(PRODUCT)?;
-        self.record(Instant::now(), None, What::StockRead { units })
+        self.record(Instant::now(), None, What::StockRead { units })?;
+        match crowd.subjects.slept_ms() {
+            Some(for_ms) => self.record(Instant::now(), None, What::Slept { for_ms }),
+            None => Ok(()),
+        }
     }
 
-    fn listen(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
+    fn listen(&mut self, crowd: &mut Crowd) -> Result<(), NoVerdict> {
         let total = self.sale.concurrency;
         let longest = self.sale.longest_attempt();
         let mut heard_at = Instant::now();
@@ -248,7 +255,7 @@ impl Lab<'_> {
     }
 
     /// Records that these processes did not answer in time. They may still have bought something.
-    fn give_up(&mut self, silent: &[usize], after: Duration) -> Result<(), Stopped> {
+    fn give_up(&mut self, silent: &[usize], after: Duration) -> Result<(), NoVerdict> {
         self.write_down(Instant::now())?;
         for &index in silent {
             let message = format!("no answer for {} s", after.as_secs());
@@ -263,19 +270,19 @@ impl Lab<'_> {
     }
 
     /// Records the lab's own events up to this time, so that the history is in the order of its timestamps.
-    fn write_down(&mut self, until: Instant) -> Result<(), Stopped> {
+    fn write_down(&mut self, until: Instant) -> Result<(), NoVerdict> {
         while let Some((at, who, what)) = self.unwritten.pop_front_if(|(at, ..)| *at <= until) {
             self.record(at, who, what)?;
         }
         Ok(())
     }
 
-    fn record(&mut self, at: Instant, who: Option<usize>, what: What) -> Result<(), Stopped> {
+    fn record(&mut self, at: Instant, who: Option<usize>, what: What) -> Result<(), NoVerdict> {
         let events = self.recorder.len();
         let who = who.map(name);
         let progress = progress(self.facts.attempts.len(), self.sale.concurrency);
         let event = self.recorder.record(at, who.as_deref(), what);
-        let event = event.map_err(|error| Stopped::History {
+        let event = event.map_err(|error| NoVerdict::History {
             error,
             progress,
             events,
@@ -290,10 +297,10 @@ impl Lab<'_> {
         Ok(())
     }
 
-    fn check_interrupt(&self, stopped: usize) -> Result<(), Stopped> {
+    fn check_interrupt(&self, stopped: usize) -> Result<(), NoVerdict> {
         match self.interrupt.requested() {
             None => Ok(()),
-            Some(signal) => Err(Stopped::Interrupted {
+            Some(signal) => Err(NoVerdict::Interrupted {
                 signal,
                 progress: progress(self.facts.attempts.len(), self.sale.concurrency),
                 stopped,

@@ -5,11 +5,10 @@ use super::contention::Contention;
 use super::facts::{Attempt, Facts};
 use super::fences::FenceFault;
 use crate::history::Header;
-use crate::holds::verdict::{WHY_FENCES, not_begun};
 use crate::protocol::{Promise, PurchaseOutcome};
 use crate::strategy;
 use crate::text::numbers::{count, ms, plural};
-use crate::verdict::{Axis, Damage, Finding, Missing, Outcome, Verdict};
+use crate::verdict::{Axis, Damage, Finding, Missing, Outcome, Verdict, WHY_FENCES};
 
 mod explanation;
 mod proof;
@@ -120,7 +119,7 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<Gap> {
 
 fn unfinished(facts: &Facts) -> Option<Gap> {
     if let Some(waited) = &facts.given_up {
-        let verdict = not_begun(waited);
+        let verdict = Verdict::not_begun(waited);
         return Some((verdict.because, verdict.missing?));
     }
     facts.final_reading.is_none().then(|| {

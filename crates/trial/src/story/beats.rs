@@ -198,6 +198,7 @@ impl<'a> Picker<'a> {
             What::Unseen { .. } => (91, phrases::unseen(name)),
             What::GaveUp { why } => (90, phrases::gave_up(why).full),
             What::Stalled { for_ms } => (92, phrases::stalled(&decimal(*for_ms)).full),
+            What::Slept { for_ms } => (95, phrases::slept(&decimal(*for_ms)).full),
             What::StoreRead {
                 key,
                 taken,

@@ -196,6 +196,9 @@ impl LaneStory<'_> {
                 phrases::stalled(&decimal(*for_ms)).brief,
                 Continuation::Other,
             ),
+            What::Slept { for_ms } => {
+                (phrases::slept(&decimal(*for_ms)).brief, Continuation::Other)
+            }
             What::Server { server, change } => {
                 let without = self.context.facts.is_without_lock(server);
                 (change.describe(server, without), Continuation::Server)
@@ -305,14 +308,10 @@ impl LaneStory<'_> {
 
     fn fault(&mut self, lane: usize, event: &Event, fault: Fault) {
         let who = NAMES[lane];
-        let reached = self
-            .context
-            .facts
-            .reached
-            .iter()
-            .find(|(_, whom, ..)| whom == who);
-        let reached = reached.map(|(_, _, step, _)| *step);
-        self.say(lane, event.at_ns, phrases::fault(who, fault, reached));
+        let mut halted = self.context.facts.halted.iter();
+        let halted = halted.find(|halted| halted.who == who);
+        let step = halted.map(|halted| halted.step);
+        self.say(lane, event.at_ns, phrases::fault(who, fault, step));
         if fault == Fault::Killed {
             self.colour(Role::Bad);
         }
@@ -334,6 +333,6 @@ impl LaneStory<'_> {
     }
 
     fn has_two_locks(&self) -> bool {
-        matches!(self.scenario, Scenario::Deadlock | Scenario::Sorted)
+        matches!(self.scenario, Scenario::Deadlock | Scenario::DeadlockSorted)
     }
 }

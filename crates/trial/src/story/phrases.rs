@@ -6,8 +6,8 @@
 use std::cmp::Ordering;
 use std::fmt::Display;
 
+use crate::history::fence::{compare, relation_sign};
 use crate::history::{Fault, What};
-use crate::holds::register::{compare, relation_sign};
 use crate::protocol::{Action, PurchaseOutcome};
 use crate::text::numbers::{ShortFences, count, decimal, plural};
 
@@ -354,6 +354,12 @@ pub(super) fn stalled(for_ms: &str) -> Phrase {
     phrase(format!("the {what}"), format!("The {what}"))
 }
 
+/// Says that the machine was suspended.
+pub(super) fn slept(for_ms: &str) -> Phrase {
+    let what = format!("machine was suspended for {for_ms} ms");
+    phrase(format!("the {what}"), format!("The {what}"))
+}
+
 /// Says that the lab reads the stock.
 pub(super) fn stock_read(units: &str) -> String {
     format!("The lab reads the stock: {units}")
@@ -393,6 +399,7 @@ pub(crate) fn label(what: &What) -> String {
         What::Server { server, change } => change.describe(server, false),
         What::GaveUp { why } => gave_up(why).brief,
         What::Stalled { for_ms } => format!("stalled for {} ms", decimal(*for_ms)),
+        What::Slept { for_ms } => slept(&decimal(*for_ms)).brief,
         // Every other event: its name in histories, in plain words.
         other => serde_json::to_value(other)
             .ok()

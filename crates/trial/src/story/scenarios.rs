@@ -5,6 +5,7 @@ use fencepost::stores::kinds::POSTGRES;
 use crate::any_scenario::AnyScenario;
 use crate::holds::{Scenario, Trial};
 use crate::protocol::Claims;
+use crate::store::TrialStore;
 use crate::text::numbers::count;
 
 /// Returns what the trial is about, in a sentence.
@@ -22,7 +23,7 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::Deadlock => {
             "two processes take two locks in opposite order, then each adds 1 to a shared number"
         }
-        Scenario::Sorted => {
+        Scenario::DeadlockSorted => {
             "two processes take two locks in the same order, and each adds 1 to a number"
         }
         Scenario::StaleRelease if is_untimed => {
@@ -56,7 +57,7 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::ServerClock => {
             "the server's clock jumps forward while A holds the lock and B wants it"
         }
-        Scenario::ServerClockBack => {
+        Scenario::ClockBack => {
             "the server's clock jumps back, then A is killed: when is its lock free?"
         }
         Scenario::Eviction => "the server is short of memory and evicts A's lock while B wants it",
@@ -148,26 +149,22 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
 }
 
 /// Returns what happens in the trial, in a few words: the fault that it injects.
-pub(crate) fn fault(trial: &Trial) -> &'static str {
-    match trial.scenario {
+pub(crate) fn fault(scenario: Scenario, store: &TrialStore) -> &'static str {
+    match scenario {
         Scenario::Crash => "the holder is killed",
         Scenario::TtlEdge => "work beyond the lease",
         Scenario::Deadlock => "two locks, opposite order",
-        Scenario::Sorted => "two locks, same order",
+        Scenario::DeadlockSorted => "two locks, same order",
         Scenario::StaleRelease => "a late release",
         Scenario::ShortStock => "nothing left to sell",
         Scenario::Pause => "paused between read and write",
-        Scenario::Failover if !trial.store.keeps_stock() => {
-            "the leader dies, the others elect a new one"
-        }
-        Scenario::Failover if trial.store.is(&POSTGRES) => "a standby takes over without the lock",
+        Scenario::Failover if !store.keeps_stock() => "the leader dies, the others elect a new one",
+        Scenario::Failover if store.is(&POSTGRES) => "a standby takes over without the lock",
         Scenario::Failover => "a replica takes over without the lock",
-        Scenario::RestartEmpty if !trial.store.keeps_stock() => {
-            "one of three servers comes back empty"
-        }
+        Scenario::RestartEmpty if !store.keeps_stock() => "one of three servers comes back empty",
         Scenario::RestartEmpty => "the server comes back empty",
         Scenario::ServerClock => "the server's clock jumps forward",
-        Scenario::ServerClockBack => "the server's clock jumps back",
+        Scenario::ClockBack => "the server's clock jumps back",
         Scenario::Eviction => "the server evicts the lock",
         Scenario::TakenAway => "the lock is taken away at the store",
         Scenario::Deposed => "the old primary lives on with its holder",
@@ -215,7 +212,7 @@ fn lock_judged_by(scenario: Scenario, claims: Claims) -> String {
     };
     match scenario {
         Scenario::Deadlock => "one holder at a time, and at least one process finishes",
-        Scenario::Sorted => "both finish, one after the other",
+        Scenario::DeadlockSorted => "both finish, one after the other",
         Scenario::Crash => return recovery(claims, "a kill"),
         Scenario::Vanish => return recovery(claims, "the end of its holder"),
         Scenario::TtlEdge
@@ -270,7 +267,7 @@ fn lock_judged_by(scenario: Scenario, claims: Claims) -> String {
         Scenario::Turns => "everybody gets its turns, and no update is lost",
         Scenario::Storm => return storm(claims),
         Scenario::TakenAway | Scenario::Deposed => return taken_away(claims),
-        Scenario::ServerClockBack => "it is free again when its lease is over",
+        Scenario::ClockBack => "it is free again when its lease is over",
         Scenario::ServerStall => return server_stall(claims),
         Scenario::MajorityDown => {
             "nobody is let in without a majority, and the lock can be taken afterwards"

@@ -21,61 +21,30 @@ fn words() -> Value {
     json!({
         "bought": named([PurchaseOutcome::Sold, PurchaseOutcome::NoStock, PurchaseOutcome::Busy, PurchaseOutcome::Unknown], bought),
         "declined": phrases::declined(WHO).full,
-        "fault": named(FAULTS, |fault| phrases::fault(WHO, fault, None).full),
+        "fault": named(described(), |fault| phrases::fault(WHO, fault, None).full),
         "gave_up": phrases::gave_up("").full,
         "reached": phrases::reached_step(WHO, "{step}", "{of}"),
         "register": named([Action::Read, Action::Write], |action| phrases::does(WHO, action, "{value}")),
-        "server": named(CHANGES, |change| change.describe("{server}", false)),
+        "server": named(Change::ALL, |change| change.describe("{server}", false)),
+        "slept": phrases::slept("{for_ms}").full,
         "stalled": phrases::stalled("{for_ms}").full,
         "stock_read": phrases::stock_read("{units}"),
         "store_read": phrases::LOOKS_AT_STORE,
     })
 }
 
-/// The faults that the viewer describes. The others end one of them.
-const FAULTS: [Fault; 23] = [
-    Fault::Killed,
-    Fault::Stopped,
-    Fault::CutOff,
-    Fault::Slowed,
-    Fault::Distant,
-    Fault::ConnectionsDead,
-    Fault::Vanished,
-    Fault::ClockAhead,
-    Fault::ClockBehind,
-    Fault::ClockFast,
-    Fault::ClockRight,
-    Fault::ClockRead,
-    Fault::Suspended,
-    Fault::ReplyLost,
-    Fault::AnsweredOom,
-    Fault::AnsweredReadOnly,
-    Fault::AnsweredLoading,
-    Fault::AnsweredUpstream,
-    Fault::ReplyArrives,
-    Fault::ReplyHeld,
-    Fault::WriteHeld,
-    Fault::OverReleased,
-    Fault::SamePid,
-];
-
-const CHANGES: [Change; 15] = [
-    Change::CutOff,
-    Change::Reconnected,
-    Change::Killed,
-    Change::Promoted,
-    Change::LivesOn,
-    Change::RestartedEmpty,
-    Change::ClockAhead,
-    Change::ClockBehind,
-    Change::Evicted,
-    Change::TakenAway,
-    Change::Elected,
-    Change::Stopped,
-    Change::Silent,
-    Change::Continued,
-    Change::Restarted,
-];
+/// Returns the faults that the viewer describes. The others end one of them.
+fn described() -> impl Iterator<Item = Fault> {
+    let ends_another = |fault: &Fault| {
+        matches!(
+            fault,
+            Fault::Continued | Fault::Reconnected | Fault::ReplyDelivered
+        )
+    };
+    Fault::ALL
+        .into_iter()
+        .filter(move |fault| !ends_another(fault))
+}
 
 /// Returns one phrase per value, keyed by the name that histories use.
 fn named<T: Copy + serde::Serialize>(
@@ -106,7 +75,7 @@ mod tests {
     fn the_viewer_draws_every_fault_and_says_how_it_was_seen() {
         let script = fencepost_viewer::script(&[]);
         // Right time only ends a fault that is drawn.
-        let drawn = FAULTS.iter().filter(|fault| **fault != Fault::ClockRight);
+        let drawn = described().filter(|fault| *fault != Fault::ClockRight);
         let names: Vec<String> = drawn
             .map(|fault| serde_json::from_value(json!(fault)).unwrap())
             .collect();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 
 use super::{Buyer, Failure, Granted, Halt, Locking, Order, Setup, busy, read_work_write};
 use crate::protocol::{Purchase, PurchaseOutcome};

@@ -1,6 +1,6 @@
 //! A buyer that uses only the commands of the stock, without a lock.
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 
 use super::{Buyer, Failure, Opening, Order, Setup};
 use crate::protocol::Purchase;

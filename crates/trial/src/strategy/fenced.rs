@@ -3,7 +3,7 @@
 //! A late holder still believes in its lock, but the stock refuses it. In a sale the check and the access are one transaction
 //! in the stock's database, or one script on the stock's server. In a lock trial the lab's number checks the fence.
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 use fencepost::resource::Credential;
 
 use super::customer::{Onwards, Turn};

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fencepost::backend::Backend;
+use fencepost::clock::BoxFuture;
 #[cfg(feature = "postgres")]
 use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::stores::redis::Redis;
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
+use fencepost::{DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
 use super::{Failure, Granted, Halt, Locking, Setup};
 use crate::protocol::{Claims, ReleaseResult};

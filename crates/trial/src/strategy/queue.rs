@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 
 use super::customer::Onwards;
 use super::hand_made::{HandMade, Recipe};

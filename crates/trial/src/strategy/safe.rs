@@ -5,7 +5,7 @@
 //! the same parts: `SET NX PX` and a script that compares and deletes. There, waiters poll. When `retry` measures the cost of a
 //! line, the library's lock takes its place, on the same key.
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 
 use super::customer::Customer;
 use super::hand_made::{self, HandMade, Recipe};

@@ -98,7 +98,7 @@ fn ms(duration: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use fencepost::BoxFuture;
+    use fencepost::clock::BoxFuture;
 
     use super::*;
     use crate::protocol::Pauses;

@@ -1,9 +1,9 @@
 //! Bad locks and misbehaving subjects: the trial of each, and its required outcome.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Cut, DeadConnection, Deadline, Deadlock, Eviction, Failover, LateWrite,
-    LostReply, LostWakeup, ManyLeases, Names, Pause, PauseAtStep, RestartEmpty, ServerClock,
-    ServerClockBack, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend, TtlEdge, Turns,
+    ClientClock, ClockBack, Crash, Cut, DeadConnection, Deadline, Deadlock, DeadlockSorted,
+    Eviction, Failover, LateWrite, LostReply, LostWakeup, ManyLeases, Names, Pause, PauseAtStep,
+    RestartEmpty, ServerClock, ShortStock, SlowReplies, StaleRelease, Suspend, TtlEdge, Turns,
     Waiters, WriteOnlyFence,
 };
 use libtest_mimic::Trial;
@@ -25,7 +25,7 @@ const REUSED: &[&str] = &["answered with hold 1, a number that it had given to a
 const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (NONE, Oversell, BROKEN),
     (NONE, Holds(TtlEdge), BROKEN),
-    (NONE, Holds(Sorted), BROKEN),
+    (NONE, Holds(DeadlockSorted), BROKEN),
     (NONE, Holds(StaleRelease), BROKEN),
     (NONE, Holds(Deadlock), BROKEN),
     (NONE, Holds(LostWakeup), BROKEN),
@@ -38,7 +38,7 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (CONSTANT, Holds(TtlEdge), BROKEN),
     (CONSTANT, Holds(Crash), BROKEN),
     (REGRESSING, Holds(TtlEdge), BROKEN),
-    (REGRESSING, Holds(Sorted), BROKEN),
+    (REGRESSING, Holds(DeadlockSorted), BROKEN),
     (WORDS, Holds(TtlEdge), BROKEN),
     (WORDS, Holds(Crash), BROKEN),
     (NO_FENCE, Holds(TtlEdge), BROKEN),
@@ -47,7 +47,7 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (SLOW_RECOVERY, Lasting(Crash, 2_000), BROKEN),
     (LATE, Holds(TtlEdge), BROKEN),
     (LATE_AND_AWARE, Holds(TtlEdge), NoAlarm),
-    (LATE_AND_AWARE, Holds(Sorted), NoAlarm),
+    (LATE_AND_AWARE, Holds(DeadlockSorted), NoAlarm),
     (LATE_AND_AWARE, Holds(StaleRelease), NoAlarm),
     (LATE_AND_AWARE, Holds(Crash), NoAlarm),
     (KNOWS_AND_WRITES, Lasting(Failover, 6_000), BROKEN),
@@ -55,7 +55,7 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (KNOWS_AND_WRITES_FIRST, Lasting(Failover, 6_000), BROKEN),
     (KNOWS_AND_WRITES_FIRST, Lasting(RestartEmpty, 6_000), BROKEN),
     (HONEST, Lasting(ServerClock, 6_000), BROKEN),
-    (HONEST, Lasting(ServerClockBack, 1_000), STUCK),
+    (HONEST, Lasting(ClockBack, 1_000), STUCK),
     (HONEST, Lasting(Eviction, 6_000), BROKEN),
     (NONE, Holds(ClientClock), BROKEN),
     (WALL_CLOCK, Holds(ClientClock), BROKEN),
@@ -111,10 +111,10 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     // A kill must hit a holder, and the lab must not stall afterwards.
     (NO_EXPIRY, Storms(8), STUCK),
     (LATE_AND_AWARE, Storms(4), NoAlarm),
-    (REUSES_NUMBERS, Holds(Sorted), Report(REUSED)),
+    (REUSES_NUMBERS, Holds(DeadlockSorted), Report(REUSED)),
     (DIES_AT_STEP, Holds(TtlEdge), Report(DEATH)),
     (DIES_AT_WORK, Holds(TtlEdge), Report(DEATH)),
-    (DIES_AT_WORK, Holds(Sorted), Report(DEATH)),
+    (DIES_AT_WORK, Holds(DeadlockSorted), Report(DEATH)),
     (DIES_AT_INIT, Oversell, NoTrial(DEATH)),
     (GARBAGE, Holds(TtlEdge), Report(INVALID_MESSAGE)),
     (GARBAGE_AT_INIT, Holds(Crash), NoTrial(INVALID_MESSAGE)),

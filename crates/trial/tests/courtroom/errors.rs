@@ -1,4 +1,5 @@
-//! Locks whose store answers with errors, or whose releases and renewals get no answer: wrong ones with the trial that must convict each, and right ones.
+//! Locks whose store answers with errors, or whose releases and renewals get no answer: wrong ones with the trial that must convict each,
+//! and right ones.
 
 use fencepost_trial::holds::Scenario::{FailedRenewal, LostRelease, StoreErrors};
 use fencepost_trial::protocol::Claims;

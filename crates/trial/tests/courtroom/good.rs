@@ -1,9 +1,9 @@
 //! Good locks, each of which must be acquitted in every trial that its promises cover.
 
 use fencepost_trial::holds::Scenario::{
-    ClientClock, Crash, Cut, DeadConnection, Deadline, Deadlock, LateWrite, LostReply, LostWakeup,
-    ManyLeases, Names, Pause, PauseAtStep, ShortStock, SlowReplies, Sorted, StaleRelease, Suspend,
-    TtlEdge, Turns, Waiters, WriteOnlyFence,
+    ClientClock, Crash, Cut, DeadConnection, Deadline, Deadlock, DeadlockSorted, LateWrite,
+    LostReply, LostWakeup, ManyLeases, Names, Pause, PauseAtStep, ShortStock, SlowReplies,
+    StaleRelease, Suspend, TtlEdge, Turns, Waiters, WriteOnlyFence,
 };
 use fencepost_trial::verdict::Outcome;
 use libtest_mimic::{Failed, Trial};
@@ -23,7 +23,7 @@ use crate::{
 const BY_LEASE: &[Ordeal] = &[
     Oversell,
     Holds(Crash),
-    Holds(Sorted),
+    Holds(DeadlockSorted),
     Holds(StaleRelease),
     Holds(ShortStock),
     Holds(LostWakeup),

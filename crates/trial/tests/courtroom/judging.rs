@@ -1,7 +1,7 @@
 //! Judges a case: what a trial of a wrong lock or a misbehaving subject must end with, and whether it did.
 
 use fencepost_trial::matrix::REPETITIONS;
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::verdict::{Outcome, Verdict};
 use libtest_mimic::Failed;
 
@@ -57,7 +57,7 @@ pub(crate) fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), 
 
 /// Tries the lock. As in the gauntlet, a run that should convict it and shows nothing is repeated: the machine is busy, or a server had
 /// copied the lock before it died.
-fn tried(lock: ExternalLock, ordeal: Ordeal, due: Due, seed: u64) -> Result<Verdict, Stopped> {
+fn tried(lock: ExternalLock, ordeal: Ordeal, due: Due, seed: u64) -> Result<Verdict, NoVerdict> {
     let once = || ordeal.try_subject(Part::External(lock), seed, lock == BUFFERED);
     let mut tried = once();
     for _ in 0..REPETITIONS {
@@ -72,7 +72,7 @@ fn tried(lock: ExternalLock, ordeal: Ordeal, due: Due, seed: u64) -> Result<Verd
 }
 
 /// Returns what is wrong with the outcome.
-fn complaint(tried: &Result<Verdict, Stopped>, due: Due) -> Option<String> {
+fn complaint(tried: &Result<Verdict, NoVerdict>, due: Due) -> Option<String> {
     let is_right = match (tried, due) {
         (Ok(verdict), Conviction(outcome)) => {
             verdict.outcome == outcome && !verdict.evidence.is_empty()
@@ -81,8 +81,8 @@ fn complaint(tried: &Result<Verdict, Stopped>, due: Due) -> Option<String> {
         (Ok(verdict), Report(words)) => {
             verdict.outcome == Outcome::Inconclusive && says(&verdict.notes.join("\n"), words)
         }
-        (Err(stopped @ Stopped::NotReady { last_words, .. }), NoTrial(words)) => {
-            says(&format!("{stopped}\n{}", last_words.join("\n")), words)
+        (Err(no_verdict @ NoVerdict::NotReady { last_words, .. }), NoTrial(words)) => {
+            says(&format!("{no_verdict}\n{}", last_words.join("\n")), words)
         }
         _ => false,
     };

@@ -1,8 +1,8 @@
 //! Wrong locks in a file and on Redis that make the mistakes of real libraries, and the trial that must convict each.
 
 use fencepost_trial::holds::Scenario::{
-    Crash, DeadConnection, Deadline, LostReply, ManyLeases, Names, Sorted, StaleRelease, TtlEdge,
-    Turns, Waiters,
+    Crash, DeadConnection, Deadline, DeadlockSorted, LostReply, ManyLeases, Names, StaleRelease,
+    TtlEdge, Turns, Waiters,
 };
 use fencepost_trial::protocol::Claims;
 
@@ -37,10 +37,10 @@ const fn in_line(name: &'static str, flaw: Flaw) -> ExternalLock {
 /// The cases.
 #[rustfmt::skip]
 pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
-    (plain("owner-is-thread", Flaw::OwnerIsThread), Holds(Sorted), BROKEN),
+    (plain("owner-is-thread", Flaw::OwnerIsThread), Holds(DeadlockSorted), BROKEN),
     (plain("owner-is-host", Flaw::OwnerIsHost), Lasting(StaleRelease, 1_500), BROKEN),
     (plain("ttl-in-seconds", Flaw::TtlInSeconds), At(Redis, Crash), STUCK),
-    (plain("ttl-in-microseconds", Flaw::TtlInMicroseconds), Holds(Sorted), BROKEN),
+    (plain("ttl-in-microseconds", Flaw::TtlInMicroseconds), Holds(DeadlockSorted), BROKEN),
     (plain("ttl-of-whole-seconds", Flaw::TtlOfWholeSeconds), Holds(Crash), STUCK),
     (renewed("renewal-dies", Flaw::RenewalDies), Holds(Names), BROKEN),
     (renewed("renewal-shortens", Flaw::RenewalShortens), Holds(TtlEdge), BROKEN),
@@ -50,7 +50,7 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (renewed("never-reconnects", Flaw::NeverReconnects), Lasting(DeadConnection, 2_000), BROKEN),
     (plain("renewal-recreates", Flaw::RenewalRecreates), Lasting(StaleRelease, 1_500), BROKEN),
     (renewed("renewal-drops-expiry", Flaw::RenewalDropsExpiry), Holds(Crash), STUCK),
-    (plain("sets-on-retry", Flaw::SetsOnRetry), Holds(Sorted), BROKEN),
+    (plain("sets-on-retry", Flaw::SetsOnRetry), Holds(DeadlockSorted), BROKEN),
     (plain("forces-release", Flaw::ForcesRelease), Lasting(StaleRelease, 1_500), BROKEN),
     (plain("clears-expired", Flaw::ClearsExpired), Lasting(StaleRelease, 1_500), BROKEN),
     (plain("waiters-prolong", Flaw::WaitersProlong), At(Redis, Crash), STUCK),

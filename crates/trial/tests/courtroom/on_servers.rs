@@ -1,8 +1,8 @@
 //! Locks on servers of other kinds: wrong ones with the trial that must convict each, and right ones.
 
 use fencepost_trial::holds::Scenario::{
-    self, Crash, Deadline, LostWakeup, Names, Pause, SlowReplies, Sorted, StaleRelease, TakenAway,
-    TtlEdge, Waiters,
+    self, Crash, Deadline, DeadlockSorted, LostWakeup, Names, Pause, SlowReplies, StaleRelease,
+    TakenAway, TtlEdge, Waiters,
 };
 use fencepost_trial::protocol::Claims;
 
@@ -58,23 +58,23 @@ const fn node(name: &'static str, flaw: Flaw) -> ExternalLock {
 #[rustfmt::skip]
 pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (redlock("redlock-blind-delete", Flaw::BlindDelete), At(Redlock, StaleRelease), BROKEN),
-    (redlock("blind-cleanup", Flaw::BlindCleanup), At(Redlock, Sorted), BROKEN),
+    (redlock("blind-cleanup", Flaw::BlindCleanup), At(Redlock, DeadlockSorted), BROKEN),
     (redlock("redlock-from-reply", Flaw::FromReply), At(Redlock, SlowReplies), BROKEN),
-    (advisory("shared-lock", Flaw::SharedLock), At(Postgres, Sorted), BROKEN),
-    (advisory("lock-of-transaction", Flaw::LockOfTransaction), At(Postgres, Sorted), BROKEN),
+    (advisory("shared-lock", Flaw::SharedLock), At(Postgres, DeadlockSorted), BROKEN),
+    (advisory("lock-of-transaction", Flaw::LockOfTransaction), At(Postgres, DeadlockSorted), BROKEN),
     (advisory("unlocks-all", Flaw::UnlocksAll), At(Postgres, Names), BROKEN),
     (advisory("number-of-eight-letters", Flaw::NumberOfEightLetters), At(Postgres, Names), BROKEN),
-    (advisory("pooled", Flaw::Pooled), At(Postgres, Sorted), BROKEN),
+    (advisory("pooled", Flaw::Pooled), At(Postgres, DeadlockSorted), BROKEN),
     (advisory("kept-by-pool", Flaw::KeptByPool), At(Postgres, TtlEdge), STUCK),
     (advisory("kept-by-pool", Flaw::KeptByPool), At(Postgres, LostWakeup), STUCK),
-    (advisory("rolled-back", Flaw::RolledBack), At(Postgres, Sorted), BROKEN),
+    (advisory("rolled-back", Flaw::RolledBack), At(Postgres, DeadlockSorted), BROKEN),
     (advisory("rolled-back", Flaw::RolledBack), At(Postgres, TtlEdge), BROKEN),
     // It is not told that its session was terminated: a limit of its kind.
     (ADVISORY, LastingAt(Postgres, TakenAway, 2_000), BROKEN),
     (key("no-lease", Flaw::NoLease), At(Etcd, Crash), STUCK),
-    (key("no-condition", Flaw::NoCondition), At(Etcd, Sorted), BROKEN),
+    (key("no-condition", Flaw::NoCondition), At(Etcd, DeadlockSorted), BROKEN),
     (key("deletes-any-key", Flaw::DeletesAnyKey), At(Etcd, StaleRelease), BROKEN),
-    (node("last-node", Flaw::LastNode), At(Zookeeper, Sorted), BROKEN),
+    (node("last-node", Flaw::LastNode), At(Zookeeper, DeadlockSorted), BROKEN),
     (node("lasting-node", Flaw::LastingNode), At(Zookeeper, Crash), STUCK),
     (node("keeps-node", Flaw::KeepsNode), At(Zookeeper, Deadline), STUCK),
     (node("deletes-first-node", Flaw::DeletesFirstNode), At(Zookeeper, StaleRelease), BROKEN),
@@ -92,15 +92,27 @@ pub(crate) fn right() -> Vec<(Part, Ordeal)> {
         (
             REDLOCK,
             Redlock,
-            &[Crash, Sorted, StaleRelease, Names, Waiters],
+            &[Crash, DeadlockSorted, StaleRelease, Names, Waiters],
         ),
         (
             ADVISORY,
             Postgres,
-            &[Crash, Sorted, StaleRelease, Names, Waiters, TtlEdge, Pause],
+            &[
+                Crash,
+                DeadlockSorted,
+                StaleRelease,
+                Names,
+                Waiters,
+                TtlEdge,
+                Pause,
+            ],
         ),
-        (KEY, Etcd, &[Crash, Sorted, StaleRelease]),
-        (NODE, Zookeeper, &[Crash, Sorted, StaleRelease, TtlEdge]),
+        (KEY, Etcd, &[Crash, DeadlockSorted, StaleRelease]),
+        (
+            NODE,
+            Zookeeper,
+            &[Crash, DeadlockSorted, StaleRelease, TtlEdge],
+        ),
     ];
     let by_hand = locks.into_iter().flat_map(of_lock);
     // The library's own lock, on the same servers.
@@ -108,7 +120,7 @@ pub(crate) fn right() -> Vec<(Part, Ordeal)> {
     let library = places.map(|place| (Part::Library("safe"), At(place, StaleRelease)));
     // Locks of a transaction that lasts as long as they do.
     let of_transaction = ["row", "table"].into_iter().flat_map(|name| {
-        [Sorted, TtlEdge].map(|scenario| (Part::Library(name), At(Postgres, scenario)))
+        [DeadlockSorted, TtlEdge].map(|scenario| (Part::Library(name), At(Postgres, scenario)))
     });
     by_hand.chain(library).chain(of_transaction).collect()
 }

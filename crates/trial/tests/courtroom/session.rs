@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, StormSettings};
 use fencepost_trial::holds::{self, Scenario, Trial};
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::sale::facts::Facts;
 use fencepost_trial::sale::{self, Sale};
 use fencepost_trial::store::TrialStore;
@@ -92,7 +92,7 @@ impl Ordeal {
     }
 
     /// Tries the subject once in a lock trial, and writes the history to a file.
-    pub(crate) fn record(self, part: Part, seed: u64, file: File) -> Result<(), Stopped> {
+    pub(crate) fn record(self, part: Part, seed: u64, file: File) -> Result<(), NoVerdict> {
         let scenario = self.scenario().unwrap();
         let servers = self.start_servers();
         let store = self.store(scenario, servers.as_deref());
@@ -135,7 +135,7 @@ impl Ordeal {
         part: Part,
         seed: u64,
         is_impatient: bool,
-    ) -> Result<Verdict, Stopped> {
+    ) -> Result<Verdict, NoVerdict> {
         let servers = self.start_servers();
         let hold = |scenario| {
             let store = self.store(scenario, servers.as_deref());
@@ -163,7 +163,7 @@ fn trial(scenario: Scenario, store: TrialStore, ttl_ms: u64, part: Part, seed: u
     }
 }
 
-fn hold(trial: &Trial, part: Part, is_impatient: bool) -> Result<Verdict, Stopped> {
+fn hold(trial: &Trial, part: Part, is_impatient: bool) -> Result<Verdict, NoVerdict> {
     let subject = || part.command();
     let history = holds::run(
         trial,
@@ -190,7 +190,7 @@ fn assert_cites(verdict: &Verdict, events: &[Event]) {
 }
 
 /// Returns the verdict of the first storm that convicts, or of the last.
-fn storms(part: Part, seed: u64, times: u64) -> Result<Verdict, Stopped> {
+fn storms(part: Part, seed: u64, times: u64) -> Result<Verdict, NoVerdict> {
     let mut last = storm(part, times * seed)?;
     for number in 1..times {
         if matches!(last.outcome, Outcome::Broken | Outcome::Stuck) {
@@ -201,7 +201,7 @@ fn storms(part: Part, seed: u64, times: u64) -> Result<Verdict, Stopped> {
     Ok(last)
 }
 
-fn storm(part: Part, seed: u64) -> Result<Verdict, Stopped> {
+fn storm(part: Part, seed: u64) -> Result<Verdict, NoVerdict> {
     let mut trial = Trial::new(Scenario::Storm, part.strategy(), seed);
     trial.ttl_ms = TTL_MS;
     trial.storm = trial.storm.map(|storm| StormSettings {
@@ -218,7 +218,7 @@ fn storm(part: Part, seed: u64) -> Result<Verdict, Stopped> {
     Ok(judged.verdict)
 }
 
-fn oversell(part: Part, seed: u64, is_impatient: bool) -> Result<Verdict, Stopped> {
+fn oversell(part: Part, seed: u64, is_impatient: bool) -> Result<Verdict, NoVerdict> {
     let sale = Sale {
         stock: 3,
         concurrency: 6,

@@ -9,7 +9,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fencepost_trial::holds::Scenario::{
-    Crash, Deadline, Names, Pause, RestartEmpty, Sorted, StaleRelease, TtlEdge, Turns, Waiters,
+    Crash, Deadline, DeadlockSorted, Names, Pause, RestartEmpty, StaleRelease, TtlEdge, Turns,
+    Waiters,
 };
 use fencepost_trial::saved::{Rejudged, Saved};
 use fencepost_trial::verdict::Verdict;
@@ -34,7 +35,7 @@ const STALLED: &str = "\"stalled\"";
 
 pub(crate) const CASES: &[(Part, Ordeal)] = &[
     (Part::External(HONEST), Holds(Crash)),
-    (Part::External(HONEST), Holds(Sorted)),
+    (Part::External(HONEST), Holds(DeadlockSorted)),
     (Part::External(HONEST), Holds(StaleRelease)),
     (Part::External(HONEST), Holds(Names)),
     (Part::External(HONEST), Lasting(Deadline, 2_000)),
@@ -47,7 +48,7 @@ pub(crate) const CASES: &[(Part, Ordeal)] = &[
     (Part::Library("watchdog"), Holds(TtlEdge)),
     (Part::Library("fenced"), Holds(Pause)),
     // Here the way to the store stops with the lab.
-    (Part::External(HONEST), Through(Redis, Sorted)),
+    (Part::External(HONEST), Through(Redis, DeadlockSorted)),
     (Part::External(HONEST_RENEWED), Through(Redis, TtlEdge)),
     (Part::External(KEY), Through(Etcd, StaleRelease)),
     (Part::External(NODE), Through(Zookeeper, TtlEdge)),

@@ -84,7 +84,7 @@ impl OpenedFile {
         if self.identity.is_none() || identity(&self.path) == self.identity {
             Ok(())
         } else {
-            Err(StorageError::Displaced)
+            Err(StorageError::DatabaseGone)
         }
     }
 }

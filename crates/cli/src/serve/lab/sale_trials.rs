@@ -65,7 +65,7 @@ impl Lab for SaleTrials {
             wait_ms: WAIT_MS,
             ..Sale::new(strategy, random_seed())
         };
-        let contender = Contender::ours(strategy).map_err(|stopped| words(&stopped))?;
+        let contender = Contender::ours(strategy).map_err(|no_verdict| words(&no_verdict))?;
         let mut onlooker = Onlooker {
             header: sale.header(),
             so_far: Verdict::bare(Outcome::Inconclusive, "The trial goes on."),
@@ -74,25 +74,25 @@ impl Lab for SaleTrials {
         };
         let interrupt = Interrupt::when(stop);
         let judged = oversell::run_and_judge(&sale, &contender, None, &mut onlooker, interrupt);
-        let judged = judged.map_err(|stopped| words(&stopped))?;
+        let judged = judged.map_err(|no_verdict| words(&no_verdict))?;
         Ok(Page::of_sales(slice::from_ref(&judged)).data())
     }
 }
 
 /// Returns a short reason without paths and the output of processes, which are not meant for everybody who sees the page.
-fn words(stopped: &fencepost_trial::processes::Stopped) -> String {
-    use fencepost_trial::processes::Stopped;
-    match stopped {
-        Stopped::Interrupted { .. } => "The trial was interrupted.",
-        Stopped::Store(_) => "The trial could not create its scratch product.",
-        Stopped::StoreLost { .. } => "The trial lost the store of its scratch product.",
-        Stopped::Lab(_) => "The lab itself failed.",
-        Stopped::Refused { .. } => "A process of the trial refused to get ready.",
-        Stopped::TooManyFiles { .. } => "The system allows too few open files for a trial.",
-        Stopped::NotStarted { .. } => "A process of the trial could not be started.",
-        Stopped::NotReady { .. } => "A process of the trial did not get ready.",
-        Stopped::NotRestarted { .. } => "A process of the trial could not be started again.",
-        Stopped::History { .. } => "The history of the trial could not be written.",
+fn words(no_verdict: &fencepost_trial::processes::NoVerdict) -> String {
+    use fencepost_trial::processes::NoVerdict;
+    match no_verdict {
+        NoVerdict::Interrupted { .. } => "The trial was interrupted.",
+        NoVerdict::Store(_) => "The trial could not create its scratch product.",
+        NoVerdict::StoreLost { .. } => "The trial lost the store of its scratch product.",
+        NoVerdict::Lab(_) => "The lab itself failed.",
+        NoVerdict::Refused { .. } => "A process of the trial refused to get ready.",
+        NoVerdict::TooManyFiles { .. } => "The system allows too few open files for a trial.",
+        NoVerdict::NotStarted { .. } => "A process of the trial could not be started.",
+        NoVerdict::NotReady { .. } => "A process of the trial did not get ready.",
+        NoVerdict::NotRestarted { .. } => "A process of the trial could not be started again.",
+        NoVerdict::History { .. } => "The history of the trial could not be written.",
     }
     .into()
 }

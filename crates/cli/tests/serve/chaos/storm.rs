@@ -1,6 +1,5 @@
 //! The faults of the chaos test: kills, a lock store that disappears, and a pause at the worst moment.
 
-use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -54,13 +53,13 @@ impl Stormy<'_> {
         until("both sell again", || town.visit(0) && town.visit(1));
         let (lost, refused) = losses(one);
         std::thread::scope(|scope| {
-            let holder = self.hold_late();
+            let holder = self.stage.hold_in(&self.redis.url(), &late_lock_name());
             scope.spawn(|| until("the late one buys", || town.visit(1)));
             until("it is in line", || {
                 late_lock(one).is_some_and(|lock| lock["waiting_here"] != 0)
             });
             self.line.delay(Direction::ToServer, Proxy::FOREVER);
-            self.let_go(holder);
+            holder.release();
             // Unless it has left the line by now; then there is another round.
             let began = Instant::now();
             let stands = || late_lock(one).is_some_and(|lock| !lock["held_ms"].is_null());
@@ -76,22 +75,6 @@ impl Stormy<'_> {
         met.locks_lost.fetch_add(lost_now - lost, Ordering::Relaxed);
         met.fences_refused
             .fetch_add(refused_now - refused, Ordering::Relaxed);
-    }
-
-    /// Starts a program that holds the lock of the late product.
-    fn hold_late(&self) -> Child {
-        let (store, lock) = (self.redis.url(), late_lock_name());
-        let command = format!("exec -q --store {store} --name {lock} -- sh -c");
-        let mut command = self.stage.fencepost(&command);
-        command.arg("echo > held; while test -e held; do sleep 0.01; done");
-        let child = command.stdout(Stdio::null()).spawn().unwrap();
-        until("it is held", || self.stage.path("held").exists());
-        child
-    }
-
-    fn let_go(&self, mut holder: Child) {
-        std::fs::remove_file(self.stage.path("held")).unwrap();
-        assert!(holder.wait().unwrap().success());
     }
 }
 

@@ -32,8 +32,8 @@ impl Address {
             Some((rest, parameters)) => (rest, files(parameters)?),
         };
         let (servers, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        // Whoever means it as a part of the prefix, which makes other locks, writes %23.
-        if prefix.contains('#') {
+        // In a prefix, they would name other locks than meant; there they are written %3F and %23.
+        if prefix.contains(['#', '?']) {
             return None;
         }
         let (user, hosts) = match servers.rsplit_once('@') {
@@ -91,6 +91,10 @@ impl Address {
 
 /// Adds the default port. An IPv6 address contains colons, and must be in brackets.
 fn with_port(host: &str) -> Option<String> {
+    // What follows them would not be part of the host for the client library.
+    if host.contains(['#', '?']) {
+        return None;
+    }
     let after_brackets = host.rsplit_once(']').map_or(host, |(_, after)| after);
     match after_brackets.rsplit_once(':') {
         Some((_, port)) => {
@@ -159,6 +163,8 @@ mod tests {
             "etcds://a?",
             "etcds://a?ca",
             "etcd://a,b/locks#x",
+            "etcd://a,b#x",
+            "etcds://a/locks?x=1?ca=F",
             "etcds://a?frobnicate=x",
             "etcds://a?ca=%zz",
         ] {

@@ -106,7 +106,7 @@ impl EtcdBuilder {
             address: address.shown(),
             hub: Arc::new(hub),
         };
-        store.check_reachable().await?;
+        Box::pin(store.check_reachable()).await?;
         Ok(store)
     }
 

@@ -21,7 +21,7 @@ const LOOKS: usize = 100;
 /// How often in a row the leader may change between two requests.
 const LEADERS: usize = 5;
 /// The answer to a request for a lock.
-pub(super) enum Attempt {
+pub(super) enum Outcome {
     Granted(Grant),
     Behind(Behind),
 }
@@ -88,7 +88,7 @@ impl<'a> ClaimRequest<'a> {
     }
 
     /// Takes the lock if it is free, and otherwise a place in line.
-    pub(super) async fn in_line(&self, leases: &mut Leases, has_waited: bool) -> Result<Attempt> {
+    pub(super) async fn in_line(&self, leases: &mut Leases, has_waited: bool) -> Result<Outcome> {
         let mut has_place = has_waited;
         for _ in 0..LOOKS {
             if has_place {
@@ -99,8 +99,8 @@ impl<'a> ClaimRequest<'a> {
                     WantedLease::Full
                 };
                 match self.kept_place(leases, lease).await? {
-                    KeptPlace::First(grant) => return Ok(Attempt::Granted(grant)),
-                    KeptPlace::Behind(behind) => return Ok(Attempt::Behind(behind)),
+                    KeptPlace::First(grant) => return Ok(Outcome::Granted(grant)),
+                    KeptPlace::Behind(behind) => return Ok(Outcome::Behind(behind)),
                     KeptPlace::Absent => {}
                 }
             }
@@ -109,7 +109,7 @@ impl<'a> ClaimRequest<'a> {
                 Position::First(_) | Position::Behind(..) => has_place = true,
                 Position::Absent { is_free: true } => {
                     if let Some(grant) = self.take(leases, &line).await? {
-                        return Ok(Attempt::Granted(grant));
+                        return Ok(Outcome::Granted(grant));
                     }
                 }
                 Position::Absent { is_free: false } => {
@@ -138,7 +138,7 @@ impl<'a> ClaimRequest<'a> {
     }
 
     /// Takes a place at the end of the line. Returns `None` if that failed because the line changed, and the caller must look again.
-    async fn queue(&self, leases: &mut Leases) -> Result<Option<Attempt>> {
+    async fn queue(&self, leases: &mut Leases) -> Result<Option<Outcome>> {
         let (number, ttl) = if self.claim.ttl <= WAITING_LEASE {
             (self.keys.number, self.claim.ttl)
         } else {
@@ -157,8 +157,8 @@ impl<'a> ClaimRequest<'a> {
         };
         Ok(match line.position() {
             // Those ahead have left in the meantime.
-            Position::First(own) => Some(Attempt::Granted(self.granted(own, &granted))),
-            Position::Behind(_, other) => Some(Attempt::Behind(Behind {
+            Position::First(own) => Some(Outcome::Granted(self.granted(own, &granted))),
+            Position::Behind(_, other) => Some(Outcome::Behind(Behind {
                 other: other.clone(),
                 lease: granted.lease,
                 lease_ttl: granted.ttl,

@@ -29,7 +29,8 @@ const ANSWER_TIMEOUTS_PER_TTL: u32 = 6;
 const MIN_ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long an election may take before a request fails because there is no leader.
 const ELECTION: Duration = Duration::from_secs(3);
-const PAUSE: Duration = Duration::from_millis(100);
+/// The pause after all servers were asked during an election.
+const ROUND_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Hub {
     endpoints: Vec<String>,
@@ -161,7 +162,7 @@ impl Hub {
             };
             match next {
                 Next::AskAnother => {}
-                Next::Pause => BootClock.sleep_until(BootClock.now() + PAUSE).await,
+                Next::Pause => BootClock.sleep_until(BootClock.now() + ROUND_PAUSE).await,
                 Next::GiveUp => return Err(Failed::Unreached(error.with_effect(effect))),
             }
         }

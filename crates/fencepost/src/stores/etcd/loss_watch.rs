@@ -15,9 +15,9 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::mutex::lock;
 
 /// A lock that is held for less than this is not watched, because watching would cost more than it is worth.
-const AT_LEAST: Duration = Duration::from_secs(1);
+const UNWATCHED_FOR: Duration = Duration::from_secs(1);
 /// The pause after a failure to watch.
-pub(super) const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const REWATCH_PAUSE: Duration = Duration::from_secs(1);
 
 /// The locks that are watched, and the task that watches them.
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl LossWatch {
             let held = WatchedHold {
                 key,
                 since,
-                due: BootClock.now() + AT_LEAST,
+                due: BootClock.now() + UNWATCHED_FOR,
                 watch: Watch::None,
                 is_compacted: false,
             };
@@ -222,7 +222,7 @@ impl WatchList {
         if let Some(held) = lock(&self.state).held.get_mut(&owner) {
             held.is_compacted = true;
             held.watch = Watch::None;
-            held.due = BootClock.now() + PAUSE;
+            held.due = BootClock.now() + REWATCH_PAUSE;
         }
     }
 

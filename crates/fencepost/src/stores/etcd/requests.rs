@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::claim_request::{Attempt, ClaimRequest, KeptPlace, WantedLease};
+use super::claim_request::{ClaimRequest, KeptPlace, Outcome, WantedLease};
 use super::hub::Hub;
 use super::leases;
 use super::owners::Leases;
@@ -17,7 +17,7 @@ use crate::error::{Effect, Error, Operation, Result};
 use crate::stores::kit::outage::Outage;
 
 /// How many renewals are in progress at the same time.
-const RENEWALS: usize = 64;
+const RENEWALS_AT_ONCE: usize = 64;
 
 pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
     in_turn(
@@ -50,15 +50,15 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             move |hub, claim, mut leases| async move {
                 let asking = ClaimRequest::new(&hub, &claim, Operation::Acquire);
                 let attempt = asking.in_line(&mut leases, has_waited).await;
-                if let Ok(Attempt::Granted(grant)) = &attempt {
+                if let Ok(Outcome::Granted(grant)) = &attempt {
                     watch_over(&hub, &claim, Some(grant));
                 }
                 attempt.map_err(|error| with_effect_of_leases(error, &leases))
             },
         );
         let waited = match attempt.await {
-            Ok(Attempt::Granted(grant)) => return Ok(grant),
-            Ok(Attempt::Behind(behind)) => {
+            Ok(Outcome::Granted(grant)) => return Ok(grant),
+            Ok(Outcome::Behind(behind)) => {
                 wait.report_busy();
                 has_waited = true;
                 outage = Outage::default();
@@ -76,7 +76,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
 
 pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let mut renewals = Vec::with_capacity(claims.len());
-    for some in claims.chunks(RENEWALS) {
+    for some in claims.chunks(RENEWALS_AT_ONCE) {
         renewals.extend(join_all(some.iter().map(|claim| renew_one(hub, claim))).await);
     }
     renewals

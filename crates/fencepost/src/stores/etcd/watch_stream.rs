@@ -15,7 +15,7 @@ use etcd_client::{EventType, WatchResponse, WatchStream};
 
 use super::hub::{ANSWER_TIMEOUT, Connection, Hub};
 use super::keys::Keys;
-use super::loss_watch::{PAUSE, TaskEnd, WatchList};
+use super::loss_watch::{REWATCH_PAUSE, TaskEnd, WatchList};
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
@@ -55,7 +55,7 @@ async fn keep(hub: Weak<Hub>, mut end: TaskEnd) {
         }
         drop(hub);
         if is_broken {
-            BootClock.sleep_until(BootClock.now() + PAUSE).await;
+            BootClock.sleep_until(BootClock.now() + REWATCH_PAUSE).await;
         }
     }
     end.has_ended = true;

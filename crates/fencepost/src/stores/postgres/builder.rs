@@ -132,7 +132,7 @@ impl PostgresBuilder {
         let hub = self.hub()?;
         let one = hub.open(Operation::Open).await?;
         let other = hub.open(Operation::Open).await?;
-        suitability::check(&one, &other).await?;
+        suitability::check(&one, &other, hub.settings.connect_timeout).await?;
         hub.keep(one);
         Ok(Postgres { hub })
     }

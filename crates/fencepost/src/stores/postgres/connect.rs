@@ -90,13 +90,14 @@ pub(crate) async fn listen(
         config.keepalives_interval(KEEPALIVE_INTERVAL);
         config.keepalives_retries(KEEPALIVE_RETRIES);
     }
-    let connecting = async {
+    // A handshake is a large future, of which an unoptimized build keeps several copies on the stack.
+    let connecting = Box::pin(async {
         #[cfg(feature = "postgres-tls")]
         if let Some(tls) = &address.tls {
             return open(&config, tls.clone(), hear).await;
         }
         open(&config, NoTls, hear).await
-    };
+    });
     let until = BootClock.now() + connect_timeout;
     match within(&BootClock, until, connecting).await {
         Some(Ok(connection)) => Ok(connection),

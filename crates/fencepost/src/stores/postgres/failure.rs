@@ -71,7 +71,7 @@ pub(crate) fn unreachable(store: &'static str, operation: Operation) -> Error {
 }
 
 /// Returns the error for a statement that was not answered in time. Its connection is given up.
-pub(crate) fn silent(store: &'static str, operation: Operation) -> Error {
+pub(crate) fn unanswered(store: &'static str, operation: Operation) -> Error {
     unreachable(store, operation).with_effect(Effect::Maybe)
 }
 

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use super::STORE;
 use super::address::Address;
-use super::book::{Book, Pick, SessionNumber};
 use super::failure;
 use super::published::{PublishedLock, comment, program};
-use super::seat::{Flight, LastRequest, Seat, start_release, start_try, start_upkeep, start_wait};
+use super::seat::{
+    LastRequest, Seat, SharedAnswer, start_release, start_try, start_upkeep, start_wait,
+};
 use super::session::{STORE_PROGRAM, Session};
+use super::session_pool::{Pick, SessionNumber, SessionPool};
 use super::settings::Settings;
 use super::statements::{self, Granting, Lasting};
 use crate::backend::LossBell;
@@ -42,7 +44,7 @@ struct Shared {
 }
 
 struct State {
-    book: Book<Arc<Session>>,
+    pool: SessionPool<Arc<Session>>,
     seats: HashMap<OwnerId, Arc<Seat>>,
     renewals: HashMap<SessionNumber, Renewals>,
 }
@@ -62,14 +64,14 @@ impl Hub {
         let program =
             program(address.application_name().unwrap_or(STORE_PROGRAM)) + settings.source.mark();
         let address = address.with_application_name(&program);
-        let book = Book::new(settings.max_connections);
+        let pool = SessionPool::new(settings.max_connections);
         Self {
             address,
             settings,
             program,
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
-                    book,
+                    pool,
                     seats: HashMap::new(),
                     renewals: HashMap::new(),
                 }),
@@ -78,27 +80,20 @@ impl Hub {
         }
     }
 
-    /// Opens one more session, outside the book.
+    /// Opens one more session, outside the pool.
     pub(super) async fn open(&self, operation: Operation) -> Result<Arc<Session>> {
-        let Settings {
-            connect_timeout,
-            idle_timeout,
-            source,
-            ..
-        } = self.settings;
         let shared = Arc::downgrade(&self.shared);
         let ended = move || {
             if let Some(shared) = shared.upgrade() {
                 shared.forget_closed();
             }
         };
-        let times = (connect_timeout, idle_timeout);
-        Session::open(operation, &self.address, times, source, ended).await
+        Session::open(operation, &self.address, &self.settings, ended).await
     }
 
-    /// Keeps a session that was opened outside the book, as a spare one.
+    /// Keeps a session that was opened outside the pool, as a spare one.
     pub(super) fn keep(&self, session: Arc<Session>) {
-        self.state().book.opened(session, BootClock.now());
+        self.state().pool.opened(session, BootClock.now());
     }
 
     pub(super) fn seat(&self, owner: OwnerId) -> Option<Arc<Seat>> {
@@ -127,7 +122,7 @@ impl Hub {
             if let Some(seat) = state.seats.get(&claim.owner) {
                 return Ok(Found::Seat(seat.clone()));
             }
-            match state.book.pick(claim.owner, key, self.fresh_since()) {
+            match state.pool.pick(claim.owner, key, self.fresh_since()) {
                 Pick::Use(number, session) => {
                     let reserved = ReservedSession::new(self, (number, session), claim.owner, true);
                     return Ok(Found::Place(reserved));
@@ -139,7 +134,7 @@ impl Hub {
         let session = self.open(Operation::Acquire).await?;
         let mut state = self.state();
         let number = opening.done(&mut state, session.clone());
-        state.book.assign(number, claim.owner, key);
+        state.pool.assign(number, claim.owner, key);
         let reserved = ReservedSession::new(self, (number, session), claim.owner, false);
         Ok(Found::Place(reserved))
     }
@@ -189,7 +184,7 @@ impl Hub {
     /// Makes a seat that was refused the lock wait for it. Returns `false` if its session must not wait.
     pub(super) fn wait(&self, seat: &Seat) -> bool {
         // Locks of the same session that are over must not keep it from waiting.
-        if !self.tidied().book.begin_waiting(seat.number) {
+        if !self.tidied().pool.begin_waiting(seat.number) {
             return false;
         }
         let granting = Granting {
@@ -207,7 +202,7 @@ impl Hub {
 
     /// Records that the wait is over, with or without success.
     pub(super) fn end_waiting(&self, seat: &Seat) {
-        self.state().book.end_waiting(seat.number);
+        self.state().pool.end_waiting(seat.number);
     }
 
     /// Releases what a seat has. A seat that was forgotten has nothing.
@@ -265,7 +260,7 @@ impl Hub {
     fn tidied(&self) -> MutexGuard<'_, State> {
         self.shared.forget_closed();
         let mut state = self.state();
-        drop(state.book.remove_stale(self.fresh_since()));
+        drop(state.pool.remove_stale(self.fresh_since()));
         state.forget_renewals();
         let left = state.seats.values().filter(|seat| seat.has_left());
         for seat in left.cloned().collect::<Vec<_>>() {
@@ -289,7 +284,7 @@ impl Shared {
     fn forget_closed(&self) {
         let lost = {
             let mut state = lock(&self.state);
-            let lost = state.book.remove(|session| session.is_closed());
+            let lost = state.pool.remove(|session| session.is_closed());
             for owner in &lost {
                 state.seats.remove(owner);
             }
@@ -305,7 +300,7 @@ impl Shared {
 impl State {
     /// Returns the seats of a session, the newest first.
     fn on(&self, number: SessionNumber) -> Vec<Arc<Seat>> {
-        let owners = self.book.owners(number).into_iter();
+        let owners = self.pool.owners(number).into_iter();
         owners
             .filter_map(|owner| self.seats.get(&owner).cloned())
             .collect()
@@ -318,7 +313,7 @@ impl State {
         session: &Arc<Session>,
         spare: Duration,
         statement: impl FnOnce(&Lasting) -> String,
-    ) -> Flight<Result<()>> {
+    ) -> SharedAnswer<Result<()>> {
         let upkeep = Upkeep::of(self, number, spare, None);
         let statement = upkeep.comment() + &statement(&upkeep.lasting);
         let answer = start_upkeep(session.clone(), statement);
@@ -328,8 +323,8 @@ impl State {
 
     /// Forgets the renewals of sessions that are gone.
     fn forget_renewals(&mut self) {
-        let Self { book, renewals, .. } = self;
-        renewals.retain(|number, _| book.has(*number));
+        let Self { pool, renewals, .. } = self;
+        renewals.retain(|number, _| pool.has(*number));
     }
 
     /// Returns whether this is still its owner's seat. The owner may have asked again in another session.
@@ -342,7 +337,7 @@ impl State {
         let owner = seat.claim.owner;
         if self.has(seat) {
             self.seats.remove(&owner);
-            self.book.leave(seat.number, owner, BootClock.now());
+            self.pool.leave(seat.number, owner, BootClock.now());
         }
     }
 }

@@ -123,10 +123,10 @@ async fn wait_once(
 
 /// Returns the answer to what a seat asks for. A seat that got no lock is forgotten.
 async fn asked(hub: &Hub, seat: &Seat) -> Result<Option<Grant>> {
-    let (LastRequest::Try(flight) | LastRequest::Wait(flight)) = seat.last_request() else {
+    let (LastRequest::Try(answer) | LastRequest::Wait(answer)) = seat.last_request() else {
         return Ok(None);
     };
-    match flight.await {
+    match answer.await {
         Ok(held) => Ok(held.map(|held| seat.record_grant(held))),
         Err(error) => {
             hub.refused(seat);
@@ -137,9 +137,9 @@ async fn asked(hub: &Hub, seat: &Seat) -> Result<Option<Grant>> {
 
 /// Continues an owner's earlier request: if it has the lock, the lease is extended. Returns `None` if it has nothing and may ask.
 async fn resume(hub: &Hub, seat: &Arc<Seat>) -> Result<Option<Grant>> {
-    if let LastRequest::Leave(flight) = seat.last_request() {
+    if let LastRequest::Leave(answer) = seat.last_request() {
         // Whatever the result, the session is clean or closed.
-        let _had_it = flight.await;
+        let _had_it = answer.await;
         hub.forget(seat);
         return Ok(None);
     }
@@ -164,8 +164,8 @@ async fn leave(hub: &Hub, seat: &Seat) {
     if !seat.session.is_closed() {
         hub.give_back(seat);
     }
-    if let LastRequest::Leave(flight) = seat.last_request() {
-        let _had_it = flight.await;
+    if let LastRequest::Leave(answer) = seat.last_request() {
+        let _had_it = answer.await;
     }
     hub.forget(seat);
 }
@@ -227,10 +227,10 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
             Err(_) => return release_elsewhere(hub, claim, key).await,
         }
     }
-    let LastRequest::Leave(flight) = seat.last_request() else {
+    let LastRequest::Leave(answer) = seat.last_request() else {
         return Ok(Release::NotHeld);
     };
-    let left = flight.await;
+    let left = answer.await;
     hub.forget(&seat);
     match left {
         Ok(true) => Ok(Release::Freed),
@@ -242,7 +242,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
 }
 
 fn is_waiting(seat: &Seat) -> bool {
-    matches!(seat.last_request(), LastRequest::Wait(flight) if flight.peek().is_none())
+    matches!(seat.last_request(), LastRequest::Wait(answer) if answer.peek().is_none())
 }
 
 /// Removes a seat from the server's line. Afterwards its wait is over: it failed, or was granted just before.
@@ -299,7 +299,7 @@ async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release
         }),
         // Between the two statements the owner released the lock, and another owner got it in the same session.
         Some((1, "")) => Ok(Release::NotHeld),
-        Some((1, _)) => Err(failure::silent(STORE, Operation::Release)),
+        Some((1, _)) => Err(failure::unanswered(STORE, Operation::Release)),
         Some((locks, _)) => {
             let message = format!(
                 "this lock and {} others share the session of process {}, which would end with it: release it where it is held",

@@ -7,11 +7,11 @@ use futures_util::FutureExt;
 use futures_util::future::{Shared, join};
 use tokio_postgres::SimpleQueryRow;
 
-use super::book::SessionNumber;
 use super::fence::MAY_NOT;
 use super::published::{GrantedAt, PublishedLock};
 use super::rows::text;
 use super::session::Session;
+use super::session_pool::SessionNumber;
 use super::{STORE, failure, statements};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
@@ -19,7 +19,7 @@ use crate::error::{Error, Operation, Result};
 use crate::mutex::lock;
 
 /// A request in progress that several tasks can wait for. Dropping one of them does not stop it, and the next one can take over.
-pub(super) type Flight<T> = Shared<BoxFuture<'static, T>>;
+pub(super) type SharedAnswer<T> = Shared<BoxFuture<'static, T>>;
 
 /// A lock that was granted.
 #[derive(Debug, Clone, Copy)]
@@ -33,11 +33,11 @@ pub(super) struct GrantedLock {
 #[derive(Clone)]
 pub(super) enum LastRequest {
     /// Take the lock if it is free.
-    Try(Flight<Result<Option<GrantedLock>>>),
+    Try(SharedAnswer<Result<Option<GrantedLock>>>),
     /// Wait for the lock.
-    Wait(Flight<Result<Option<GrantedLock>>>),
+    Wait(SharedAnswer<Result<Option<GrantedLock>>>),
     /// Release the lock; returns whether the owner had it.
-    Leave(Flight<Result<bool>>),
+    Leave(SharedAnswer<Result<bool>>),
 }
 
 /// What one owner has, or waits for, on one session.
@@ -60,7 +60,7 @@ struct State {
     /// granted, extended, or refused.
     until: Moment,
     /// A statement that was sent to release the overdue lock; `true` if it was executed. The lock is lost whatever the result.
-    unlocking: Option<Flight<bool>>,
+    unlocking: Option<SharedAnswer<bool>>,
 }
 
 /// What the next statement of a session has to do about a lock.
@@ -140,10 +140,10 @@ impl Seat {
 
     /// Records a grant or a refusal that nobody has fetched yet.
     fn settle(&self) {
-        let LastRequest::Try(flight) = self.last_request() else {
+        let LastRequest::Try(answer) = self.last_request() else {
             return;
         };
-        match flight.now_or_never() {
+        match answer.now_or_never() {
             Some(Ok(Some(held))) if self.held().is_none() => drop(self.record_grant(held)),
             Some(Ok(None) | Err(_)) => lock(&self.state).until = Moment::ZERO,
             _ => {}
@@ -167,7 +167,7 @@ impl Seat {
     pub(super) fn care(&self, now: Moment) -> LeaseCare {
         self.settle();
         let unlocking = lock(&self.state).unlocking.clone();
-        match unlocking.map(|flight| flight.now_or_never()) {
+        match unlocking.map(|answer| answer.now_or_never()) {
             Some(Some(true)) => return LeaseCare::Unlocked,
             // The statement failed, and may or may not have released the lock.
             Some(Some(false)) if !self.is_leaving() => return LeaseCare::Overdue,
@@ -186,7 +186,7 @@ impl Seat {
     /// Records that the lock is overdue and that a statement to release it was sent, with this answer.
     pub(super) fn record_unlock_sent<T: Clone + Send + Sync + 'static>(
         &self,
-        answer: &Flight<Result<T>>,
+        answer: &SharedAnswer<Result<T>>,
     ) {
         let is_done: BoxFuture<'static, bool> =
             Box::pin(answer.clone().map(|answer| answer.is_ok()));
@@ -205,9 +205,9 @@ impl Seat {
             let state = lock(&self.state);
             (state.last_request.clone(), state.unlocking.clone())
         };
-        let is_unlocked = unlocking.and_then(|flight| flight.now_or_never()) == Some(true);
+        let is_unlocked = unlocking.and_then(|answer| answer.now_or_never()) == Some(true);
         match last_request {
-            LastRequest::Leave(flight) => is_unlocked || flight.now_or_never().is_some(),
+            LastRequest::Leave(answer) => is_unlocked || answer.now_or_never().is_some(),
             LastRequest::Try(_) | LastRequest::Wait(_) => is_unlocked,
         }
     }
@@ -229,9 +229,9 @@ pub(super) fn start_try(
     key: i64,
     lift: Option<String>,
     statement: String,
-) -> Flight<Result<Option<GrantedLock>>> {
+) -> SharedAnswer<Result<Option<GrantedLock>>> {
     let asked_at = BootClock.now();
-    let flight = async move {
+    let request = async move {
         // Both statements are sent at once, in this order.
         let lifting = async {
             match &lift {
@@ -250,7 +250,7 @@ pub(super) fn start_try(
             }
         }
     };
-    start(flight)
+    start(request)
 }
 
 /// Waits for the lock, and then turns it into a lease, which starts at that moment.
@@ -260,7 +260,7 @@ pub(super) fn start_wait(
     wait: String,
     fence: String,
 ) -> LastRequest {
-    let flight = async move {
+    let request = async move {
         let fenced = async {
             stand_in_line(&session, key, &wait).await?;
             let asked_at = BootClock.now();
@@ -275,7 +275,7 @@ pub(super) fn start_wait(
             }
         }
     };
-    LastRequest::Wait(start(flight))
+    LastRequest::Wait(start(request))
 }
 
 /// Returns when the lock is granted. A wait that has lasted too long starts again, at the end of the line.
@@ -290,19 +290,22 @@ async fn stand_in_line(session: &Session, key: i64, wait: &str) -> Result<()> {
 }
 
 /// Releases the lock. If the session cannot report whether it did, the session is closed, which releases the lock.
-pub(super) fn start_release(session: Arc<Session>, statement: String) -> Flight<Result<bool>> {
-    let flight = async move {
+pub(super) fn start_release(
+    session: Arc<Session>,
+    statement: String,
+) -> SharedAnswer<Result<bool>> {
+    let request = async move {
         let answer = session.ask(Operation::Release, &statement).await;
         if answer.is_err() {
             session.close();
         }
         answer.map(|row| text(&row, 1) == "t")
     };
-    start(flight)
+    start(request)
 }
 
 /// Sets how long the session lasts.
-pub(super) fn start_upkeep(session: Arc<Session>, statement: String) -> Flight<Result<()>> {
+pub(super) fn start_upkeep(session: Arc<Session>, statement: String) -> SharedAnswer<Result<()>> {
     start(async move {
         let answer = session.ask(Operation::Renew, &statement).await;
         answer.map(drop)
@@ -314,7 +317,7 @@ pub(super) fn start_query(
     session: Arc<Session>,
     operation: Operation,
     statement: String,
-) -> Flight<Result<Arc<Vec<SimpleQueryRow>>>> {
+) -> SharedAnswer<Result<Arc<Vec<SimpleQueryRow>>>> {
     start(async move {
         let rows = session.ask_all(operation, &statement).await;
         rows.map(Arc::new)
@@ -324,11 +327,11 @@ pub(super) fn start_query(
 /// Polls the future once, so that its statement is sent. If callers do this under the mutex of the state from which they compose the
 /// statement, statements reach the server in the order in which they were composed. Each sets how long the session lasts, and the last one
 /// counts.
-fn start<T: Clone>(flight: impl Future<Output = T> + Send + 'static) -> Flight<T> {
-    let flight: BoxFuture<'static, T> = Box::pin(flight);
-    let flight = flight.shared();
-    let _answered_at_once = flight.clone().now_or_never();
-    flight
+fn start<T: Clone>(request: impl Future<Output = T> + Send + 'static) -> SharedAnswer<T> {
+    let request: BoxFuture<'static, T> = Box::pin(request);
+    let answer = request.shared();
+    let _answered_at_once = answer.clone().now_or_never();
+    answer
 }
 
 /// Cleans up after a statement that failed: it may have got the lock before, and the session may hold locks of others.

@@ -10,6 +10,7 @@ use super::address::Address;
 use super::connect::{Connection, listen};
 use super::fence::{self, Source};
 use super::rows::{number, rows};
+use super::settings::Settings;
 use super::{STORE, failure};
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
@@ -40,19 +41,23 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects and prepares the session. Before taking locks with it, call [`ready`](Self::ready). `times` contains how long connecting
-    /// may take and how long the server keeps the session while it is not used. `ended` is called when the connection has ended, whoever
-    /// ended it; then [`is_closed`](Self::is_closed) returns `true`.
+    /// Connects and prepares the session. Before taking locks with it, call [`ready`](Self::ready). `ended` is called when
+    /// the connection has ended, whoever ended it; then [`is_closed`](Self::is_closed) returns `true`.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is closed.
     pub(super) async fn open(
         operation: Operation,
         address: &Address,
-        (connect_timeout, idle_timeout): (Duration, Duration),
-        source: Source,
+        settings: &Settings,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>> {
+        let Settings {
+            connect_timeout,
+            idle_timeout,
+            source,
+            ..
+        } = *settings;
         let is_over = Arc::new(AtomicBool::new(false));
         let is_unconfirmed = Arc::new(AtomicBool::new(false));
         let end = End {
@@ -67,7 +72,7 @@ impl Session {
                 told.store(true, Ordering::Relaxed);
             }
         };
-        let opening = async {
+        let opening = Box::pin(async {
             let connecting = listen(
                 STORE,
                 operation,
@@ -87,7 +92,7 @@ impl Session {
                 source,
                 pid,
             }))
-        };
+        });
         match within(&BootClock, BootClock.now() + connect_timeout, opening).await {
             Some(opened) => opened,
             None => Err(failure::unreachable(STORE, operation)),

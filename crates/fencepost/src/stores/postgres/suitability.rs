@@ -1,48 +1,93 @@
 //! Checks once, with a lock that nobody else knows, that locks of two sessions exclude each other.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::rows::text;
 use super::session::{Session, pooled};
-use super::{STORE, statements};
+use super::{STORE, failure, statements};
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
-/// How long to wait for an answer. A pool without a free session makes its clients wait; a server does not.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a statement is at least unanswered before we suspect a pool, which makes its clients wait if it has no free session.
+const POOL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How often in a row a statement must be answered only when the other session is free again. A busy server, too, may need a second for an
+/// answer, but hardly every time.
+const SUSPICIOUS_ROUNDS: u32 = 3;
 
 const OPERATION: Operation = Operation::Open;
 
+/// Checks that locks of two sessions exclude each other. Every statement must be answered within `answer_timeout`.
+pub(super) async fn check(
+    one: &Arc<Session>,
+    other: &Arc<Session>,
+    answer_timeout: Duration,
+) -> Result<()> {
+    for _ in 0..SUSPICIOUS_ROUNDS {
+        if !waits_for_the_other(one, other, answer_timeout).await? {
+            return Ok(());
+        }
+    }
+    Err(pooled(OPERATION))
+}
+
 /// Takes a lock with `one`, and checks that `other` does not get it and that `one` still has it while `other` is in a transaction. In that
-/// state, a pooler in transaction mode has to give `one` a different session.
-pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()> {
+/// state, a pooler in transaction mode has to give `one` a different session. Returns whether `one` was answered late, after the end of
+/// that transaction.
+async fn waits_for_the_other(
+    one: &Arc<Session>,
+    other: &Arc<Session>,
+    answer_timeout: Duration,
+) -> Result<bool> {
     let random: &dyn Random = &SystemRandom;
     let key = random.next_u128() as i64;
     let try_lock = format!("select pg_backend_pid(), pg_try_advisory_lock('{key}'::bigint)");
-    if text(&one.ask(OPERATION, &try_lock).await?, 1) != "t" {
+    let unlock = statements::only_unlock(key);
+    let begun = BootClock.now();
+    let taken = answered(answer_timeout, one.ask(OPERATION, &try_lock)).await?;
+    if text(&taken, 1) != "t" {
         return Err(unfit("a lock that nobody knows is taken"));
     }
-    other.ask_all(OPERATION, "begin").await?;
-    if text(&other.ask(OPERATION, &try_lock).await?, 1) != "f" {
+    answered(answer_timeout, other.ask_all(OPERATION, "begin")).await?;
+    let taken_again = answered(answer_timeout, other.ask(OPERATION, &try_lock)).await?;
+    if text(&taken_again, 1) != "f" {
         let told_apart = one.pid != other.pid;
-        let _undone = other.ask(OPERATION, &statements::only_unlock(key)).await;
+        let _undone = answered(answer_timeout, other.ask(OPERATION, &unlock)).await;
         return Err(if told_apart {
             unfit("two sessions can have the same lock")
         } else {
             pooled(OPERATION)
         });
     }
-    let unlock = statements::only_unlock(key);
-    let until = BootClock.now() + ANSWER_TIMEOUT;
-    let freed = within(&BootClock, until, one.ask(OPERATION, &unlock)).await;
-    let freed = freed.unwrap_or_else(|| Err(pooled(OPERATION)))?;
+    // If the network or the server is slow, as long as three statements took.
+    let usual = BootClock.now().saturating_duration_since(begun);
+    let soon = BootClock.now() + usual.max(POOL_TIMEOUT);
+    let mut freeing = pin!(one.ask(OPERATION, &unlock));
+    let at_once = within(&BootClock, soon, &mut freeing).await;
+    answered(answer_timeout, other.ask_all(OPERATION, "rollback")).await?;
+    let is_late = at_once.is_none();
+    let freed = match at_once {
+        Some(freed) => freed?,
+        None => answered(answer_timeout, freeing).await?,
+    };
     if text(&freed, 1) != "t" {
         return Err(pooled(OPERATION));
     }
-    other.ask_all(OPERATION, "rollback").await?;
-    Ok(())
+    Ok(is_late)
+}
+
+/// Waits for an answer of the server.
+async fn answered<T>(
+    answer_timeout: Duration,
+    answer: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let until = BootClock.now() + answer_timeout;
+    let answer = within(&BootClock, until, answer).await;
+    answer.unwrap_or_else(|| Err(failure::unreachable(STORE, OPERATION)))
 }
 
 fn unfit(what: &str) -> Error {

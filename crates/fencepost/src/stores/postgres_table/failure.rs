@@ -33,8 +33,8 @@ pub(super) fn unreachable(operation: Operation) -> Error {
 }
 
 /// Returns the error for a statement that was not answered in time. Its connection is given up.
-pub(super) fn silent(operation: Operation) -> Error {
-    common::silent(STORE, operation)
+pub(super) fn unanswered(operation: Operation) -> Error {
+    common::unanswered(STORE, operation)
 }
 
 /// Returns the error for an answer that none of our statements returns.

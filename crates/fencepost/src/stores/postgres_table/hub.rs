@@ -19,7 +19,7 @@ use crate::stores::postgres::address::Address;
 pub(super) struct Hub {
     pub(super) address: Address,
     pub(super) settings: Settings,
-    pub(super) line: Waiters,
+    pub(super) waiters: Waiters,
     tables: OnceLock<Tables>,
     session: CurrentSession<Session, Error>,
     /// How many statements were sent, not counting those for connecting.
@@ -31,7 +31,7 @@ impl Hub {
         Self {
             address,
             settings,
-            line: Waiters::default(),
+            waiters: Waiters::default(),
             tables: OnceLock::new(),
             session: CurrentSession::default(),
             sent: Arc::default(),
@@ -73,14 +73,14 @@ impl Hub {
         let _same = self.tables.set(tables);
         let session = self.session.replace(session);
         // Notifications that were sent while nobody listened are lost.
-        self.line.ask_all();
+        self.waiters.ask_all();
         Ok(session)
     }
 
     /// Gives up a connection. All waiters ask again.
-    pub(super) fn lost(&self, session: &Session) {
+    pub(super) fn give_up(&self, session: &Session) {
         session.give_up();
-        self.line.ask_all();
+        self.waiters.ask_all();
     }
 }
 
@@ -108,7 +108,7 @@ impl NotificationListener {
             return;
         };
         if let (Some(hub), Ok(owner)) = (self.0.upgrade(), owner.parse()) {
-            hub.line.notify_free(row, owner);
+            hub.waiters.notify_free(row, owner);
         }
     }
 }
@@ -116,7 +116,7 @@ impl NotificationListener {
 impl Drop for NotificationListener {
     fn drop(&mut self) {
         if let Some(hub) = self.0.upgrade() {
-            hub.line.ask_all();
+            hub.waiters.ask_all();
         }
     }
 }

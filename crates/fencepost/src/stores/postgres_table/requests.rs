@@ -69,7 +69,7 @@ fn read(rows: &[Row], claim: &Claim, asked_at: Moment) -> Option<Outcome> {
 }
 
 pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Result<Grant> {
-    let registered = hub.line.register(claim);
+    let registered = hub.waiters.register(claim);
     let waiter = &registered.waiter;
     let mut outage = Outage::default();
     let mut is_in_line = false;
@@ -131,8 +131,8 @@ async fn ask(
         biased;
         asked = asking => asked,
         () = BootClock.sleep_until(give_up_at) => {
-            hub.lost(&session);
-            Err(failure::silent(Operation::Acquire))
+            hub.give_up(&session);
+            Err(failure::unanswered(Operation::Acquire))
         }
     }
 }

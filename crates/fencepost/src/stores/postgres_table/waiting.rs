@@ -96,7 +96,10 @@ impl Waiters {
             .entry(row)
             .or_default()
             .push(waiter.clone());
-        RegisteredWaiter { line: self, waiter }
+        RegisteredWaiter {
+            waiters: self,
+            waiter,
+        }
     }
 
     /// Handles the server's notification that the lock is free and who is first in line.
@@ -205,7 +208,7 @@ impl LocalWaiter {
 
 /// A waiter that is in use.
 pub(super) struct RegisteredWaiter<'a> {
-    line: &'a Waiters,
+    waiters: &'a Waiters,
     pub(super) waiter: Arc<LocalWaiter>,
 }
 
@@ -220,7 +223,7 @@ impl RegisteredWaiter<'_> {
             if ask {
                 return;
             }
-            let due = if self.line.is_front(&self.waiter) {
+            let due = if self.waiters.is_front(&self.waiter) {
                 due
             } else {
                 Moment::FAR
@@ -235,6 +238,6 @@ impl RegisteredWaiter<'_> {
 
 impl Drop for RegisteredWaiter<'_> {
     fn drop(&mut self) {
-        self.line.leave(&self.waiter);
+        self.waiters.leave(&self.waiter);
     }
 }

@@ -16,6 +16,10 @@ const FORM: &str = "not an address of Redis; expected redis://[USER:PASSWORD@]HO
 const UNKNOWN: &str = "unknown parameter; known are keep_fences, ca, cert, key, protocol, and with unix: also db, user, pass; \
      a ? or & in a password is written %3F or %26";
 
+/// What is said about text after a `#`, where nobody looks for parameters.
+const FRAGMENT: &str =
+    "only #insecure may follow a rediss:// address; a # in a password or path is written %23";
+
 /// The parameters that we handle ourselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OwnParameters {
@@ -41,13 +45,12 @@ fn without_own(address: &str) -> Result<(String, OwnParameters), String> {
         files: CertificateFiles::new(OURS),
         keep_fences: None,
     };
-    let Some((base, rest)) = address.split_once('?') else {
-        return Ok((address.to_owned(), own));
+    let (address, fragment) = match address.split_once('#') {
+        None => (address, ""),
+        Some((address, "insecure")) if is_tls(address) => (address, "#insecure"),
+        Some(_) => return Err(FRAGMENT.to_owned()),
     };
-    let (query, fragment) = match rest.split_once('#') {
-        Some((query, fragment)) => (query, format!("#{fragment}")),
-        None => (rest, String::new()),
-    };
+    let (base, query) = address.split_once('?').unwrap_or((address, ""));
     let mut others = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -64,6 +67,10 @@ fn without_own(address: &str) -> Result<(String, OwnParameters), String> {
     let mark = if others.is_empty() { "" } else { "?" };
     let plain = format!("{base}{mark}{}{fragment}", others.join("&"));
     Ok((plain, own))
+}
+
+fn is_tls(address: &str) -> bool {
+    address.starts_with("rediss:") || address.starts_with("valkeys:")
 }
 
 /// Returns whether the client library reads this parameter. For a socket, it also reads there what is elsewhere before the question mark.
@@ -147,6 +154,10 @@ mod tests {
             ("redis://u:secret@h?db=1", "unknown parameter"),
             ("redis://u:secret?h=x@h", "unknown parameter"),
             ("unix:/run/redis?pass=x&secret", "unknown parameter"),
+            ("redis://h/1#keep_fences=7d", "written %23"),
+            ("redis://secret#1:pw@h", "written %23"),
+            ("redis://h#insecure", "written %23"),
+            ("rediss://h#insecure?keep_fences=secret", "written %23"),
         ] {
             let said = parse(address).expect_err(address);
             assert!(said.contains(words) && !said.contains("secret"), "{said}");

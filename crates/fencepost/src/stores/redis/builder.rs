@@ -8,7 +8,7 @@ use redis::{Client, ConnectionAddr, ProtocolVersion};
 
 use super::hub::Hub;
 use super::scripts::millis;
-use super::settings::Settings;
+use super::settings::{GapMs, Settings};
 use super::{Redis, STORE, address, failure};
 use crate::error::{Error, Operation, Result};
 #[cfg(feature = "blocking")]
@@ -141,8 +141,11 @@ impl RedisBuilder {
                     format!("a gap of {length:?} every {every:?} leaves no time for locks");
                 return Err(invalid(message));
             }
-            Some(Gap { every, length }) => [every, length].map(millis),
-            None => [0, 0],
+            Some(Gap { every, length }) => GapMs {
+                every: millis(every),
+                length: millis(length),
+            },
+            None => GapMs::default(),
         };
         let (shown, client, keep_fences) = self.client(ProtocolVersion::RESP3)?;
         let keep_fences = self.keep_fences.or(keep_fences).unwrap_or(KEEP_FENCES);

@@ -51,7 +51,7 @@ impl Hub {
         for waiter in self.waiters.all() {
             waiter.session_was_replaced();
         }
-        tokio::spawn(heartbeats::attend(Arc::downgrade(&self), session.clone()));
+        tokio::spawn(heartbeats::run(Arc::downgrade(&self), session.clone()));
         Ok(session)
     }
 }

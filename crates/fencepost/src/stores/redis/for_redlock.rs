@@ -1,12 +1,26 @@
-//! What only the store on several servers, `stores::redlock`, needs of the one on a single server.
+//! Everything that the store on several servers, `stores::redlock`, uses of the one on a single server.
 
 use redis::{Cmd, RedisError, Value};
 
-use super::hub::{Hub, OnChange};
+use super::hub::OnChange;
 use super::keys::{beside, name_of};
-use super::session::Session;
 use crate::clock::Moment;
 use crate::error::Operation;
+
+pub(crate) use super::builder::{KEEP_FENCES, MIN_KEEP_FENCES};
+pub(crate) use super::hub::Hub;
+pub(crate) use super::keys::is_reserved;
+pub(crate) use super::requests::RENEWED_AT_ONCE;
+pub(crate) use super::scripts::{ReadValue, Script, millis};
+pub(crate) use super::session::Session;
+pub(crate) use super::view::{STEP, lock_of, look_closely, scan, scan_for};
+
+/// The errors of one server.
+pub(crate) mod failure {
+    pub(crate) use super::super::failure::{
+        is_unknown_script, of_command, reserved, unexpected, unreachable,
+    };
+}
 
 /// Returns the key with the last epoch on one of several servers that share no counter; see `stores::redlock`.
 pub(crate) fn quorum_of(name: &str) -> String {
@@ -32,7 +46,7 @@ impl Session {
         operation: Operation,
         command: &Cmd,
     ) -> std::result::Result<Value, RedisError> {
-        self.send_watched(self.silence_limit_for(operation), command)
+        self.send_limited(self.silence_limit_for(operation), command)
             .await
     }
 

@@ -11,6 +11,7 @@ use super::hub::Hub;
 use super::keys::line_of;
 use super::scripts::{BEAT, ReadValue, millis, stamp};
 use super::session::Session;
+use super::settings::GapMs;
 use super::waiting::{LinePosition, LocalWaiter, POLL, WAITER_LEASE};
 use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment, within};
@@ -25,7 +26,7 @@ const BEHIND: Duration = Duration::from_millis(5);
 const ROUNDING: Duration = Duration::from_millis(1);
 
 /// Runs as long as the connection works and the hub exists.
-pub(super) async fn attend(hub: Weak<Hub>, session: Arc<Session>) {
+pub(super) async fn run(hub: Weak<Hub>, session: Arc<Session>) {
     let served = ServedSession { hub, session };
     let session = &served.session;
     while !session.is_down() {
@@ -60,7 +61,7 @@ struct ServedSession {
 impl Drop for ServedSession {
     fn drop(&mut self) {
         match self.hub.upgrade() {
-            Some(hub) => hub.lost(&self.session),
+            Some(hub) => hub.give_up(&self.session),
             None => self.session.give_up(),
         }
     }
@@ -99,7 +100,7 @@ async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
         .await
         .is_none()
     {
-        hub.lost(session);
+        hub.give_up(session);
     }
 }
 
@@ -116,7 +117,7 @@ fn due(waiter: Arc<LocalWaiter>, now: Moment) -> Option<Due> {
 
 async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
     let asked_at = BootClock.now();
-    let [every, length] = hub.settings.gap_ms;
+    let GapMs { every, length } = hub.settings.gap_ms;
     let mut call = BEAT.call(batch.len() * 2);
     for Due { waiter, .. } in batch {
         let name = waiter.claim.name.as_str();

@@ -1,4 +1,6 @@
 //! What all requests of one [`Redis`](super::Redis) share: the connection, the waiters, and what the server announces to them.
+//!
+//! `connecting.rs` opens the connection, because the heartbeat task that it starts uses this hub.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -63,7 +65,7 @@ impl Hub {
     }
 
     /// Gives up a connection. All waiters ask again, and holders check whether they still hold their locks.
-    pub(super) fn lost(&self, session: &Session) {
+    pub(super) fn give_up(&self, session: &Session) {
         session.give_up();
         for waiter in self.waiters.all() {
             waiter.ask_again();
@@ -95,7 +97,7 @@ impl Hub {
                 let current = self.generation.load(Ordering::Relaxed) == generation;
                 let session = self.session.last();
                 if let Some(session) = session.filter(|_| current) {
-                    self.lost(&session);
+                    self.give_up(&session);
                 }
             }
             _ => {}

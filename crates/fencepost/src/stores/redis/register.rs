@@ -53,7 +53,8 @@ impl RedisRegister {
     /// Returns the value, or `None` if the key does not exist.
     ///
     /// # Errors
-    /// Returns [`FencedError::Refused`] if the gate has seen a higher fence, or the same fence from another owner.
+    /// Returns [`FencedError::Refused`] if the gate has seen a higher fence, or the same fence from another owner, and
+    /// [`FencedError::Failed`] if Redis fails or cannot be reached.
     ///
     /// # Cancel safety
     /// If the future is dropped, the gate may or may not have remembered the fence.
@@ -69,7 +70,8 @@ impl RedisRegister {
     /// Replaces the value.
     ///
     /// # Errors
-    /// Returns [`FencedError::Refused`] if the gate has seen a higher fence, or the same fence from another owner.
+    /// Returns [`FencedError::Refused`] if the gate has seen a higher fence, or the same fence from another owner, and
+    /// [`FencedError::Failed`] if Redis fails or cannot be reached.
     ///
     /// # Cancel safety
     /// If the future is dropped, the value may or may not have been written.

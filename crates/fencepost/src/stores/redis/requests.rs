@@ -12,6 +12,7 @@ use super::keys::{fence_of, is_reserved, line_of};
 use super::names::RequestPlan;
 use super::scripts::{ACQUIRE, LAYOUT, RELEASE, RENEW, ReadValue, millis, stamp};
 use super::session::Session;
+use super::settings::GapMs;
 use super::waiting::{LinePosition, LocalWaiter, News, POLL};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -49,7 +50,7 @@ async fn request(
     if is_reserved(name.as_str()) {
         return Err(failure::reserved());
     }
-    let [every, _] = hub.settings.gap_ms;
+    let GapMs { every, .. } = hub.settings.gap_ms;
     let names = &hub.names;
     let mut plan = names.plan(claim, session, asked_at);
     let mut has_set = false;
@@ -143,7 +144,7 @@ fn acquire_command(
     asked_at: Moment,
 ) -> Cmd {
     let (name, ttl) = (claim.name.as_str(), millis(claim.ttl));
-    let [every, length] = hub.settings.gap_ms;
+    let GapMs { every, length } = hub.settings.gap_ms;
     let mut call = ACQUIRE.call(3);
     call.arg(name).arg(line_of(name)).arg(fence_of(name));
     call.arg(claim.owner.to_string()).arg(ttl);
@@ -226,7 +227,7 @@ async fn ask(hub: &Arc<Hub>, waiter: &LocalWaiter, is_in_line: bool) -> Result<O
         answer = request(hub, &session, &waiter.claim, &position, asked_at) => answer?,
         // The caller limits the first request; only we can limit later ones.
         () = BootClock.sleep_until(asked_at + ANSWER_TIMEOUT), if is_in_line => {
-            hub.lost(&session);
+            hub.give_up(&session);
             return Err(failure::unreachable(Operation::Acquire));
         }
     };
@@ -326,7 +327,7 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let name = &claim.name;
     let now = BootClock.now();
     let plan = hub.names.plan(claim, &session, now);
-    let [every, length] = hub.settings.gap_ms;
+    let GapMs { every, length } = hub.settings.gap_ms;
     let mut call = RELEASE.call(3);
     call.arg(name.as_str())
         .arg(line_of(name.as_str()))

@@ -177,9 +177,9 @@ impl Session {
         call: &Cmd,
     ) -> Result<Value> {
         let silence_limit = self.silence_limit_for(operation);
-        let answer = match self.send_watched(silence_limit, call).await {
+        let answer = match self.send_limited(silence_limit, call).await {
             Err(cause) if failure::is_unknown_script(&cause) => {
-                self.send_watched(silence_limit, &script.by_text(call))
+                self.send_limited(silence_limit, &script.by_text(call))
                     .await
             }
             answer => answer,
@@ -190,7 +190,7 @@ impl Session {
     /// Sends one command and waits for its answer. If the caller gives up, [`ANSWER_TIMEOUT`] decides whether the connection is given up,
     /// too.
     pub(crate) async fn send(&self, command: &Cmd) -> std::result::Result<Value, RedisError> {
-        self.send_watched(ANSWER_TIMEOUT, command).await
+        self.send_limited(ANSWER_TIMEOUT, command).await
     }
 
     /// Records that the request sent at `asked_at` has no answer yet and since when the server has been silent. Gives up the connection if
@@ -203,7 +203,7 @@ impl Session {
 
     /// Sends one command. If the caller stops waiting for the answer and nothing was received for `silence_limit`, the connection is given
     /// up.
-    pub(super) async fn send_watched(
+    pub(super) async fn send_limited(
         &self,
         silence_limit: Duration,
         command: &Cmd,

@@ -11,8 +11,7 @@ use super::votes::{VoteState, proposal, vote_state};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, Operation, Result};
-use crate::stores::redis::failure as redis_failure;
-use crate::stores::redis::keys::is_reserved;
+use crate::stores::redis::for_redlock::{failure as redis_failure, is_reserved};
 
 /// The order in which the servers are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +84,8 @@ impl Hub {
             ballot.in_doubt[at] = true;
             // If the attempt was decided without these servers, it did not wait for them.
             if vote == VoteState::Open {
-                let silent = failure::silent(Operation::Acquire);
-                ballot.failures.add(&self.servers[at].address, silent);
+                let unanswered = failure::unanswered(Operation::Acquire);
+                ballot.failures.add(&self.servers[at].address, unanswered);
             }
         }
         let grant = epoch.map(|epoch| Grant::new(epoch, asked_at, claim.ttl));
@@ -97,7 +96,7 @@ impl Hub {
                 self.seen.note(&claim.name, epoch);
                 Ok(Outcome::Granted(grant))
             }
-            grant => self.without(claim, ballot, grant.is_some()).await,
+            grant => self.give_up_attempt(claim, ballot, grant.is_some()).await,
         }
     }
 
@@ -206,7 +205,12 @@ impl Hub {
     }
 
     /// Releases the keys, and returns why there were not enough.
-    async fn without(&self, claim: &Claim, ballot: Ballot, was_agreed: bool) -> Result<Outcome> {
+    async fn give_up_attempt(
+        &self,
+        claim: &Claim,
+        ballot: Ballot,
+        was_agreed: bool,
+    ) -> Result<Outcome> {
         let left = (0..self.servers.len()).filter(|at| ballot.may_be_left(*at));
         let left: Vec<usize> = left.collect();
         let released = if left.is_empty() {

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use crate::mutex::lock;
-use crate::stores::redis::scripts::ReadValue;
+use crate::stores::redis::for_redlock::ReadValue;
 
 /// The names that this process waits for, each with its bell.
 #[derive(Default)]

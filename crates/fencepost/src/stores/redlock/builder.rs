@@ -17,8 +17,7 @@ use super::{Redlock, failure};
 use crate::error::{Error, ErrorKind, Operation, Result};
 #[cfg(feature = "blocking")]
 use crate::stores::kit::blocking;
-use crate::stores::redis::builder::{KEEP_FENCES, MIN_KEEP_FENCES};
-use crate::stores::redis::hub::Hub as RedisHub;
+use crate::stores::redis::for_redlock::{Hub as RedisHub, KEEP_FENCES, MIN_KEEP_FENCES};
 use crate::stores::redis::{Redis, RedisBuilder};
 use crate::stores::redlock_address::RedlockAddress;
 
@@ -126,9 +125,9 @@ impl RedlockBuilder {
     ///
     /// # Errors
     /// Returns [`ErrorKind::InvalidInput`] if an address is invalid or one of several sets `keep_fences`, there are fewer than three servers,
-    /// a server occurs twice, or fences would be kept for less than 2 hours. Returns [`ErrorKind::Unavailable`] if less than a majority answers. Returns
-    /// [`ErrorKind::Unusable`] if *any* server that answers cannot hold locks: wrong password, too old, not Redis or, if the user may call
-    /// `INFO`, a replica or the same server as another address.
+    /// a server occurs twice, or fences would be kept for less than 2 hours. Returns [`ErrorKind::Unavailable`] if less than a majority
+    /// answers. Returns [`ErrorKind::Unusable`] if *any* server that answers cannot hold locks: wrong password, too old, not Redis or, if the
+    /// user may call `INFO`, a replica or the same server as another address.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connections are closed.

@@ -50,7 +50,7 @@ impl Span {
 
     /// Returns a span that covers both and everything in between. An owner has one lease at a time, so the keys in between belong to leases
     /// that have ended.
-    fn and(self, other: Self) -> Self {
+    fn merged_with(self, other: Self) -> Self {
         Self {
             after: self.after.min(other.after),
             up_to: self.up_to.max(other.up_to),
@@ -68,7 +68,7 @@ impl Debts {
         let over_at = BootClock.now() + claim.ttl;
         let mut state = lock(&self.0);
         if let Some(debt) = state.owed.get_mut(&claim.owner) {
-            debt.span = debt.span.and(span);
+            debt.span = debt.span.merged_with(span);
             debt.over_at = debt.over_at.max(over_at);
             return;
         }

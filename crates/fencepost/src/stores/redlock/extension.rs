@@ -12,9 +12,7 @@ use super::scripts::{RENEW, ScriptId};
 use super::server::{Server, of_command, unexpected};
 use crate::claim::Claim;
 use crate::error::{Operation, Result};
-use crate::stores::redis::for_redlock::quorum_of;
-use crate::stores::redis::requests::RENEWED_AT_ONCE;
-use crate::stores::redis::scripts::{ReadValue, millis};
+use crate::stores::redis::for_redlock::{RENEWED_AT_ONCE, ReadValue, millis, quorum_of};
 
 /// One renewal of several leases, as it is sent to every server.
 #[derive(Clone)]

@@ -61,7 +61,7 @@ impl Failures {
 }
 
 /// Returns the error for a server that did not answer in time.
-pub(super) fn silent(operation: Operation) -> Error {
+pub(super) fn unanswered(operation: Operation) -> Error {
     Error::new(ErrorKind::Timeout, STORE, operation, "no answer in time").with_effect(Effect::Maybe)
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Granted(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    epochs: HashMap<OwnerId, Entry>,
+    leases: HashMap<OwnerId, Entry>,
     /// How many were left after the last removal.
     kept: usize,
 }
@@ -59,22 +59,22 @@ impl Granted {
             over_at: now + claim.ttl,
             is_lost: false,
         };
-        let mut book = lock(&self.0);
-        book.epochs.insert(claim.owner, entry);
-        if book.epochs.len() > SWEEP_FROM + 2 * book.kept {
-            book.epochs.retain(|_, entry| now < entry.over_at);
-            book.kept = book.epochs.len();
+        let mut state = lock(&self.0);
+        state.leases.insert(claim.owner, entry);
+        if state.leases.len() > SWEEP_FROM + 2 * state.kept {
+            state.leases.retain(|_, entry| now < entry.over_at);
+            state.kept = state.leases.len();
         }
     }
 
     /// Records that the request with this stamp extended the lease. Returns `false` if the lease was found lost before; it then stays lost.
     pub(super) fn extended(&self, claim: &Claim, stamp: u64) -> bool {
-        let mut book = lock(&self.0);
-        let Some(entry) = book.epochs.get_mut(&claim.owner) else {
+        let mut state = lock(&self.0);
+        let Some(entry) = state.leases.get_mut(&claim.owner) else {
             return true;
         };
         if !entry.is_lost {
-            entry.last(claim);
+            entry.extend(claim);
             entry.lease.confirmed = entry.lease.confirmed.max(stamp);
         }
         !entry.is_lost
@@ -83,25 +83,25 @@ impl Granted {
     /// Records that a majority answered the request with this stamp that it does not have the lease. Returns the lease, or `None` if there
     /// is no record of it or only of a newer one.
     pub(super) fn lose(&self, claim: &Claim, stamp: u64) -> Option<Lease> {
-        let mut book = lock(&self.0);
-        let entry = book.epochs.get_mut(&claim.owner)?;
+        let mut state = lock(&self.0);
+        let entry = state.leases.get_mut(&claim.owner)?;
         if entry.lease.confirmed > stamp {
             return None;
         }
         entry.is_lost = true;
-        entry.last(claim);
+        entry.extend(claim);
         Some(entry.lease)
     }
 
     pub(super) fn is_lost(&self, owner: OwnerId) -> bool {
-        let book = lock(&self.0);
-        book.epochs.get(&owner).is_some_and(|entry| entry.is_lost)
+        let state = lock(&self.0);
+        state.leases.get(&owner).is_some_and(|entry| entry.is_lost)
     }
 
     /// Returns the state of this owner's lease, or `None` if it was released or never granted here.
     pub(super) fn state_of(&self, owner: OwnerId) -> Option<LeaseState> {
         let now = BootClock.now();
-        let entry = lock(&self.0).epochs.get(&owner).copied()?;
+        let entry = lock(&self.0).leases.get(&owner).copied()?;
         Some(if entry.is_lost || entry.over_at <= now {
             LeaseState::Ended(entry.lease)
         } else {
@@ -112,20 +112,20 @@ impl Granted {
     /// Removes and returns the epoch of this owner's lease, unless the lease was lost. The caller then finds out whether the lease is still
     /// held.
     pub(super) fn take(&self, owner: OwnerId) -> Option<u64> {
-        let entry = lock(&self.0).epochs.remove(&owner)?;
+        let entry = lock(&self.0).leases.remove(&owner)?;
         (!entry.is_lost).then_some(entry.lease.epoch)
     }
 
     /// Removes the record, because this owner releases its lease. Returns whether the lease had been lost.
     pub(super) fn forget(&self, owner: OwnerId) -> bool {
-        let entry = lock(&self.0).epochs.remove(&owner);
+        let entry = lock(&self.0).leases.remove(&owner);
         entry.is_some_and(|entry| entry.is_lost)
     }
 }
 
 impl Entry {
     /// Extends the record to a TTL from now, unless it already lasts longer.
-    fn last(&mut self, claim: &Claim) {
+    fn extend(&mut self, claim: &Claim) {
         self.over_at = self.over_at.max(BootClock.now() + claim.ttl);
     }
 }
@@ -224,7 +224,7 @@ mod tests {
         for _ in 0..10 * SWEEP_FROM {
             granted.note(&claim(Duration::ZERO), lease(8));
         }
-        assert!(lock(&granted.0).epochs.len() <= SWEEP_FROM + 2);
+        assert!(lock(&granted.0).leases.len() <= SWEEP_FROM + 2);
         assert_eq!(granted.take(lasting.owner), Some(7));
     }
 }

@@ -143,8 +143,8 @@ impl Hub {
             }
         }
         for at in asking.silent() {
-            let silent = failure::silent(Operation::Release);
-            released.failures.add(&self.servers[at].address, silent);
+            let unanswered = failure::unanswered(Operation::Release);
+            released.failures.add(&self.servers[at].address, unanswered);
             collect(&self.servers[at]);
         }
         asking.leave();

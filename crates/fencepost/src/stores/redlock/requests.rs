@@ -17,7 +17,7 @@ use crate::error::{Error, Operation, Result};
 use crate::random::SystemRandom;
 use crate::retry::Schedule;
 use crate::stores::kit::outage::Outage;
-use crate::stores::redis::requests::RENEWED_AT_ONCE;
+use crate::stores::redis::for_redlock::RENEWED_AT_ONCE;
 
 /// The pause before asking again, so that waiters with the same notification do not all ask at once. It grows each time nobody got a
 /// majority.
@@ -135,7 +135,10 @@ async fn renew_some(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
     }
     let is_undecided = tallies.iter().any(is_open);
     for at in asking.silent().filter(|_| is_undecided) {
-        failures.add(&hub.servers[at].address, failure::silent(Operation::Renew));
+        failures.add(
+            &hub.servers[at].address,
+            failure::unanswered(Operation::Renew),
+        );
         // There is time for one more attempt, over another connection.
         hub.servers[at].hub.renewal_unanswered(asked_at);
     }

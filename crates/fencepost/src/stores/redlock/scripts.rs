@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::error::Operation;
-use crate::stores::redis::scripts::Script;
+use crate::stores::redis::for_redlock::Script;
 
 macro_rules! script {
     ($name:ident: $($file:literal),+) => {

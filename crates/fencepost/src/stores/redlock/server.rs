@@ -14,11 +14,9 @@ use super::settings::Settings;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Error, Operation, Result};
-use crate::stores::redis::failure as redis_failure;
-use crate::stores::redis::for_redlock::quorum_of;
-use crate::stores::redis::hub::Hub as RedisHub;
-use crate::stores::redis::scripts::{ReadValue, millis};
-use crate::stores::redis::session::Session;
+use crate::stores::redis::for_redlock::{
+    Hub as RedisHub, ReadValue, Session, failure as redis_failure, millis, quorum_of,
+};
 
 /// A key that never exists. A server that watches it announces only that all keys are gone.
 const NOBODYS_KEY: &str = "fp:{}:flushed";

@@ -14,9 +14,9 @@ use crate::backend::{Holder, Listed, Record};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
-use crate::stores::redis::for_redlock::name_of_quorum;
-use crate::stores::redis::session::Session;
-use crate::stores::redis::view::{STEP, lock_of, look_closely, scan, scan_for};
+use crate::stores::redis::for_redlock::{
+    STEP, Session, lock_of, look_closely, name_of_quorum, scan, scan_for,
+};
 
 /// How long a list may take. It needs a step for every thousand keys.
 const LONGEST_LIST: Duration = Duration::from_secs(30);
@@ -84,7 +84,7 @@ where
     for at in silent {
         failures.add(
             &hub.servers[at].address,
-            failure::silent(Operation::Inspect),
+            failure::unanswered(Operation::Inspect),
         );
     }
     asking.leave();

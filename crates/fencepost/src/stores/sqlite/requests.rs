@@ -61,7 +61,7 @@ const LINE: &str = "SELECT owner FROM fencepost_line WHERE name = ?1 AND boot = 
 
 /// The answer to a claim.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum Outcome {
     /// The claim got the lock.
     Granted(Grant),
     /// The claim did not get the lock. From `due` on it is worth asking again if nothing changes. `place` is its ticket, if it has one.
@@ -134,13 +134,13 @@ impl State {
 
 impl Database {
     /// Takes the lock if it is free and everybody ahead of this claim in line has let their time pass.
-    pub(super) fn ask(&self, claim: &Claim, if_busy: IfBusy) -> Result<Answer> {
+    pub(super) fn ask(&self, claim: &Claim, if_busy: IfBusy) -> Result<Outcome> {
         let asked_at = self.now();
         let owner = claim.owner.to_string();
         self.write(|connection, now| {
             let state = self.state(claim, &owner)?;
             let granted = |epoch| {
-                Answer::Granted(Grant {
+                Outcome::Granted(Grant {
                     epoch,
                     asked_at,
                     lease: claim.ttl,
@@ -156,7 +156,7 @@ impl Database {
                 }
                 (_, Some(due)) => {
                     let place = self.refuse(claim, &owner, &state, if_busy, now)?;
-                    Ok(Answer::Refused { place, due })
+                    Ok(Outcome::Refused { place, due })
                 }
                 (_, None) => {
                     // Somebody deleted the row by hand. From now on the time counts for the line.
@@ -173,7 +173,7 @@ impl Database {
                     ])?;
                     let due = turn_window::opens_at(now, state.ahead);
                     let place = self.refuse(claim, &owner, &state, if_busy, now)?;
-                    Ok(Answer::Refused { place, due })
+                    Ok(Outcome::Refused { place, due })
                 }
             }
         })

@@ -231,24 +231,24 @@ fn pause(tries: i32) -> Duration {
 
 /// The file behind the path, reopened when the path leads to another one.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct LockFile {
     settings: Settings,
     /// The open file, or `None` if reopening it has failed.
     database: Option<Database>,
     opened: u64,
 }
 
-impl Store {
+impl LockFile {
     /// Opens the file, and creates it if it does not exist.
     pub(super) fn open(settings: Settings) -> Result<Self, Error> {
-        let mut store = Self {
+        let mut file = Self {
             settings,
             database: None,
             opened: 0,
         };
-        match store.current().map(|_| ()) {
-            Ok(()) => Ok(store),
-            Err(failure) => Err(store.explain(failure, Operation::Open)),
+        match file.current().map(|_| ()) {
+            Ok(()) => Ok(file),
+            Err(failure) => Err(file.explain(failure, Operation::Open)),
         }
     }
 

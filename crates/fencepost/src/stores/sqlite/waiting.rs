@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use super::requests::{Answer, IfBusy, Ticket, WaitingOrder};
-use super::session::Store;
+use super::requests::{IfBusy, Outcome, Ticket, WaitingOrder};
+use super::session::LockFile;
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
@@ -96,23 +96,23 @@ impl Waiting {
     }
 
     /// Checks whether a waiter may take its lock now, if a check is due.
-    pub(super) fn look_if_due(&mut self, store: &mut Store) {
+    pub(super) fn look_if_due(&mut self, file: &mut LockFile) {
         if self.waiters.is_empty() || self.next_look > BootClock.now() {
             return;
         }
         // A waiter whose future was dropped keeps its place, but nobody here asks on its behalf.
         self.waiters.retain(|waiter| !waiter.reply.is_closed());
         if !self.waiters.is_empty() {
-            match self.look(store) {
+            match self.look(file) {
                 Ok(()) => self.is_troubled = false,
-                Err(error) => self.handle_failure(store, error),
+                Err(error) => self.handle_failure(file, error),
             }
         }
         self.next_look = look_after(BootClock.now());
     }
 
-    fn look(&mut self, store: &mut Store) -> Result<()> {
-        let version = store.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
+    fn look(&mut self, file: &mut LockFile) -> Result<()> {
+        let version = file.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
             Ok((database.generation, database.data_version()?))
         })?;
         if self.seen == Some(version) && BootClock.now() < self.next_due {
@@ -121,14 +121,14 @@ impl Waiting {
         // Set this before anything is read or written, so that the next check sees a change in between.
         self.seen = Some(version);
         self.next_due = Moment::FAR;
-        let lines = self.read_lines(store).inspect_err(|_| self.seen = None)?;
+        let lines = self.read_lines(file).inspect_err(|_| self.seen = None)?;
         for waiter in std::mem::take(&mut self.waiters) {
             let due = match lines.get(&waiter.claim.name) {
                 Some(line) => line.due(&waiter.claim.owner.to_string()),
                 None => Moment::ZERO,
             };
             if due <= BootClock.now() {
-                self.ask_again(store, waiter);
+                self.ask_again(file, waiter);
             } else {
                 self.next_due = self.next_due.min(due);
                 self.waiters.push(waiter);
@@ -137,11 +137,11 @@ impl Waiting {
         Ok(())
     }
 
-    fn read_lines(&self, store: &mut Store) -> Result<BTreeMap<LockName, WaitingOrder>> {
+    fn read_lines(&self, file: &mut LockFile) -> Result<BTreeMap<LockName, WaitingOrder>> {
         let mut lines = BTreeMap::new();
         for Waiter { claim, .. } in &self.waiters {
             if !lines.contains_key(&claim.name) {
-                let line = store.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
+                let line = file.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
                     database.line(&claim.name)
                 })?;
                 lines.insert(claim.name.clone(), line);
@@ -150,8 +150,8 @@ impl Waiting {
         Ok(lines)
     }
 
-    fn ask_again(&mut self, store: &mut Store, mut waiter: Waiter) {
-        let answer = store.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
+    fn ask_again(&mut self, file: &mut LockFile, mut waiter: Waiter) {
+        let answer = file.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
             let place = waiter
                 .ticket
                 .filter(|_| waiter.generation == database.generation);
@@ -160,11 +160,11 @@ impl Waiting {
         });
         self.seen = None;
         match answer {
-            Ok((Answer::Granted(grant), _)) => {
+            Ok((Outcome::Granted(grant), _)) => {
                 // If the future was dropped, its release is already on the way.
                 let _ = waiter.reply.send(Ok(grant));
             }
-            Ok((Answer::Refused { place, due }, generation)) => {
+            Ok((Outcome::Refused { place, due }, generation)) => {
                 (waiter.ticket, waiter.generation) = (place, generation);
                 self.next_due = self.next_due.min(due);
                 self.waiters.push(waiter);
@@ -174,7 +174,7 @@ impl Waiting {
                 self.waiters.push(waiter);
             }
             Err(error) => {
-                let left_behind = leave(store, &waiter.claim).is_err();
+                let left_behind = leave(file, &waiter.claim).is_err();
                 let _ = waiter
                     .reply
                     .send(Err(error.with_effect(effect(left_behind))));
@@ -183,13 +183,13 @@ impl Waiting {
     }
 
     /// Continues to wait if the failure may be temporary, and otherwise ends all waits with the error.
-    fn handle_failure(&mut self, store: &mut Store, error: Error) {
+    fn handle_failure(&mut self, file: &mut LockFile, error: Error) {
         if error.is_transient() {
             return self.note_trouble(&error);
         }
         let mut left_behind = false;
         for waiter in &self.waiters {
-            left_behind |= leave(store, &waiter.claim).is_err();
+            left_behind |= leave(file, &waiter.claim).is_err();
         }
         let error = error.with_effect(effect(left_behind));
         for waiter in self.waiters.drain(..) {
@@ -214,12 +214,11 @@ fn effect(left_behind: bool) -> Effect {
     }
 }
 
-fn leave(store: &mut Store, claim: &Claim) -> Result<()> {
-    store
-        .run_within(LOOK_TIMEOUT, Operation::Release, |database| {
-            database.release(claim)
-        })
-        .map(|_| ())
+fn leave(file: &mut LockFile, claim: &Claim) -> Result<()> {
+    file.run_within(LOOK_TIMEOUT, Operation::Release, |database| {
+        database.release(claim)
+    })
+    .map(|_| ())
 }
 
 /// Returns a moment 2 to 4 ms later, at random, so that processes that wait for one lock do not check in step.
@@ -247,7 +246,7 @@ mod tests {
     fn a_waiter_whose_turn_has_not_come_does_not_even_try_to_write() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("locks.db");
-        let mut store = Store::open(Settings {
+        let mut file = LockFile::open(Settings {
             path: path.clone(),
             busy_timeout: Duration::from_secs(5),
             first_epoch: None,
@@ -257,17 +256,17 @@ mod tests {
         .unwrap();
         let mut ask = |claim: &Claim| {
             let wait = IfBusy::Wait { place: None };
-            let asked = store.run(Operation::Acquire, |database| {
+            let asked = file.run(Operation::Acquire, |database| {
                 Ok((database.ask(claim, wait)?, database.generation))
             });
             asked.unwrap()
         };
-        assert!(matches!(ask(&claim()).0, Answer::Granted(_)));
+        assert!(matches!(ask(&claim()).0, Outcome::Granted(_)));
         let mut waiting = Waiting::new();
         let mut answers = Vec::new();
         for _ in 0..3 {
             let claim = claim();
-            let (Answer::Refused { place, due }, generation) = ask(&claim) else {
+            let (Outcome::Refused { place, due }, generation) = ask(&claim) else {
                 panic!("the lock is taken");
             };
             let (reply, answer) = oneshot::channel();
@@ -283,7 +282,7 @@ mod tests {
         let other = rusqlite::Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         waiting.look_soon();
-        waiting.look_if_due(&mut store);
+        waiting.look_if_due(&mut file);
         assert!(
             !waiting.is_troubled,
             "somebody met the other program's lock"

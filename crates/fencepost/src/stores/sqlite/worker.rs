@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use super::requests::{Answer, IfBusy};
-use super::session::{Database, Store};
+use super::requests::{IfBusy, Outcome};
+use super::session::{Database, LockFile};
 use super::settings::Settings;
 use super::waiting::{ASKED_AGAIN, RELEASED, Waiter, Waiting};
 use crate::backend::{Listed, Record, Release, Renewal};
@@ -61,12 +61,12 @@ pub(super) fn start(
 ) -> Result<Sender<Request>> {
     let (sender, requests) = channel();
     let thread = std::thread::Builder::new().name("fencepost-db".to_owned());
-    let started = thread.spawn(move || match Store::open(settings) {
-        Ok(store) => {
+    let started = thread.spawn(move || match LockFile::open(settings) {
+        Ok(file) => {
             opened(Ok(()));
             Worker {
                 requests,
-                store,
+                file,
                 waiting: Waiting::new(),
             }
             .run();
@@ -87,7 +87,7 @@ pub(super) fn start(
 
 struct Worker {
     requests: Receiver<Request>,
-    store: Store,
+    file: LockFile,
     waiting: Waiting,
 }
 
@@ -103,7 +103,7 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.waiting.look_if_due(&mut self.store);
+            self.waiting.look_if_due(&mut self.file);
         }
     }
 
@@ -122,7 +122,7 @@ impl Worker {
             }
             Request::Renew { claims, reply } => {
                 let renewals = self
-                    .store
+                    .file
                     .run(Operation::Renew, |database| database.renew(&claims));
                 self.waiting.changed_here();
                 let _ = reply.send(renewals);
@@ -130,25 +130,25 @@ impl Worker {
             Request::Release { claim, reply } => {
                 self.waiting.end(&claim, RELEASED);
                 let released = self
-                    .store
+                    .file
                     .run(Operation::Release, |database| database.release(&claim));
                 self.waiting.look_soon();
                 let _ = reply.send(released);
             }
             Request::Inspect { name, reply } => {
                 let record = self
-                    .store
+                    .file
                     .run(Operation::Inspect, |database| database.inspect(&name));
                 let _ = reply.send(record);
             }
             Request::List { pattern, reply } => {
-                let listed = self.store.run(Operation::Inspect, |database| {
+                let listed = self.file.run(Operation::Inspect, |database| {
                     database.list(pattern.as_deref())
                 });
                 let _ = reply.send(listed);
             }
             Request::Checkpoint { reply } => {
-                let done = self.store.run_within(
+                let done = self.file.run_within(
                     CHECKPOINT_TIMEOUT,
                     Operation::Inspect,
                     Database::checkpoint,
@@ -159,28 +159,28 @@ impl Worker {
     }
 
     fn try_acquire(&mut self, claim: &Claim) -> Result<Option<Grant>> {
-        let answer = self.store.run(Operation::Acquire, |database| {
+        let answer = self.file.run(Operation::Acquire, |database| {
             database.ask(claim, IfBusy::GoAway)
         })?;
         self.waiting.changed_here();
         Ok(match answer {
-            Answer::Granted(grant) => Some(grant),
-            Answer::Refused { .. } => None,
+            Outcome::Granted(grant) => Some(grant),
+            Outcome::Refused { .. } => None,
         })
     }
 
     fn acquire(&mut self, claim: Claim, busy: oneshot::Sender<()>, reply: Reply<Grant>) {
-        let answer = self.store.run(Operation::Acquire, |database| {
+        let answer = self.file.run(Operation::Acquire, |database| {
             let answer = database.ask(&claim, IfBusy::Wait { place: None })?;
             Ok((answer, database.generation))
         });
         self.waiting.changed_here();
         match answer {
-            Ok((Answer::Granted(grant), _)) => {
+            Ok((Outcome::Granted(grant), _)) => {
                 self.waiting.end(&claim, ASKED_AGAIN);
                 let _ = reply.send(Ok(grant));
             }
-            Ok((Answer::Refused { place, due }, generation)) => {
+            Ok((Outcome::Refused { place, due }, generation)) => {
                 let _ = busy.send(());
                 let waiter = Waiter {
                     claim,

@@ -92,7 +92,7 @@ impl ZookeeperBuilder {
             address: hub.address.shown(),
             hub,
         };
-        view::probe(&store.hub).await?;
+        Box::pin(view::probe(&store.hub)).await?;
         Ok(store)
     }
 

@@ -18,7 +18,7 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::stores::kit::outage::Outage;
 
 /// Runs until the session is over or nobody uses it.
-pub(super) async fn attend(session: Arc<Session>) {
+pub(super) async fn run(session: Arc<Session>) {
     let served = ServedSession(session);
     let session = &served.0;
     let mut state = session.client.state_watcher();

@@ -94,7 +94,7 @@ impl Hub {
         };
         let session = Session::new(client, self.base.clone(), acls, self.loss_bell.clone());
         let session = Arc::new(session);
-        tokio::spawn(expiry::attend(session.clone()));
+        tokio::spawn(expiry::run(session.clone()));
         *lock(&self.session) = Some(session.clone());
         Ok(session)
     }

@@ -92,6 +92,27 @@ fn a_transaction_that_was_begun_before_passes_too() {
 }
 
 #[test]
+fn a_transaction_that_was_begun_between_two_judges_passes_too() {
+    let (proxy, client, served) = refusing("SET", false);
+    let (multi, exec) = ("*1\r\n$5\r\nMULTI\r\n", "*1\r\n$4\r\nEXEC\r\n");
+    say(&client, &format!("{multi}{exec}"));
+    assert_eq!(
+        hear(&served, multi.len() + exec.len()),
+        format!("{multi}{exec}")
+    );
+    proxy.heal();
+    say(&client, multi);
+    assert_eq!(hear(&served, multi.len()), multi);
+    let stand_in = StandIn {
+        error: OOM,
+        is_carried_out: false,
+    };
+    proxy.stand_in(move |_| Some(stand_in));
+    say(&client, SET);
+    assert_eq!(hear(&served, SET.len()), SET);
+}
+
+#[test]
 fn other_protocols_are_left_alone() {
     let (proxy, client, served) = pair();
     proxy.speaks(Wire::Postgres);

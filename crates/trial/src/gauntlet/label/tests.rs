@@ -44,7 +44,7 @@ fn ours(name: &str) -> Gauntlet {
 /// A run with this verdict in which nobody held the lock beside another.
 fn with(outcome: Outcome) -> Run {
     let mut run = run(false);
-    let Run::Hold(judged) = &mut run else {
+    let Run::Lock(judged) = &mut run else {
         panic!("not a lock trial")
     };
     judged.verdict.outcome = outcome;
@@ -68,7 +68,7 @@ fn judged(
         },
     );
     judged.verdict.outcome = outcome;
-    Run::Hold(judged)
+    Run::Lock(judged)
 }
 
 /// A run in which B got the lock so long after A, which still held it.
@@ -204,11 +204,13 @@ fn a_lock_of_ours_shows_only_the_known_limits_of_its_kind() {
 fn a_lock_that_is_stuck_shows_a_limit_of_its_kind_only_where_that_is_known() {
     use LabelName::{LimitOfItsKind, Unexplained};
     for (lock, scenario, expected) in [
-        ("safe", Scenario::ServerClockBack, LimitOfItsKind),
-        ("fenced", Scenario::ServerClockBack, LimitOfItsKind),
+        ("safe", Scenario::ClockBack, LimitOfItsKind),
+        ("fenced", Scenario::ClockBack, LimitOfItsKind),
         ("watchdog", Scenario::Deadlock, LimitOfItsKind),
         ("safe", Scenario::Deadlock, Unexplained),
         ("safe", Scenario::Crash, Unexplained),
+        ("unique-index", Scenario::Crash, LimitOfItsKind),
+        ("unique-index", Scenario::SamePid, LimitOfItsKind),
         ("watchdog", Scenario::LostWakeup, Unexplained),
     ] {
         let runs = [judged(scenario, lock, Outcome::Stuck, |none| none)];

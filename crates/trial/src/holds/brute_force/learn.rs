@@ -53,12 +53,19 @@ impl BruteForce {
             What::Refused { op, .. } => drop(self.answer_wait(*op, mark, WaitEnd::Refused)),
             What::Reached { op, step, of, .. } => {
                 self.answer_wait(*op, mark, WaitEnd::Unknown);
-                self.reached.push((mark, who, *step, *of));
+                let (step, of) = (*step, *of);
+                self.halted.push(Halted {
+                    mark,
+                    who,
+                    step,
+                    of,
+                });
             }
             What::Failed { op, message, .. } => {
                 self.answer_wait(*op, mark, WaitEnd::Unknown);
                 self.fall_silent(&who, mark);
-                self.failures.push((mark, who, message.clone()));
+                let message = message.clone();
+                self.failures.push(Failure { mark, who, message });
             }
             What::Step { op, .. } => self.asked_ops.push((*op, mark)),
             What::Register { op, .. } => {
@@ -97,8 +104,15 @@ impl BruteForce {
                 ttl_left_ms: *ttl_left_ms,
                 server: server.clone(),
             }),
-            What::Server { server, change } => self.servers.push((mark, server.clone(), *change)),
-            What::StockSet { units } => self.stocked.push((mark, *units)),
+            What::Server { server, change } => self.servers.push(ServerChange {
+                mark,
+                server: server.clone(),
+                change: *change,
+            }),
+            What::StockSet { units } => {
+                let units = *units;
+                self.stock_set.push(StockSet { mark, units });
+            }
             What::Purchase { op, .. } => {
                 self.asked_ops.push((*op, mark));
                 self.buys.push(Buy {
@@ -183,7 +197,7 @@ impl BruteForce {
                 .filter(open)
                 .for_each(|held| held.killed = Some(mark));
         }
-        self.faults.push((mark, who, fault));
+        self.faults.push(FaultSeen { mark, who, fault });
     }
 
     /// Notes that the process is dead, silent or confused. It may have given up what it holds.

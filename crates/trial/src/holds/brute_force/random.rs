@@ -144,7 +144,7 @@ fn the_quick_answers_are_those_of_a_search_of_everything() {
     let mut found = [0_usize; 8];
     for case in 0..20_000 {
         let events = chance.history();
-        let mut trial = Trial::new(Scenario::Sorted, strategy::find("safe").unwrap(), 7);
+        let mut trial = Trial::new(Scenario::DeadlockSorted, strategy::find("safe").unwrap(), 7);
         trial.ttl_ms = [10, 300, 1_000][chance.below(3) as usize];
         let mut header = trial.header();
         let mut claims = Claims::PLAIN;
@@ -152,7 +152,7 @@ fn the_quick_answers_are_those_of_a_search_of_everything() {
         header.holds.as_mut().unwrap().claims = claims;
         let brute_force = BruteForce::of(&events, claims, trial.ttl_ms);
         let facts = Facts::of(&events);
-        let findings = Findings::of(&header, &facts);
+        let checks = Checks::of(&header, &facts);
         assert_eq!(facts.holds, brute_force.holds, "{case}: {events:#?}");
         assert_eq!(facts.waits, brute_force.waits, "{case}: {events:#?}");
         assert_eq!(facts.ops, brute_force.ops, "{case}: {events:#?}");
@@ -166,28 +166,28 @@ fn the_quick_answers_are_those_of_a_search_of_everything() {
         }
         assert_eq!(facts.cycles(), brute_force.cycles(), "{case}: {events:#?}");
         assert_eq!(
-            findings.overlaps(),
+            checks.overlaps(),
             brute_force.overlaps(),
             "{case}: {events:#?}"
         );
-        let regression = findings.fence_regression();
+        let regression = checks.fence_regression();
         assert_eq!(
             regression,
             brute_force.fence_regression(),
             "{case}: {events:#?}"
         );
-        let late = findings.granted_late();
+        let late = checks.granted_late();
         assert_eq!(late, brute_force.granted_late(), "{case}: {events:#?}");
-        let free = findings.stuck_free();
+        let free = checks.stuck_free();
         assert_eq!(free, brute_force.stuck_free(), "{case}: {events:#?}");
-        let met = findings.met_taken();
+        let met = checks.met_taken();
         assert_eq!(met, brute_force.met_taken(), "{case}: {events:#?}");
         let lost = crate::holds::verdict::lost_update(&facts);
         assert_eq!(lost, brute_force.lost(), "{case}: {events:#?}");
         let seen = [
             !facts.holds.is_empty(),
             !facts.cycles().is_empty(),
-            !findings.overlaps().is_empty(),
+            !checks.overlaps().is_empty(),
             regression.is_some(),
             late.is_some(),
             free.is_some(),

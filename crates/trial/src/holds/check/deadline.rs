@@ -1,6 +1,6 @@
 //! The checks of waits that time out, and of long ones.
 
-use super::{Findings, Overlap, with_slack};
+use super::{Checks, Overlap, with_slack};
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::protocol::ReleaseResult;
 
@@ -25,7 +25,7 @@ impl HandOver<'_> {
     }
 }
 
-impl<'a> Findings<'a> {
+impl<'a> Checks<'a> {
     /// Returns every release during which the next holder was waiting, in order.
     pub fn hand_overs(&self) -> Vec<HandOver<'a>> {
         let holds = &self.facts.holds;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::Findings;
+use super::Checks;
+use crate::history::fence::{FenceNumber, fence_number};
 use crate::holds::facts::Hold;
-use crate::holds::register::{FenceNumber, fence_number};
 
-impl<'a> Findings<'a> {
+impl<'a> Checks<'a> {
     /// Returns two grants of one lock, the earlier and the later, whose fences do not increase.
     pub fn fence_regression(&self) -> Option<(&'a Hold, &'a Hold)> {
         let mut seen: HashMap<&str, SeenFences<'_>> = HashMap::new();
@@ -36,7 +36,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-impl Findings<'_> {
+impl Checks<'_> {
     /// Returns whether a hold is still there when its process asks again.
     fn is_still_held(&self, first: &Hold, second: &Hold) -> bool {
         self.is_reentry(first, second)

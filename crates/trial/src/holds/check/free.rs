@@ -148,9 +148,10 @@ impl<'a> GivenBack<'a> {
 
 fn went_on(facts: &Facts) -> HashMap<&str, LastBelow<Reverse<u64>>> {
     let mut times: HashMap<&str, Vec<Reverse<u64>>> = HashMap::new();
-    for (mark, who, fault) in &facts.faults {
-        if *fault == Fault::Continued {
-            times.entry(who).or_default().push(Reverse(mark.at_ns));
+    for seen in &facts.faults {
+        if seen.fault == Fault::Continued {
+            let own = times.entry(&seen.who).or_default();
+            own.push(Reverse(seen.mark.at_ns));
         }
     }
     let process = |(who, times)| (who, LastBelow::of(times));

@@ -4,11 +4,11 @@
 //! A lease starts no earlier than it was requested. So it certainly runs until a TTL after the request, and no stall of the lab
 //! can turn a right lock into a wrong one where only leases are compared.
 
-use super::{Findings, Overlap};
+use super::{Checks, Overlap};
 use crate::holds::facts::{Hold, Op};
 use crate::protocol::ReleaseResult;
 
-impl<'a> Findings<'a> {
+impl<'a> Checks<'a> {
     /// Returns the overlaps that no lock may allow: both leases were running, or the lock has none, and no server had failed.
     pub fn overlaps_within_lease(&self) -> Vec<Overlap<'a>> {
         let mut overlaps = self.overlaps();

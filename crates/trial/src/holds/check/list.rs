@@ -1,12 +1,12 @@
 //! The table of all properties of a lock, each with its finding and the grounds for it.
 
-use super::Findings;
+use super::Checks;
 use crate::history::Fault;
-use crate::holds::facts::Mark;
+use crate::holds::facts::FaultSeen;
 use crate::text::numbers::{count, ms};
 use crate::verdict::{Checked, Finding};
 
-impl Findings<'_> {
+impl Checks<'_> {
     /// Returns every property with its finding.
     pub fn list(&self) -> Vec<Checked> {
         vec![
@@ -121,7 +121,7 @@ impl Findings<'_> {
 
     fn recovers(&self) -> Checked {
         let (name, title) = ("recovery", "recovery");
-        let killed = |(_, _, fault): &(Mark, String, Fault)| *fault == Fault::Killed;
+        let killed = |seen: &FaultSeen| seen.fault == Fault::Killed;
         if !self.facts.faults.iter().any(killed) {
             return Checked::of(name, title, Finding::NotApplicable).because("nobody was killed");
         }

@@ -1,10 +1,10 @@
 //! Whether a lock stays taken after the store's reply to a request for it was lost, or an error came in its place.
 
-use super::{Findings, Stuck, StuckBy};
+use super::{Checks, Stuck, StuckBy};
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 
-impl Findings<'_> {
+impl Checks<'_> {
     /// Returns a lock that nobody could take for three TTLs after its store's reply to a request was lost, or replaced by an error.
     /// Whoever asked was told of an error, so it does not hold the lock.
     pub(super) fn stuck_after_lost_reply(&self) -> Option<Stuck> {
@@ -40,11 +40,11 @@ impl Findings<'_> {
     pub fn spoiled_release(&self, held: &Hold) -> Option<(Mark, Fault)> {
         let (release, until) = (held.release?, self.release_answered(held)?);
         let mut faults = self.facts.faults.iter();
-        let spoiled = faults.find(|(mark, who, fault)| {
-            let spoils = fault.spoils_reply() || *fault == Fault::ReplyHeld;
-            spoils && *who == held.who && release < *mark && *mark < until
+        let spoiled = faults.find(|seen| {
+            let spoils = seen.fault.spoils_reply() || seen.fault == Fault::ReplyHeld;
+            spoils && seen.who == held.who && release < seen.mark && seen.mark < until
         });
-        spoiled.map(|(mark, _, fault)| (*mark, *fault))
+        spoiled.map(|seen| (seen.mark, seen.fault))
     }
 
     /// Returns when the release of this hold was answered, or failed.
@@ -52,8 +52,8 @@ impl Findings<'_> {
         let release = held.release?;
         let failed = || {
             let mut failures = self.facts.failures.iter();
-            let own = failures.find(|(mark, who, _)| *who == held.who && *mark > release);
-            own.map(|(mark, ..)| *mark)
+            let own = failures.find(|failed| failed.who == held.who && failed.mark > release);
+            own.map(|failed| failed.mark)
         };
         held.released.map(|(mark, _)| mark).or_else(failed)
     }
@@ -61,8 +61,9 @@ impl Findings<'_> {
     /// Returns whether a reply was lost or replaced between this request and its answer.
     fn was_lost(&self, wait: &Wait, answered: Mark) -> bool {
         let mut faults = self.facts.faults.iter();
-        faults.any(|(mark, who, fault)| {
-            fault.spoils_reply() && *who == wait.who && wait.asked < *mark && *mark < answered
+        faults.any(|seen| {
+            let is_meanwhile = wait.asked < seen.mark && seen.mark < answered;
+            seen.fault.spoils_reply() && seen.who == wait.who && is_meanwhile
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::free::FreeLocks;
-use super::{Findings, Overlap, nanoseconds};
+use super::{Checks, Overlap, nanoseconds};
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::protocol::ReleaseResult;
 
@@ -33,7 +33,7 @@ impl<'a> Collision<'a> {
     }
 }
 
-impl<'a> Findings<'a> {
+impl<'a> Checks<'a> {
     /// Returns two refusals that show that the lock takes two names for one. Each time nobody had the name, somebody waited for it in
     /// vain while another process had the other name, and it was granted as soon as that one was free.
     ///

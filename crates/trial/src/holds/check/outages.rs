@@ -2,9 +2,9 @@
 //! forgets nothing, so it excuses no second holder within a lease.
 
 use super::progress::StuckBy;
-use super::{Findings, Stuck, nanoseconds, with_slack};
+use super::{Checks, Stuck, nanoseconds, with_slack};
 use crate::history::Change;
-use crate::holds::facts::{Facts, Hold, Mark, Wait, WaitEnd};
+use crate::holds::facts::{Facts, Hold, Mark, ServerChange, Wait, WaitEnd};
 use crate::protocol::ReleaseResult;
 
 /// A time in which servers were out of action, all of them.
@@ -42,7 +42,12 @@ pub(super) fn outages(facts: &Facts) -> Vec<Outage<'_>> {
     let mut all = Vec::new();
     let mut open: Vec<(&str, Mark, Change)> = Vec::new();
     let mut silent: Vec<&str> = Vec::new();
-    for (mark, server, change) in &facts.servers {
+    for ServerChange {
+        mark,
+        server,
+        change,
+    } in &facts.servers
+    {
         match change {
             Change::Silent => silent.push(server),
             change if change.begins_outage() => open.push((server, *mark, *change)),
@@ -69,7 +74,7 @@ pub(super) fn outages(facts: &Facts) -> Vec<Outage<'_>> {
 
 /// Returns when something first happened to a server after which it may have lost what it had.
 pub(super) fn first_failure_ns(facts: &Facts) -> Option<u64> {
-    let is_loss = |(mark, server, change): &(Mark, String, Change)| match change {
+    let is_loss = |changed: &ServerChange| match changed.change {
         Change::Stopped
         | Change::Silent
         | Change::Continued
@@ -78,16 +83,16 @@ pub(super) fn first_failure_ns(facts: &Facts) -> Option<u64> {
         // It has its data when it is started again.
         Change::Killed => {
             let mut later = facts.servers.iter();
-            let next = later.find(|(at, other, _)| at > mark && other == server);
-            next.is_none_or(|(.., change)| *change != Change::Restarted)
+            let next = later.find(|next| next.mark > changed.mark && next.server == changed.server);
+            next.is_none_or(|next| next.change != Change::Restarted)
         }
         _ => true,
     };
-    let losses = facts.servers.iter().filter(|event| is_loss(event));
-    losses.map(|(mark, ..)| mark.at_ns).min()
+    let losses = facts.servers.iter().filter(|changed| is_loss(changed));
+    losses.map(|changed| changed.mark.at_ns).min()
 }
 
-impl<'a> Findings<'a> {
+impl<'a> Checks<'a> {
     /// Returns every outage that had an end, in order.
     pub fn outages(&self) -> &[Outage<'a>] {
         &self.outages
@@ -97,8 +102,9 @@ impl<'a> Findings<'a> {
     /// been renewed.
     pub fn had_outage(&self, from_ns: u64, until_ns: u64) -> bool {
         let mut all = self.facts.servers.iter();
-        let began = all.any(|(mark, _, change)| {
-            change.begins_outage() && mark.at_ns > from_ns && mark.at_ns < until_ns
+        let began = all.any(|changed| {
+            let at_ns = changed.mark.at_ns;
+            changed.change.begins_outage() && at_ns > from_ns && at_ns < until_ns
         });
         let mut all = self.outages.iter();
         began || all.any(|outage| outage.from.at_ns < until_ns && outage.until.at_ns > from_ns)

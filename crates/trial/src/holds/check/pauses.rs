@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::Findings;
+use super::Checks;
 use crate::history::Fault;
-use crate::holds::facts::Facts;
+use crate::holds::facts::{Facts, FaultSeen};
 
 /// When each process was stopped: from when to when, in order.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Pauses(HashMap<String, Vec<(u64, u64)>>);
 impl Pauses {
     pub(super) fn of(facts: &Facts) -> Self {
         let mut pauses: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
-        for (mark, who, fault) in &facts.faults {
+        for FaultSeen { mark, who, fault } in &facts.faults {
             let own = pauses.entry(who.clone()).or_default();
             match (fault, own.last_mut()) {
                 (Fault::Stopped, _) => own.push((mark.at_ns, u64::MAX)),
@@ -27,7 +27,7 @@ impl Pauses {
     }
 }
 
-impl Findings<'_> {
+impl Checks<'_> {
     /// Returns whether this process was stopped at any moment between these times.
     pub fn was_stopped(&self, who: &str, from_ns: u64, until_ns: u64) -> bool {
         let own = self.pauses.0.get(who).into_iter().flatten();

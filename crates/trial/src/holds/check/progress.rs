@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::free::FreeLocks;
-use super::{Findings, with_slack};
+use super::{Checks, with_slack};
 use crate::history::{Change, Fault};
 use crate::holds::check::nanoseconds;
 use crate::holds::facts::{Cycle, Hold, Mark, Wait};
@@ -57,7 +57,7 @@ pub struct Late<'a> {
     pub took_ns: u64,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> Checks<'a> {
     /// Returns a lock that nobody could take for three TTLs although its holder is dead, waits in a cycle, or never had it.
     pub fn stuck(&self) -> Option<Stuck> {
         self.seems_stuck().filter(|stuck| self.could_recover(stuck))
@@ -188,19 +188,19 @@ impl<'a> Findings<'a> {
 
     fn stuck_after_death(&self) -> Option<Stuck> {
         let killed = self.facts.faults.iter();
-        let (since, dead, _) = killed.clone().find(|(.., fault)| *fault == Fault::Killed)?;
-        let mut alive = self.facts.waits.iter().filter(|wait| wait.who != *dead);
+        let dead = killed.clone().find(|seen| seen.fault == Fault::Killed)?;
+        let mut alive = self.facts.waits.iter().filter(|wait| wait.who != dead.who);
         let last = alive.clone().next_back()?;
         let refused = last.refused()?;
         // Whoever got no answer may have it.
         let nobody_got_it = alive.all(|wait| wait.key != last.key || wait.refused().is_some());
-        let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
+        let lasted_ns = refused.at_ns.saturating_sub(dead.mark.at_ns);
         // A lock that claims a longer recovery than three TTLs has that time.
         let had_its_time = self.has_had_its_time(lasted_ns);
         let proven =
             nobody_got_it && self.counts_as_stuck(lasted_ns) && had_its_time && self.looks_stuck();
         proven.then(|| Stuck {
-            since: *since,
+            since: dead.mark,
             refused: vec![(last.who.clone(), refused)],
             lasted_ns,
             by: StuckBy::Death,

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::{Findings, with_slack};
+use super::{Checks, with_slack};
 use crate::history::Fault;
-use crate::holds::facts::{Facts, Mark};
+use crate::holds::facts::{Facts, FaultSeen, Mark, ServerChange};
 use crate::holds::storm::process_of;
 
 /// From when to when something lasted.
@@ -30,7 +30,7 @@ impl Reach {
 
 fn roads(facts: &Facts) -> HashMap<String, Vec<Span>> {
     let mut roads: HashMap<String, Vec<Span>> = HashMap::new();
-    for (mark, who, fault) in &facts.faults {
+    for FaultSeen { mark, who, fault } in &facts.faults {
         let own = || process_of(who).0.to_owned();
         match fault {
             Fault::CutOff | Fault::Slowed | Fault::Distant | Fault::ConnectionsDead => {
@@ -45,7 +45,12 @@ fn roads(facts: &Facts) -> HashMap<String, Vec<Span>> {
 
 fn servers(facts: &Facts) -> Vec<Span> {
     let mut all: Vec<(&str, Span)> = Vec::new();
-    for (mark, server, change) in &facts.servers {
+    for ServerChange {
+        mark,
+        server,
+        change,
+    } in &facts.servers
+    {
         if change.begins_outage() {
             all.push((server, (mark.at_ns, u64::MAX)));
         } else if change.ends_outage() {
@@ -63,7 +68,7 @@ fn end<'a>(spans: impl Iterator<Item = &'a mut Span>, mark: Mark) {
     }
 }
 
-impl Findings<'_> {
+impl Checks<'_> {
     /// Returns whether the lab came between this process and its store, or a server was out of action, at any moment between these times.
     /// That counts for a while longer than it lasts: whoever had to connect again may have waited before it did.
     pub fn was_out_of_reach(&self, who: &str, from_ns: u64, until_ns: u64) -> bool {
@@ -86,11 +91,12 @@ impl Findings<'_> {
     /// Returns every cut that had an end: the process, from when, and until when.
     pub fn cuts(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         let began = self.facts.faults.iter();
-        let began = began.filter(|(.., fault)| *fault == Fault::CutOff);
-        began.filter_map(|(mark, who, _)| {
-            let own = self.reach.roads.get(process_of(who).0)?;
-            let (from_ns, until_ns) = own.iter().find(|(from_ns, _)| *from_ns == mark.at_ns)?;
-            (*until_ns < u64::MAX).then_some((who.as_str(), *from_ns, *until_ns))
+        let began = began.filter(|seen| seen.fault == Fault::CutOff);
+        began.filter_map(|seen| {
+            let own = self.reach.roads.get(process_of(&seen.who).0)?;
+            let mut own = own.iter();
+            let (from_ns, until_ns) = own.find(|(from_ns, _)| *from_ns == seen.mark.at_ns)?;
+            (*until_ns < u64::MAX).then_some((seen.who.as_str(), *from_ns, *until_ns))
         })
     }
 }
@@ -100,12 +106,12 @@ mod tests {
     use crate::history::{Change, Fault};
     use crate::holds::Scenario;
     use crate::holds::by_hand::HistoryBuilder;
-    use crate::holds::check::Findings;
+    use crate::holds::check::Checks;
 
     fn touched(history: &HistoryBuilder, who: &str, from_ms: u64, until_ms: u64) -> bool {
         let (header, facts) = (history.header(), history.facts());
-        let findings = Findings::of(&header, &facts);
-        findings.was_out_of_reach(who, from_ms * 1_000_000, until_ms * 1_000_000)
+        let checks = Checks::of(&header, &facts);
+        checks.was_out_of_reach(who, from_ms * 1_000_000, until_ms * 1_000_000)
     }
 
     /// With a TTL of one second, a fault counts for two seconds more.
@@ -123,12 +129,12 @@ mod tests {
         }
         assert!(!touched(&cut, "B", 5_500, 5_600));
         let (header, facts) = (cut.header(), cut.facts());
-        let findings = Findings::of(&header, &facts);
-        assert!(findings.is_out_of_reach("A", 5_500_000_000, 7_000_000_000));
-        assert!(!findings.is_out_of_reach("A", 6_000_000_001, 7_000_000_000));
+        let checks = Checks::of(&header, &facts);
+        assert!(checks.is_out_of_reach("A", 5_500_000_000, 7_000_000_000));
+        assert!(!checks.is_out_of_reach("A", 6_000_000_001, 7_000_000_000));
         let (header, facts) = (cut.header(), cut.facts());
-        let findings = Findings::of(&header, &facts);
-        let cuts: Vec<_> = findings.cuts().collect();
+        let checks = Checks::of(&header, &facts);
+        let cuts: Vec<_> = checks.cuts().collect();
         assert_eq!(cuts, [("A", 5_000_000_000, 6_000_000_000)]);
     }
 

@@ -3,7 +3,7 @@
 
 use fencepost::stores::kinds::POSTGRES;
 
-use super::{Findings, Overlap};
+use super::{Checks, Overlap};
 use crate::history::Fault;
 use crate::holds::facts::Hold;
 use crate::store::{ServerFault, TrialStore};
@@ -30,7 +30,7 @@ impl SessionEnd {
     }
 }
 
-impl Findings<'_> {
+impl Checks<'_> {
     /// Returns whether the lock has no lease, and nothing had happened before this overlap that may have ended a session.
     pub fn has_no_end(&self, overlap: &Overlap<'_>) -> bool {
         let Overlap { first, second, .. } = overlap;

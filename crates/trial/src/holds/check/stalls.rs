@@ -1,6 +1,6 @@
 //! Whether the lab itself stalled, so that its clock accuses nobody of being slow.
 
-use super::{Findings, Overlap};
+use super::{Checks, Overlap};
 use crate::holds::facts::{Facts, Mark};
 
 /// When the lab stalled.
@@ -14,7 +14,9 @@ pub(super) struct Stalls {
 impl Stalls {
     pub(super) fn of(facts: &Facts) -> Self {
         let spans = facts.stalls.iter();
-        let mut spans: Vec<(u64, u64)> = spans.map(|(from, mark)| (*from, mark.at_ns)).collect();
+        let mut spans: Vec<(u64, u64)> = spans
+            .map(|stall| (stall.from_ns, stall.until.at_ns))
+            .collect();
         spans.sort_unstable();
         let mut latest_ns = 0;
         let until_ns = spans.iter().map(|(_, until_ns)| {
@@ -47,7 +49,7 @@ impl Stalls {
     }
 }
 
-impl Findings<'_> {
+impl Checks<'_> {
     /// Returns whether the lab stalled at any moment between these events. Then it may have read the second one late, and how
     /// long it took accuses nobody.
     pub fn has_stalled(&self, from: Mark, until: Mark) -> bool {

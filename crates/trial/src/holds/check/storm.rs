@@ -1,7 +1,7 @@
 //! The checks of trials in which several processes are killed, above all of a storm: locks that nobody can take when it is over, and leases
 //! that were not kept alive.
 
-use super::{Findings, Overlap, Stuck, StuckBy};
+use super::{Checks, Overlap, Stuck, StuckBy};
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::protocol::ReleaseResult;
@@ -16,7 +16,7 @@ struct Ended<'a> {
     released_by: Option<&'a Hold>,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> Checks<'a> {
     /// Returns a lock that nobody could take when the storm was over, although whoever had it or asked for it has released it, was
     /// refused, or is dead.
     pub(super) fn stuck_after_storm(&self) -> Option<Stuck> {

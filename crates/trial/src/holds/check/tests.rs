@@ -11,7 +11,7 @@ const RELEASED: ReleaseResult = ReleaseResult::Released;
 
 fn finding(history: &HistoryBuilder, name: &str) -> Finding {
     let (header, facts) = (history.header(), history.facts());
-    let list = Findings::of(&header, &facts).list();
+    let list = Checks::of(&header, &facts).list();
     list.iter()
         .find(|check| check.name == name)
         .unwrap()
@@ -60,11 +60,11 @@ fn an_overrun_is_seen_at_the_resource_in_belief_and_in_the_number() {
         assert_eq!(finding(&in_turn(), name), Finding::Held, "{name}");
     }
     let (header, facts) = (history.header(), history.facts());
-    let findings = Findings::of(&header, &facts);
-    let (between, op) = findings.interleaved().unwrap();
+    let checks = Checks::of(&header, &facts);
+    let (between, op) = checks.interleaved().unwrap();
     assert_eq!((between.serial, op.serial), (2, 4));
-    assert_eq!(findings.lost_updates(), 1);
-    let overlap = findings.overlaps()[0];
+    assert_eq!(checks.lost_updates(), 1);
+    let overlap = checks.overlaps()[0];
     assert_eq!(
         (overlap.from_ns, overlap.until_ns),
         (1_001_000_000, 1_004_000_000)
@@ -85,7 +85,7 @@ fn damage_within_a_lease_is_found_behind_damage_beyond_one() {
             .reads("C", b_writes - 1.0, 1)
             .writes("B", b_writes, 1, 1);
         let (header, facts) = (history.header(), history.facts());
-        Findings::of(&header, &facts).is_damaged_within_lease()
+        Checks::of(&header, &facts).is_damaged_within_lease()
     };
     assert!(after_a(1_600.0));
     assert!(!after_a(2_600.0));
@@ -186,7 +186,7 @@ fn a_grant_that_is_told_after_its_lease_is_not_within_a_lease() {
     for (granted, is_certain) in [(990.0, true), (1010.0, false)] {
         let (history, header) = (history(granted), edge().header());
         let facts = history.facts();
-        let overlaps = Findings::of(&header, &facts).overlaps();
+        let overlaps = Checks::of(&header, &facts).overlaps();
         assert_eq!(overlaps.len(), 1);
         assert_eq!(overlaps[0].is_within_lease(1_000_000_000), is_certain);
     }
@@ -390,7 +390,7 @@ fn a_wait_cycle_is_found_with_its_length() {
 
 #[test]
 fn a_line_of_waiters_is_no_cycle_and_a_try_is_no_wait() {
-    let line = HistoryBuilder::of(Scenario::Sorted)
+    let line = HistoryBuilder::of(Scenario::DeadlockSorted)
         .granted("A", KEY, 0.0, 1.0, 1)
         .asks("B", KEY, 2.0, 10_000)
         .asks("C", KEY, 3.0, 10_000);

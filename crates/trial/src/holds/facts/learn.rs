@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Buy, Facts, Hold, HoldsOfName, Inspection, Mark, Op, Wait, WaitEnd};
+use super::{
+    Buy, Facts, Failure, FaultSeen, GaveUp, Halted, Hold, HoldsOfName, Inspection, Mark, Op,
+    ServerChange, Stall, StockSet, UnseenGrant, Wait, WaitEnd,
+};
 use crate::history::{Event, Fault, What};
 use crate::holds::lookup::{ByHold, LastBelow};
 
@@ -54,12 +57,19 @@ impl Learner {
             What::Refused { op, .. } => drop(self.answer_wait(*op, mark, WaitEnd::Refused)),
             What::Reached { op, step, of, .. } => {
                 self.answer_wait(*op, mark, WaitEnd::Unknown);
-                self.facts.reached.push((mark, who, *step, *of));
+                let (step, of) = (*step, *of);
+                self.facts.halted.push(Halted {
+                    mark,
+                    who,
+                    step,
+                    of,
+                });
             }
             What::Failed { op, message, .. } => {
                 self.answer_wait(*op, mark, WaitEnd::Unknown);
                 self.fall_silent(&who, mark);
-                self.facts.failures.push((mark, who, message.clone()));
+                let message = message.clone();
+                self.facts.failures.push(Failure { mark, who, message });
             }
             What::Step { op, .. } => {
                 self.asked.entry(*op).or_insert(mark);
@@ -105,10 +115,15 @@ impl Learner {
                 ttl_left_ms: *ttl_left_ms,
                 server: server.clone(),
             }),
-            What::Server { server, change } => {
-                self.facts.servers.push((mark, server.clone(), *change));
+            What::Server { server, change } => self.facts.servers.push(ServerChange {
+                mark,
+                server: server.clone(),
+                change: *change,
+            }),
+            What::StockSet { units } => {
+                let units = *units;
+                self.facts.stock_set.push(StockSet { mark, units });
             }
-            What::StockSet { units } => self.facts.stocked.push((mark, *units)),
             What::Purchase { op, .. } => {
                 self.asked.entry(*op).or_insert(mark);
                 self.buys.entry(mark).or_insert(self.facts.buys.len());
@@ -129,10 +144,15 @@ impl Learner {
             }
             What::Stalled { for_ms } => {
                 let from_ns = mark.at_ns.saturating_sub((for_ms * 1e6) as u64);
-                self.facts.stalls.push((from_ns, mark));
+                let until = mark;
+                self.facts.stalls.push(Stall { from_ns, until });
             }
-            What::Unseen { .. } => self.facts.unseen.push((mark, who)),
-            What::GaveUp { why } => self.facts.given_up.push((mark, why.clone())),
+            What::Slept { for_ms } => *self.facts.slept_ms.get_or_insert_default() += for_ms,
+            What::Unseen { .. } => self.facts.unseen.push(UnseenGrant { mark, who }),
+            What::GaveUp { why } => {
+                let why = why.clone();
+                self.facts.given_up.push(GaveUp { mark, why });
+            }
             What::Round { .. } | What::StockRead { .. } => {}
         }
     }
@@ -231,7 +251,7 @@ impl Learner {
             let holds = self.not_killed.remove(&who).unwrap_or_default();
             self.each_open(holds, |held| held.killed = Some(mark));
         }
-        self.facts.faults.push((mark, who, fault));
+        self.facts.faults.push(FaultSeen { mark, who, fault });
     }
 
     /// Notes that the process is dead, silent or confused. It may have given up what it holds.

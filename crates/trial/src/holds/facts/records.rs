@@ -1,6 +1,6 @@
-//! The records that the facts of a lock trial are made of: holds, waits, operations, purchases and inspections of the store.
+//! The records that the facts of a lock trial are made of: holds, waits, operations and purchases, what the lab did and what it saw.
 
-use crate::history::Event;
+use crate::history::{Change, Event, Fault};
 use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
 
 /// A reference to an event: its number and its timestamp.
@@ -182,4 +182,86 @@ pub struct Inspection {
     pub ttl_left_ms: Option<f64>,
     /// The server, if the lab inspected a particular one.
     pub server: Option<String>,
+}
+
+/// A fault that was seen to take effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultSeen {
+    /// The event that recorded it.
+    pub mark: Mark,
+    /// The process that it hit.
+    pub who: String,
+    /// The fault.
+    pub fault: Fault,
+}
+
+/// Something that happened to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerChange {
+    /// The event that recorded it.
+    pub mark: Mark,
+    /// The server.
+    pub server: String,
+    /// What happened to it.
+    pub change: Change,
+}
+
+/// A process that halted between two steps of its lock, as the lab had asked it to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Halted {
+    /// The event that recorded it.
+    pub mark: Mark,
+    /// The process.
+    pub who: String,
+    /// The last completed step.
+    pub step: u32,
+    /// The total number of steps.
+    pub of: u32,
+}
+
+/// A request that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// When the lab read the answer.
+    pub mark: Mark,
+    /// The process that had been asked.
+    pub who: String,
+    /// The reason, in the words of the process.
+    pub message: String,
+}
+
+/// The lab set the stock: to nothing, or to what came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StockSet {
+    /// When it did.
+    pub mark: Mark,
+    /// How many units there were from then on.
+    pub units: i64,
+}
+
+/// A grant in which the store had no part, as far as the lab could see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnseenGrant {
+    /// The event that recorded it.
+    pub mark: Mark,
+    /// The process that was granted the lock.
+    pub who: String,
+}
+
+/// The moment at which the lab stopped waiting for something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GaveUp {
+    /// The event that recorded it.
+    pub mark: Mark,
+    /// Why.
+    pub why: String,
+}
+
+/// A period in which the lab itself stalled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// When it began, at the earliest.
+    pub from_ns: u64,
+    /// When it was over.
+    pub until: Mark,
 }

@@ -2,9 +2,8 @@
 //!
 //! A trial has three events for servers that die: one is cut off, one is killed, and clients are served again. Each store decides
 //! what that means: a replica takes over without the last writes, a server comes back empty, or a majority elects a new leader
-//! and nothing is lost. Two more events are for servers that live on: the clock is set, keys are evicted, or the lab deletes them; and
-//! servers are stopped for a while. Every event returns only
-//! after its effect was observed.
+//! and nothing is lost. Two events are for servers that live on: one misbehaves (its clock is set, keys are evicted, or the lab
+//! deletes them), or servers are stopped for a while. Every event returns only after its effect was observed.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -164,7 +163,7 @@ pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> 
         Scenario::RestartEmpty if store.is(&REDLOCK) => Box::new(Three::start(store)?),
         Scenario::RestartEmpty if store.is(&REDIS) => Box::new(Single::start()?),
         Scenario::ServerClock if store.is(&REDIS) => Box::new(Clocked::start(Jump::Forward)?),
-        Scenario::ServerClockBack if store.is(&REDIS) => Box::new(Clocked::start(Jump::Back)?),
+        Scenario::ClockBack if store.is(&REDIS) => Box::new(Clocked::start(Jump::Back)?),
         Scenario::Eviction if store.is(&REDIS) => Box::new(Crowded::start()?),
         Scenario::TakenAway => match Robbed::start(store)? {
             Some(servers) => Box::new(servers),

@@ -21,7 +21,7 @@ use crate::holds::register::{FenceCheck, Registers};
 use crate::holds::storm::{LOCKS, PROCESSES};
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Scenario, Trial};
 use crate::holds::{many_leases, names};
-use crate::processes::{Heard, LOOK_UP, Pids, Processes, Said, Stopped};
+use crate::processes::{Heard, LOOK_UP, NoVerdict, Pids, Processes, Said};
 use crate::protocol::{Claims, PROTOCOL, Reply, Request, Resource};
 use crate::store::stock::Stock;
 use crate::store::{Ground, TemporaryGround};
@@ -52,14 +52,14 @@ const NOTHING_ASKED: u64 = 0;
 /// process and no temporary file is left when it returns.
 ///
 /// # Errors
-/// Returns a [`Stopped`] that says why there is nothing to judge.
+/// Returns a [`NoVerdict`] that says why there is nothing to judge.
 pub fn run(
     trial: &Trial,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
     watch: &mut dyn LockWatch,
     interrupt: Interrupt,
-) -> Result<History, Stopped> {
+) -> Result<History, NoVerdict> {
     // The servers come before the ground, so that they still run when the ground is cleared.
     let servers = servers::start(trial)?;
     let store = servers.as_ref().map(|servers| servers.store());
@@ -83,15 +83,15 @@ pub fn run(
     };
     let subjects = match gather(trial, &endpoints, &clocked, watch, interrupt) {
         Ok(subjects) => subjects,
-        Err(stopped) => {
+        Err(no_verdict) => {
             // The file should at least say what was to be tried.
             let _ = Recorder::start(trial.header(), file);
-            return Err(stopped);
+            return Err(no_verdict);
         }
     };
     let claims = claims(trial, &subjects);
     let header = trial.header_with(claims);
-    let recorder = Recorder::start(header, file).map_err(|error| Stopped::History {
+    let recorder = Recorder::start(header, file).map_err(|error| NoVerdict::History {
         error,
         progress: "no process was asked anything yet".into(),
         events: 0,
@@ -123,8 +123,8 @@ pub fn run(
         interrupt,
     };
     let played = stage.play().and_then(|()| stage.look_at_store());
-    let played = played.and_then(|()| stage.subjects.check_awake());
-    played.map_err(|stopped| stopped.after(stage.diary.history().events.len()))?;
+    played.map_err(|no_verdict| no_verdict.after(stage.diary.history().events.len()))?;
+    stage.notice_stall();
     stage.shut_down_processes();
     stage.diary.finish()
 }
@@ -145,7 +145,7 @@ fn gather(
     subject: &dyn Fn(usize) -> Command,
     watch: &mut dyn LockWatch,
     interrupt: Interrupt,
-) -> Result<Processes, Stopped> {
+) -> Result<Processes, NoVerdict> {
     let index = |id: &str| names(trial).position(|name| name == id);
     let init = |id: &str| init(trial, endpoints(index(id).unwrap_or_default()), id, 1);
     let answer_timeout = watch.answer_timeout();
@@ -167,7 +167,7 @@ fn gather(
     if trial.strategy.is_external() {
         return gathered;
     }
-    gathered.map_err(Stopped::of_our_lock)
+    gathered.map_err(NoVerdict::of_our_lock)
 }
 
 /// Returns the names of the processes in their first lives.
@@ -227,7 +227,7 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     /// Follows the scripts until every process has finished.
-    fn play(&mut self) -> Result<(), Stopped> {
+    fn play(&mut self) -> Result<(), NoVerdict> {
         if self.trial.scenario == Scenario::ShortStock {
             self.set_stock(0)?;
         }
@@ -273,7 +273,7 @@ impl Stage<'_> {
             .unwrap_or(now + LOOK_UP)
     }
 
-    fn handle_timeouts(&mut self) -> Result<(), Stopped> {
+    fn handle_timeouts(&mut self) -> Result<(), NoVerdict> {
         let now = Instant::now();
         self.reconnect_due(now);
         self.deliver_forgotten();
@@ -286,8 +286,8 @@ impl Stage<'_> {
                     self.actors[index].finish_act();
                 }
                 Doing::Starting(until) if *until <= now => {
-                    let stopped = self.subjects.mute();
-                    self.not_ready_again(index, now, stopped)?;
+                    let no_verdict = self.subjects.mute();
+                    self.not_ready_again(index, now, no_verdict)?;
                 }
                 Doing::Asked(asked, until) if *until <= now => {
                     let message = format!("no answer for {} s", self.answer_timeout.as_secs());
@@ -301,7 +301,7 @@ impl Stage<'_> {
     }
 
     /// Handles what a process said, or that it closed its output.
-    fn handle_output(&mut self, heard: Heard) -> Result<(), Stopped> {
+    fn handle_output(&mut self, heard: Heard) -> Result<(), NoVerdict> {
         let (index, at) = (heard.from, heard.at);
         // Before the answer that it explains.
         self.notice_met(at);
@@ -338,7 +338,7 @@ impl Stage<'_> {
         at: Instant,
         reply: Reply,
         line: &str,
-    ) -> Result<Option<String>, Stopped> {
+    ) -> Result<Option<String>, NoVerdict> {
         let asked = match self.actors[index].doing {
             Doing::Asked(asked, _) => Some(asked),
             _ => None,
@@ -368,7 +368,7 @@ impl Stage<'_> {
         index: usize,
         at: Instant,
         how: impl FnOnce(&mut Processes) -> String,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         if !std::mem::replace(&mut self.actors[index].alive, false) {
             return Ok(());
         }
@@ -396,7 +396,7 @@ impl Stage<'_> {
         at: Instant,
         definite: bool,
         message: String,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         self.actors[index].end();
         self.actors[index].has_failed = true;
         self.note_failure(index, op, at, definite, message)
@@ -410,7 +410,7 @@ impl Stage<'_> {
         at: Instant,
         definite: bool,
         message: String,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         self.actors[index].finish_act();
         self.note_failure(index, op, at, definite, message)
     }
@@ -422,7 +422,7 @@ impl Stage<'_> {
         at: Instant,
         definite: bool,
         message: String,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let what = What::Failed {
             op,
             definite,
@@ -433,14 +433,14 @@ impl Stage<'_> {
 
     /// Ends the trial with an error if the store is gone. A process that reports an error may have failed because of that. Where the lab
     /// itself makes servers fail, a failed request is part of the trial.
-    fn check_store(&self) -> Result<(), Stopped> {
+    fn check_store(&self) -> Result<(), NoVerdict> {
         if self.servers.is_none() {
             self.ground.inspect(FIRST_LOCK)?;
         }
         Ok(())
     }
 
-    fn note(&mut self, at: Instant, index: usize, what: What) -> Result<(), Stopped> {
+    fn note(&mut self, at: Instant, index: usize, what: What) -> Result<(), NoVerdict> {
         self.diary.record(at, Some(&self.actors[index].who), what)
     }
 
@@ -451,11 +451,11 @@ impl Stage<'_> {
             .progressed(&history.header, &history.events, now_ns);
     }
 
-    fn check_interrupt(&mut self) -> Result<(), Stopped> {
+    fn check_interrupt(&mut self) -> Result<(), NoVerdict> {
         let Some(signal) = self.interrupt.requested() else {
             return Ok(());
         };
-        Err(Stopped::Interrupted {
+        Err(NoVerdict::Interrupted {
             signal,
             progress: format!("the {} trial was not finished", self.trial.scenario.name()),
             stopped: self.actors.iter().filter(|actor| actor.alive).count(),

@@ -129,7 +129,7 @@ impl Description {
                 likely_ms: |trial| 300 + 3 * trial.ttl_ms,
                 ..usual("deadlock", "deadlock")
             },
-            Scenario::Sorted => Self {
+            Scenario::DeadlockSorted => Self {
                 ttl_ms: 3_000,
                 likely_ms: |_| 400,
                 ..usual("deadlock-sorted", "deadlock --mitigate")
@@ -159,7 +159,7 @@ impl Description {
                     facts.server_clock
                 })
             },
-            Scenario::ServerClockBack => Self {
+            Scenario::ClockBack => Self {
                 // The clock must be set while the lease runs.
                 ttl_ms: 1_000,
                 clocks: Clocks::OfServers,

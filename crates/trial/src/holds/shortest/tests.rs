@@ -153,10 +153,10 @@ fn slow(header: &Header, events: &[Event]) -> Option<usize> {
     if !verdict::judge(header, &whole).outcome.is_conviction() {
         return None;
     }
-    let lasting: Vec<_> = guilty(&Findings::of(header, &whole)).collect();
+    let lasting: Vec<_> = guilty(&Checks::of(header, &whole)).collect();
     (1..=events.len()).find(|length| {
         let facts = Facts::of(&events[..*length]);
-        let lasts = guilty(&Findings::of(header, &facts)).all(|pair| lasting.contains(&pair));
+        let lasts = guilty(&Checks::of(header, &facts)).all(|pair| lasting.contains(&pair));
         lasts && verdict::judge(header, &facts).outcome.is_conviction()
     })
 }

@@ -139,9 +139,12 @@ impl Plan {
                 settings.faults
             } else {
                 let place = draw.chance.below(missing.len());
-                [missing.swap_remove(place)].into_iter().collect()
+                [missing[place]].into_iter().collect()
             };
-            faults.extend(draw.fault(at, kinds));
+            let fault = draw.fault(at, kinds);
+            // If no process could be hit at this time, the kind is still missing.
+            missing.retain(|&kind| fault.is_none_or(|planned| planned.fault.kind() != kind));
+            faults.extend(fault);
             at += draw.chance.between(ttl / 4, ttl + ttl / 2);
         }
         Self {
@@ -277,7 +280,7 @@ impl Draw {
         })
     }
 
-    /// Returns a process that is well, and leaves more than half of all well.
+    /// Returns a process that is well, if more than half of all are.
     fn well(&self, victim: usize, at: Duration) -> Option<usize> {
         let is_well = |process: &usize| self.busy_until[*process] <= at;
         let well: Vec<usize> = (0..self.busy_until.len()).filter(is_well).collect();
@@ -322,6 +325,19 @@ mod tests {
     }
 
     #[test]
+    fn the_first_faults_are_one_of_each_kind_even_with_few_processes() {
+        for seed in 0..100 {
+            let few = StormSettings {
+                processes: 3,
+                ..settings(&FaultKind::ALL)
+            };
+            let mut plan = Plan::draw(seed, few, TTL);
+            plan.faults.truncate(FaultKind::ALL.len());
+            assert_eq!(plan.kinds(), few.faults, "{seed}");
+        }
+    }
+
+    #[test]
     fn only_the_chosen_kinds_are_drawn() {
         let plan = Plan::draw(7, settings(&[FaultKind::Cut, FaultKind::Server]), TTL);
         assert!(plan.faults.iter().all(|planned| match planned.fault {
@@ -333,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn most_processes_are_well_at_any_time() {
+    fn most_processes_are_well_before_each_fault() {
         for seed in 0..50 {
             let plan = Plan::draw(seed, settings(&FaultKind::ALL), TTL);
             let of_processes = plan

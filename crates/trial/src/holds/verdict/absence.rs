@@ -1,7 +1,7 @@
 //! A time in which the holder could not act, or could not reach its store: the fault that began it, the one that ended it, the words,
 //! and the verdict on a lock that lasted all that time.
 
-use super::{Court, inconclusive};
+use super::Court;
 use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::facts::{Hold, Mark};
@@ -83,7 +83,7 @@ pub(super) fn kept(court: &Court<'_>, late: &Hold, new: &Hold, absence: Absence)
     let state = absence.manner.state;
     let release = late.release.filter(|sent| new.granted.at_ns > sent.at_ns);
     let (Some(release), true) = (release, waited) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             format!("Nothing broke, and nothing was tested: B did not wait while A was {state}."),
             "contention",
             "somebody who waits for the lock meanwhile.",

@@ -104,15 +104,15 @@ impl<'a> Cause<'a> {
 fn was_away(court: &Court<'_>, overlap: &Overlap<'_>) -> bool {
     let first = overlap.first;
     let was_stopped = court
-        .findings
+        .checks
         .was_stopped(&first.who, first.asked.at_ns, overlap.from_ns);
     let was_away = if court.header.scenario == Scenario::Storm.name() {
         let asked_ns = first.asked.at_ns;
         court
-            .findings
+            .checks
             .was_out_of_reach(&first.who, asked_ns, overlap.from_ns)
     } else {
-        court.findings.was_disturbed(&first.who, overlap.from_ns)
+        court.checks.was_disturbed(&first.who, overlap.from_ns)
     };
     was_stopped || was_away
 }

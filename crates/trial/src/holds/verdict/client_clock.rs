@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::cause::Cause;
 use super::court::STARTED_BY_IT;
 use super::overlap::{overlap_evidence, two_holders};
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::history::Fault;
 use crate::holds::check::{NOT_KEPT_MIN, Overlap};
 use crate::holds::facts::{Hold, Mark, Wait};
@@ -25,7 +25,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return overrun;
     }
     if let Some(unread) = spells.iter().find(|spell| spell.read.is_none()) {
-        return inconclusive(
+        return Verdict::inconclusive(
             format!(
                 "Not tried: {} did not ask the C library for the time, so the lab could not set its clock.",
                 unread.who
@@ -38,7 +38,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let proven: Vec<&Spell<'_>> = spells.iter().filter(kept_out).collect();
     let kinds: HashSet<Fault> = proven.iter().map(|spell| spell.fault).collect();
     if kinds.len() < SPELLS || proven.len() < spells.len() {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not meet A's lock each time that a clock was wrong.",
             "contention",
             "a holder that is granted its lock, and somebody who is refused meanwhile.",
@@ -93,26 +93,26 @@ impl Spell<'_> {
 
 fn spells<'a>(court: &'a Court<'_>) -> Vec<Spell<'a>> {
     let faults = court.facts.faults.iter();
-    let wrong = faults.enumerate().filter(|(_, (.., fault))| {
+    let wrong = faults.enumerate().filter(|(_, seen)| {
         matches!(
-            fault,
+            seen.fault,
             Fault::ClockAhead | Fault::ClockBehind | Fault::ClockFast
         )
     });
     wrong
-        .map(|(place, (from, who, fault))| {
+        .map(|(place, began)| {
             let later = court.facts.faults[place + 1..].iter();
-            let mut own = later.filter(|(_, whose, _)| whose == who);
-            let right = own.clone().find(|(.., fault)| *fault == Fault::ClockRight);
-            let until_ns = right.map_or(court.facts.end_ns, |(mark, ..)| mark.at_ns);
+            let mut own = later.filter(|seen| seen.who == began.who);
+            let right = own.clone().find(|seen| seen.fault == Fault::ClockRight);
+            let until_ns = right.map_or(court.facts.end_ns, |seen| seen.mark.at_ns);
             let read =
-                own.find(|(mark, _, fault)| *fault == Fault::ClockRead && mark.at_ns <= until_ns);
+                own.find(|seen| seen.fault == Fault::ClockRead && seen.mark.at_ns <= until_ns);
             Spell {
-                who,
-                fault: *fault,
-                from: *from,
+                who: &began.who,
+                fault: began.fault,
+                from: began.mark,
                 until_ns,
-                read: read.map(|(mark, ..)| *mark),
+                read: read.map(|seen| seen.mark),
             }
         })
         .collect()
@@ -123,10 +123,10 @@ fn spells<'a>(court: &'a Court<'_>) -> Vec<Spell<'a>> {
 fn guilty_overlaps<'a>(court: &'a Court<'_>) -> Vec<Overlap<'a>> {
     let claims = court.claims;
     let has_no_end = (claims.keep_alive || claims.untimed) && !claims.fencing;
-    let mut overlaps = court.findings.overlaps();
+    let mut overlaps = court.checks.overlaps();
     overlaps.retain(|overlap| {
         let (first, second) = (overlap.first, overlap.second);
-        let is_calm = !court.findings.has_stalled(first.asked, second.granted);
+        let is_calm = !court.checks.has_stalled(first.asked, second.granted);
         overlap.is_within_lease(court.ttl_ns()) || has_no_end && is_calm
     });
     let is_within = |overlap: &Overlap<'_>| overlap.is_within_lease(court.ttl_ns());
@@ -139,7 +139,7 @@ fn guilty_overlaps<'a>(court: &'a Court<'_>) -> Vec<Overlap<'a>> {
 
 /// Returns whether operations were mixed up although the lock promises that they are not.
 fn is_damaged(court: &Court<'_>) -> bool {
-    court.findings.is_damaged_while_leased() || court.claims.fencing && court.is_damaged()
+    court.checks.is_damaged_while_leased() || court.claims.fencing && court.is_damaged()
 }
 
 /// Returns whether B asked while A held the lock in this spell, and did not get it before A's release.

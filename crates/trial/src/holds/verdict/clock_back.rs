@@ -1,7 +1,7 @@
 //! The server's clock jumped back while A held the lock, and A died: does A's lease still end in its time?
 
+use super::Court;
 use super::recovery::recovered;
-use super::{Court, inconclusive};
 use crate::history::{Change, Fault};
 use crate::holds::HOLDER;
 use crate::text::numbers::ms;
@@ -13,7 +13,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         .facts
         .server_that(|change| change == Change::ClockBehind);
     let Some((behind, _)) = behind else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: the server's clock was not seen to jump back.",
             "clock",
             "a server that keeps the lock, and that tells the time which the lab has set.",
@@ -26,13 +26,13 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let has_no_end = court.claims.keep_alive || court.claims.untimed;
     let lease_ns = held.asked.at_ns.saturating_add(court.ttl_ns());
     if held.granted > behind || died < behind || behind.at_ns >= lease_ns && !has_no_end {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A held nothing when the server's clock jumped back.",
             "hold",
             "a lease that runs when the clock jumps: a longer --ttl.",
         );
     }
-    let Some((_, next)) = court.findings.recovery() else {
+    let Some((_, next)) = court.checks.recovery() else {
         return court.unanswered();
     };
     let mut verdict = recovered(court, died, Some(held), next);

@@ -1,7 +1,7 @@
-//! What the verdicts of all scenarios share: the facts and findings of a run, the questions that several of them ask, and their sentences.
+//! What the verdicts of all scenarios share: the facts and checks of a run, the questions that several of them ask, and their sentences.
 
 use super::lost_update::{LostUpdate, lost_update};
-use super::{Findings, belief_in, did, evidence, inconclusive, not_begun, stalled};
+use super::{Checks, belief_in, did, evidence, stalled};
 use crate::history::{Fault, Header};
 use crate::holds::check::{Overlap, Stuck};
 use crate::holds::facts::{Facts, Hold, Inspection, Op};
@@ -19,7 +19,7 @@ pub(super) const STARTED_BY_IT: &str = "a program that the process starts is cov
 pub(super) struct Court<'a> {
     pub(super) header: &'a Header,
     pub(super) facts: &'a Facts,
-    pub(super) findings: Findings<'a>,
+    pub(super) checks: Checks<'a>,
     pub(super) claims: Claims,
     /// The trial, if the strategy is one of ours.
     pub(super) trial: Option<Trial>,
@@ -27,12 +27,12 @@ pub(super) struct Court<'a> {
 
 impl Court<'_> {
     pub(super) fn ttl_ns(&self) -> u64 {
-        self.findings.ttl_ns
+        self.checks.ttl_ns
     }
 
     /// Returns the overlaps that count against this lock. If the lock promises fences, only overlaps within a lease count.
     pub(super) fn guilty_overlaps(&self) -> Vec<Overlap<'_>> {
-        let mut overlaps = self.findings.overlaps();
+        let mut overlaps = self.checks.overlaps();
         let ttl_ns = self.ttl_ns();
         overlaps.retain(|overlap| !self.claims.fencing || overlap.is_within_lease(ttl_ns));
         overlaps
@@ -40,9 +40,9 @@ impl Court<'_> {
 
     /// Returns an inconclusive verdict: two processes met, but a lease may have been over by then.
     pub(super) fn overrun(&self) -> Option<Verdict> {
-        let met = self.is_damaged() || !self.findings.overlaps().is_empty();
+        let met = self.is_damaged() || !self.checks.overlaps().is_empty();
         met.then(|| {
-            inconclusive(
+            Verdict::inconclusive(
                 "Two processes held the lock at once, but a lease may have been over by then.",
                 "calm",
                 "a machine that is less busy, or a longer --ttl.",
@@ -55,7 +55,7 @@ impl Court<'_> {
     pub(super) fn not_renewed_in_a_stall(&self, overlaps: &[Overlap<'_>]) -> Option<Verdict> {
         let lasts = self.claims.keep_alive || self.claims.ends_with_holder();
         let is_excused = |overlap: &Overlap<'_>| {
-            !overlap.is_within_lease(self.ttl_ns()) && self.findings.has_stalled_before(overlap)
+            !overlap.is_within_lease(self.ttl_ns()) && self.checks.has_stalled_before(overlap)
         };
         let is_in_doubt = lasts && !overlaps.is_empty() && overlaps.iter().all(is_excused);
         is_in_doubt.then(|| {
@@ -70,7 +70,7 @@ impl Court<'_> {
 
     /// Returns an inconclusive verdict: A wrote nothing, but nobody else had the lock by then.
     pub(super) fn not_overtaken(&self) -> Verdict {
-        inconclusive(
+        Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not have the lock when A decided not to write.",
             "overrun",
             "somebody who gets the lock before A is asked to write.",
@@ -85,7 +85,7 @@ impl Court<'_> {
             self.claims.keep_alive || self.claims.untimed && !self.claims.ends_with_holder();
         let is_kept = first.release.is_some_and(|release| release < other.granted);
         (lasts && !is_kept).then(|| {
-            inconclusive(
+            Verdict::inconclusive(
                 "A stopped itself in time, but B got a lock that claims to last until A releases it.",
                 "kept",
                 "a lock that lasts for as long as it claims, or a machine that is less busy.",
@@ -94,7 +94,7 @@ impl Court<'_> {
     }
 
     pub(super) fn is_damaged(&self) -> bool {
-        self.findings.lost_updates() > 0 || self.findings.interleaved().is_some()
+        self.checks.lost_updates() > 0 || self.checks.interleaved().is_some()
     }
 
     /// Returns the first update that was overwritten.
@@ -109,7 +109,7 @@ impl Court<'_> {
 
     /// Returns " One update is lost.", or an empty string if no update is lost.
     pub(super) fn losses(&self) -> String {
-        match self.findings.lost_updates() {
+        match self.checks.lost_updates() {
             0 => String::new(),
             lost => {
                 let text = in_words(lost, "update is lost", "updates are lost");
@@ -120,15 +120,15 @@ impl Court<'_> {
 
     /// Adds the two axes: what holders believed, and what happened to the number.
     pub(super) fn add_axes(&self, verdict: &mut Verdict) {
-        let overlaps = self.findings.overlaps();
+        let overlaps = self.checks.overlaps();
         if verdict.belief.code == Belief::NotApplicable && !self.facts.holds.is_empty() {
             verdict.belief.code = belief_in(&overlaps);
         }
         let mut damage = Vec::new();
-        if self.findings.lost_updates() > 0 {
+        if self.checks.lost_updates() > 0 {
             damage.push(Damage::LostUpdate);
         }
-        if self.findings.interleaved().is_some() {
+        if self.checks.interleaved().is_some() {
             damage.push(Damage::Interleaved);
         }
         if !damage.is_empty() {
@@ -144,7 +144,7 @@ impl Court<'_> {
 
     /// Returns the operations in which two holds interleave, as one piece of evidence.
     pub(super) fn interleaving(&self) -> Option<Evidence> {
-        let (_, last) = self.findings.interleaved()?;
+        let (_, last) = self.checks.interleaved()?;
         let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
         let first = accepted
             .iter()
@@ -223,16 +223,21 @@ impl Court<'_> {
 
     /// Returns an inconclusive verdict: the run shows neither that a promise was kept nor that it was broken.
     pub(super) fn unanswered(&self) -> Verdict {
-        inconclusive(
+        Verdict::inconclusive(
             "Nothing broke, and nothing was shown: the trial did not come to its end.",
             "answers",
             "answers to everything that was asked; the notes say what happened.",
         )
     }
 
+    /// A placeholder: the promises convict this run after the scenario.
+    pub(super) fn left_to_the_promises(&self) -> Verdict {
+        self.unanswered()
+    }
+
     /// Returns an inconclusive verdict: nobody was asked anything.
     pub(super) fn not_begun(&self) -> Verdict {
-        not_begun(self.facts.not_begun().unwrap_or_default())
+        Verdict::not_begun(self.facts.not_begun().unwrap_or_default())
     }
 
     /// Returns the lab's last inspection of the lock that was refused then, or of any lock.
@@ -252,11 +257,10 @@ impl Court<'_> {
         let sentence = match (inspection.taken, inspection.ttl_left_ms) {
             (false, _) => "the lab reads the store: no key".to_owned(),
             (true, None) => {
-                let is_killed = |(.., fault): &(_, _, Fault)| *fault == Fault::Killed;
-                let is_lost = |(.., fault): &(_, _, Fault)| fault.spoils_reply();
-                let owner = if self.facts.faults.iter().any(is_killed) {
+                let mut faults = self.facts.faults.iter();
+                let owner = if faults.clone().any(|seen| seen.fault == Fault::Killed) {
                     "owner gone"
-                } else if self.facts.faults.iter().any(is_lost) {
+                } else if faults.any(|seen| seen.fault.spoils_reply()) {
                     "owner unaware"
                 } else if self.facts.cycles().is_empty() {
                     "owner done with it"

@@ -1,7 +1,7 @@
 //! The holder was killed: did somebody else get its lock?
 
+use super::Court;
 use super::recovery::recovered;
-use super::{Court, inconclusive};
 use crate::history::Fault;
 use crate::holds::HOLDER;
 use crate::holds::facts::Hold;
@@ -9,14 +9,15 @@ use crate::verdict::Verdict;
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(died) = court.facts.fault_of(HOLDER, Fault::Killed) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not killed while it held the lock.",
             "kill",
             "a holder that is seen to die of the lab's signal.",
         );
     };
     let held = court.facts.first_of(HOLDER);
-    let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
+    let mut halted = court.facts.halted.iter();
+    let halted = halted.any(|halted| halted.who == HOLDER);
     let holds_on = |held: &Hold| {
         // The lease began no earlier than it was requested.
         let is_running = died.at_ns < held.asked.at_ns.saturating_add(court.ttl_ns());
@@ -24,13 +25,13 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         held.killed.is_some() && (is_running || has_no_end)
     };
     if !halted && !held.is_some_and(holds_on) {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A held nothing any more when it was killed.",
             "hold",
             "a lease that outlives the kill: a longer --ttl.",
         );
     }
-    match court.findings.recovery() {
+    match court.checks.recovery() {
         Some((_, next)) => recovered(court, died, held, next),
         None if court
             .facts
@@ -38,7 +39,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             .iter()
             .any(|inspection| !inspection.taken || inspection.ttl_left_ms.is_some()) =>
         {
-            inconclusive(
+            Verdict::inconclusive(
                 "B did not get the lock, although the store says that time frees it.",
                 "calm",
                 "a machine that is less busy, or a longer --ttl.",

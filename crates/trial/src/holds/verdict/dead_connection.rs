@@ -3,7 +3,7 @@
 use super::kept_alive::{
     LostHold, control_ns, evidence_of, excuse, losses, not_claimed, only_told,
 };
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
@@ -19,7 +19,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let dead = court.facts.fault_of(HOLDER, Fault::ConnectionsDead);
     let (Some(dead), Some(holder)) = (dead, court.facts.first_of_lock(HOLDER, FIRST_LOCK)) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A had no open connection to its store that could die.",
             "connection",
             "a lock that keeps a connection to its store, through the address it is given.",

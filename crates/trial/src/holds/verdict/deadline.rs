@@ -1,7 +1,7 @@
 //! A process gave up waiting, and another waited for long: was anything left of the first, and did the second get a whole lease?
 
 use super::overlap::{self, overlap_evidence, two_holders};
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::holds::check::{HandOver, Overlap, nanoseconds, with_slack};
 use crate::holds::facts::{Hold, Wait};
 use crate::text::numbers::{count, ms};
@@ -11,14 +11,14 @@ use crate::verdict::{Outcome, Verdict};
 const GAVE_UP_MIN: usize = 2;
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let guilty = court.findings.overlaps_within_lease();
-    if !guilty.is_empty() || court.findings.is_damaged_within_lease() {
+    let guilty = court.checks.overlaps_within_lease();
+    if !guilty.is_empty() || court.checks.is_damaged_within_lease() {
         return overlap::broken(court, &guilty);
     }
-    if let Some((hand_over, overlap)) = court.findings.lease_used_up() {
+    if let Some((hand_over, overlap)) = court.checks.lease_used_up() {
         return used_up(court, &hand_over, &overlap);
     }
-    if let Some([first, again]) = court.findings.held_up_by_who_gave_up() {
+    if let Some([first, again]) = court.checks.held_up_by_who_gave_up() {
         return held_up(court, &first, &again);
     }
     if let Some(overrun) = court.overrun() {
@@ -26,7 +26,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let mut verdict = match Waits::of(court) {
         Ok(waits) => held(court, &waits),
-        Err(because) => inconclusive(
+        Err(because) => Verdict::inconclusive(
             format!("Nothing broke, and nothing was shown: {because}."),
             "waits",
             "a process that gives up in time, and others that are served.",
@@ -98,7 +98,7 @@ fn used_up(court: &Court<'_>, hand_over: &HandOver<'_>, overlap: &Overlap<'_>) -
 
 /// Returns the verdict on a run in which what a process that gave up has left behind keeps the lock from others.
 fn held_up(court: &Court<'_>, first: &HandOver<'_>, again: &HandOver<'_>) -> Verdict {
-    let all = court.findings.hand_overs().into_iter();
+    let all = court.checks.hand_overs().into_iter();
     let usual = all.filter(|one| one.gave_up.is_none());
     let usual_ns = usual.map(|one| one.took_ns()).max().unwrap_or_default();
     let who = first.gave_up.map_or("B", |wait| &wait.who);
@@ -146,7 +146,7 @@ struct Waits<'a> {
 
 impl<'a> Waits<'a> {
     fn of(court: &Court<'a>) -> Result<Self, &'static str> {
-        let all = court.findings.hand_overs();
+        let all = court.checks.hand_overs();
         let long_ns = court.ttl_ns() / 2;
         let is_long = |one: &&HandOver<'_>| {
             let waited_ns = one.to.granted.at_ns.saturating_sub(one.to.asked.at_ns);

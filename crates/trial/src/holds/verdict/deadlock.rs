@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::cause::Cause;
 use super::overlap::overlap_evidence;
 use super::overwritten::FENCED_LIMITS;
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::holds::Scenario;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
@@ -20,14 +20,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let cycles = court.facts.cycles();
     let Some(cycle) = cycles.first() else {
         // Without a deadlock, the end of a lease has another cause: the machine.
-        let guilty = court.findings.overlaps_within_lease();
-        if !guilty.is_empty() || court.findings.is_damaged_within_lease() {
+        let guilty = court.checks.overlaps_within_lease();
+        if !guilty.is_empty() || court.checks.is_damaged_within_lease() {
             return broken(court, None, &guilty);
         }
         if let Some(overrun) = court.overrun() {
             return overrun;
         }
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no wait cycle came about.",
             "cycle",
             "two who wait for each other.",
@@ -60,13 +60,13 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                     ),
                 )
             };
-            let believed = of_each_lock(&court.findings.overlaps());
+            let believed = of_each_lock(&court.checks.overlaps());
             verdict.belief.text = believed.map(|believed| {
                 format!("still {believed}; harmless, because the resource asked for the fence")
             });
             verdict
         }
-        None if !court.findings.overlaps().is_empty() => inconclusive(
+        None if !court.checks.overlaps().is_empty() => Verdict::inconclusive(
             "The TTL ended both leases, and both processes got both locks. Nothing broke: their work did not meet at the resource.",
             "clash",
             "two who use the number at once. Run it again.",
@@ -98,8 +98,10 @@ fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
             .is_some_and(|learned| until_ns <= learned.at_ns)
     });
     let said = court.facts.failures.iter();
-    let said = said.clone().find(|(_, who, _)| *who == victim.who);
-    let said = said.map_or_else(String::new, |(_, who, words)| format!("; {who}: {words}"));
+    let said = said.clone().find(|failed| failed.who == victim.who);
+    let said = said.map_or_else(String::new, |failed| {
+        format!("; {}: {}", failed.who, failed.message)
+    });
     Some(Verdict {
         witness: vec![format!("{}{said}", cycle_in_words(cycle))],
         limits: Some(format!(
@@ -107,7 +109,10 @@ fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
             victim.who
         )),
         next: court
-            .next_scenario(Scenario::Sorted, "both take the locks in the same order")
+            .next_scenario(
+                Scenario::DeadlockSorted,
+                "both take the locks in the same order",
+            )
             .into_iter()
             .collect(),
         ..Verdict::bare(
@@ -152,12 +157,15 @@ fn broken(court: &Court<'_>, cycle: Option<&Cycle>, overlaps: &[Overlap<'_>]) ->
             .collect(),
         why: why.or_else(|| Some(WHY.into())),
         next: court
-            .next_scenario(Scenario::Sorted, "both take the locks in the same order")
+            .next_scenario(
+                Scenario::DeadlockSorted,
+                "both take the locks in the same order",
+            )
             .into_iter()
             .collect(),
         ..Verdict::bare(Outcome::Broken, because)
     };
-    verdict.belief.text = of_each_lock(&court.findings.overlaps());
+    verdict.belief.text = of_each_lock(&court.checks.overlaps());
     verdict
 }
 
@@ -180,14 +188,14 @@ fn cycle_in_words(cycle: &Cycle) -> String {
 }
 
 pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
-    let overlaps = court.findings.overlaps();
+    let overlaps = court.checks.overlaps();
     let cycles = court.facts.cycles();
-    let guilty = court.findings.overlaps_within_lease();
-    if !guilty.is_empty() || court.findings.is_damaged_within_lease() {
+    let guilty = court.checks.overlaps_within_lease();
+    if !guilty.is_empty() || court.checks.is_damaged_within_lease() {
         return broken(court, cycles.first(), &guilty);
     }
     if court.is_damaged() || !overlaps.is_empty() {
-        return inconclusive(
+        return Verdict::inconclusive(
             "A lease may have been over before its holder was done: the order was not what mattered.",
             "calm",
             "a machine that is less busy, or a longer --ttl.",
@@ -196,8 +204,8 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
     if court.facts.additions() < 2 {
         return court.unanswered();
     }
-    let Some(waited) = court.findings.met_taken() else {
-        return inconclusive(
+    let Some(waited) = court.checks.met_taken() else {
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: nobody met a lock taken.",
             "contention",
             "somebody who meets a lock taken. Run it again.",

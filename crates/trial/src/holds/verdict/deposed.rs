@@ -1,7 +1,7 @@
 //! Judges `deposed`: a copy of A's server took over, and the old primary lived on, with A connected to it. Does A learn in time that its lock is
 //! not confirmed any more?
 
-use super::{Court, inconclusive, stalled, taken_away};
+use super::{Court, stalled, taken_away};
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::ms;
@@ -9,7 +9,7 @@ use crate::verdict::{Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(failover) = Failover::of(court) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no server was seen to take over from a primary that lived on.",
             "failover",
             "a server that is seen to take over, and an old primary that is seen to live on.",
@@ -26,7 +26,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         .or_else(|| failover.wrote_in_a_stall(court, holder))
         .unwrap_or_else(|| taken_away::judge(court));
     match verdict.outcome {
-        Outcome::Held if !failover.lasted_until(holder) => inconclusive(
+        Outcome::Held if !failover.lasted_until(holder) => Verdict::inconclusive(
             "Nothing broke, and nothing was tested: the old primary was not seen to be there until the end.",
             "failover",
             "an old primary that lives on until A was asked to write.",
@@ -74,9 +74,7 @@ impl<'a> Failover<'a> {
         let asked_there = others.filter(|wait| wait.asked > self.at);
         let refused = asked_there.filter_map(|wait| wait.refused()).max()?;
         let from_ns = self.at.at_ns;
-        let is_held = court
-            .findings
-            .certainly_held(holder, from_ns, refused.at_ns);
+        let is_held = court.checks.certainly_held(holder, from_ns, refused.at_ns);
         // A client that lost its connection and never made a new one is refused, too.
         let mut holds = court.facts.holds.iter();
         let is_there =
@@ -95,7 +93,7 @@ impl<'a> Failover<'a> {
     fn let_in_later(&self, court: &Court<'_>, holder: &Hold, other: &Hold) -> Option<Verdict> {
         let lease_ns = holder.asked.at_ns.saturating_add(court.ttl_ns());
         let claims = court.claims;
-        let ends = !claims.keep_alive && !claims.fencing && !court.findings.lasts_by_itself();
+        let ends = !claims.keep_alive && !claims.fencing && !court.checks.lasts_by_itself();
         let waited = other.asked > self.at && other.asked.at_ns < lease_ns;
         let is_kept = ends && waited && other.granted.at_ns >= lease_ns && !court.is_damaged();
         is_kept.then(|| {
@@ -124,7 +122,7 @@ impl<'a> Failover<'a> {
         let own = |op: &&Op| op.who == holder.who && op.hold == holder.hold;
         let last = court.facts.ops.iter().rev().find(own)?;
         let is_late = !last.refused && last.mark > self.at;
-        (is_late && !court.claims.fencing && court.findings.has_stalled(self.at, last.mark))
+        (is_late && !court.claims.fencing && court.checks.has_stalled(self.at, last.mark))
             .then(|| stalled("A wrote after the failover, but the lab itself stalled meanwhile."))
     }
 }

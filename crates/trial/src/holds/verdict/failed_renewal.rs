@@ -1,10 +1,10 @@
 //! Judges `failed-renewal`: the reply to one renewal was lost, and another renewal met an error. Did A keep its lock?
 
+use super::Court;
 use super::false_release::met_evidence;
 use super::kept_alive::{
     LostHold, control_ns, evidence_of, excuse, losses, not_claimed, only_told,
 };
-use super::{Court, inconclusive};
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
@@ -20,7 +20,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let failed = failed_renewals(court);
     let Some((_, met, fault)) = failed.first() else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no renewal of A's failed.",
             "renewal",
             "a lock that renews its lease through the address it is given, with requests of its own.",
@@ -90,7 +90,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 fn cut_by_the_lab(court: &Court<'_>, loss: &LostHold<'_>, fault: Fault) -> Option<Verdict> {
     let is_cut = fault == Fault::ReplyLost && court.claims.ends_with_holder();
     is_cut.then(|| {
-        inconclusive(
+        Verdict::inconclusive(
             format!(
                 "{}'s lock ends with its connection, and the lab cut that with the reply.",
                 loss.held.who
@@ -109,10 +109,10 @@ fn failed_renewals<'a>(court: &'a Court<'_>) -> Vec<(&'a Hold, Mark, Fault)> {
         let is_during =
             |mark: Mark| mark > held.granted && held.release.is_none_or(|release| mark < release);
         let mut faults = court.facts.faults.iter();
-        let met = faults.find(|(mark, who, fault)| {
-            fault.spoils_reply() && *who == held.who && is_during(*mark)
+        let met = faults.find(|seen| {
+            seen.fault.spoils_reply() && seen.who == held.who && is_during(seen.mark)
         })?;
-        Some((held, met.0, met.2))
+        Some((held, met.mark, met.fault))
     });
     failed.collect()
 }

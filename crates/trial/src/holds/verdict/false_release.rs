@@ -18,13 +18,13 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
 pub(super) fn releases<'a>(court: &'a Court<'_>) -> Vec<&'a Hold> {
     let holds = court.facts.holds.iter();
     let own = holds.filter(|held| held.who == HOLDER && held.key == FIRST_LOCK);
-    own.filter(|held| court.findings.spoiled_release(held).is_some())
+    own.filter(|held| court.checks.spoiled_release(held).is_some())
         .collect()
 }
 
 /// Returns how long after that the lock was granted to B.
 pub(super) fn grant_after(court: &Court<'_>, held: &Hold) -> Option<u64> {
-    let (met, _) = court.findings.spoiled_release(held)?;
+    let (met, _) = court.checks.spoiled_release(held)?;
     let mut others = court.facts.holds.iter();
     let next =
         others.find(|other| other.who == OTHER && other.key == held.key && other.granted > met)?;
@@ -50,7 +50,7 @@ impl<'a> FalseRelease<'a> {
 
     fn of_hold(court: &'a Court<'_>, held: &'a Hold) -> Option<Self> {
         let (released, outcome) = held.released?;
-        let met = court.findings.spoiled_release(held)?;
+        let met = court.checks.spoiled_release(held)?;
         let late_ns = released.at_ns.saturating_add(court.ttl_ns() / 2);
         let own_next = next_of(court, HOLDER, released);
         let waits = court.facts.waits.iter();
@@ -76,7 +76,7 @@ impl<'a> FalseRelease<'a> {
     fn verdict(&self, court: &Court<'_>) -> Verdict {
         let refused = self.refused.refused().unwrap_or(self.refused.asked);
         let after = ms(self.refused.asked.at_ns.saturating_sub(self.released.at_ns));
-        if court.findings.has_stalled(self.released, refused) {
+        if court.checks.has_stalled(self.released, refused) {
             return stalled(format!(
                 "B was refused {after} ms after A's release, but the lab itself stalled meanwhile."
             ));
@@ -127,7 +127,7 @@ fn frees_at_once(court: &Court<'_>) -> bool {
         let first =
             asked.find(|wait| wait.who == OTHER && wait.key == held.key && wait.asked > released);
         let is_granted = first.is_some_and(|wait| wait.wait_ms == 0 && wait.granted().is_some());
-        is_granted && court.findings.spoiled_release(held).is_none()
+        is_granted && court.checks.spoiled_release(held).is_none()
     })
 }
 

@@ -1,15 +1,11 @@
 //! The lock promised fences: are they present, and do they increase?
 //!
-//! This question applies to every scenario and takes precedence over the scenario's own. Without increasing fences, the
+//! This question applies to every scenario. It overrules every verdict of the scenario but BROKEN. Without increasing fences, the
 //! resource cannot tell the new holder from the old one.
 
 use super::{Court, did, evidence, op_evidence};
 use crate::holds::facts::Hold;
-use crate::verdict::{Evidence, Outcome, Verdict};
-
-/// Why promised fences that do not grow are no use. Sales say the same.
-pub(crate) const WHY: &str =
-    "The resource knows the latest holder by the highest fence; these do not say who that is.";
+use crate::verdict::{Evidence, Outcome, Verdict, WHY_FENCES};
 
 /// Returns a verdict if the fences break the lock's promise.
 pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
@@ -24,7 +20,7 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
         );
         return Some(broken(because, vec![granted(bare)]));
     }
-    if let Some((earlier, later)) = court.findings.fence_regression() {
+    if let Some((earlier, later)) = court.checks.fence_regression() {
         let because = format!(
             "Fences do not grow: {} was granted {} with fence {}, after {} with fence {}.",
             later.who,
@@ -35,7 +31,7 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
         );
         return Some(broken(because, vec![granted(earlier), granted(later)]));
     }
-    if let Some(odd) = court.findings.fence_without_order() {
+    if let Some(odd) = court.checks.fence_without_order() {
         let because = format!(
             "Fences were promised, and {} was granted {} with '{}', which is not a number.",
             odd.who,
@@ -49,7 +45,7 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
 
 /// Returns the verdict if a process showed the resource a fence other than the one it was granted.
 fn not_as_granted(court: &Court<'_>) -> Option<Verdict> {
-    let (held, op) = court.findings.fence_exchanged()?;
+    let (held, op) = court.checks.fence_exchanged()?;
     let shown = op.fence.as_deref().unwrap_or("none");
     let because = format!(
         "{} was granted {} with fence {}, and came to the resource with fence {shown}.",
@@ -63,7 +59,7 @@ fn not_as_granted(court: &Court<'_>) -> Option<Verdict> {
 
 /// Returns the verdict if the resource accepted a late step.
 fn let_in(court: &Court<'_>) -> Option<Verdict> {
-    let op = court.findings.unfenced()?;
+    let op = court.checks.unfenced()?;
     let came = format!("{}, under a fence lower than one seen before", did(op));
     let because = format!("The resource let {} in, under an outdated fence.", op.who);
     Some(broken(because, vec![op_evidence(op, came)]))
@@ -72,7 +68,7 @@ fn let_in(court: &Court<'_>) -> Option<Verdict> {
 fn broken(because: String, proof: Vec<Evidence>) -> Verdict {
     Verdict {
         evidence: proof,
-        why: Some(WHY.into()),
+        why: Some(WHY_FENCES.into()),
         ..Verdict::bare(Outcome::Broken, because)
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A is the holder. B is the process beside it whose messages nobody disturbs: it shows that the store answers.
 
-use super::{Court, evidence, inconclusive, stalled};
+use super::{Court, evidence, stalled};
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::holds::{HOLDER, OTHER};
 use crate::protocol::ReleaseResult;
@@ -12,7 +12,7 @@ use crate::verdict::{Evidence, Verdict};
 
 /// Returns the verdict on a lock whose claims leave nothing to judge.
 pub(super) fn not_claimed() -> Verdict {
-    inconclusive(
+    Verdict::inconclusive(
         "Not tried: the lock does not claim to renew its leases.",
         "claim",
         "a lock that claims keep_alive.",
@@ -110,7 +110,7 @@ pub(super) fn evidence_of(losses: &[LostHold<'_>]) -> Vec<Evidence> {
 /// Returns the verdict on losses of which there is nothing but A's word, where B has asked for the same locks and got none.
 pub(super) fn only_told(losses: &[LostHold<'_>]) -> Option<Verdict> {
     (!losses.iter().any(|loss| loss.is_confirmed)).then(|| {
-        inconclusive(
+        Verdict::inconclusive(
             "A says that it lost its lock, but B could not get it.",
             "loss",
             "another process that gets the lock, or a release that finds it lost.",
@@ -118,12 +118,13 @@ pub(super) fn only_told(losses: &[LostHold<'_>]) -> Option<Verdict> {
     })
 }
 
-/// Returns the verdict on losses that do not convict: the lease is too short, or something else than the lock may have been slow. The lock has until the end of its lease for what takes a right one up to `bound_ns`, on a busy machine too.
+/// Returns the verdict on losses that do not convict: the lease is too short, or something else than the lock may have been slow. The lock
+/// has until the end of its lease for what takes a right one up to `bound_ns`, on a busy machine too.
 pub(super) fn excuse(court: &Court<'_>, losses: &[LostHold<'_>], bound_ns: u64) -> Option<Verdict> {
     let (first, last) = (losses.first()?, losses.last()?);
     let lost = plural(losses.len(), "lock", "locks");
     if court.ttl_ns() < bound_ns {
-        return Some(inconclusive(
+        return Some(Verdict::inconclusive(
             format!(
                 "A lost {lost}, but a lease of {} ms is too short to accuse anybody.",
                 ms(court.ttl_ns())
@@ -132,7 +133,7 @@ pub(super) fn excuse(court: &Court<'_>, losses: &[LostHold<'_>], bound_ns: u64) 
             "a longer --ttl: two seconds or more.",
         ));
     }
-    let is_calm = !court.findings.has_stalled(first.held.asked, last.at)
+    let is_calm = !court.checks.has_stalled(first.held.asked, last.at)
         && control_ns(court) <= court.ttl_ns() / 4;
     (!is_calm).then(|| {
         stalled(format!(

@@ -2,7 +2,7 @@
 
 use super::overlap;
 use super::overwritten::FENCED_LIMITS;
-use super::{Court, did, evidence, inconclusive, op_evidence};
+use super::{Court, did, evidence, op_evidence};
 use crate::history::Fault;
 use crate::holds::facts::{Mark, Op};
 use crate::holds::{HOLDER, OTHER};
@@ -16,13 +16,13 @@ const WHY_FENCED: &str =
     "The lock claims fences, and the resource accepted a write after it had seen a later holder.";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let within = court.findings.overlaps_within_lease();
+    let within = court.checks.overlaps_within_lease();
     if !within.is_empty() {
         return overlap::broken(court, &within);
     }
     let Some(delayed) = Delayed::of(court) else {
         return court.overrun().unwrap_or_else(|| {
-            inconclusive(
+            Verdict::inconclusive(
                 "Nothing broke, and nothing was tested: no write of A arrived after B had written.",
                 "delay",
                 "a holder that writes, and somebody who gets the lock after it and writes, too.",

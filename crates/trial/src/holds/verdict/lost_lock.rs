@@ -4,7 +4,7 @@
 use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_at_once, two_holders};
 use super::server_loss::{believed_until, fenced, guilty_overlaps};
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::history::Change;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
@@ -30,7 +30,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let is_covered = claims.fencing
         || claims.keep_alive && court.facts.stalls.is_empty()
         || claims.untimed && (!claims.ends_with_holder() || court.facts.stalls.is_empty())
-        || court.findings.is_damaged_while_leased();
+        || court.checks.is_damaged_while_leased();
     if !guilty.is_empty() || court.is_damaged() && is_covered {
         return broken(court, &guilty, loss.as_ref());
     }
@@ -38,7 +38,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return overrun;
     }
     let Some(loss) = loss else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: the server was not seen to end A's lease.",
             "loss",
             "a server that keeps the lock, and that does what the trial is about.",
@@ -59,7 +59,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         (_, Some(learned)) if learned > loss.at => {
             let is_lost = court.facts.is_without_lock(loss.server)
                 || court.is_taken_over(holder, other)
-                || court.findings.lasts_by_itself()
+                || court.checks.lasts_by_itself()
                 || claims.keep_alive;
             match holder.decided() {
                 Some(decided) if is_lost && loss.at < other.granted && other.granted < decided => {
@@ -85,11 +85,11 @@ impl<'a> ServerLoss<'a> {
         let ended = court.facts.server_that(Change::ends_leases);
         let (at, server) = ended.or_else(|| court.facts.deposed())?;
         let mut changes = court.facts.servers.iter();
-        let (.., change) = changes.find(|(mark, ..)| *mark == at)?;
+        let changed = changes.find(|changed| changed.mark == at)?;
         Some(Self {
             at,
             server,
-            change: *change,
+            change: changed.change,
         })
     }
 
@@ -230,7 +230,7 @@ fn declined(loss: &ServerLoss<'_>, holder: &Hold, learned: Mark, other: &Hold) -
 fn kept_out(court: &Court<'_>, loss: &ServerLoss<'_>, holder: &Hold, other: &Hold) -> Verdict {
     let release = holder.release.filter(|release| other.granted > *release);
     let (Some(release), true) = (release, other.asked > loss.at) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
             "contention",
             "somebody who asks for the lock after the loss, before A releases it.",
@@ -242,7 +242,7 @@ fn kept_out(court: &Court<'_>, loss: &ServerLoss<'_>, holder: &Hold, other: &Hol
         _ => None,
     };
     if let Some(spared) = spared {
-        return inconclusive(
+        return Verdict::inconclusive(
             format!("Nothing broke, and nothing was tested: {spared}."),
             "loss",
             "a lock that the server keeps.",

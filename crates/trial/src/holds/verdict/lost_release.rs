@@ -5,7 +5,7 @@
 
 use super::false_release::{grant_after, met_evidence, releases};
 use super::overlap::{overlap_evidence, two_holders};
-use super::{Court, evidence, false_release, inconclusive};
+use super::{Court, evidence, false_release};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark};
@@ -15,14 +15,13 @@ use crate::text::numbers::{in_words, ms};
 use crate::verdict::{Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let within = court.findings.overlaps_within_lease();
+    let within = court.checks.overlaps_within_lease();
     let freed = within.iter().find_map(|overlap| freed_by_a(court, overlap));
     if let Some((overlap, held)) = freed {
         return broken(court, overlap, held);
     }
-    if court.findings.is_damaged_within_lease() || !within.is_empty() {
-        // What every lock promises is judged after this.
-        return court.unanswered();
+    if court.checks.is_damaged_within_lease() || !within.is_empty() {
+        return court.left_to_the_promises();
     }
     if let Some(broken) = false_release::judge(court) {
         return broken;
@@ -32,7 +31,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let lost = releases(court);
     if lost.is_empty() {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no reply to A was lost while A released the lock.",
             "loss",
             "a lock that releases through the address it is given.",
@@ -43,7 +42,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         .filter_map(|held| refused_beside(court, held))
         .collect();
     if beside.is_empty() {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and too little was tested: no reply was lost while B certainly held the lock until C was refused.",
             "contention",
             "a reply that is lost when another process has the lock, on a lease that is running.",
@@ -69,9 +68,9 @@ fn freed_by_a<'a>(
     let (first, second) = (overlap.first, overlap.second);
     let mut own = releases(court).into_iter();
     let held = own.find(|held| {
-        let spoiled = court.findings.spoiled_release(held);
+        let spoiled = court.checks.spoiled_release(held);
         let is_before = spoiled.is_some_and(|(met, _)| met < first.granted);
-        let answered = court.findings.release_answered(held);
+        let answered = court.checks.release_answered(held);
         is_before && answered.is_some_and(|it| first.granted < it && it < second.granted)
     })?;
     (first.who == OTHER && second.who == THIRD).then_some((overlap, held))
@@ -79,7 +78,7 @@ fn freed_by_a<'a>(
 
 /// Returns how long after A's answer C was refused, if B certainly held the lock from the loss of the reply until then.
 fn refused_beside(court: &Court<'_>, held: &Hold) -> Option<u64> {
-    let answered = court.findings.release_answered(held)?;
+    let answered = court.checks.release_answered(held)?;
     let lost = lost_reply(court, held)?;
     let waits = court.facts.waits.iter();
     let tries = waits.filter(|wait| wait.who == THIRD && wait.key == held.key);
@@ -88,25 +87,26 @@ fn refused_beside(court: &Court<'_>, held: &Hold) -> Option<u64> {
     let mut others = court.facts.holds.iter();
     let is_beside = others.any(|other| {
         let is_other = other.who == OTHER && other.key == held.key;
-        let findings = &court.findings;
-        is_other && findings.certainly_held(other, lost.at_ns, refused.at_ns)
+        let checks = &court.checks;
+        is_other && checks.certainly_held(other, lost.at_ns, refused.at_ns)
     });
     is_beside.then(|| refused.at_ns.saturating_sub(answered.at_ns))
 }
 
 /// Returns when a reply to the release of this hold was lost.
 fn lost_reply(court: &Court<'_>, held: &Hold) -> Option<Mark> {
-    let (release, answered) = (held.release?, court.findings.release_answered(held)?);
+    let (release, answered) = (held.release?, court.checks.release_answered(held)?);
     let mut faults = court.facts.faults.iter();
-    let lost = faults.find(|(mark, who, fault)| {
-        *fault == Fault::ReplyLost && *who == held.who && release < *mark && *mark < answered
+    let lost = faults.find(|seen| {
+        let is_meanwhile = release < seen.mark && seen.mark < answered;
+        seen.fault == Fault::ReplyLost && seen.who == held.who && is_meanwhile
     });
-    lost.map(|(mark, ..)| *mark)
+    lost.map(|seen| seen.mark)
 }
 
 fn broken(court: &Court<'_>, overlap: &Overlap<'_>, held: &Hold) -> Verdict {
     let lost = lost_reply(court, held).map(|mark| met_evidence(mark, Fault::ReplyLost, &held.who));
-    let answered = court.findings.release_answered(held);
+    let answered = court.checks.release_answered(held);
     let answered = answered.map(|mark| {
         let sentence = format!("{} is done with its release", held.who);
         evidence(mark, &held.who, "answered", sentence)

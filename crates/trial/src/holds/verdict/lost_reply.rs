@@ -4,37 +4,36 @@
 
 use super::overlap::{overlap_evidence, two_holders};
 use super::spoiled::{answers, meets_holder, next_grant, requests, taken_for_a_grant};
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Mark, Wait};
 use crate::text::numbers::{in_words, ms};
 use crate::verdict::{Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let within = court.findings.overlaps_within_lease();
+    let within = court.checks.overlaps_within_lease();
     if let Some((overlap, (lost, _))) = within
         .iter()
         .find_map(|overlap| taken_for_a_grant(court, overlap))
     {
         return broken(court, overlap, lost);
     }
-    if court.findings.is_damaged_within_lease() || !within.is_empty() {
-        // What every lock promises is judged after this.
-        return court.unanswered();
+    if court.checks.is_damaged_within_lease() || !within.is_empty() {
+        return court.left_to_the_promises();
     }
     if let Some(overrun) = court.overrun() {
         return overrun;
     }
     let lost = requests(court);
     if lost.is_empty() {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no reply to A was lost while A asked for the lock.",
             "loss",
             "a lock that asks its store through the address it is given.",
         );
     }
     if !lost.iter().any(|wait| meets_holder(court, wait)) {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no reply to A was lost while B certainly held the lock.",
             "contention",
             "a reply that is lost while another process holds the lock, on a lease that is running.",

@@ -8,7 +8,7 @@ use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_at_once, two_holders};
 use super::overwritten::FENCED_LIMITS;
 use super::server_loss::{believed_until, fenced, guilty_overlaps};
-use super::{Court, did, evidence, fences, inconclusive, not_granted, op_evidence};
+use super::{Court, did, evidence, fences, not_granted, op_evidence};
 use crate::history::Change;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
@@ -36,7 +36,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let claims = court.claims;
     let is_covered = claims.fencing
         || claims.keep_alive && court.facts.stalls.is_empty()
-        || court.findings.is_damaged_while_leased();
+        || court.checks.is_damaged_while_leased();
     let known = write_after_loss(court);
     if let Some((learned, write)) = known.filter(|_| guilty.is_empty() && is_damaged && is_covered)
     {
@@ -48,7 +48,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return fences.unwrap_or_else(|| broken(court, &guilty, killed.map(|(mark, _)| mark)));
     }
     if is_damaged {
-        return inconclusive(
+        return Verdict::inconclusive(
             "B got the lock, but A's lease may have been over by then.",
             "calm",
             "a machine that is less busy, or a longer --ttl.",
@@ -56,7 +56,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let again = court.facts.server_that(Change::serves_again);
     let (Some((_, dead)), Some((again, new))) = (killed, again) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no server failed while A held the lock.",
             "failure",
             "a server that is seen to die, and one that is seen to serve again.",
@@ -139,7 +139,7 @@ fn wrote_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict {
 /// Returns the verdict on a run in which A wrote although it had said that its lock was lost, and nobody else was at work by then.
 fn harmless_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict {
     if court.claims.fencing {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A wrote before B got the lock.",
             "contention",
             "somebody who gets the lock before A writes. Run it again.",
@@ -147,7 +147,7 @@ fn harmless_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict 
     }
     // A process may write and report a loss in two threads. Only a request that came after the report found A informed.
     if write.asked.is_none_or(|asked| asked < learned) {
-        return inconclusive(
+        return Verdict::inconclusive(
             "A said that its lock was lost while it was asked to write: it may have written before it knew.",
             "order",
             "a report of the loss before the write, or none. Run it again.",
@@ -159,9 +159,10 @@ fn harmless_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict 
 /// Returns the server that serves again as a piece of evidence.
 fn takeover(court: &Court<'_>, again: Option<(Mark, &str)>) -> Option<Evidence> {
     let (mark, server) = again?;
-    let (.., change) = court.facts.servers.iter().find(|(at, ..)| *at == mark)?;
+    let mut changes = court.facts.servers.iter();
+    let changed = changes.find(|changed| changed.mark == mark)?;
     let without = court.facts.is_without_lock(server);
-    let sentence = change.describe(server, without);
+    let sentence = changed.change.describe(server, without);
     Some(evidence(mark, "lab", "serves_again", sentence))
 }
 
@@ -171,11 +172,12 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
     let after_failure = again.filter(|(mark, _)| {
         first.is_none_or(|overlap| overlap.from_ns > mark.at_ns) && killed.is_some()
     });
-    let how = match (after_failure, court.facts.servers.last()) {
-        (Some((_, server)), Some((.., Change::RestartedEmpty))) => {
+    let last = court.facts.servers.last().map(|changed| changed.change);
+    let how = match (after_failure, last) {
+        (Some((_, server)), Some(Change::RestartedEmpty)) => {
             format!(": the {server} came back without A's lock")
         }
-        (Some((_, server)), Some((.., Change::Elected))) => {
+        (Some((_, server)), Some(Change::Elected)) => {
             format!(": B got the lock from the {server}")
         }
         (Some((_, server)), _) => format!(": the {server} took over without A's lock"),
@@ -221,12 +223,13 @@ fn why_not_survived(
 }
 
 fn why(court: &Court<'_>) -> Option<&'static str> {
-    match court.facts.servers.last()? {
-        (.., Change::RestartedEmpty) if court.facts.servers.iter().any(was_cut_off) => {
+    let mut changes = court.facts.servers.iter().map(|changed| changed.change);
+    match changes.clone().next_back()? {
+        Change::RestartedEmpty if changes.any(|change| change == Change::CutOff) => {
             Some(WHY_MAJORITY)
         }
-        (.., Change::Promoted) => Some(WHY_FAILOVER),
-        (.., Change::RestartedEmpty) => Some(WHY_EMPTY),
+        Change::Promoted => Some(WHY_FAILOVER),
+        Change::RestartedEmpty => Some(WHY_EMPTY),
         _ => None,
     }
 }
@@ -249,13 +252,9 @@ fn with_delay(court: &Court<'_>) -> Option<Next> {
     })
 }
 
-fn was_cut_off((.., change): &(Mark, String, Change)) -> bool {
-    *change == Change::CutOff
-}
-
 /// Returns the verdict on a run in which the resource refused the step with the older fence.
 fn refused(court: &Court<'_>, failure: &StoreFailure<'_>, op: &Op, other: &Hold) -> Verdict {
-    let overlaps = court.findings.overlaps();
+    let overlaps = court.checks.overlaps();
     let mut verdict = Verdict {
         witness: vec![format!(
             "{}; B was granted it {} ms after the {} was there",
@@ -323,7 +322,7 @@ fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other:
         return delayed(court, failure, other, delay);
     }
     if court.facts.is_without_lock(failure.new) || other.asked < failure.again {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
             "contention",
             "somebody who asks for the lock after the failure, before A releases it.",
@@ -333,7 +332,7 @@ fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other:
     if !waited || may_forget {
         let mut inspected = court.facts.inspections.iter();
         let is_visible = inspected.any(|seen| seen.server.as_deref() == Some(failure.new));
-        return inconclusive(
+        return Verdict::inconclusive(
             if is_visible {
                 "Nothing broke, and nothing was tested: the lock survived the failure."
             } else {
@@ -369,14 +368,14 @@ fn delayed(
     delay: Duration,
 ) -> Verdict {
     if delay < Duration::from_nanos(court.ttl_ns()) {
-        return inconclusive(
+        return Verdict::inconclusive(
             "B was kept out, but the delay is shorter than A's lease: later it might not have been.",
             "delay",
             "a restart_delay that is as long as the TTL, or longer.",
         );
     }
     if !court.facts.is_without_lock(failure.new) {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no server is known to have forgotten the lock.",
             "loss",
             "a server that is seen to come back without the lock.",

@@ -1,7 +1,7 @@
 //! The lock was released just when the next process was about to wait for it: was that process woken?
 
+use super::Court;
 use super::overlap::broken;
-use super::{Court, inconclusive};
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark};
 use crate::holds::{HOLDER, OTHER};
@@ -10,8 +10,8 @@ use crate::verdict::{Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     // The holder does not mean to work beyond its lease here. If it did, the lab or the machine was slow.
-    let guilty = court.findings.overlaps_within_lease();
-    if !guilty.is_empty() || court.findings.is_damaged_within_lease() {
+    let guilty = court.checks.overlaps_within_lease();
+    if !guilty.is_empty() || court.checks.is_damaged_within_lease() {
         return broken(court, &guilty);
     }
     if let Some(overrun) = court.overrun() {
@@ -25,7 +25,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return court.unanswered();
     };
     if next.asked > release || next.granted < release {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not wait when A released the lock.",
             "contention",
             "somebody who waits for the lock when it is released.",

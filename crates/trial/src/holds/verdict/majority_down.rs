@@ -1,11 +1,11 @@
 //! Judges `majority-down`: two of three servers were dead for longer than a lease while A held the lock, and came back with their data. Did
 //! anybody get the lock without a majority, and could the lock be taken when the majority was back?
 
+use super::Court;
 use super::outage::{
     Afterwards, afterwards, named, not_contended, not_overtaken, not_witnessed, two_holders,
     what_became,
 };
-use super::{Court, inconclusive};
 use crate::holds::check::Outage;
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::text::numbers::ms;
@@ -26,7 +26,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return not_contended();
     }
     if let Some(granted) = granted_during(court, outage) {
-        return inconclusive(
+        return Verdict::inconclusive(
             format!(
                 "{} got the lock while two of three servers were dead, and nobody else got it within its lease.",
                 granted.who

@@ -3,7 +3,7 @@
 //! B shows that the store answers, and asks for a sample of A's locks.
 
 use super::kept_alive::{LostHold, evidence_of, excuse, losses, not_claimed, took_ns};
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::history::Fault;
 use crate::holds::check::with_slack;
 use crate::holds::facts::Mark;
@@ -17,14 +17,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return not_claimed();
     }
     let Some(far) = Far::of(court) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A did not get all its locks, or not through the lab.",
             "holds",
             "a lock that can be held under 2,500 names at once, through the address that its program is given.",
         );
     };
     if far.round_trip_ns < round_trip_ns() {
-        return inconclusive(
+        return Verdict::inconclusive(
             format!(
                 "Nothing broke, and nothing was tested: A's next lock took {} ms, less than the lab delays its messages.",
                 ms(far.round_trip_ns)

@@ -2,7 +2,7 @@
 
 use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_holders};
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::holds::check::{Collision, Overlap};
 use crate::holds::facts::{Hold, Mark, WaitEnd};
 use crate::holds::names::{PAIRS, Pair, TOGETHER, likeness, shown};
@@ -10,13 +10,13 @@ use crate::text::numbers::{count, ms, plural};
 use crate::verdict::{Evidence, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    if let Some(overlap) = court.findings.overlaps_within_lease().first() {
+    if let Some(overlap) = court.checks.overlaps_within_lease().first() {
         return two_at_once(court, overlap);
     }
-    if let Some([lost, _]) = court.findings.lost_in_two_rounds() {
+    if let Some([lost, _]) = court.checks.lost_in_two_rounds() {
         return two_at_once(court, &lost);
     }
-    if let Some([first, again]) = court.findings.names_taken_for_one() {
+    if let Some([first, again]) = court.checks.names_taken_for_one() {
         return one_lock(&first, &again);
     }
     if let Some(overrun) = court.overrun() {
@@ -40,7 +40,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 fn not_shown(because: String) -> Verdict {
-    inconclusive(
+    Verdict::inconclusive(
         format!("Nothing broke, and nothing was shown: {because}."),
         "holds",
         "names that are granted and kept, within their leases; a machine that is less busy.",
@@ -53,7 +53,7 @@ fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Verdict {
     let Overlap { first, second, .. } = overlap;
     // Beyond a lease, the lock may have ended by itself.
     let is_within = overlap.is_within_lease(court.ttl_ns());
-    let freed = court.findings.freed_by_another(overlap);
+    let freed = court.checks.freed_by_another(overlap);
     let mut verdict = match freed.filter(|_| is_within) {
         Some(other) => freed_by(overlap, other),
         None => Verdict {
@@ -62,7 +62,7 @@ fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Verdict {
             ..Verdict::bare(Outcome::Broken, format!("{}.", cause.headline()))
         },
     };
-    if !court.findings.overlaps_within_lease().contains(overlap) {
+    if !court.checks.overlaps_within_lease().contains(overlap) {
         verdict.because = format!(
             "{} had {} names, and one of them was not kept: {} was granted {}.",
             first.who,

@@ -1,8 +1,8 @@
 //! Judges a failover in which A or B was not granted the lock. A lock that claims to survive a failover grants nothing that its replica does not
 //! have, and rightly so.
 
+use super::Court;
 use super::lost_store::StoreFailure;
-use super::{Court, inconclusive};
 use crate::history::Change;
 use crate::holds::facts::Mark;
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
@@ -18,7 +18,7 @@ pub(super) fn judge(court: &Court<'_>, failure: &StoreFailure<'_>) -> Verdict {
         return court.unanswered();
     }
     let Some(before) = court.facts.holds.iter().find(|held| held.granted < cut_off) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was shown: nobody was granted a lock while the replica listened, either.",
             "grant",
             "a lock that can be taken as long as its servers are in order; the notes say what happened.",

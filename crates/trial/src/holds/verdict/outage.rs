@@ -1,7 +1,7 @@
 //! Servers were out of action for longer than a lease, and came back with everything that they had: was there ever a second holder, and
 //! could the lock be taken afterwards? `server-stall` and `majority-down` share these answers.
 
-use super::{Court, evidence, inconclusive, overwritten, stalled};
+use super::{Court, evidence, overwritten, stalled};
 use crate::holds::HOLDER;
 use crate::holds::check::Outage;
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
@@ -13,7 +13,7 @@ use crate::verdict::{Evidence, Outcome, Verdict};
 impl Court<'_> {
     /// Returns the outage that lasted longer than a lease while A held the lock.
     pub(super) fn long_outage(&self) -> Option<(&Outage<'_>, &Hold)> {
-        let outages = self.findings.outages().iter();
+        let outages = self.checks.outages().iter();
         let mut long =
             outages.filter(|outage| outage.is_silent && outage.lasted_ns() > self.ttl_ns());
         long.find_map(|outage| Some((outage, self.held_since(outage)?)))
@@ -53,7 +53,7 @@ pub(super) fn two_holders(court: &Court<'_>) -> Option<Verdict> {
     }
     // Whoever renews its lease knows by its own clock that it could not.
     let why = why_late(court).filter(|_| court.claims.keep_alive)?;
-    let mut broken = overwritten::broken(court, &court.findings.overlaps());
+    let mut broken = overwritten::broken(court, &court.checks.overlaps());
     broken.why = Some(why);
     Some(broken)
 }
@@ -61,7 +61,7 @@ pub(super) fn two_holders(court: &Court<'_>) -> Option<Verdict> {
 /// Returns why a late write was possible after an outage that was longer than the lease; `None` if there was none.
 fn why_late(court: &Court<'_>) -> Option<String> {
     let lost = court.lost()?;
-    let outages = court.findings.outages().iter();
+    let outages = court.checks.outages().iter();
     let outage = outages
         .rev()
         .find(|outage| outage.until < lost.write.mark)?;
@@ -93,7 +93,7 @@ pub(super) enum Afterwards<'a> {
 
 /// Returns how the last request went.
 pub(super) fn afterwards<'a>(court: &'a Court<'_>) -> Afterwards<'a> {
-    let Some((wait, since_ns)) = court.findings.wait_after_outages() else {
+    let Some((wait, since_ns)) = court.checks.wait_after_outages() else {
         return Afterwards::Decided(Box::new(court.unanswered()));
     };
     let Some((answered, WaitEnd::Granted)) = wait.answer else {
@@ -104,7 +104,7 @@ pub(super) fn afterwards<'a>(court: &'a Court<'_>) -> Afterwards<'a> {
         return Afterwards::Decided(Box::new(court.unanswered()));
     };
     let took_ns = answered.at_ns.saturating_sub(since_ns);
-    let bound_ns = court.findings.bound_after_outage_ns();
+    let bound_ns = court.checks.bound_after_outage_ns();
     if bound_ns.is_none_or(|bound_ns| took_ns <= bound_ns) {
         return Afterwards::Taken { hold, took_ns };
     }
@@ -114,7 +114,7 @@ pub(super) fn afterwards<'a>(court: &'a Court<'_>) -> Afterwards<'a> {
 /// Returns the verdict if nobody took the lock in the end. A lock that nobody could take is judged with those of the other scenarios.
 fn not_taken(court: &Court<'_>, wait: &Wait) -> Verdict {
     if wait.refused().is_some() {
-        return inconclusive(
+        return Verdict::inconclusive(
             format!(
                 "{} did not get the lock when the servers were back.",
                 wait.who
@@ -128,7 +128,7 @@ fn not_taken(court: &Court<'_>, wait: &Wait) -> Verdict {
 
 fn late(court: &Court<'_>, wait: &Wait, answered: Mark, took_ns: u64) -> Verdict {
     let who = &wait.who;
-    if court.findings.has_stalled(wait.asked, answered) {
+    if court.checks.has_stalled(wait.asked, answered) {
         return stalled(format!(
             "{who} got the lock {} ms after nobody had it, but the lab itself stalled meanwhile.",
             ms(took_ns)
@@ -142,7 +142,7 @@ fn late(court: &Court<'_>, wait: &Wait, answered: Mark, took_ns: u64) -> Verdict
     };
     Verdict {
         evidence: court
-            .findings
+            .checks
             .outages()
             .last()
             .map(back)
@@ -174,7 +174,7 @@ fn back(outage: &Outage<'_>) -> Evidence {
 
 /// Returns an inconclusive verdict: the servers were not seen to be out of action for long enough while A held the lock.
 pub(super) fn not_witnessed() -> Verdict {
-    inconclusive(
+    Verdict::inconclusive(
         "Nothing broke, and nothing was tested: the servers were not seen to be out of action for longer than A's lease.",
         "outage",
         "servers that are seen to answer nobody for longer than the TTL while A holds the lock.",
@@ -201,7 +201,7 @@ pub(super) fn not_overtaken(
         other.who != held.who && other.granted > outage.from && other.granted < write.mark
     });
     (!is_kept && !is_overtaken).then(|| {
-        inconclusive(
+        Verdict::inconclusive(
             "A wrote when its lease may have been over, and nobody had the lock before that.",
             "overrun",
             "somebody who gets the lock before A is asked to write. Run it again.",
@@ -211,7 +211,7 @@ pub(super) fn not_overtaken(
 
 /// Returns an inconclusive verdict: nobody wanted A's lock.
 pub(super) fn not_contended() -> Verdict {
-    inconclusive(
+    Verdict::inconclusive(
         "Nothing broke, and nothing was tested: nobody was refused because A held the lock, or nobody asked during the outage.",
         "contention",
         "somebody whom A's lock keeps out, and somebody who asks while the servers are out of action.",

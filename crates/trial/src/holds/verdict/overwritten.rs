@@ -30,8 +30,8 @@ impl Court<'_> {
     /// Returns the verdict on a lock that let two processes in within a lease, or that promises fences and did not prevent damage; `None`
     /// if neither happened.
     pub(super) fn broken_within_lease(&self) -> Option<Verdict> {
-        let guilty = self.findings.overlaps_within_lease();
-        if !guilty.is_empty() || self.findings.is_damaged_within_lease() {
+        let guilty = self.checks.overlaps_within_lease();
+        if !guilty.is_empty() || self.checks.is_damaged_within_lease() {
             return Some(overlap::broken(self, &guilty));
         }
         (self.claims.fencing && self.is_damaged()).then(|| {
@@ -61,7 +61,7 @@ impl Court<'_> {
 
 /// Returns the verdict on a lock that did not prevent damage, or that let two processes in.
 pub(super) fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
-    let belief = court.findings.overlaps();
+    let belief = court.checks.overlaps();
     let lost = court.lost();
     let convicting = match &lost {
         Some(lost) => belief.iter().find(|overlap| is_between(overlap, lost)),
@@ -165,7 +165,7 @@ fn why_over(court: &Court<'_>, lost: Option<&LostUpdate<'_>>) -> Option<String> 
 
 /// Returns what the holders believed when the resource refused the late one.
 pub(super) fn harmless(court: &Court<'_>) -> String {
-    match court.findings.overlaps().first() {
+    match court.checks.overlaps().first() {
         Some(overlap) => format!(
             "still two holders for {} ms; harmless, because the resource asked for the fence",
             ms(overlap.lasted_ns())

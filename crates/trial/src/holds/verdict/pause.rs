@@ -5,7 +5,7 @@
 
 use super::absence::{Absence, CUT_OFF, Manner, STOPPED, SUSPENDED, kept};
 use super::court::STARTED_BY_IT;
-use super::{Court, inconclusive, overwritten};
+use super::{Court, overwritten};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::Op;
@@ -16,7 +16,7 @@ use crate::verdict::{Outcome, Verdict};
 /// Judges a holder that was stopped.
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let nothing = || {
-        inconclusive(
+        Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to pause for longer than its lease.",
             "pause",
             "a holder that is seen to be stopped for longer than the TTL, and to go on.",
@@ -32,7 +32,7 @@ const DID_NOT_ADVANCE: &str = "CLOCK_MONOTONIC did not advance for A meanwhile, 
 /// Judges a holder whose machine was suspended.
 pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
     let nothing = || {
-        inconclusive(
+        Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to be suspended for longer than its lease.",
             "pause",
             "a holder that is seen to be stopped for longer than the TTL, and to go on.",
@@ -44,7 +44,7 @@ pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
     let read = court.facts.fault_of(HOLDER, Fault::ClockRead);
     let is_shown = suspended.is_some() && read > suspended;
     if verdict.outcome == Outcome::Held && !is_shown {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Not tried: A did not ask the C library for the time, so the lab could not show it a suspended machine.",
             "clock",
             "a program whose clocks the lab can set: not Go, and not linked statically.",
@@ -62,7 +62,7 @@ pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
 /// Judges a holder that was cut off from the store.
 pub(super) fn judge_cut(court: &Court<'_>) -> Verdict {
     let nothing = || {
-        inconclusive(
+        Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to be cut off for longer than its lease.",
             "cut",
             "a holder that takes its lock through the address it is given, and is cut off for longer than the TTL.",
@@ -97,7 +97,7 @@ fn judge_absence(
     let write = court.facts.ops.iter().find(late);
     match (write, away.learned_at) {
         (Some(write), _) if write.refused => refused(court, write, absence),
-        (Some(_), _) if court.findings.lasts_by_itself() => kept(court, away, other, absence),
+        (Some(_), _) if court.checks.lasts_by_itself() => kept(court, away, other, absence),
         (Some(_), _) => not_overtaken(absence),
         (None, Some(learned)) if learned > absence.from => {
             // Whoever declines while nobody else has the lock shows nothing.
@@ -114,7 +114,7 @@ fn judge_absence(
 
 /// Returns the verdict on a run in which B came too late, so A's late write could do no damage.
 fn not_overtaken(absence: Absence) -> Verdict {
-    inconclusive(
+    Verdict::inconclusive(
         format!(
             "Nothing broke, and nothing was tested: B did not get the lock while A was {}.",
             absence.manner.state

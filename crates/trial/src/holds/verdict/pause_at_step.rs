@@ -6,7 +6,7 @@
 use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_holders};
 use super::overwritten::{self, FENCED_LIMITS, harmless};
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Wait};
@@ -16,7 +16,7 @@ use crate::verdict::{Evidence, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let pauses = Pause::all(court);
-    let overlaps = court.findings.overlaps();
+    let overlaps = court.checks.overlaps();
     let guilty = overlaps.iter();
     let guilty = guilty.filter_map(|overlap| Some((overlap, Way::of(court, &pauses, overlap)?)));
     if let Some((overlap, way)) = guilty.min_by_key(|(overlap, _)| overlap.from_ns) {
@@ -30,14 +30,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return overrun;
     }
     if pauses.is_empty() {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to pause at a reply of its store for longer than its lease.",
             "pause",
             "a lock that asks its store through the address it is given, without encryption.",
         );
     }
     if let Some(pause) = pauses.iter().find(|pause| !pause.began_in_lease(court)) {
-        return inconclusive(
+        return Verdict::inconclusive(
             format!(
                 "Nothing broke, and not everything was tested: A's lease was over before it was paused {}.",
                 pause.phase.words()
@@ -47,7 +47,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         );
     }
     if let Some(pause) = pauses.iter().find(|pause| !pause.was_dangerous(court)) {
-        return inconclusive(
+        return Verdict::inconclusive(
             format!(
                 "Nothing broke, and not everything was tested: B did not hold the lock when A went on {}.",
                 pause.phase.words()
@@ -57,7 +57,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         );
     }
     if let Some(pause) = pauses.iter().find(|pause| !pause.was_followed_up(court)) {
-        return inconclusive(
+        return Verdict::inconclusive(
             format!(
                 "Nothing broke, and not everything was tested: nobody tried B's lock after A had gone on {}.",
                 pause.phase.words()
@@ -114,8 +114,8 @@ impl Pause {
     fn all(court: &Court<'_>) -> Vec<Self> {
         let faults = court.facts.faults.iter();
         let own: Vec<(Mark, Fault)> = faults
-            .filter(|(_, who, _)| who == HOLDER)
-            .map(|(mark, _, fault)| (*mark, *fault))
+            .filter(|seen| seen.who == HOLDER)
+            .map(|seen| (seen.mark, seen.fault))
             .collect();
         let pauses = own.windows(4).filter_map(|four| {
             let (marks, faults): (Vec<Mark>, Vec<Fault>) = four.iter().copied().unzip();
@@ -174,7 +174,7 @@ impl Pause {
             let refused = wait.refused();
             asked_meanwhile && refused.is_some_and(|refused| refused < self.went_on)
         };
-        is_held || court.findings.lasts_by_itself() && court.facts.waits.iter().any(was_refused)
+        is_held || court.checks.lasts_by_itself() && court.facts.waits.iter().any(was_refused)
     }
 
     /// Returns whether C was refused after A had answered, while B certainly still had the lock. Where A kept its lock, there is nothing of
@@ -201,7 +201,7 @@ impl Pause {
             held.who == OTHER
                 && held.key == FIRST_LOCK
                 && held.granted > self.stopped
-                && court.findings.certainly_held(held, from_ns, until_ns)
+                && court.checks.certainly_held(held, from_ns, until_ns)
         })
     }
 }
@@ -236,11 +236,11 @@ fn next_answer_ns(court: &Court<'_>, after: Mark) -> Option<u64> {
     let holds = facts.holds.iter().filter(|held| held.who == HOLDER);
     let holds = holds.flat_map(|held| [held.declined, held.released.map(|(mark, _)| mark)]);
     let ops = facts.ops.iter().filter(|op| op.who == HOLDER);
-    let failed = facts.failures.iter().filter(|(_, who, _)| who == HOLDER);
+    let failed = facts.failures.iter().filter(|failed| failed.who == HOLDER);
     let answers = waits
         .chain(holds.flatten())
         .chain(ops.map(|op| op.mark))
-        .chain(failed.map(|(mark, ..)| *mark));
+        .chain(failed.map(|failed| failed.mark));
     let later = answers.filter(|mark| *mark > after);
     later.map(|mark| mark.at_ns).min()
 }
@@ -265,7 +265,7 @@ impl Way {
         let last = |is: &dyn Fn(&&Pause) -> bool| pauses.iter().rev().find(is).copied();
         // Whose lease ran? B asks when A's is over, and is granted the lock at once.
         let is_running = overlap.from_ns < first.asked.at_ns.saturating_add(ttl_ns)
-            || court.findings.has_no_end(overlap);
+            || court.checks.has_no_end(overlap);
         match (first.who.as_str(), second.who.as_str()) {
             (HOLDER, OTHER) if !court.claims.fencing && !overlap.is_within_lease(ttl_ns) => {
                 let is_meanwhile = |pause: &&Pause| {
@@ -285,7 +285,7 @@ impl Way {
             _ => None,
         }
         .or_else(|| {
-            let within = court.findings.overlaps_within_lease();
+            let within = court.checks.overlaps_within_lease();
             within.contains(overlap).then_some(Self::WithinLease)
         })
     }
@@ -299,7 +299,7 @@ impl Way {
 
     fn headline(&self, court: &Court<'_>, overlap: &Overlap<'_>) -> String {
         match self {
-            Self::WentOn(_) if court.findings.lasts_by_itself() => {
+            Self::WentOn(_) if court.checks.lasts_by_itself() => {
                 "A went on after a pause, and B had the lock: two holders at once".into()
             }
             Self::WentOn(_) => "A went on after its lease was over: two holders at once".into(),
@@ -324,7 +324,7 @@ impl Way {
         let then = match self {
             Self::WentOn(_) => "then it went on with its work as if no time had passed.",
             Self::LateGrant(pause)
-                if pause.is_last_while_asking(pauses) && !court.findings.lasts_by_itself() =>
+                if pause.is_last_while_asking(pauses) && !court.checks.lasts_by_itself() =>
             {
                 "its lease was over by then, and it did not look at the clock."
             }
@@ -424,7 +424,7 @@ fn held(court: &Court<'_>, pauses: &[Pause]) -> Verdict {
                 count(i64::try_from(court.header.ttl_ms).unwrap_or(i64::MAX)),
                 phases.join(", ")
             ),
-            if court.findings.lasts_by_itself() {
+            if court.checks.lasts_by_itself() {
                 "B had the lock when A went on, or had been refused it".into()
             } else {
                 "B had the lock each time when A went on, and C was refused it after A had answered"

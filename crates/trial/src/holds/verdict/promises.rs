@@ -5,11 +5,11 @@
 
 use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_holders};
-use super::{Court, evidence, fences, inconclusive, stalled, stuck};
+use super::{Court, evidence, fences, stalled, stuck};
 use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Late;
-use crate::holds::facts::Hold;
+use crate::holds::facts::{Hold, UnseenGrant};
 use crate::text::numbers::ms;
 use crate::verdict::{Outcome, Verdict};
 
@@ -24,7 +24,7 @@ pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
     if let Some(worse) = broken.or_else(|| stuck::judge(court)) {
         return worse;
     }
-    if let Some(stuck) = court.findings.stuck_in_doubt() {
+    if let Some(stuck) = court.checks.stuck_in_doubt() {
         let lasted = ms(stuck.lasted_ns);
         return stalled(format!(
             "Nobody got the lock for {lasted} ms, but the lab itself stalled meanwhile."
@@ -33,7 +33,7 @@ pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
     // In a storm, whoever is paused or killed on its way holds up those behind it.
     if verdict.outcome == Outcome::Held
         && court.header.scenario != Scenario::Storm.name()
-        && let Some(late) = court.findings.granted_late()
+        && let Some(late) = court.checks.granted_late()
     {
         return granted_late(court, &late);
     }
@@ -42,7 +42,7 @@ pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
 
 /// Returns the verdict if there were two holders within a lease.
 fn exclusion(court: &Court<'_>) -> Option<Verdict> {
-    let overlaps = court.findings.overlaps_within_lease();
+    let overlaps = court.checks.overlaps_within_lease();
     let overlap = overlaps.first()?;
     let cause = Cause::of(court, overlap);
     // In a storm, other holds may have been mixed as well, after the end of their leases.
@@ -67,7 +67,7 @@ fn exclusion(court: &Court<'_>) -> Option<Verdict> {
 /// Withdraws an acquittal if the lock did not use the store on trial. What convicts a lock convicts it wherever it keeps its records.
 pub(super) fn through_the_store(court: &Court<'_>, verdict: Verdict) -> Verdict {
     match court.facts.unseen.first() {
-        Some((_, who)) if verdict.outcome == Outcome::Held => inconclusive(
+        Some(UnseenGrant { who, .. }) if verdict.outcome == Outcome::Held => Verdict::inconclusive(
             format!(
                 "{who} was granted the lock without the store: nothing came through the address that it was given."
             ),
@@ -80,7 +80,7 @@ pub(super) fn through_the_store(court: &Court<'_>, verdict: Verdict) -> Verdict 
 
 /// Returns the verdict if a holder was told within its own lease that its lock was gone.
 fn kept_for_its_lease(court: &Court<'_>) -> Option<Verdict> {
-    let held = court.findings.lost_within_lease()?;
+    let held = court.checks.lost_within_lease()?;
     let (answered, _) = held.released?;
     let after = ms(answered.at_ns.saturating_sub(held.asked.at_ns));
     let sentence = format!("{}'s release: no longer the owner", held.who);
@@ -117,11 +117,11 @@ fn why_gone(court: &Court<'_>, held: &Hold) -> String {
         .facts
         .faults
         .iter()
-        .find(|(mark, _, fault)| *fault == Fault::OverReleased && is_between(mark.at_ns));
-    if let Some((_, who, _)) = over {
+        .find(|seen| seen.fault == Fault::OverReleased && is_between(seen.mark.at_ns));
+    if let Some(over) = over {
         return format!(
-            "{who} released it once too often while {} held the lock, and only that can have freed it.",
-            held.who
+            "{} released it once too often while {} held the lock, and only that can have freed it.",
+            over.who, held.who
         );
     }
     match (releaser, taker) {
@@ -140,12 +140,12 @@ fn why_gone(court: &Court<'_>, held: &Hold) -> String {
 /// stalled, so nobody is accused.
 fn granted_late(court: &Court<'_>, late: &Late<'_>) -> Verdict {
     let (who, took) = (&late.wait.who, ms(late.took_ns));
-    if court.findings.has_stalled(late.wait.asked, late.answered) {
+    if court.checks.has_stalled(late.wait.asked, late.answered) {
         return stalled(format!(
             "{who} got the lock only {took} ms after it was free, but the lab itself stalled meanwhile."
         ));
     }
-    inconclusive(
+    Verdict::inconclusive(
         format!(
             "{who} got the lock only {took} ms after it was free: too late for a lock that nobody has, unless the machine \
              stalled."
@@ -158,9 +158,9 @@ fn granted_late(court: &Court<'_>, late: &Late<'_>) -> Verdict {
 /// Returns what is worth knowing about single tries that took long. How long an answer takes depends on the machine as well, so
 /// this decides nothing.
 pub(super) fn notes(court: &Court<'_>) -> Vec<String> {
-    let slow = court.findings.slow_tries();
+    let slow = court.checks.slow_tries();
     let note = |late: &Late<'_>| {
-        let stalled = court.findings.has_stalled(late.wait.asked, late.answered);
+        let stalled = court.checks.has_stalled(late.wait.asked, late.answered);
         format!(
             "{} was asked not to wait (wait_ms 0), and its answer took {} ms{}",
             late.wait.who,

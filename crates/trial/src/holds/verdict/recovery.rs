@@ -1,6 +1,6 @@
 //! The holder died, and another process got its lock: how long that took, and what the lock promises about it.
 
-use super::{Court, evidence, inconclusive, stalled};
+use super::{Court, evidence, stalled};
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::holds::{HOLDER, Scenario};
 use crate::text::numbers::{decimal, ms};
@@ -14,9 +14,9 @@ pub(super) fn recovered(
     next: &Hold,
 ) -> Verdict {
     let took_ns = next.granted.at_ns.saturating_sub(died.at_ns);
-    let bound_ns = court.findings.recovery_bound_ns();
+    let bound_ns = court.checks.recovery_bound_ns();
     let is_late = bound_ns.is_some_and(|bound_ns| took_ns > bound_ns);
-    if is_late && court.findings.has_stalled(died, next.granted) {
+    if is_late && court.checks.has_stalled(died, next.granted) {
         let because = format!(
             "{} got the lock {} ms after the kill, but the lab itself stalled meanwhile.",
             next.who,
@@ -36,7 +36,7 @@ pub(super) fn recovered(
         |wait: &&Wait| wait.who != HOLDER && held.is_none_or(|held| wait.asked > held.granted);
     let mut others = court.facts.waits.iter().filter(is_kept_out);
     let Some(refused) = others.find_map(|wait| wait.refused()) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "B got the lock at its first try: nothing shows that A's hold had kept anybody out.",
             "contention",
             "somebody whom the dead holder's lock keeps out at first.",

@@ -2,7 +2,7 @@
 //! released?
 
 use super::overlap::{self, overlap_evidence, two_holders};
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Wait};
@@ -18,7 +18,7 @@ const WHY_REFUSED: &str =
 const LIMITS: &str = "one process with one thread; the lab cannot see whether threads count apart";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let within = court.findings.overlaps_within_lease();
+    let within = court.checks.overlaps_within_lease();
     if let Some(overlap) = within.first() {
         return two_at_once(court, overlap).unwrap_or_else(|| overlap::broken(court, &within));
     }
@@ -52,7 +52,7 @@ impl<'a> Twice<'a> {
     fn had_it_until(&self, court: &Court<'_>, until: Mark) -> bool {
         let from_ns = self.second.asked.at_ns;
         court
-            .findings
+            .checks
             .certainly_held(self.first, from_ns, until.at_ns)
     }
 
@@ -110,8 +110,8 @@ impl<'a> Twice<'a> {
 /// Returns when A had answered each release that was one too many.
 fn over_releases(court: &Court<'_>) -> Vec<Mark> {
     let faults = court.facts.faults.iter();
-    let own = faults.filter(|(_, who, fault)| who == HOLDER && *fault == Fault::OverReleased);
-    own.map(|(mark, ..)| *mark).collect()
+    let own = faults.filter(|seen| seen.who == HOLDER && seen.fault == Fault::OverReleased);
+    own.map(|seen| seen.mark).collect()
 }
 
 /// Returns when C was refused after this event, while this hold certainly lasted.
@@ -121,15 +121,13 @@ fn kept_out(court: &Court<'_>, held: &Hold, from: Mark) -> Option<Mark> {
         let refused = wait
             .refused()
             .filter(|_| wait.who == THIRD && wait.asked > from)?;
-        let lasted = court
-            .findings
-            .certainly_held(held, from.at_ns, refused.at_ns);
+        let lasted = court.checks.certainly_held(held, from.at_ns, refused.at_ns);
         lasted.then_some(refused)
     })
 }
 
 fn nothing() -> Verdict {
-    inconclusive(
+    Verdict::inconclusive(
         "Nothing broke, and nothing was tested: nobody was seen to be kept out while A asked again and released too often.",
         "contention",
         "a holder that answers both, somebody who has the lock by then, and somebody who tries to get it.",

@@ -1,7 +1,7 @@
 //! A process died while it held two locks, and came back with the same process id: was it taken for the dead one, and were the locks free again?
 
 use super::overlap::{self, overlap_evidence, two_holders};
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark};
@@ -12,7 +12,7 @@ use crate::verdict::{Outcome, Verdict};
 const LIMITS: &str = "one machine, whose name stays the same; what the process starts in turn has other process ids, and nothing of the dead one was still on its way";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let guilty = court.findings.overlaps_within_lease();
+    let guilty = court.checks.overlaps_within_lease();
     if let Some(verdict) = guilty.iter().find_map(|overlap| let_in(court, overlap)) {
         return verdict;
     }
@@ -37,8 +37,8 @@ fn left_behind<'a>(court: &'a Court<'_>, key: &str) -> Option<(&'a Hold, Mark)> 
 /// Returns when a process was seen to come back, and its name in that life.
 fn came_back<'a>(court: &'a Court<'_>) -> Option<(Mark, &'a str)> {
     let mut faults = court.facts.faults.iter();
-    let came = faults.find(|(.., fault)| *fault == Fault::SamePid);
-    came.map(|(mark, who, _)| (*mark, who.as_str()))
+    let came = faults.find(|seen| seen.fault == Fault::SamePid);
+    came.map(|seen| (seen.mark, seen.who.as_str()))
 }
 
 /// Returns until when the lease of this hold certainly ran.
@@ -107,7 +107,7 @@ struct Unseen {
 impl Unseen {
     fn verdict(&self) -> Verdict {
         let because = format!("Nothing broke, and nothing was shown: {}.", self.because);
-        inconclusive(because, self.what, self.advice)
+        Verdict::inconclusive(because, self.what, self.advice)
     }
 }
 

@@ -5,7 +5,7 @@ use super::outage::{
     Afterwards, afterwards, named, not_contended, not_overtaken, not_witnessed, two_holders,
     what_became,
 };
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::holds::check::{NOT_KEPT_MIN, Outage, SLACK_NS};
 use crate::holds::facts::Hold;
 use crate::protocol::ReleaseResult;
@@ -32,7 +32,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return not_witnessed();
     };
     if brief.kept == 0 {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: the server was not seen to stop for less than A's lease.",
             "outage",
             "a server that is seen to stop, and to go on, while A holds the lock.",
@@ -83,7 +83,7 @@ impl<'a> BriefStops<'a> {
             longest_ns: 0,
             lapses: Vec::new(),
         };
-        for outage in court.findings.outages() {
+        for outage in court.checks.outages() {
             let lasted_ns = outage.lasted_ns();
             let is_brief = outage.is_silent && lasted_ns < court.ttl_ns() / 2;
             let Some(held) = court.held_since(outage).filter(|_| is_brief) else {
@@ -91,7 +91,7 @@ impl<'a> BriefStops<'a> {
             };
             let end = held.released.map(|(mark, _)| mark);
             // If the machine stalled, the stop may have been longer, or a renewal late.
-            if end.is_none_or(|end| court.findings.has_stalled(held.asked, end)) {
+            if end.is_none_or(|end| court.checks.has_stalled(held.asked, end)) {
                 continue;
             }
             all.longest_ns = all.longest_ns.max(lasted_ns);
@@ -189,7 +189,7 @@ fn lapsed_perhaps(brief: &BriefStops<'_>) -> Verdict {
         .lapses
         .first()
         .map_or(0, |lapse| lapse.outage.lasted_ns());
-    inconclusive(
+    Verdict::inconclusive(
         format!(
             "A lost its lock when the server was away for {} ms, but not twice with a second of its lease left: that may be the machine.",
             ms(lasted)

@@ -1,6 +1,6 @@
 //! A purchase found nothing to sell: did it release its lock?
 
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::holds::facts::{Buy, Mark};
 use crate::protocol::PurchaseOutcome;
 use crate::text::numbers::{decimal, ms};
@@ -12,14 +12,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some((sold, PurchaseOutcome::Sold)) = first
         && court
             .facts
-            .stocked
+            .stock_set
             .first()
-            .is_some_and(|(_, units)| *units == 0)
+            .is_some_and(|set| set.units == 0)
     {
         return sold_from_nothing(court, sold);
     }
     let Some((failed, PurchaseOutcome::NoStock)) = first else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no purchase failed for want of stock.",
             "failed_purchase",
             "a purchase that finds nothing to sell.",
@@ -35,11 +35,12 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(kept) = kept_until_ttl(court, failed, &later) {
         return kept;
     }
-    let restocked = court.facts.stocked.last().map_or(0, |(mark, _)| mark.at_ns);
+    let restocked = court.facts.stock_set.last();
+    let restocked_ns = restocked.map_or(0, |set| set.mark.at_ns);
     Verdict {
         witness: vec![format!(
             "A met an empty stock under its lock; B bought {} ms after a unit came in",
-            ms(sold.at_ns.saturating_sub(restocked))
+            ms(sold.at_ns.saturating_sub(restocked_ns))
         )],
         limits: Some("one purchase that failed in good order: says nothing about a kill".into()),
         ..Verdict::bare(
@@ -75,9 +76,9 @@ fn kept_until_ttl(court: &Court<'_>, failed: Mark, later: &[&Buy]) -> Option<Ver
     }
     let half_ttl_ms = court.ttl_ns() as f64 / 2e6;
     let is_over = sold.at_ns >= first.asked.at_ns.saturating_add(court.ttl_ns());
-    let is_certain = !court.findings.has_stalled(failed, sold);
+    let is_certain = !court.checks.has_stalled(failed, sold);
     if !is_over || bought.waited_ms < half_ttl_ms || !is_certain {
-        return Some(inconclusive(
+        return Some(Verdict::inconclusive(
             format!(
                 "{} was refused after A had found nothing, and bought {} ms later: A's lock may have been in its way.",
                 busy.who,
@@ -133,9 +134,9 @@ fn kept_until_ttl(court: &Court<'_>, failed: Mark, later: &[&Buy]) -> Option<Ver
 fn sold_from_nothing(court: &Court<'_>, sold: Mark) -> Verdict {
     let emptied = court
         .facts
-        .stocked
+        .stock_set
         .first()
-        .map(|(mark, _)| evidence(*mark, "lab", "stock 0", "the lab sets the stock to 0"));
+        .map(|set| evidence(set.mark, "lab", "stock 0", "the lab sets the stock to 0"));
     let order = evidence(
         sold,
         "A",

@@ -2,7 +2,7 @@
 //!
 //! A is the process whose replies are late, and B the one that may get the lock when the lease is over.
 
-use super::{Court, inconclusive, overwritten};
+use super::{Court, overwritten};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
@@ -18,7 +18,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return broken(court, &overlaps, slow);
     }
     let Some(slow) = slow else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not granted the lock when the replies were slow.",
             "grant",
             "a lock that waits for the store's answer for most of its lease.",
@@ -29,7 +29,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let is_slow = was_slowed.is_some_and(|mark| mark < slow.asked);
     let late_ns = slow.granted.at_ns.saturating_sub(slow.asked.at_ns);
     if !is_slow || late_ns < court.ttl_ns() / 2 {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A learned of its grant in time.",
             "delay",
             "a lock that asks its store through the address it is given.",
@@ -53,10 +53,11 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 /// Returns when the first of the late replies to A's request was handed on: the reply that granted the lock came no earlier.
 fn arrived(court: &Court<'_>, slow: &Hold) -> Option<Mark> {
     let mut faults = court.facts.faults.iter();
-    let arrived = faults.find(|(mark, who, fault)| {
-        *fault == Fault::ReplyArrives && who == HOLDER && slow.asked < *mark && *mark < slow.granted
+    let arrived = faults.find(|seen| {
+        let is_meanwhile = slow.asked < seen.mark && seen.mark < slow.granted;
+        seen.fault == Fault::ReplyArrives && seen.who == HOLDER && is_meanwhile
     });
-    arrived.map(|(mark, ..)| *mark)
+    arrived.map(|seen| seen.mark)
 }
 
 /// Returns words such as "A learned of its grant 301.2 ms after it had asked, on a lease of 500 ms".
@@ -100,14 +101,14 @@ fn refused(court: &Court<'_>, slow: &Hold, write: &Op) -> Verdict {
 fn declined(court: &Court<'_>, slow: &Hold, learned: Mark, other: &Hold) -> Verdict {
     let from_reply = arrived(court, slow).map(|mark| mark.at_ns.saturating_add(court.ttl_ns()));
     let Some(left_ns) = from_reply.and_then(|end_ns| end_ns.checked_sub(learned.at_ns + 1)) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A's lease may have been over by then, even counted from the reply.",
             "calm",
             "a machine that is less busy, or a longer --ttl.",
         );
     };
     if slow.decided().is_none_or(|decided| other.granted > decided) {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not get the lock before A was asked to write.",
             "overrun",
             "somebody who gets the lock when the lease is over, and before A is asked to write.",
@@ -138,9 +139,9 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     let waited_ns = write.mark.at_ns.saturating_sub(slow.asked.at_ns);
     let is_renewed = court.claims.keep_alive
         && waited_ns > court.ttl_ns().saturating_mul(2)
-        && !court.findings.has_stalled(slow.asked, write.mark);
-    if !court.findings.lasts_by_itself() && !is_renewed {
-        return inconclusive(
+        && !court.checks.has_stalled(slow.asked, write.mark);
+    if !court.checks.lasts_by_itself() && !is_renewed {
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not get the lock when A's lease was over.",
             "overrun",
             "somebody who gets the lock when the lease is over, and before A writes.",
@@ -148,7 +149,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     }
     let release = slow.release.filter(|sent| other.granted > *sent);
     let (Some(release), true) = (release, other.asked < write.mark) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not wait while A worked.",
             "contention",
             "somebody who waits for the lock while A works beyond its lease.",

@@ -18,10 +18,11 @@ pub(super) fn requests<'a>(court: &'a Court<'_>) -> Vec<&'a Wait> {
 pub(super) fn during(court: &Court<'_>, wait: &Wait) -> Option<(Mark, Fault)> {
     let (answered, _) = wait.answer?;
     let mut faults = court.facts.faults.iter();
-    let spoiled = faults.find(|(mark, who, fault)| {
-        fault.spoils_reply() && *who == wait.who && wait.asked < *mark && *mark < answered
+    let spoiled = faults.find(|seen| {
+        let is_meanwhile = wait.asked < seen.mark && seen.mark < answered;
+        seen.fault.spoils_reply() && seen.who == wait.who && is_meanwhile
     });
-    spoiled.map(|(mark, _, fault)| (*mark, *fault))
+    spoiled.map(|seen| (seen.mark, seen.fault))
 }
 
 /// Returns whether B certainly held the lock from this request to its answer.
@@ -32,8 +33,8 @@ pub(super) fn meets_holder(court: &Court<'_>, wait: &Wait) -> bool {
     let holds = court.facts.holds.iter();
     let mut others = holds.filter(|held| held.who == OTHER && held.key == wait.key);
     others.any(|held| {
-        let findings = &court.findings;
-        findings.certainly_held(held, wait.asked.at_ns, answered.at_ns)
+        let checks = &court.checks;
+        checks.certainly_held(held, wait.asked.at_ns, answered.at_ns)
     })
 }
 

@@ -5,7 +5,7 @@
 use super::absence::{Absence, STOPPED, kept};
 use super::cause::Cause;
 use super::overlap::overlap_evidence;
-use super::{Court, evidence, inconclusive};
+use super::{Court, evidence};
 use crate::holds::check::Overlap;
 use crate::holds::facts::Mark;
 use crate::holds::{HOLDER, OTHER, Scenario, THIRD};
@@ -17,10 +17,10 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     // By design of this scenario, the paused process still believes in its lock after the lease. That is not what the verdict
     // is about.
     let ttl_ns = court.ttl_ns();
-    let mut overlaps = court.findings.overlaps();
+    let mut overlaps = court.checks.overlaps();
     let untimed = court.claims.untimed;
     overlaps.retain(|overlap| {
-        let is_running = overlap.is_within_lease(ttl_ns) || court.findings.has_no_end(overlap);
+        let is_running = overlap.is_within_lease(ttl_ns) || court.checks.has_no_end(overlap);
         overlap.first.who != HOLDER || is_running
     });
     // B's lease began when A's had ended, which was at the earliest one TTL after A's request.
@@ -30,21 +30,20 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         .map_or(0, |held| held.asked.at_ns);
     let end_of_two_leases = asked.saturating_add(ttl_ns.saturating_mul(2));
     let mut guilty = overlaps.clone();
-    guilty.retain(|overlap| {
-        overlap.from_ns < end_of_two_leases || court.findings.has_no_end(overlap)
-    });
+    guilty
+        .retain(|overlap| overlap.from_ns < end_of_two_leases || court.checks.has_no_end(overlap));
     if !guilty.is_empty() {
         return broken(court, &guilty);
     }
     if court.is_damaged() || !overlaps.is_empty() {
-        return inconclusive(
+        return Verdict::inconclusive(
             "C got the lock, but B's own lease may have been over by then.",
             "calm",
             "a machine that is less busy, or a longer --ttl.",
         );
     }
     let Some(pause) = Absence::of(court, HOLDER, STOPPED) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to pause.",
             "pause",
             "a holder that is seen to be stopped, and to go on.",
@@ -52,7 +51,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     };
     let late = court.facts.first_of(HOLDER);
     let (Some(late), Some(new)) = (late, court.facts.first_of(OTHER)) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B never got the lock while A was paused.",
             "overrun",
             "a lease that ends while its holder is paused.",
@@ -76,7 +75,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let in_between =
         new.granted.at_ns < pause.until.at_ns && new.unquestioned_until_ns() > refused.at_ns;
     if !(in_between && is_running) {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not hold the lock when A released it.",
             "overrun",
             "somebody who holds the lock when the late one releases it.",
@@ -86,7 +85,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 fn held(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {
-    let overlaps = court.findings.overlaps();
+    let overlaps = court.checks.overlaps();
     let mut verdict = Verdict {
         witness: vec![format!(
             "A was stopped for {} ms on a lease of {} ms; B got the lock; C was refused",
@@ -151,7 +150,8 @@ impl LetIn {
 
     fn why(&self, court: &Court<'_>, overlap: &Overlap<'_>) -> Option<String> {
         let (first, second) = (&overlap.first.who, &overlap.second.who);
-        let between_steps = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
+        let mut halted = court.facts.halted.iter();
+        let between_steps = halted.any(|halted| halted.who == HOLDER);
         match self {
             Self::WithinLease => Cause::of(court, overlap).why(),
             Self::AfterRelease => {

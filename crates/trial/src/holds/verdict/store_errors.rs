@@ -6,7 +6,7 @@
 use super::false_release::{grant_after, met_evidence, releases};
 use super::overlap::{overlap_evidence, two_holders};
 use super::spoiled::{answers, meets_holder, next_grant, requests, taken_for_a_grant};
-use super::{Court, false_release, inconclusive};
+use super::{Court, false_release};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Wait};
@@ -18,7 +18,7 @@ mod renewal;
 use renewal::Renewal;
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    let within = court.findings.overlaps_within_lease();
+    let within = court.checks.overlaps_within_lease();
     let grant = within
         .iter()
         .find_map(|overlap| taken_for_a_grant(court, overlap));
@@ -29,9 +29,8 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some((overlap, met)) = grant.filter(|_| !always) {
         return grant_on_error(court, overlap, met);
     }
-    if court.findings.is_damaged_within_lease() || !within.is_empty() {
-        // What every lock promises is judged after this.
-        return court.unanswered();
+    if court.checks.is_damaged_within_lease() || !within.is_empty() {
+        return court.left_to_the_promises();
     }
     if let Some(broken) = false_release::judge(court) {
         return broken;
@@ -51,14 +50,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 fn acquitted(court: &Court<'_>, renewal: Option<&Renewal<'_>>) -> Verdict {
     let (requests, releases) = (requests(court), releases(court));
     if !requests.iter().any(|wait| meets_holder(court, wait)) {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no request of A's met an error while B certainly held the lock.",
             "contention",
             "a lock that asks its store through the address it is given, without encryption, and that goes on after an error.",
         );
     }
     if releases.is_empty() {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and too little was tested: no release of A's met an error.",
             "error",
             "a lock that releases through the address it is given, without encryption.",

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::cause::Cause;
 use super::overlap::{overlap_evidence, two_holders};
-use super::{Court, fences, inconclusive, overwritten};
+use super::{Court, fences, overwritten};
 use crate::history::{Fault, FaultKind, FaultKinds};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark};
@@ -25,12 +25,12 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         broken.next.clear();
         return broken;
     }
-    if let Some(overlap) = court.findings.overlaps_not_kept().first() {
+    if let Some(overlap) = court.checks.overlaps_not_kept().first() {
         return not_kept(court, overlap);
     }
     let weather = Weather::of(court);
     match weather.lacks() {
-        Some((because, what, advice)) => inconclusive(
+        Some((because, what, advice)) => Verdict::inconclusive(
             format!("Nothing broke, and nothing was shown: {because}."),
             what,
             advice,
@@ -108,26 +108,26 @@ impl Weather {
             |from_ns: u64, until_ns: u64| until_ns.saturating_sub(from_ns) > court.ttl_ns();
         let faults_that = |is: fn(Fault) -> bool| {
             let all = facts.faults.iter();
-            all.filter(move |(.., fault)| is(*fault))
+            all.filter(move |seen| is(seen.fault))
         };
         let died_holding = |mark| facts.holds.iter().any(|held| held.killed == Some(mark));
         let kills = faults_that(|fault| fault == Fault::Killed);
-        let pauses = court.findings.pauses();
-        let cuts = court.findings.cuts();
+        let pauses = court.checks.pauses();
+        let cuts = court.checks.cuts();
         let delays = faults_that(|fault| fault == Fault::Distant);
         let outages = facts.servers.iter();
-        let outages = outages.filter(|(.., change)| change.begins_outage());
+        let outages = outages.filter(|changed| changed.change.begins_outage());
         let clocks = faults_that(|fault| matches!(fault, Fault::ClockAhead | Fault::ClockBehind));
         let rounds = facts.holds.iter().filter(|held| held.released.is_some());
         let refused = facts.waits.iter().filter(|wait| wait.refused().is_some());
         let settings = court.header.holds.and_then(|holds| holds.storm);
         Self {
             rounds: rounds.count(),
-            contended: refused.count() + usize::from(court.findings.met_taken().is_some()),
+            contended: refused.count() + usize::from(court.checks.met_taken().is_some()),
             kills: Hits {
                 all: kills.clone().count(),
                 long: 0,
-                of_holders: kills.filter(|(mark, ..)| died_holding(*mark)).count(),
+                of_holders: kills.filter(|seen| died_holding(seen.mark)).count(),
             },
             pauses: Hits::of(
                 court,
@@ -139,13 +139,17 @@ impl Weather {
             ),
             delays: Hits::of(
                 court,
-                delays.map(|(mark, who, _)| (mark.at_ns, true, Some(who.as_str()))),
+                delays.map(|seen| (seen.mark.at_ns, true, Some(seen.who.as_str()))),
             ),
-            outages: Hits::of(court, outages.map(|(mark, ..)| (mark.at_ns, true, None))),
+            outages: Hits::of(
+                court,
+                outages.map(|changed| (changed.mark.at_ns, true, None)),
+            ),
             clocks: Hits::of(
                 court,
-                clocks.map(|(mark, who, _)| {
-                    (mark.at_ns, was_read(court, who, *mark), Some(who.as_str()))
+                clocks.map(|seen| {
+                    let who = seen.who.as_str();
+                    (seen.mark.at_ns, was_read(court, who, seen.mark), Some(who))
                 }),
             ),
             faults: settings.map_or(FaultKinds::of_processes(), |storm| storm.faults),
@@ -268,26 +272,24 @@ impl Weather {
 /// Returns whether this process asked for the time between this jump of its clock and the next change of it.
 fn was_read(court: &Court<'_>, who: &str, jumped: Mark) -> bool {
     let later = court.facts.faults.iter();
-    let later = later.filter(|(mark, whose, _)| *mark > jumped && whose == who);
-    let mut changes = later.filter(|(.., fault)| {
+    let later = later.filter(|seen| seen.mark > jumped && seen.who == who);
+    let mut changes = later.filter(|seen| {
         matches!(
-            fault,
+            seen.fault,
             Fault::ClockRead | Fault::ClockRight | Fault::ClockAhead | Fault::ClockBehind
         )
     });
     changes
         .next()
-        .is_some_and(|(.., fault)| *fault == Fault::ClockRead)
+        .is_some_and(|seen| seen.fault == Fault::ClockRead)
 }
 
 fn not_taken_again(court: &Court<'_>) -> Option<String> {
     let (holds, faults) = (&court.facts.holds, &court.facts.faults);
     // That a process has asked for the time is no fault, and may be noticed late.
-    let faults = faults
-        .iter()
-        .filter(|(.., fault)| *fault != Fault::ClockRead);
-    let servers = court.facts.servers.iter().map(|(mark, ..)| *mark);
-    let last_fault = faults.map(|(mark, ..)| *mark).chain(servers).max();
+    let faults = faults.iter().filter(|seen| seen.fault != Fault::ClockRead);
+    let servers = court.facts.servers.iter().map(|changed| changed.mark);
+    let last_fault = faults.map(|seen| seen.mark).chain(servers).max();
     let is_after = |held: &&Hold| Some(held.asked) > last_fault;
     let again: BTreeSet<&str> = holds
         .iter()
@@ -313,7 +315,7 @@ fn limits(court: &Court<'_>, weather: &Weather) -> String {
 }
 
 fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
-    let overlaps = court.findings.overlaps();
+    let overlaps = court.checks.overlaps();
     let witness = [Some(weather.in_words()), weather.others_in_words()];
     let mut verdict = Verdict {
         witness: witness.into_iter().flatten().collect(),

@@ -5,13 +5,13 @@ use super::{Court, evidence};
 use crate::history::Change;
 use crate::holds::Scenario;
 use crate::holds::check::{Stuck, StuckBy};
-use crate::holds::facts::{Cycle, Hold, Mark};
+use crate::holds::facts::{Cycle, Failure, Hold, Mark};
 use crate::text::numbers::{decimal, ms};
 use crate::verdict::{Evidence, Next, Outcome, Verdict};
 
 /// Returns a verdict if nobody could take a lock that nobody holds.
 pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
-    let stuck = court.findings.stuck()?;
+    let stuck = court.checks.stuck()?;
     Some(match &stuck.by {
         StuckBy::Death => after_death(court, &stuck),
         StuckBy::Cycle(cycle) => in_cycle(court, &stuck, cycle),
@@ -54,9 +54,10 @@ fn refused<'a>(
 
 fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     let killed = court.facts.faults.iter();
-    let killed = killed.clone().find(|(mark, ..)| *mark == stuck.since);
-    let dead = killed.map_or("A", |(_, who, _)| who);
-    let halted = court.facts.reached.iter().any(|(_, who, ..)| who == dead);
+    let killed = killed.clone().find(|seen| seen.mark == stuck.since);
+    let dead = killed.map_or("A", |seen| &seen.who);
+    let mut halted = court.facts.halted.iter();
+    let halted = halted.any(|halted| halted.who == dead);
     let held = |held: &Hold| held.killed == Some(stuck.since);
     let when = if halted {
         "between its two steps"
@@ -149,7 +150,10 @@ fn in_cycle(court: &Court<'_>, stuck: &Stuck, cycle: &Cycle) -> Verdict {
         "Both wait for each other, and {} later neither has made progress.",
         duration(court, stuck)
     );
-    let next = court.next_scenario(Scenario::Sorted, "both take the locks in the same order");
+    let next = court.next_scenario(
+        Scenario::DeadlockSorted,
+        "both take the locks in the same order",
+    );
     verdict(because, proof, why, next)
 }
 
@@ -170,8 +174,8 @@ fn after_purchase(court: &Court<'_>, stuck: &Stuck) -> Verdict {
 fn after_lost_reply(court: &Court<'_>, stuck: &Stuck, who: &str) -> Verdict {
     let met = court.facts.faults.iter().rev();
     let mut met =
-        met.filter(|(mark, of, fault)| of == who && *mark <= stuck.since && fault.spoils_reply());
-    let error = met.next().and_then(|(.., fault)| fault.error());
+        met.filter(|seen| seen.who == who && seen.mark <= stuck.since && seen.fault.spoils_reply());
+    let error = met.next().and_then(|seen| seen.fault.error());
     let what = match error {
         Some(error) => format!("the store had answered with {error}"),
         None => "the store's reply was lost".into(),
@@ -208,9 +212,10 @@ fn after_lost_reply(court: &Court<'_>, stuck: &Stuck, who: &str) -> Verdict {
 /// Returns the verdict on a run in which servers were out of action and came back, and nobody can take the lock.
 fn after_outage(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     let mut servers = court.facts.servers.iter();
-    let back = servers.find(|(mark, ..)| *mark == stuck.since);
-    let back = back.map(|(mark, server, change)| {
-        evidence(*mark, "lab", "server", change.describe(server, false))
+    let back = servers.find(|changed| changed.mark == stuck.since);
+    let back = back.map(|changed| {
+        let sentence = changed.change.describe(&changed.server, false);
+        evidence(changed.mark, "lab", "server", sentence)
     });
     let mut proof: Vec<Evidence> = back.into_iter().collect();
     proof.extend(refused(stuck, "refused", "is still refused"));
@@ -224,9 +229,15 @@ fn after_outage(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     let why = if stays {
         Some("The store still has a lock that nobody knows of, and nothing there ends it.".into())
     } else {
-        court.facts.failures.first().map(|(_, who, message)| {
-            format!("{who} was told of an error while the servers were out of action: {message}")
-        })
+        court
+            .facts
+            .failures
+            .first()
+            .map(|Failure { who, message, .. }| {
+                format!(
+                    "{who} was told of an error while the servers were out of action: {message}"
+                )
+            })
     };
     let next = court.next("safe", "takes the lock and its expiry in one step");
     verdict(because, proof, why, next)
@@ -235,14 +246,12 @@ fn after_outage(court: &Court<'_>, stuck: &Stuck) -> Verdict {
 /// Returns the verdict on a run in which nobody holds the lock, but the waiter does not get it.
 fn free(court: &Court<'_>, stuck: &Stuck, freed_by: Option<&str>) -> Verdict {
     let waiter = stuck.refused.first().map_or("B", |(who, _)| who);
-    let reached = court
-        .facts
-        .reached
-        .iter()
-        .find(|(_, who, ..)| who == waiter);
-    let looked = reached.map(|(mark, ..)| {
+    let mut halted = court.facts.halted.iter();
+    let halted = halted.find(|halted| halted.who == waiter);
+    let looked_at = halted.map(|halted| halted.mark);
+    let looked = looked_at.map(|mark| {
         let sentence = format!("{waiter} has looked up who is ahead of it, and does not watch yet");
-        evidence(*mark, waiter, "looks", sentence)
+        evidence(mark, waiter, "looks", sentence)
     });
     let is_free = match freed_by {
         Some(who) => {
@@ -263,22 +272,14 @@ fn free(court: &Court<'_>, stuck: &Stuck, freed_by: Option<&str>) -> Verdict {
         "Nobody has the lock, and {} later {waiter} still waits for it.",
         duration(court, stuck)
     );
-    let why = court
-        .why_strategy()
-        .filter(|_| reached.is_some())
-        .or_else(|| {
-            Some(left_behind(
-                waiter,
-                freed_by,
-                reached.map(|(mark, ..)| *mark),
-            ))
-        });
+    let why = court.why_strategy().filter(|_| looked_at.is_some());
+    let why = why.or_else(|| Some(left_behind(waiter, freed_by, looked_at)));
     let next = court.next("safe", "looks once more when it watches");
     verdict(because, proof.collect(), why, next)
 }
 
-fn left_behind(waiter: &str, freed_by: Option<&str>, reached: Option<Mark>) -> String {
-    match (freed_by, reached) {
+fn left_behind(waiter: &str, freed_by: Option<&str>, looked_at: Option<Mark>) -> String {
+    match (freed_by, looked_at) {
         (Some(_), Some(_)) => {
             format!("The release came between {waiter}'s look and its watch, and nothing wakes it.")
         }

@@ -40,7 +40,7 @@ impl<'a> TakenHold<'a> {
         let is_held = holder.granted < loss.at
             && holder.release.is_none_or(|release| release > other.granted);
         // The end of a lease would let B in as well.
-        let lasts = court.claims.keep_alive || court.findings.lasts_by_itself();
+        let lasts = court.claims.keep_alive || court.checks.lasts_by_itself();
         let is_taken = other.granted > loss.at && (lasts || court.is_taken_over(holder, other));
         let ops = court.facts.ops.iter();
         let own = |op: &&Op| op.who == holder.who && op.hold == holder.hold;
@@ -86,7 +86,7 @@ impl<'a> TakenHold<'a> {
             .at_ns
             .saturating_add(with_slack(nanoseconds(self.bound_ms)));
         let (at, shown) = self.untold(latest_ns).or_else(|| self.late(latest_ns))?;
-        if court.findings.has_stalled(self.holder.asked, at) {
+        if court.checks.has_stalled(self.holder.asked, at) {
             return Some(stalled(
                 "A was told late that its lock was lost, but the lab itself stalled meanwhile.",
             ));

@@ -1,7 +1,7 @@
 //! The holder worked longer than its lease: was anything lost?
 
+use super::Court;
 use super::overwritten::broken;
-use super::{Court, inconclusive};
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::holds::{HOLDER, OTHER};
 use crate::protocol::Action;
@@ -24,7 +24,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let write = last.filter(|op| op.action == Action::Write);
     let overran = |at_ns: u64| at_ns > slow.granted.at_ns.saturating_add(court.ttl_ns());
     match (write, slow.learned_at) {
-        (Some(write), _) if !overran(write.mark.at_ns) => inconclusive(
+        (Some(write), _) if !overran(write.mark.at_ns) => Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was done before its lease was over.",
             "overrun",
             "work beyond the lease: --work longer than --ttl.",
@@ -69,7 +69,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     };
     let waited = other.asked.at_ns < write.mark.at_ns && other.granted.at_ns > release.at_ns;
     if !waited {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not wait while A worked.",
             "contention",
             "somebody who waits for the lock while A works beyond its lease.",
@@ -80,7 +80,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
         "renewing needs a running process: one paused beyond its lease loses it unnoticed"
     } else if court.claims.ends_with_holder() {
         "nobody else could work meanwhile: without a lease, B would have got the lock only after A's end"
-    } else if court.findings.lasts_by_itself() {
+    } else if court.checks.lasts_by_itself() {
         "A's lock had no expiry while it worked: a holder that dies there keeps it forever"
     } else {
         "A's lock outlasted its TTL, which it does not claim to do: what keeps it, and what ends it, was not tried"

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Court, fences, inconclusive};
+use super::{Court, fences};
 use crate::holds::facts::Hold;
 use crate::holds::storm::process_of;
 use crate::holds::turns::{PROCESSES, TURNS_MIN};
@@ -19,7 +19,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let turns = Turns::of(court);
     match turns.lacks() {
-        Some((because, what, advice)) => inconclusive(
+        Some((because, what, advice)) => Verdict::inconclusive(
             format!("Nothing broke, and nothing was shown: {because}."),
             what,
             advice,
@@ -68,7 +68,7 @@ impl<'a> Turns<'a> {
         Self {
             came_back: lives.iter().filter(|lives| **lives > 1).count(),
             lives: lives.iter().sum(),
-            waited: court.findings.met_taken().is_some(),
+            waited: court.checks.met_taken().is_some(),
             left_behind: left_behind.map(|wait| wait.who.as_str()),
             longest_wait_ns: waits.max().unwrap_or_default(),
             done,

@@ -2,7 +2,7 @@
 //! when?
 
 use super::recovery::{limits, measured, promised, why_late};
-use super::{Court, evidence, inconclusive, stalled};
+use super::{Court, evidence, stalled};
 use crate::history::Fault;
 use crate::holds::HOLDER;
 use crate::holds::facts::{Hold, Mark};
@@ -12,7 +12,7 @@ use crate::verdict::{Evidence, Outcome, Verdict};
 /// Judges what came after the holder was gone. A lock that nobody can have for three TTLs is judged with those of the other scenarios.
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(gone) = Gone::of(court) else {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A's machine was not seen to vanish.",
             "vanish",
             "a lock that reaches its store through the address it is given, and a holder that is seen to die.",
@@ -25,13 +25,13 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let has_no_end = court.claims.keep_alive || court.claims.untimed;
     let was_held = held.granted < gone.vanished && held.killed == Some(gone.died);
     if !was_held || gone.died.at_ns >= lease_ns && !has_no_end {
-        return inconclusive(
+        return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A held nothing any more when its machine vanished.",
             "hold",
             "a lease that outlives its holder: a longer --ttl.",
         );
     }
-    match court.findings.recovery() {
+    match court.checks.recovery() {
         Some((_, next)) => gone.recovered(court, held, next),
         None => court.unanswered(),
     }
@@ -54,9 +54,9 @@ impl Gone {
     /// Returns the verdict on a run in which `next` got the lock.
     fn recovered(&self, court: &Court<'_>, held: &Hold, next: &Hold) -> Verdict {
         let took_ns = next.granted.at_ns.saturating_sub(self.died.at_ns);
-        let bound_ns = court.findings.recovery_bound_ns();
+        let bound_ns = court.checks.recovery_bound_ns();
         let is_late = bound_ns.is_some_and(|bound_ns| took_ns > bound_ns);
-        if is_late && court.findings.has_stalled(self.vanished, next.granted) {
+        if is_late && court.checks.has_stalled(self.vanished, next.granted) {
             return stalled(format!(
                 "{} got the lock {} ms after A was gone, but the lab itself stalled meanwhile.",
                 next.who,
@@ -67,7 +67,7 @@ impl Gone {
             return self.late(court, next, took_ns);
         }
         let Some(refused) = self.kept_out(court) else {
-            return inconclusive(
+            return Verdict::inconclusive(
                 "B got the lock at its first try: nothing shows that A's hold had outlived A.",
                 "contention",
                 "somebody whom the lock of the vanished holder keeps out at first.",

@@ -1,6 +1,6 @@
 //! Several processes waited, the holder was killed, and so was whoever took over: were the others served, one at a time?
 
-use super::{Court, inconclusive};
+use super::Court;
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::text::numbers::ms;
@@ -15,7 +15,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     match Line::of(court) {
         Ok(line) => held(&line),
-        Err(because) => inconclusive(
+        Err(because) => Verdict::inconclusive(
             format!("Nothing broke, and nothing was shown: {because}."),
             "waiters",
             "a holder that dies while others wait, and everybody served after that.",
@@ -39,17 +39,17 @@ impl<'a> Line<'a> {
     fn of(court: &Court<'a>) -> Result<Self, String> {
         let facts = court.facts;
         let killed = facts.faults.iter();
-        let killed = killed.filter(|(.., fault)| *fault == Fault::Killed);
+        let killed = killed.filter(|seen| seen.fault == Fault::Killed);
         let held_by = |death: Mark| facts.holds.iter().find(|held| held.killed == Some(death));
         let waits_at = |who: &str, death: Mark| {
             let mut waiting = waiting_at(court, death);
             waiting.any(|wait| wait.who == *who)
         };
         let mut waiters = killed.clone();
-        if !waiters.any(|(mark, who, _)| held_by(*mark).is_none() && waits_at(who, *mark)) {
+        if !waiters.any(|dead| held_by(dead.mark).is_none() && waits_at(&dead.who, dead.mark)) {
             return Err("nobody was killed while it waited".into());
         }
-        let mut holders = killed.filter_map(|(mark, ..)| Some((held_by(*mark)?, *mark)));
+        let mut holders = killed.filter_map(|dead| Some((held_by(dead.mark)?, dead.mark)));
         let (_, first) = holders.next().ok_or("no holder was killed")?;
         let (successor, second) = holders.next().ok_or("nobody took over and was killed")?;
         let waited = [first, second].map(|death| waiting_at(court, death).count());

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use super::lost_update::LostUpdate;
 use super::{Court, did, evidence, op_evidence, pause};
+use crate::history::fence::compare;
 use crate::holds::facts::Op;
-use crate::holds::register::compare;
 use crate::holds::{HOLDER, OTHER};
 use crate::verdict::{Outcome, Verdict};
 

@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use super::{Page, PageRun};
-use crate::history::Event;
+use crate::history::{Event, Header};
 use crate::protocol::Pauses;
 use crate::retry::facts::split;
 use crate::retry::{Judged, Round};
 use crate::sale::facts::Attempt;
 use crate::text::numbers::{count, plural};
-use crate::verdict::Outcome;
+use crate::verdict::{Outcome, Verdict};
 
 /// Several ways of waiting for one lock, side by side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,25 +64,55 @@ pub struct Turn {
     pub answered_ms: f64,
 }
 
+/// A comparison, as it was recorded and judged.
+#[derive(Clone, Copy)]
+pub(super) struct Compared<'a> {
+    pub(super) header: &'a Header,
+    pub(super) events: &'a [Event],
+    pub(super) rounds: &'a [Round],
+    /// The verdict on all rounds together.
+    pub(super) verdict: &'a Verdict,
+    /// The verdict that the committed table expects of each round.
+    pub(super) expected: Option<Outcome>,
+}
+
+impl<'a> Compared<'a> {
+    pub(super) fn of(judged: &'a Judged) -> Self {
+        Self {
+            header: &judged.header,
+            events: &judged.events,
+            rounds: &judged.rounds,
+            verdict: &judged.verdict,
+            expected: judged.expected(),
+        }
+    }
+
+    fn max_retries(self) -> u32 {
+        self.rounds
+            .first()
+            .map_or(0, |round| round.retry.max_retries)
+    }
+}
+
 impl ComparisonTable {
     /// Converts the costs of a comparison for a page.
-    pub(super) fn of(judged: &Judged) -> Self {
-        let comparison = &judged.comparison;
+    pub(super) fn of(compared: Compared<'_>) -> Self {
+        let header = compared.header;
         let caption = format!(
             "{} with {}, stock {}, at most {}.",
-            plural(comparison.concurrency, "process", "processes"),
-            comparison.strategy.name,
-            count(comparison.stock.into()),
-            plural(comparison.max_retries as usize, "retry", "retries"),
+            plural(header.concurrency, "process", "processes"),
+            header.strategy,
+            count(header.stock),
+            plural(compared.max_retries() as usize, "retry", "retries"),
         );
-        let of = comparison.concurrency.min(comparison.stock as usize);
+        let stock = usize::try_from(header.stock).unwrap_or(0);
+        let of = header.concurrency.min(stock);
+        let rounds = compared.rounds.iter();
         Self {
             caption,
-            conclusions: judged.verdict.found.clone(),
-            rows: judged
-                .rounds
-                .iter()
-                .map(|round| row(round, of, judged.expected()))
+            conclusions: compared.verdict.found.clone(),
+            rows: rounds
+                .map(|round| row(round, of, compared.expected))
                 .collect(),
         }
     }
@@ -91,37 +121,43 @@ impl ComparisonTable {
 impl<'a> Page<'a> {
     /// Returns the page of a comparison.
     pub fn of_comparison(judged: &'a Judged) -> Self {
-        let comparison = &judged.comparison;
-        let run = |(round, (_, events))| run_of_round(judged, round, events);
-        let rounds = judged.rounds.iter().zip(split(&judged.events));
+        Self::of_compared(Compared::of(judged), judged.reproduce())
+    }
+
+    /// Returns the page of a comparison that this command repeats.
+    pub(super) fn of_compared(compared: Compared<'a>, command: String) -> Self {
+        let run = |(round, (_, events))| PageRun {
+            command: command.clone(),
+            ..run_of_round(compared, round, events)
+        };
+        let rounds = compared.rounds.iter().zip(split(compared.events));
         Self {
             title: "retry: what does each way of waiting cost?".into(),
-            command: judged.reproduce(),
-            generated: judged.header.recorded.clone(),
-            seed: comparison.seed,
-            verdict: Some(&judged.verdict),
+            generated: compared.header.recorded.clone(),
+            seed: compared.header.seed,
+            verdict: Some(compared.verdict),
             runs: rounds.map(run).collect(),
-            retry: Some(ComparisonTable::of(judged)),
+            retry: Some(ComparisonTable::of(compared)),
+            command,
         }
     }
 }
 
-fn run_of_round<'a>(judged: &'a Judged, round: &'a Round, events: &'a [Event]) -> PageRun<'a> {
-    let comparison = &judged.comparison;
+fn run_of_round<'a>(compared: Compared<'a>, round: &'a Round, events: &'a [Event]) -> PageRun<'a> {
+    let header = compared.header;
     let Round { retry, verdict, .. } = round;
     let short = Pauses::short(retry.pauses);
     PageRun {
-        id: format!("{}.{short}", judged.header.strategy),
+        id: format!("{}.{short}", header.strategy),
         scenario: short.into(),
         about: retry.pauses.name(),
-        command: judged.reproduce(),
         settings: vec![
-            ("stock", count(comparison.stock.into())),
-            ("processes", count(comparison.concurrency as i64)),
-            ("retries, at most", count(comparison.max_retries.into())),
-            ("store", judged.header.store.clone()),
+            ("stock", count(header.stock)),
+            ("processes", count(header.concurrency as i64)),
+            ("retries, at most", count(compared.max_retries().into())),
+            ("store", header.store.clone()),
         ],
-        ..PageRun::new(&judged.header, verdict, events)
+        ..PageRun::new(header, verdict, events)
     }
 }
 

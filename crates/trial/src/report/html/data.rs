@@ -77,8 +77,9 @@ struct Run<'a> {
     strategy: &'a str,
     command: &'a str,
     kind: &'static str,
-    settings: String,
-    facts: &'a [(&'static str, String)],
+    /// The same text for two runs of a scenario if they can be compared.
+    compared_by: String,
+    settings: &'a [(&'static str, String)],
     claims: Vec<(&'static str, String)>,
     claims_exclusion: bool,
     ttl_us: u64,
@@ -224,8 +225,8 @@ impl<'a> Run<'a> {
             strategy: &run.header.strategy,
             command: &run.command,
             kind: if run.is_sale() { "sale" } else { "holds" },
-            settings: settings(run),
-            facts: &run.settings,
+            compared_by: compared_by(run),
+            settings: &run.settings,
             claims: claims(run),
             claims_exclusion: run.claims_exclusion(),
             ttl_us: run.lease_us(),
@@ -304,7 +305,7 @@ fn fence_cut(run: &PageRun<'_>) -> usize {
     fences.first().map_or(0, cut)
 }
 
-fn settings(run: &PageRun<'_>) -> String {
+fn compared_by(run: &PageRun<'_>) -> String {
     let pairs = run
         .settings
         .iter()

@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::history::fence::relation_sign;
 use crate::history::{Event, What};
-use crate::holds::register::relation_sign;
 
 /// A run with more events than this is not drawn completely.
 pub(super) const EVENTS_PER_RUN_MAX: usize = 20_000;

@@ -2,7 +2,7 @@
 //!
 //! A page borrows what was recorded and judged. [`Page::render`] turns it into text.
 
-use super::comparison::ComparisonTable;
+use super::comparison::{Compared, ComparisonTable};
 use crate::gauntlet::ladder::{self, Rung};
 use crate::gauntlet::{Gauntlet, Label, Row};
 use crate::history::{Event, Header, What};
@@ -18,7 +18,7 @@ use crate::text::numbers::count;
 use crate::verdict::{Outcome, Verdict};
 
 /// How many TTLs of a long trial are drawn if nothing in particular is to be shown.
-const STORM_TTLS: u64 = 8;
+const LONG_TRIAL_TTLS: u64 = 8;
 
 /// The contents of a page.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub struct PageRun<'a> {
     pub settings: Vec<(&'static str, String)>,
     /// What the lock promises.
     pub claims: Claims,
-    /// The settings, as recorded.
+    /// The header of its history.
     pub header: &'a Header,
     /// The verdict.
     pub verdict: &'a Verdict,
@@ -86,49 +86,66 @@ impl<'a> PageRun<'a> {
 
     /// Converts a lock trial for a page.
     fn of_trial(judged: &'a holds::Judged) -> Self {
-        let trial = &judged.trial;
-        let ms = |number: u64| format!("{} ms", count(number as i64));
-        let mut settings = vec![("TTL", ms(trial.ttl_ms))];
-        if trial.scenario == Scenario::TtlEdge {
-            settings.push(("work", ms(trial.work_ms)));
+        let scenario = judged.trial.scenario;
+        Self {
+            command: judged.reproduce(),
+            expected: judged.expected(),
+            ..Self::in_scenario(scenario, &judged.header, &judged.verdict, &judged.events)
         }
-        settings.push(("processes", count(trial.processes() as i64)));
-        settings.push(("store", judged.header.store.clone()));
-        let events = shown(judged);
-        if let (Some(first), Some(last)) = (events.first(), events.last())
-            && events.len() < judged.events.len()
+    }
+
+    /// Converts a run in this scenario for a page, from its record and its verdict only.
+    pub(super) fn in_scenario(
+        scenario: Scenario,
+        header: &'a Header,
+        verdict: &'a Verdict,
+        events: &'a [Event],
+    ) -> Self {
+        let mut settings = vec![("TTL", in_ms(header.ttl_ms))];
+        let work_ms = header.holds.map(|holds| holds.work_ms);
+        if let (Scenario::TtlEdge, Some(work_ms)) = (scenario, work_ms) {
+            settings.push(("work", in_ms(work_ms)));
+        }
+        settings.push(("processes", number(header.concurrency as u64)));
+        settings.push(("store", header.store.clone()));
+        let shown = shown(scenario, header, verdict, events);
+        if let (Some(first), Some(last)) = (shown.first(), shown.last())
+            && shown.len() < events.len()
         {
-            let [first, last, all] = [first.n, last.n, judged.events.len() as u64]
-                .map(|number| count(i64::try_from(number).unwrap_or(i64::MAX)));
+            let [first, last, all] = [first.n, last.n, events.len() as u64].map(number);
             settings.push(("shown", format!("#{first} to #{last} of {all} events")));
         }
         Self {
-            about: scenarios::fault(trial).into(),
-            command: judged.reproduce(),
-            expected: judged.expected(),
+            about: scenarios::fault(scenario, &store(header)).into(),
             settings,
-            ..Self::new(&judged.header, &judged.verdict, events)
+            ..Self::new(header, verdict, shown)
         }
     }
 
     /// Converts a sale for a page.
     fn of_sale(judged: &'a sale::Judged) -> Self {
-        let sale = &judged.sale;
-        let mut settings = vec![
-            ("stock", count(i64::from(sale.stock))),
-            ("processes", count(sale.concurrency as i64)),
-            ("delay", format!("{} µs", count(sale.delay_us as i64))),
-        ];
-        if sale.wait_ms > 0 {
-            settings.push(("wait", format!("{} ms", count(sale.wait_ms as i64))));
-        }
-        settings.push(("store", judged.header.store.clone()));
         Self {
-            about: fault::of_sale(sale),
             command: judged.reproduce(),
             expected: judged.expected(),
+            ..Self::selling(&judged.header, &judged.verdict, &judged.events)
+        }
+    }
+
+    /// Converts a sale for a page, from its record and its verdict only.
+    pub(super) fn selling(header: &'a Header, verdict: &'a Verdict, events: &'a [Event]) -> Self {
+        let mut settings = vec![
+            ("stock", count(header.stock)),
+            ("processes", number(header.concurrency as u64)),
+            ("delay", format!("{} µs", number(header.delay_us))),
+        ];
+        if header.wait_ms > 0 {
+            settings.push(("wait", in_ms(header.wait_ms)));
+        }
+        settings.push(("store", header.store.clone()));
+        Self {
+            about: fault::of_sale(header.concurrency, header.wait_ms),
             settings,
-            ..Self::new(&judged.header, &judged.verdict, &judged.events)
+            ..Self::new(header, verdict, events)
         }
     }
 
@@ -155,14 +172,19 @@ impl<'a> PageRun<'a> {
 impl<'a> Page<'a> {
     /// Returns the page of one lock trial.
     pub fn of_trial(judged: &'a holds::Judged) -> Self {
-        let trial = &judged.trial;
+        let run = PageRun::of_trial(judged);
+        Self::of_run(trial_title(&run), run)
+    }
+
+    /// Returns the page of one run.
+    pub(super) fn of_run(title: String, run: PageRun<'a>) -> Self {
         Self {
-            title: format!("{}: {}", trial.scenario.name(), scenarios::fault(trial)),
-            command: judged.reproduce(),
-            generated: judged.header.recorded.clone(),
-            seed: judged.trial.seed,
+            title,
+            command: run.command.clone(),
+            generated: run.header.recorded.clone(),
+            seed: run.header.seed,
             verdict: None,
-            runs: vec![PageRun::of_trial(judged)],
+            runs: vec![run],
             retry: None,
         }
     }
@@ -172,8 +194,7 @@ impl<'a> Page<'a> {
         let first = runs.first();
         let sale = first.map(|judged| &judged.sale);
         let title = sale.map_or_else(String::new, |sale| {
-            let (processes, stock) = (count(sale.concurrency as i64), count(sale.stock.into()));
-            format!("oversell: {processes} processes, stock {stock}")
+            sale_title(sale.concurrency, sale.stock.into())
         });
         let command = match (runs, sale) {
             ([only], _) => only.reproduce(),
@@ -253,8 +274,8 @@ impl<'a> Page<'a> {
         for run in runs {
             match run {
                 Run::Sale(judged) => page.runs.push(PageRun::of_sale(judged)),
-                Run::Hold(judged) => page.runs.push(PageRun::of_trial(judged)),
-                Run::Retry(judged) => page.retry = Some(ComparisonTable::of(judged)),
+                Run::Lock(judged) => page.runs.push(PageRun::of_trial(judged)),
+                Run::Retry(judged) => page.retry = Some(ComparisonTable::of(Compared::of(judged))),
             }
         }
         if let Some(first) = page.runs.first() {
@@ -264,26 +285,53 @@ impl<'a> Page<'a> {
     }
 }
 
+/// Returns the title of a page with one lock trial.
+pub(super) fn trial_title(run: &PageRun<'_>) -> String {
+    format!("{}: {}", run.scenario, run.about)
+}
+
+/// Returns the title of a page with one sale, or with several that have these settings.
+pub(super) fn sale_title(processes: usize, stock: i64) -> String {
+    let (processes, stock) = (number(processes as u64), count(stock));
+    format!("oversell: {processes} processes, stock {stock}")
+}
+
+/// Returns the store of a run, or the default store if it is not one of ours.
+fn store(header: &Header) -> TrialStore {
+    TrialStore::named(&header.store).unwrap_or_default()
+}
+
+fn number(of: u64) -> String {
+    count(i64::try_from(of).unwrap_or(i64::MAX))
+}
+
+fn in_ms(of: u64) -> String {
+    format!("{} ms", number(of))
+}
+
 /// Returns the events that a page draws: all of them or, of a long trial, those around its evidence.
-fn shown(judged: &holds::Judged) -> &[Event] {
-    if !judged.trial.scenario.is_long() {
-        return &judged.events;
+fn shown<'a>(
+    scenario: Scenario,
+    header: &Header,
+    verdict: &Verdict,
+    events: &'a [Event],
+) -> &'a [Event] {
+    if !scenario.is_long() {
+        return events;
     }
-    let ttl_ns = judged.trial.ttl_ms.saturating_mul(1_000_000);
-    let cited = judged.verdict.evidence.iter().map(|proof| proof.at_ns);
+    let ttl_ns = header.ttl_ms.saturating_mul(1_000_000);
+    let cited = verdict.evidence.iter().map(|proof| proof.at_ns);
     let (from_ns, until_ns) = match (cited.clone().min(), cited.max()) {
         (Some(first_ns), Some(last_ns)) => (
             first_ns.saturating_sub(ttl_ns.saturating_mul(2)),
             last_ns.saturating_add(ttl_ns),
         ),
         // Nothing happened that would be more interesting than the beginning.
-        _ => (0, ttl_ns.saturating_mul(STORM_TTLS)),
+        _ => (0, ttl_ns.saturating_mul(LONG_TRIAL_TTLS)),
     };
-    let from = judged.events.partition_point(|event| event.at_ns < from_ns);
-    let until = judged
-        .events
-        .partition_point(|event| event.at_ns <= until_ns);
-    judged.events.get(from..until).unwrap_or_default()
+    let from = events.partition_point(|event| event.at_ns < from_ns);
+    let until = events.partition_point(|event| event.at_ns <= until_ns);
+    events.get(from..until).unwrap_or_default()
 }
 
 #[cfg(test)]

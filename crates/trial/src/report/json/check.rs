@@ -13,7 +13,7 @@ pub fn report(rejudged: &Rejudged, file: &str) -> Value {
         "scenario": header.scenario,
         "strategy": header.strategy,
         "timestamp": header.recorded,
-        "schema": "fencepost/check/1",
+        "schema": "fencepost/check/2",
         "version": header.version,
         "store": header.store,
         "seed": header.seed,

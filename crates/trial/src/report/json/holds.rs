@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{VerdictEntry, ms};
 use crate::history::{Change, Fault, StormSettings};
 use crate::holds::check::Overlap;
-use crate::holds::facts::{Cycle, Hold, Mark, Op};
+use crate::holds::facts::{Cycle, FaultSeen, Hold, Op, ServerChange};
 use crate::holds::storm::{PROCESSES, Planned, PlannedFault, Shrunk, Tried};
 use crate::holds::{Judged, Scenario, Trial};
 use crate::protocol::{Action, PurchaseOutcome, ReleaseResult};
@@ -49,7 +49,7 @@ fn tried_plan(tried: &Tried) -> Value {
 struct PlannedEntry {
     at_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    process_id: Option<&'static str>,
+    who: Option<&'static str>,
     fault: &'static str,
     for_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ impl PlannedEntry {
     fn of(planned: &Planned) -> Self {
         Self {
             at_ms: planned.at_ms,
-            process_id: planned
+            who: planned
                 .process
                 .and_then(|index| PROCESSES.get(index).copied()),
             fault: planned.fault.name(),
@@ -112,16 +112,12 @@ struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     work_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ttl_edge: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mitigate: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     storm: Option<StormSettings>,
 }
 
 #[derive(Serialize)]
 struct HoldEntry<'a> {
-    process_id: &'a str,
+    who: &'a str,
     lock: &'a str,
     fence: Option<&'a str>,
     asked_ms: f64,
@@ -135,7 +131,7 @@ struct HoldEntry<'a> {
 #[derive(Serialize)]
 struct OpEntry<'a> {
     op: u64,
-    process_id: &'a str,
+    who: &'a str,
     action: Action,
     value: i64,
     fence: Option<&'a str>,
@@ -146,7 +142,7 @@ struct OpEntry<'a> {
 
 #[derive(Serialize)]
 struct BuyEntry<'a> {
-    process_id: &'a str,
+    who: &'a str,
     asked_ms: f64,
     at_ms: Option<f64>,
     outcome: Option<PurchaseOutcome>,
@@ -155,7 +151,7 @@ struct BuyEntry<'a> {
 
 #[derive(Serialize)]
 struct FaultEntry<'a> {
-    process_id: &'a str,
+    who: &'a str,
     fault: Fault,
     at_ms: f64,
     event: u64,
@@ -205,8 +201,8 @@ struct Recovery {
 impl<'a> Report<'a> {
     fn of(judged: &'a Judged) -> Self {
         let Judged { header, facts, .. } = judged;
-        let findings = judged.findings();
-        let recovery = findings.recovery().filter(|_| findings.measures_recovery());
+        let checks = judged.checks();
+        let recovery = checks.recovery().filter(|_| checks.measures_recovery());
         let recovery = recovery.map(|(died, next)| Recovery {
             killed_ms: ms(died.at_ns),
             granted_ms: ms(next.granted.at_ns),
@@ -216,7 +212,7 @@ impl<'a> Report<'a> {
             scenario: &header.scenario,
             strategy: &header.strategy,
             timestamp: &header.recorded,
-            schema: schema(judged.trial.scenario),
+            schema: "fencepost/trial/2",
             version: &header.version,
             store: &header.store,
             seed: header.seed,
@@ -231,12 +227,12 @@ impl<'a> Report<'a> {
                 initial: 0,
                 r#final: facts.number(),
                 additions: facts.additions(),
-                lost_updates: findings.lost_updates(),
+                lost_updates: checks.lost_updates(),
             },
-            overlaps: findings
+            overlaps: checks
                 .overlaps()
                 .into_iter()
-                .map(|overlap| OverlapEntry::of(overlap, findings.ttl_ns))
+                .map(|overlap| OverlapEntry::of(overlap, checks.ttl_ns))
                 .collect(),
             wait_cycles: facts.cycles().iter().map(CycleEntry::of).collect(),
             recovery,
@@ -244,64 +240,17 @@ impl<'a> Report<'a> {
                 events: shortest.events,
                 of: judged.events.len(),
             }),
-            stuck_ms: findings.stuck().map(|stuck| ms(stuck.lasted_ns)),
+            stuck_ms: checks.stuck().map(|stuck| ms(stuck.lasted_ns)),
             verdict: VerdictEntry::of(&judged.verdict, judged.expected(), judged.reproduce()),
         }
     }
 }
 
-/// Returns the name of the schema that describes the document.
-fn schema(scenario: Scenario) -> &'static str {
-    match scenario {
-        Scenario::Crash | Scenario::TtlEdge => "fencepost/crash/1",
-        Scenario::Deadlock | Scenario::Sorted => "fencepost/deadlock/1",
-        Scenario::StaleRelease
-        | Scenario::ShortStock
-        | Scenario::Pause
-        | Scenario::Failover
-        | Scenario::RestartEmpty
-        | Scenario::ServerClock
-        | Scenario::ServerClockBack
-        | Scenario::Eviction
-        | Scenario::TakenAway
-        | Scenario::Deposed
-        | Scenario::ServerStall
-        | Scenario::MajorityDown
-        | Scenario::ClientClock
-        | Scenario::Suspend
-        | Scenario::LostWakeup
-        | Scenario::Names
-        | Scenario::Turns
-        | Scenario::Waiters
-        | Scenario::Deadline
-        | Scenario::Reentry
-        | Scenario::SamePid
-        | Scenario::Cut
-        | Scenario::SlowReplies
-        | Scenario::LostReply
-        | Scenario::LostRelease
-        | Scenario::FailedRenewal
-        | Scenario::StoreErrors
-        | Scenario::PauseAtStep
-        | Scenario::LateWrite
-        | Scenario::WriteOnlyFence
-        | Scenario::ManyLeases
-        | Scenario::DeadConnection
-        | Scenario::Vanish
-        | Scenario::Storm => "fencepost/trial/1",
-    }
-}
-
 impl Options {
     fn of(trial: &Trial) -> Self {
-        let scenario = trial.scenario;
-        let is_crash = matches!(scenario, Scenario::Crash | Scenario::TtlEdge);
-        let is_deadlock = matches!(scenario, Scenario::Deadlock | Scenario::Sorted);
         Self {
             ttl_ms: trial.ttl_ms,
-            work_ms: (scenario == Scenario::TtlEdge).then_some(trial.work_ms),
-            ttl_edge: is_crash.then_some(scenario == Scenario::TtlEdge),
-            mitigate: is_deadlock.then_some(scenario == Scenario::Sorted),
+            work_ms: (trial.scenario == Scenario::TtlEdge).then_some(trial.work_ms),
             storm: trial.storm,
         }
     }
@@ -317,7 +266,7 @@ impl<'a> HoldEntry<'a> {
             (_, _, None, None) => "open",
         };
         Self {
-            process_id: &hold.who,
+            who: &hold.who,
             lock: &hold.key,
             fence: hold.fence.as_deref(),
             asked_ms: ms(hold.asked.at_ns),
@@ -334,7 +283,7 @@ impl<'a> OpEntry<'a> {
     fn of(op: &'a Op) -> Self {
         Self {
             op: op.serial,
-            process_id: &op.who,
+            who: &op.who,
             action: op.action,
             value: op.value,
             fence: op.fence.as_deref(),
@@ -348,7 +297,7 @@ impl<'a> OpEntry<'a> {
 impl<'a> BuyEntry<'a> {
     fn of(buy: &'a crate::holds::facts::Buy) -> Self {
         Self {
-            process_id: &buy.who,
+            who: &buy.who,
             asked_ms: ms(buy.asked.at_ns),
             at_ms: buy.answer.map(|(mark, _)| ms(mark.at_ns)),
             outcome: buy.answer.map(|(_, outcome)| outcome),
@@ -358,23 +307,23 @@ impl<'a> BuyEntry<'a> {
 }
 
 impl<'a> FaultEntry<'a> {
-    fn of((mark, who, fault): &'a (Mark, String, Fault)) -> Self {
+    fn of(seen: &'a FaultSeen) -> Self {
         Self {
-            process_id: who,
-            fault: *fault,
-            at_ms: ms(mark.at_ns),
-            event: mark.event,
+            who: &seen.who,
+            fault: seen.fault,
+            at_ms: ms(seen.mark.at_ns),
+            event: seen.mark.event,
         }
     }
 }
 
 impl<'a> ServerEntry<'a> {
-    fn of((mark, server, change): &'a (Mark, String, Change)) -> Self {
+    fn of(changed: &'a ServerChange) -> Self {
         Self {
-            server,
-            change: *change,
-            at_ms: ms(mark.at_ns),
-            event: mark.event,
+            server: &changed.server,
+            change: changed.change,
+            at_ms: ms(changed.mark.at_ns),
+            event: changed.mark.event,
         }
     }
 }
@@ -400,5 +349,21 @@ impl CycleEntry {
             lasted_ms: ms(cycle.lasted_ns),
             event: cycle.since.event,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_lists_every_scenario() {
+        let schema = include_str!("../../../../../docs/schema/report.json");
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let listed = &schema["$defs"]["trial"]["properties"]["scenario"]["enum"];
+        assert_eq!(
+            *listed,
+            serde_json::json!(Scenario::ALL.map(Scenario::name).to_vec())
+        );
     }
 }

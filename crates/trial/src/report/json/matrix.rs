@@ -9,7 +9,7 @@ use crate::matrix::{Run, Summary};
 pub fn report(run: &Run) -> Value {
     match run {
         Run::Sale(judged) => sale::report(judged),
-        Run::Hold(judged) => holds::report(judged),
+        Run::Lock(judged) => holds::report(judged),
         Run::Retry(judged) => retry::report(judged),
     }
 }

@@ -16,7 +16,7 @@ pub fn report(judged: &Judged) -> Value {
         "strategy": header.strategy,
         "runs": judged.rounds.iter().map(|round| run(judged, round)).collect::<Vec<_>>(),
         "timestamp": header.recorded,
-        "schema": "fencepost/retry/1",
+        "schema": "fencepost/retry/2",
         "version": header.version,
         "store": header.store,
         "seed": header.seed,
@@ -39,7 +39,7 @@ pub fn reports(judged: &Judged) -> Vec<Value> {
     let document = |round: &Round| {
         let mut document = run(judged, round);
         let again = judged.reproduce();
-        document["schema"] = "fencepost/retry/1".into();
+        document["schema"] = "fencepost/retry/2".into();
         document["store"] = judged.header.store.as_str().into();
         document["seed"] = judged.header.seed.into();
         document["verdict"] = json!(VerdictEntry::of(&round.verdict, expected, again));

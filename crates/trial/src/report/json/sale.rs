@@ -99,7 +99,7 @@ impl<'a> Report<'a> {
             oversold: judged.verdict.violates("no_oversell"),
             entries: facts.attempts.iter().map(Entry::of).collect(),
             timestamp: &header.recorded,
-            schema: "fencepost/oversell/1",
+            schema: "fencepost/oversell/2",
             version: &header.version,
             store: &header.store,
             seed: header.seed,

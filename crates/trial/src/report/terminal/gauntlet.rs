@@ -248,7 +248,7 @@ mod tests {
             header: trial.header(),
             events: Vec::new(),
         };
-        let runs = [Run::Hold(Judged::of(&trial, history))];
+        let runs = [Run::Lock(Judged::of(&trial, history))];
         let shown = Shown {
             gauntlet: &gauntlet,
             rows: &rows(&runs),

@@ -225,7 +225,7 @@ impl Lanes {
         let lanes = scenario.processes();
         let orders = match scenario {
             Scenario::Deadlock => [(FIRST_LOCK, SECOND_LOCK, ""), (SECOND_LOCK, FIRST_LOCK, "")],
-            Scenario::Sorted => [
+            Scenario::DeadlockSorted => [
                 (FIRST_LOCK, SECOND_LOCK, ""),
                 (FIRST_LOCK, SECOND_LOCK, " (sorted)"),
             ],

@@ -202,7 +202,7 @@ fn ways(judged: &Judged, lines: &[Summary]) -> String {
 /// Returns the name of a column, shortened where a full name does not fit above a verdict.
 fn heading(column: AnyScenario) -> &'static str {
     match column {
-        AnyScenario::Lock(Scenario::Sorted) => "sorted",
+        AnyScenario::Lock(Scenario::DeadlockSorted) => "sorted",
         AnyScenario::Lock(Scenario::StaleRelease) => "stale",
         AnyScenario::Lock(Scenario::ShortStock) => "short",
         _ => column.name(),

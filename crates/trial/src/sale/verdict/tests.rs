@@ -332,3 +332,14 @@ fn a_lease_that_ended_while_the_lab_stood_still_accuses_nobody() {
         );
     }
 }
+
+#[test]
+fn nothing_is_proven_while_the_machine_is_suspended() {
+    let oversold = Story::with_stock(1, 2).sold(0, 1).sold(1, 1).left(0);
+    let header = header(1, 2, Promise::Exclusion);
+    let outcome = |story: &Story| judge(&header, &story.facts()).outcome;
+    assert_eq!(outcome(&oversold), Outcome::Broken);
+    let verdict = judge(&header, &oversold.slept(60_000.0).facts());
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert_eq!(verdict.missing.unwrap().what, "awake");
+}

@@ -59,7 +59,7 @@ impl LaneStory<'_> {
         let wait = self.context.wait(op).filter(|wait| wait.wait_ms > 0);
         let gave_up = wait.map(|wait| match self.scenario {
             Scenario::Crash => "gives up: 3 × TTL since the kill".to_owned(),
-            Scenario::Deadlock | Scenario::Sorted => {
+            Scenario::Deadlock | Scenario::DeadlockSorted => {
                 format!("gives up waiting for {}: 3 × TTL", wait.key)
             }
             _ => format!("gives up after {} ms", ms(at - wait.asked.at_ns)),
@@ -115,8 +115,8 @@ impl LaneStory<'_> {
 
     fn stopped_at_ns(&self, who: &str) -> Option<u64> {
         let mut faults = self.context.facts.faults.iter();
-        let stop = faults.find(|(_, whom, fault)| whom == who && *fault == Fault::Stopped);
-        stop.map(|(mark, ..)| mark.at_ns)
+        let stop = faults.find(|seen| seen.who == who && seen.fault == Fault::Stopped);
+        stop.map(|seen| seen.mark.at_ns)
     }
 
     pub(super) fn release(&mut self, lane: usize, at: u64, op: u64, key: &str) {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 use tokio_postgres::error::SqlState;
 
 use super::super::customer::Turn;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;

@@ -7,10 +7,10 @@ use tokio_postgres::SimpleQueryRow;
 use super::{Hub, OpeningSession, State};
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Operation, Result};
-use crate::stores::postgres::book::{Pick, SessionNumber};
 use crate::stores::postgres::published::comment;
 use crate::stores::postgres::seat::{Seat, start_query};
 use crate::stores::postgres::session::Session;
+use crate::stores::postgres::session_pool::{Pick, SessionNumber};
 use crate::stores::postgres::{STORE, failure, statements};
 
 /// The rows that a statement returned.
@@ -18,7 +18,7 @@ pub(in crate::stores::postgres) type Rows = Arc<Vec<SimpleQueryRow>>;
 
 struct BorrowedSession<'a> {
     hub: &'a Hub,
-    /// `None` if the session is not in the book and only serves one statement.
+    /// `None` if the session is not in the pool and only serves one statement.
     number: Option<SessionNumber>,
     session: Arc<Session>,
     is_reused: bool,
@@ -48,7 +48,7 @@ impl Hub {
             match within(&BootClock, until, ready).await {
                 Some(Err(_)) if borrowed.is_reused && borrowed.session.is_closed() => {}
                 Some(ready) => return ready,
-                None => return Err(failure::silent(STORE, operation)),
+                None => return Err(failure::unanswered(STORE, operation)),
             }
         }
     }
@@ -57,7 +57,7 @@ impl Hub {
     async fn borrow_session(&self, operation: Operation) -> Result<BorrowedSession<'_>> {
         let opening = {
             let mut state = self.tidied();
-            match state.book.visit(self.fresh_since()) {
+            match state.pool.visit(self.fresh_since()) {
                 Pick::Use(number, session) => {
                     return Ok(BorrowedSession::new(self, Some(number), session, true));
                 }
@@ -72,7 +72,7 @@ impl Hub {
             Some(opening) => {
                 let mut state = self.state();
                 let number = opening.done(&mut state, session.clone());
-                state.book.visit_this(number);
+                state.pool.visit_this(number);
                 BorrowedSession::new(self, Some(number), session, false)
             }
         })
@@ -123,7 +123,7 @@ impl<'a> BorrowedSession<'a> {
                 if self.seats(&state).is_empty() {
                     self.session.close();
                 }
-                Err(failure::silent(STORE, operation))
+                Err(failure::unanswered(STORE, operation))
             }
         }
     }
@@ -138,7 +138,7 @@ impl Drop for BorrowedSession<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             let mut state = self.hub.state();
-            state.book.visited(number, BootClock.now());
+            state.pool.visited(number, BootClock.now());
         }
     }
 }

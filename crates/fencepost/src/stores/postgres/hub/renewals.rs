@@ -13,17 +13,17 @@ use super::{Hub, Shared, State};
 use crate::clock::{BootClock, BoxFuture, Clock};
 use crate::error::{Operation, Result};
 use crate::mutex::lock;
-use crate::stores::postgres::book::SessionNumber;
-use crate::stores::postgres::seat::{Flight, Seat};
+use crate::stores::postgres::seat::{Seat, SharedAnswer};
 use crate::stores::postgres::session::Session;
+use crate::stores::postgres::session_pool::SessionNumber;
 use crate::stores::postgres::{STORE, failure, statements};
 
 /// The renewals of one session.
 #[derive(Default)]
 pub(super) struct Renewals {
-    under_way: Option<Flight<Result<()>>>,
+    under_way: Option<SharedAnswer<Result<()>>>,
     /// The next renewal, not sent yet. It sends itself when it is polled and the current one was answered.
-    next: Option<Flight<Result<()>>>,
+    next: Option<SharedAnswer<Result<()>>>,
 }
 
 impl Hub {
@@ -31,7 +31,7 @@ impl Hub {
     pub(in crate::stores::postgres) fn send_renewal(
         &self,
         seat: &Seat,
-    ) -> Option<Flight<Result<()>>> {
+    ) -> Option<SharedAnswer<Result<()>>> {
         let mut state = self.state();
         if !state.has(seat) || seat.is_lost() {
             return None;
@@ -43,7 +43,7 @@ impl Hub {
         }
         // The tasks that requested the current renewal may have stopped waiting for its answer.
         let under_way = renewals.under_way.take();
-        let under_way = under_way.filter(|flight| flight.clone().now_or_never().is_none());
+        let under_way = under_way.filter(|answer| answer.clone().now_or_never().is_none());
         let Some(under_way) = under_way else {
             return Some(state.renew(seat.number, &seat.session, self.settings.idle_timeout));
         };
@@ -58,17 +58,17 @@ impl Hub {
 
 /// Returns the renewal after the current one. Does not poll it: the caller holds the state, which the renewal locks when it is sent.
 fn following(
-    under_way: Flight<Result<()>>,
+    under_way: SharedAnswer<Result<()>>,
     shared: Weak<Shared>,
     (number, session): (SessionNumber, Arc<Session>),
     spare: Duration,
-) -> Flight<Result<()>> {
+) -> SharedAnswer<Result<()>> {
     let next: BoxFuture<'static, Result<()>> = Box::pin(async move {
         let _answer = under_way.await;
         let sent = match shared.upgrade() {
             Some(shared) => lock(&shared.state).renew(number, &session, spare),
             // The store was dropped, and its sessions with it.
-            None => return Err(failure::silent(STORE, Operation::Renew)),
+            None => return Err(failure::unanswered(STORE, Operation::Renew)),
         };
         sent.await
     });
@@ -82,17 +82,17 @@ impl State {
         number: SessionNumber,
         session: &Arc<Session>,
         spare: Duration,
-    ) -> Flight<Result<()>> {
+    ) -> SharedAnswer<Result<()>> {
         let sent = if self.on(number).iter().any(|seat| !seat.is_lost()) {
             self.send(number, session, spare, statements::renew)
         } else {
             // The seats that asked have left or lost their locks in the meantime. Nothing is sent, so nothing is extended.
-            let nobody = failure::silent(STORE, Operation::Renew);
+            let nobody = failure::unanswered(STORE, Operation::Renew);
             let nothing: BoxFuture<'static, _> = Box::pin(std::future::ready(Err(nobody)));
             nothing.shared()
         };
-        // A session that is no longer in the book gets no further renewals.
-        if self.book.has(number) {
+        // A session that is no longer in the pool gets no further renewals.
+        if self.pool.has(number) {
             let renewals = Renewals {
                 under_way: Some(sent.clone()),
                 next: None,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{Hub, State};
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock};
-use crate::stores::postgres::book::SessionNumber;
 use crate::stores::postgres::seat::Seat;
 use crate::stores::postgres::session::Session;
+use crate::stores::postgres::session_pool::SessionNumber;
 
 /// The seat or session for a claim.
 pub(super) enum Found<'a> {
@@ -52,12 +52,12 @@ impl Drop for ReservedSession<'_> {
     fn drop(&mut self) {
         if let Some(hub) = self.hub {
             let mut state = hub.state();
-            state.book.leave(self.number, self.owner, BootClock.now());
+            state.pool.leave(self.number, self.owner, BootClock.now());
         }
     }
 }
 
-/// Reserves a place in the book for a session that is being opened. If dropped before the session is open, the reservation ends.
+/// Reserves a place in the pool for a session that is being opened. If dropped before the session is open, the reservation ends.
 pub(super) struct OpeningSession<'a>(Option<&'a Hub>);
 
 impl<'a> OpeningSession<'a> {
@@ -67,14 +67,14 @@ impl<'a> OpeningSession<'a> {
 
     pub(super) fn done(mut self, state: &mut State, session: Arc<Session>) -> SessionNumber {
         self.0 = None;
-        state.book.opened(session, BootClock.now())
+        state.pool.opened(session, BootClock.now())
     }
 }
 
 impl Drop for OpeningSession<'_> {
     fn drop(&mut self) {
         if let Some(hub) = self.0 {
-            hub.state().book.not_opened();
+            hub.state().pool.not_opened();
         }
     }
 }

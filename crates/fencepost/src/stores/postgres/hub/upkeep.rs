@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::State;
 use crate::clock::{BootClock, Clock};
 use crate::error::Result;
-use crate::stores::postgres::book::SessionNumber;
 use crate::stores::postgres::published::comment;
-use crate::stores::postgres::seat::{Flight, LeaseCare, Seat};
+use crate::stores::postgres::seat::{LeaseCare, Seat, SharedAnswer};
+use crate::stores::postgres::session_pool::SessionNumber;
 use crate::stores::postgres::statements::Lasting;
 
 /// The upkeep of one statement.
@@ -62,7 +62,7 @@ impl Upkeep {
 
     /// Records that the statement was sent. The overdue seats are kept until its answer has arrived: if the statement fails, a later one
     /// has to release their locks.
-    pub(super) fn sent<T: Clone + Send + Sync + 'static>(self, answer: &Flight<Result<T>>) {
+    pub(super) fn sent<T: Clone + Send + Sync + 'static>(self, answer: &SharedAnswer<Result<T>>) {
         for seat in self.overdue {
             seat.record_unlock_sent(answer);
         }

@@ -163,6 +163,12 @@ pub(in crate::holds::run) const fn write(key: &'static str) -> Act {
     Act::Step { key, action }
 }
 
+/// Acquires the lock without waiting. If the process does not get it, its script ends.
+pub(in crate::holds::run) const fn at_once(key: &'static str) -> Act {
+    let wait = Duration::ZERO;
+    Act::Acquire { key, wait }
+}
+
 /// Asks for the lock without waiting, and goes on whatever the answer is.
 pub(in crate::holds::run) const fn try_once(key: &'static str) -> Act {
     let wait = Duration::ZERO;

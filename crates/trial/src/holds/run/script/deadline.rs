@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::sequence::{Sequence, after, meet};
 use super::{A, Act, B, C, PAUSE, read, until_stuck};
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
@@ -14,7 +15,7 @@ const GIVES_UP_AFTER: Duration = Duration::from_millis(300);
 /// tries to get the lock while B has it.
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let mut scripts = HandOvers {
-        acts: [const { Vec::new() }; 3],
+        acts: Sequence::of(3),
         ttl: trial.ttl(),
         wait: until_stuck(trial) + trial.ttl(),
         chance,
@@ -29,11 +30,11 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
     } else {
         trial.ttl() * 7 / 10
     });
-    scripts.acts.into()
+    scripts.acts.scripts()
 }
 
 struct HandOvers<'a> {
-    acts: [Vec<Act>; 3],
+    acts: Sequence,
     ttl: Duration,
     /// How long whoever does not give up waits.
     wait: Duration,
@@ -42,12 +43,12 @@ struct HandOvers<'a> {
 
 impl HandOvers<'_> {
     fn add(&mut self, process: usize, acts: &[Act]) {
-        self.acts[process].extend(acts);
+        self.acts.add(process, acts.iter().copied());
     }
 
     /// Waits until another process has done everything that is in its script so far.
     fn after(&self, other: usize) -> Act {
-        Act::After(other, self.acts[other].len())
+        after(self.acts.reached(other))
     }
 
     /// Returns how long B waits before it gives up.
@@ -87,7 +88,7 @@ impl HandOvers<'_> {
         // Whoever does not give up in time does so when the lock is released, which must be within A's lease.
         let limit = self.ttl * 3 / 5;
         let given_up = if gives_up {
-            Act::Meet(B, self.acts[B].len(), limit)
+            meet(self.acts.reached(B), limit)
         } else {
             // C waits for as long.
             Act::Work(self.gives_up_after())

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{A, Act, B, RoadEvent, try_once};
+use super::sequence::{Sequence, after};
+use super::{A, Act, B, RoadEvent, at_once, try_once};
 use crate::holds::many_leases::{CONTROL, EACH_WAY, ONE_MORE, kept, sample};
 use crate::holds::run::chance::Chance;
 use crate::holds::run::roads::{StoreError, Which};
@@ -19,22 +20,17 @@ pub(super) fn many_leases(trial: &Trial, claims: Claims, chance: &Chance) -> Vec
     if !claims.keep_alive {
         return nothing_to_try();
     }
-    let take = |key| Act::Acquire {
-        key,
-        wait: Duration::ZERO,
-    };
-    let mut first: Vec<Act> = kept().map(take).collect();
-    first.extend([Act::Road(RoadEvent::Distance(EACH_WAY)), try_once(ONE_MORE)]);
-    let mut second = vec![Act::After(A, first.len()), Act::EndIfFinished(A)];
-    first.push(Act::AfterAll(B));
-    let pause = trial.ttl() / 4;
+    let mut acts = Sequence::of(2);
+    acts.add(A, kept().map(at_once));
+    let far_away = Act::Road(RoadEvent::Distance(EACH_WAY));
+    let is_far_away = acts.add(A, [far_away, try_once(ONE_MORE)]);
+    acts.add(A, [Act::AfterAll(B)]);
+    acts.add(B, [after(is_far_away), Act::EndIfFinished(A)]);
     for _ in 0..CONTROLS {
-        let at_random = chance.between(Duration::ZERO, pause / 10);
-        second.push(Act::Work(pause + at_random));
-        second.extend(asks_briefly(CONTROL));
+        acts.add(B, asks_after_quarter(CONTROL, trial, chance));
     }
-    second.extend(sample().flat_map(asks_briefly));
-    vec![first, second]
+    acts.add(B, sample().flat_map(asks_briefly));
+    acts.scripts()
 }
 
 /// A's connections die silently at some moment before half of its lease is over. B shows for more than two leases that the store answers: it asks
@@ -43,27 +39,17 @@ pub(super) fn dead_connection(trial: &Trial, claims: Claims, chance: &Chance) ->
     if !claims.keep_alive {
         return nothing_to_try();
     }
-    let (key, wait, pause) = (FIRST_LOCK, Duration::ZERO, trial.ttl() / 4);
-    let first = vec![
-        Act::Acquire { key, wait },
-        Act::Work(chance.between(Duration::ZERO, 2 * pause)),
-        Act::Road(RoadEvent::Bury),
-        Act::AfterAll(B),
-        // Whoever takes a step still believes in its lock.
-        Act::StepIfHeld {
-            key,
-            action: Action::Read,
-        },
-        Act::ReleaseIfHeld { key },
-    ];
-    let mut second = vec![Act::After(A, 3), Act::EndIfFinished(A)];
+    let key = FIRST_LOCK;
+    let before = Act::Work(chance.between(Duration::ZERO, 2 * (trial.ttl() / 4)));
+    let mut acts = Sequence::of(2);
+    let is_dead = acts.add(A, [at_once(key), before, Act::Road(RoadEvent::Bury)]);
+    acts.add(A, [Act::AfterAll(B), STILL_BELIEVES]);
+    acts.add(A, [Act::ReleaseIfHeld { key }]);
+    acts.add(B, [after(is_dead), Act::EndIfFinished(A)]);
     for _ in 0..CONTROLS {
-        second.push(Act::Work(
-            pause + chance.between(Duration::ZERO, pause / 10),
-        ));
-        second.extend(asks_briefly(key));
+        acts.add(B, asks_after_quarter(key, trial, chance));
     }
-    vec![first, second]
+    acts.scripts()
 }
 
 /// How often B asks for the lock when a renewal has failed.
@@ -75,35 +61,39 @@ pub(super) fn failed_renewal(trial: &Trial, claims: Claims, chance: &Chance) -> 
     if !claims.keep_alive {
         return nothing_to_try();
     }
-    let (key, wait, pause) = (FIRST_LOCK, Duration::ZERO, trial.ttl() / 4);
+    let key = FIRST_LOCK;
     let mut faults = vec![RoadEvent::LoseReply(1)];
     if trial.store.facts().errors == ServerFault::Available {
         faults.push(RoadEvent::Error(StoreError::Loading, Which::Number(1)));
     }
-    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let mut acts = Sequence::of(2);
     for fault in faults {
-        let of_a = first.len();
-        second.extend([Act::After(A, of_a + 3), Act::EndIfFinished(A)]);
-        for _ in 0..AFTER_RENEWAL {
-            let pause = pause + chance.between(Duration::ZERO, pause / 10);
-            second.push(Act::Work(pause));
-            second.extend(asks_briefly(key));
-        }
-        first.extend([
-            Act::Acquire { key, wait },
-            Act::Work(chance.between(Duration::ZERO, pause / 4)),
-            Act::Road(fault),
-            Act::After(B, second.len()),
-            // Whoever takes a step still believes in its lock.
-            Act::StepIfHeld {
-                key,
-                action: Action::Read,
-            },
-            Act::Road(RoadEvent::Reconnect),
-            Act::ReleaseIfHeld { key },
-        ]);
+        let asks: Vec<Act> = (0..AFTER_RENEWAL)
+            .flat_map(|_| asks_after_quarter(key, trial, chance))
+            .collect();
+        let before = Act::Work(chance.between(Duration::ZERO, trial.ttl() / 16));
+        let has_failed = acts.add(A, [at_once(key), before, Act::Road(fault)]);
+        acts.add(B, [after(has_failed), Act::EndIfFinished(A)]);
+        let has_asked = acts.add(B, asks);
+        acts.add(A, [after(has_asked), STILL_BELIEVES]);
+        let heal = Act::Road(RoadEvent::Reconnect);
+        acts.add(A, [heal, Act::ReleaseIfHeld { key }]);
     }
-    vec![first, second]
+    acts.scripts()
+}
+
+/// Whoever takes a step still believes in its lock.
+const STILL_BELIEVES: Act = Act::StepIfHeld {
+    key: FIRST_LOCK,
+    action: Action::Read,
+};
+
+/// Asks for the lock when about a quarter of a TTL has passed.
+fn asks_after_quarter(key: &'static str, trial: &Trial, chance: &Chance) -> [Act; 3] {
+    let pause = trial.ttl() / 4;
+    let pause = pause + chance.between(Duration::ZERO, pause / 10);
+    let [asks, releases] = asks_briefly(key);
+    [Act::Work(pause), asks, releases]
 }
 
 /// Tries once, and releases the lock at once if it is granted.
@@ -113,7 +103,7 @@ fn asks_briefly(key: &'static str) -> [Act; 2] {
 
 /// Returns the scripts for a lock that does not claim to renew its leases: one grant, to see that the program works.
 fn nothing_to_try() -> Vec<Vec<Act>> {
-    let (key, wait) = (FIRST_LOCK, Duration::ZERO);
-    let once = vec![Act::Acquire { key, wait }, Act::Release { key }];
+    let key = FIRST_LOCK;
+    let once = vec![at_once(key), Act::Release { key }];
     vec![once, Vec::new()]
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{A, Act, MARGIN, read, until_stuck, write};
+use super::sequence::{Sequence, after};
+use super::{A, Act, B, MARGIN, at_once, read, until_stuck, write};
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
 
@@ -11,28 +12,12 @@ use crate::holds::{FIRST_LOCK, Trial};
 pub(super) fn script(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let key = FIRST_LOCK;
     let beyond = trial.ttl() + MARGIN + chance.between(Duration::ZERO, trial.ttl() / 4);
-    vec![
-        vec![
-            Act::Acquire {
-                key,
-                wait: Duration::ZERO,
-            },
-            read(key),
-            Act::SendWrite { key },
-            Act::Work(beyond),
-            Act::Release { key },
-        ],
-        vec![
-            Act::After(A, 3),
-            Act::Acquire {
-                key,
-                wait: 2 * until_stuck(trial),
-            },
-            read(key),
-            write(key),
-            Act::AfterAll(A),
-            Act::Arrive(A),
-            Act::Release { key },
-        ],
-    ]
+    let (wait, release) = (2 * until_stuck(trial), Act::Release { key });
+    let mut acts = Sequence::of(2);
+    let is_sent = acts.add(A, [at_once(key), read(key), Act::SendWrite { key }]);
+    acts.add(A, [Act::Work(beyond), release]);
+    acts.add(B, [after(is_sent), Act::Acquire { key, wait }]);
+    acts.add(B, [read(key), write(key)]);
+    acts.add(B, [Act::AfterAll(A), Act::Arrive(A), release]);
+    acts.scripts()
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::sequence::{Sequence, after};
+use super::takeover::{takes_over, until_overtaken};
 use super::{
-    A, Act, B, MARGIN, RoadEvent, before_kill, read, takes_over, try_once, until_recovered,
+    A, Act, B, MARGIN, RoadEvent, at_once, before_kill, read, try_once, until_recovered,
     until_stuck, write,
 };
 use crate::holds::run::chance::Chance;
@@ -13,38 +15,27 @@ use crate::protocol::{Action, Claims};
 /// A is cut off between its read and its write. If B gets the lock meanwhile, B is done before A writes, so that A's write is certainly a late one.
 /// A is still cut off then: nobody but its own clock can tell it that its lease is over.
 pub(super) fn cut(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
-    let (read, write, release) = (read(key), write(key), Act::Release { key });
-    let at_once = Act::Acquire {
-        key,
-        wait: Duration::ZERO,
-    };
+    let key = FIRST_LOCK;
     let beyond = trial.ttl() + MARGIN + chance.between(Duration::ZERO, trial.ttl() / 4);
-    vec![
-        vec![
-            at_once,
-            read,
-            Act::Road(RoadEvent::CutOff),
-            Act::Work(trial.length().unwrap_or(beyond)),
-            until_overtaken(trial, claims),
-            // A lock that asks its store before it lets A write gets its answer, if late.
-            Act::ReconnectWithin(trial.ttl() / 2),
-            write,
-            Act::Road(RoadEvent::Reconnect),
-            release,
-        ],
-        takes_over(key, wait),
-    ]
+    let mut acts = Sequence::of(2);
+    let is_cut_off = acts.add(A, [at_once(key), read(key), Act::Road(RoadEvent::CutOff)]);
+    let b = takes_over(&mut acts, after(is_cut_off), 2 * until_stuck(trial));
+    acts.add(A, [Act::Work(trial.length().unwrap_or(beyond))]);
+    acts.add(A, [until_overtaken(trial, claims, b.asks, b.is_done)]);
+    // A lock that asks its store before it lets A write gets its answer, if late.
+    acts.add(A, [Act::ReconnectWithin(trial.ttl() / 2), write(key)]);
+    let heal = Act::Road(RoadEvent::Reconnect);
+    acts.add(A, [heal, Act::Release { key }]);
+    acts.scripts()
 }
 
 /// A's machine vanishes from the network while A holds the lock, and A dies with it. B is refused, and waits for as long as a dead holder may keep
 /// its lock.
 pub(super) fn vanish(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let key = FIRST_LOCK;
-    let wait = Duration::ZERO;
     vec![
         vec![
-            Act::Acquire { key, wait },
+            at_once(key),
             read(key),
             Act::Work(before_kill(trial, chance)),
             Act::Road(RoadEvent::Vanish),
@@ -70,41 +61,24 @@ const REHEARSED: u32 = 10;
 /// A takes another lock first, so that its connections are open and the lab knows how many replies a grant waits for. Then the replies come so late
 /// that more than half of the lease is over when A learns of its grant. A writes when B has taken over.
 pub(super) fn slow_replies(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
-    let (read, write, release) = (read(key), write(key), Act::Release { key });
-    let at_once = |key| Act::Acquire {
-        key,
-        wait: Duration::ZERO,
-    };
+    let key = FIRST_LOCK;
+    let fast = Act::Road(RoadEvent::Reconnect);
+    let (release, release_other) = (Act::Release { key }, Act::Release { key: SECOND_LOCK });
     let learned = trial.length();
     let learned = learned.unwrap_or_else(|| trial.ttl().mul_f64(LEARNED_AFTER));
-    vec![
-        vec![
-            at_once(SECOND_LOCK),
-            Act::Release { key: SECOND_LOCK },
-            // Once more: the first time, scripts are loaded and connections opened.
-            Act::Road(RoadEvent::Rehearse(trial.ttl() / REHEARSED)),
-            at_once(SECOND_LOCK),
-            Act::Road(RoadEvent::Reconnect),
-            Act::Release { key: SECOND_LOCK },
-            Act::Road(RoadEvent::Slow(learned)),
-            at_once(key),
-            read,
-            // Well before the end of the lease, so that B gets the lock only when it ends.
-            Act::Work(chance.between(Duration::ZERO, trial.ttl() / 10)),
-            until_overtaken(trial, claims),
-            write,
-            Act::Road(RoadEvent::Reconnect),
-            release,
-        ],
-        vec![
-            Act::AfterAnswer(A),
-            Act::Acquire { key, wait },
-            read,
-            write,
-            release,
-        ],
-    ]
+    // Well before the end of the lease, so that B gets the lock only when it ends.
+    let work = Act::Work(chance.between(Duration::ZERO, trial.ttl() / 10));
+    let rehearse = Act::Road(RoadEvent::Rehearse(trial.ttl() / REHEARSED));
+    let slow = Act::Road(RoadEvent::Slow(learned));
+    let mut acts = Sequence::of(2);
+    acts.add(A, [at_once(SECOND_LOCK), release_other]);
+    // Once more: the first time, scripts are loaded and connections opened.
+    acts.add(A, [rehearse, at_once(SECOND_LOCK), fast, release_other]);
+    acts.add(A, [slow, at_once(key), read(key), work]);
+    let b = takes_over(&mut acts, Act::AfterAnswer(A), 2 * until_stuck(trial));
+    acts.add(A, [until_overtaken(trial, claims, b.asks, b.is_done)]);
+    acts.add(A, [write(key), fast, release]);
+    acts.scripts()
 }
 
 /// The number of replies that are lost, one in each round. A lock that needs more for a grant is tried with the first of them.
@@ -117,63 +91,29 @@ const REPLIES_MAX: u64 = 8;
 pub(super) fn lost_reply(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let (key, wait) = (FIRST_LOCK, until_stuck(trial));
     let step = |action| Act::StepIfHeld { key, action };
-    let at_once = Act::Acquire {
-        key,
-        wait: Duration::ZERO,
-    };
+    let heal = Act::Road(RoadEvent::Reconnect);
+    let (release, release_if_held) = (Act::Release { key }, Act::ReleaseIfHeld { key });
     // Another lock, so that the connection is open again and only the replies to the request itself are counted.
     let warm = try_once(SECOND_LOCK);
     let cool = Act::ReleaseIfHeld { key: SECOND_LOCK };
-    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let mut acts = Sequence::of(2);
     for number in 1..=REPLIES_MAX {
-        let (before, other) = (first.len(), second.len());
-        first.extend([
-            warm,
-            cool,
-            Act::Road(RoadEvent::LoseReply(number)),
-            try_once(key),
-            Act::Road(RoadEvent::Reconnect),
-            Act::ReleaseIfHeld { key },
-            Act::EndUnlessMet,
-            warm,
-            cool,
-            Act::After(B, other + 6),
-            Act::EndIfFinished(B),
-            Act::Road(RoadEvent::LoseReply(number)),
-            try_once(key),
-            Act::Road(RoadEvent::Reconnect),
-            step(Action::Read),
-            step(Action::Write),
-            Act::ReleaseIfHeld { key },
-            Act::After(B, other + 10),
-        ]);
-        second.extend([
-            Act::After(A, before + 7),
-            Act::EndIfFinished(A),
-            Act::Acquire { key, wait },
-            Act::Release { key },
-            // A fresh lease, which certainly runs while A asks.
-            at_once,
-            read(key),
-            Act::After(A, before + 17),
-            Act::Work(chance.between(Duration::ZERO, trial.ttl() / 20)),
-            write(key),
-            Act::Release { key },
-        ]);
+        let lose = Act::Road(RoadEvent::LoseReply(number));
+        let work = Act::Work(chance.between(Duration::ZERO, trial.ttl() / 20));
+        acts.add(A, [warm, cool, lose, try_once(key), heal]);
+        let has_asked = acts.add(A, [release_if_held, Act::EndUnlessMet]);
+        acts.add(B, [after(has_asked), Act::EndIfFinished(A)]);
+        acts.add(B, [Act::Acquire { key, wait }, release]);
+        // A fresh lease, which certainly runs while A asks.
+        let has_lock = acts.add(B, [at_once(key), read(key)]);
+        acts.add(A, [warm, cool, after(has_lock), Act::EndIfFinished(B)]);
+        acts.add(A, [lose, try_once(key), heal]);
+        let has_asked = acts.add(
+            A,
+            [step(Action::Read), step(Action::Write), release_if_held],
+        );
+        let is_done = acts.add(B, [after(has_asked), work, write(key), release]);
+        acts.add(A, [after(is_done)]);
     }
-    vec![first, second]
-}
-
-/// Returns the act with which A waits for B to take over. Without a lease or a session that could end, nobody else gets the lock while its
-/// holder is away, so the script only waits until B has asked.
-fn until_overtaken(trial: &Trial, claims: Claims) -> Act {
-    // In a search, the length of the fault alone decides.
-    if trial.length().is_some() {
-        return Act::Work(Duration::ZERO);
-    }
-    if claims.untimed && !claims.ends_with_holder() {
-        Act::After(B, 1)
-    } else {
-        Act::Meet(B, 5, 2 * trial.ttl())
-    }
+    acts.scripts()
 }

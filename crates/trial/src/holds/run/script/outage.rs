@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::sequence::{Sequence, after, meet};
 use super::{
     A, Act, B, C, D, MARGIN, ServerEvent, read, try_once, until_recovered, until_stuck, write,
 };
@@ -22,7 +23,7 @@ struct Scripts<'a> {
     trial: &'a Trial,
     claims: Claims,
     chance: &'a Chance,
-    acts: [Vec<Act>; 4],
+    acts: Sequence,
 }
 
 /// The server is stopped twice for less than a lease while A holds the lock and B waits for it. Then it is stopped for more than a lease.
@@ -32,8 +33,8 @@ pub(super) fn server_stall(trial: &Trial, claims: Claims, chance: &Chance) -> Ve
         scripts.brief_stop();
     }
     let stop = Act::Servers(ServerEvent::Stop(Stop::BeyondLease));
-    scripts.outage(stop, &[]);
-    scripts.acts.into()
+    scripts.outage(stop, None);
+    scripts.acts.scripts()
 }
 
 /// How long the lab waits for the answer of whoever asks without a majority, before the majority comes back.
@@ -42,9 +43,8 @@ const UNTIL_ANSWERED: Duration = Duration::from_secs(8);
 /// Two of three servers are killed while A holds the lock, and started again when its lease is over and whoever asked meanwhile has its answer.
 pub(super) fn majority_down(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let mut scripts = Scripts::of(trial, claims, chance);
-    let answered = Act::Meet(C, ANSWERED_TO_C, UNTIL_ANSWERED);
-    scripts.outage(Act::Servers(ServerEvent::Kill), &[answered]);
-    scripts.acts.into()
+    scripts.outage(Act::Servers(ServerEvent::Kill), Some(UNTIL_ANSWERED));
+    scripts.acts.scripts()
 }
 
 impl<'a> Scripts<'a> {
@@ -53,7 +53,7 @@ impl<'a> Scripts<'a> {
             trial,
             claims,
             chance,
-            acts: [const { Vec::new() }; 4],
+            acts: Sequence::of(4),
         }
     }
 
@@ -61,7 +61,6 @@ impl<'a> Scripts<'a> {
     fn brief_stop(&mut self) {
         let (key, ttl) = (FIRST_LOCK, self.trial.ttl());
         let lasts = self.claims.keep_alive || self.claims.untimed;
-        let (of_a, of_b) = (self.acts[A].len(), self.acts[B].len());
         let stop = Act::Servers(ServerEvent::Stop(Stop::WithinLease));
         let stopped_for = ttl.mul_f64(BRIEF) - self.chance.between(Duration::ZERO, ttl / 20);
         let works_for = if lasts {
@@ -69,34 +68,26 @@ impl<'a> Scripts<'a> {
         } else {
             Duration::ZERO
         };
-        self.takes_first(of_b);
-        self.acts[A].extend([
-            stop,
-            Act::Work(stopped_for),
-            Act::Servers(ServerEvent::ServeAgain),
-            Act::Work(works_for),
-            if_held(key, Action::Write),
-            Act::ReleaseIfHeld { key },
-        ]);
-        self.is_refused(of_a);
         let wait = until_stuck(self.trial);
-        self.acts[B].extend([
-            Act::After(A, of_a + STOPPED),
-            Act::TryAnyway { key, wait },
-            if_held(key, Action::Read),
-            if_held(key, Action::Write),
-            Act::ReleaseIfHeld { key },
-        ]);
+        let (read, write) = (if_held(key, Action::Read), if_held(key, Action::Write));
+        let release = Act::ReleaseIfHeld { key };
+        self.takes_first();
+        let is_stopped = self.acts.add(A, [stop]);
+        let again = Act::Servers(ServerEvent::ServeAgain);
+        self.acts.add(A, [Act::Work(stopped_for), again]);
+        self.acts.add(A, [Act::Work(works_for), write, release]);
+        let ask = Act::TryAnyway { key, wait };
+        self.acts
+            .add(B, [after(is_stopped), ask, read, write, release]);
     }
 
-    /// Adds what everybody does while servers are out of action for more than a lease, from `begin` on; `before_end` comes before they are
-    /// back. B asks while A's lease runs, and C when it is over. D asks when the servers are back.
+    /// Adds what everybody does while servers are out of action for more than a lease, from `begin` on. With `until_answered`,
+    /// they come back when C has an answer, or after so long. B asks while A's lease runs, and C when it is over. D asks when the servers are back.
     ///
     /// A writes afterwards only if its lock claims to prevent that: by renewing its lease, by fences, or by having no lease.
-    fn outage(&mut self, begin: Act, before_end: &[Act]) {
+    fn outage(&mut self, begin: Act, until_answered: Option<Duration>) {
         let (key, ttl) = (FIRST_LOCK, self.trial.ttl());
         let claims = self.claims;
-        let (of_a, of_b) = (self.acts[A].len(), self.acts[B].len());
         let beyond = ttl + ttl / 8 + self.chance.between(Duration::ZERO, ttl / 4);
         let is_covered = claims.keep_alive || claims.fencing || claims.untimed;
         let late_write = if is_covered {
@@ -104,78 +95,41 @@ impl<'a> Scripts<'a> {
         } else {
             Act::Work(Duration::ZERO)
         };
-        self.takes_first(of_b);
-        self.acts[A].extend([begin, Act::Work(beyond)]);
-        self.acts[A].extend(before_end);
-        self.acts[A].push(Act::Servers(ServerEvent::ServeAgain));
-        let is_back = self.acts[A].len();
-        self.acts[A].extend([
-            Act::Meet(C, OF_C, 2 * ttl),
-            late_write,
-            Act::ReleaseIfHeld { key },
-        ]);
-        self.is_refused(of_a);
-        self.acts[B].extend([
-            Act::After(A, of_a + STOPPED),
-            try_once(key),
-            if_held(key, Action::Read),
-            if_held(key, Action::Write),
-            Act::ReleaseIfHeld { key },
-        ]);
-        self.acts[C].extend([
-            Act::After(A, of_a + STOPPED),
-            Act::Work(ttl + MARGIN),
-            Act::TryAnyway { key, wait: ttl / 4 },
-            if_held(key, Action::Read),
-            // Whoever got the lock without a majority holds on until D may get it from the majority.
-            Act::Meet(D, ANSWERED_TO_D, ttl * 3 / 4),
-            if_held(key, Action::Write),
-            Act::ReleaseIfHeld { key },
-        ]);
-        self.acts[D].extend([
-            Act::After(A, is_back),
-            Act::Acquire {
-                key,
-                wait: until_recovered(self.trial, claims) + 2 * ttl,
-            },
-            read(key),
-            write(key),
-            Act::Release { key },
-        ]);
+        let (if_read, if_write) = (if_held(key, Action::Read), if_held(key, Action::Write));
+        let release = Act::ReleaseIfHeld { key };
+        self.takes_first();
+        let acts = &mut self.acts;
+        let is_out = acts.add(A, [begin]);
+        acts.add(
+            B,
+            [after(is_out), try_once(key), if_read, if_write, release],
+        );
+        let brief = Act::TryAnyway { key, wait: ttl / 4 };
+        let has_answer = acts.add(C, [after(is_out), Act::Work(ttl + MARGIN), brief]);
+        acts.add(A, [Act::Work(beyond)]);
+        acts.add(A, until_answered.map(|longest| meet(has_answer, longest)));
+        let is_back = acts.add(A, [Act::Servers(ServerEvent::ServeAgain)]);
+        let wait = until_recovered(self.trial, claims) + 2 * ttl;
+        let d_has_answer = acts.add(D, [after(is_back), Act::Acquire { key, wait }]);
+        // Whoever got the lock without a majority holds on until D may get it from the majority.
+        acts.add(C, [if_read, meet(d_has_answer, ttl * 3 / 4)]);
+        let c_is_done = acts.add(C, [if_write, release]);
+        acts.add(A, [meet(c_is_done, 2 * ttl), late_write, release]);
+        acts.add(D, [read(key), write(key), Act::Release { key }]);
     }
 
     /// A takes the lock when B is done with what came before, and B tries in vain.
-    fn takes_first(&mut self, of_b: usize) {
+    fn takes_first(&mut self) {
         let key = FIRST_LOCK;
         let wait = until_stuck(self.trial);
-        self.acts[A].extend([
-            Act::After(B, of_b),
-            Act::TryAnyway { key, wait },
-            if_held(key, Action::Read),
-            Act::After(B, of_b + TRIED),
-        ]);
-    }
-
-    fn is_refused(&mut self, of_a: usize) {
-        let key = FIRST_LOCK;
-        self.acts[B].extend([
-            Act::After(A, of_a + 3),
-            try_once(key),
-            Act::ReleaseIfHeld { key },
-        ]);
+        let before = after(self.acts.reached(B));
+        let ask = Act::TryAnyway { key, wait };
+        let has_read = self.acts.add(A, [before, ask, if_held(key, Action::Read)]);
+        self.acts.add(B, [after(has_read), try_once(key)]);
+        let has_tried = self.acts.add(B, [Act::ReleaseIfHeld { key }]);
+        self.acts.add(A, [after(has_tried)]);
     }
 }
-
-/// In each part: how many acts of B's are done when it has tried before the outage.
-const TRIED: usize = 3;
-/// In each part: how many acts of A's are done when the servers are out of action.
-const STOPPED: usize = 5;
-/// How many acts C has.
-const OF_C: usize = 7;
-/// How many acts of C's are done when it has an answer.
-const ANSWERED_TO_C: usize = 3;
-/// The same for D.
-const ANSWERED_TO_D: usize = 2;
 
 fn if_held(key: &'static str, action: Action) -> Act {
     Act::StepIfHeld { key, action }

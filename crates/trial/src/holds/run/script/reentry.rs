@@ -1,8 +1,7 @@
 //! The script of `trial reentry`.
 
-use std::time::Duration;
-
-use super::{A, Act, B, C, PAUSE, read, try_once, until_stuck, write};
+use super::sequence::{Milestone, Sequence, after};
+use super::{A, Act, B, C, PAUSE, at_once, read, try_once, until_stuck, write};
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
 use crate::protocol::Claims;
@@ -14,45 +13,33 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
     // B has its place in line by then, as far as the lab can tell.
     let place = Act::Work(chance.about(PAUSE));
     let (release, again) = (Act::Release { key }, Act::ReleaseAgain { key });
-    let mut holder = vec![
-        Act::Acquire {
-            key,
-            wait: Duration::ZERO,
-        },
-        read(key),
-        try_once(key),
-        Act::After(B, 1),
-        place,
-    ];
-    let mut third = Vec::new();
-    let mut probe = |holder: &mut Vec<Act>| {
-        third.extend([
-            Act::After(A, holder.len()),
-            try_once(key),
-            Act::ReleaseIfHeld { key },
-        ]);
-        holder.push(Act::After(C, third.len()));
-    };
+    let mut acts = Sequence::of(3);
+    let has_asked_again = acts.add(A, [at_once(key), read(key), try_once(key)]);
+    let asks = acts.add(B, [after(has_asked_again)]);
+    let has_read = acts.add(B, [Act::Acquire { key, wait }, read(key)]);
+    acts.add(A, [after(asks), place]);
     if claims.reentrant {
-        holder.push(release);
-        probe(&mut holder);
-        holder.extend([write(key), release, Act::After(B, B_HAS_READ), again]);
+        acts.add(A, [release]);
+        probe(&mut acts);
+        acts.add(A, [write(key), release, after(has_read), again]);
     } else {
-        holder.extend([write(key), release, Act::After(B, B_HAS_READ), again]);
-        probe(&mut holder);
-        holder.push(again);
+        acts.add(A, [write(key), release, after(has_read), again]);
+        probe(&mut acts);
+        acts.add(A, [again]);
     }
-    probe(&mut holder);
-    let other = vec![
-        Act::After(A, 3),
-        Act::Acquire { key, wait },
-        read(key),
-        Act::After(C, third.len()),
-        write(key),
-        release,
-    ];
-    vec![holder, other, third]
+    let has_probed = probe(&mut acts);
+    acts.add(B, [after(has_probed), write(key), release]);
+    acts.scripts()
 }
 
-/// How many acts B has done when it has the lock and has read.
-const B_HAS_READ: usize = 3;
+/// Adds that C tries to get the lock, and that A waits for that. Returns when C has tried.
+fn probe(acts: &mut Sequence) -> Milestone {
+    let key = FIRST_LOCK;
+    let before = acts.reached(A);
+    let has_tried = acts.add(
+        C,
+        [after(before), try_once(key), Act::ReleaseIfHeld { key }],
+    );
+    acts.add(A, [after(has_tried)]);
+    has_tried
+}

@@ -1,8 +1,7 @@
 //! The script of `trial same-pid`.
 
-use std::time::Duration;
-
-use super::{A, Act, B, C, PAUSE, read, until_recovered, write};
+use super::sequence::{Sequence, after};
+use super::{A, Act, B, C, PAUSE, at_once, read, until_recovered, write};
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Trial};
 use crate::protocol::Claims;
@@ -14,50 +13,22 @@ use crate::protocol::Claims;
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let (key, left) = (FIRST_LOCK, SECOND_LOCK);
     let wait = until_recovered(trial, claims);
-    let at_once = Duration::ZERO;
     let at_kill = 2 * trial.ttl() / 5;
-    let holder = vec![
-        Act::Acquire { key, wait: at_once },
-        read(key),
-        Act::Acquire {
-            key: left,
-            wait: at_once,
-        },
-        Act::Work(chance.between(at_kill - PAUSE.min(at_kill), at_kill)),
-        Act::Restart,
-        Act::Acquire { key, wait },
-        read(key),
-        Act::After(C, LEASE_IS_OVER),
-        Act::Work(trial.ttl() / 10),
-        write(key),
-        Act::Release { key },
-    ];
-    let other = vec![
-        Act::After(A, HAS_READ_AGAIN),
-        // Nobody gets it if A did not.
-        Act::EndIfFinished(A),
-        Act::Acquire {
-            key,
-            wait: trial.ttl() + wait,
-        },
-        read(key),
-        write(key),
-        Act::Release { key },
-    ];
-    let third = vec![
-        Act::After(A, 1),
-        Act::Work(trial.ttl() + PAUSE),
-        Act::AfterAll(A),
-        Act::AfterAll(B),
-        Act::Acquire { key: left, wait },
-        read(left),
-        write(left),
-        Act::Release { key: left },
-    ];
-    vec![holder, other, third]
+    let until_kill = Act::Work(chance.between(at_kill - PAUSE.min(at_kill), at_kill));
+    let acquire = |key| Act::Acquire { key, wait };
+    let mut acts = Sequence::of(3);
+    let has_lock = acts.add(A, [at_once(key)]);
+    let lease_is_over = acts.add(C, [after(has_lock), Act::Work(trial.ttl() + PAUSE)]);
+    acts.add(A, [read(key), at_once(left), until_kill, Act::Restart]);
+    let has_read_again = acts.add(A, [acquire(key), read(key)]);
+    acts.add(A, [after(lease_is_over), Act::Work(trial.ttl() / 10)]);
+    acts.add(A, [write(key), Act::Release { key }]);
+    // Nobody gets it if A did not.
+    acts.add(B, [after(has_read_again), Act::EndIfFinished(A)]);
+    let longer = trial.ttl() + wait;
+    acts.add(B, [Act::Acquire { key, wait: longer }, read(key)]);
+    acts.add(B, [write(key), Act::Release { key }]);
+    acts.add(C, [Act::AfterAll(A), Act::AfterAll(B), acquire(left)]);
+    acts.add(C, [read(left), write(left), Act::Release { key: left }]);
+    acts.scripts()
 }
-
-/// How many acts C has done when the lease of A's first life is over.
-const LEASE_IS_OVER: usize = 2;
-/// How many acts A has done when it has the lock in its second life and has read.
-const HAS_READ_AGAIN: usize = 7;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::sequence::{Milestone, Sequence, after, meet};
 use super::{
-    A, Act, B, MARGIN, MEETING, PAUSE, RoadEvent, ServerEvent, before_kill, read, try_once,
-    until_recovered, until_stuck, write,
+    A, Act, B, MARGIN, MEETING, PAUSE, RoadEvent, ServerEvent, at_once, before_kill, read,
+    try_once, until_recovered, until_stuck, write,
 };
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Trial};
@@ -16,33 +17,25 @@ use crate::protocol::{Action, Claims};
 pub(super) fn lost_lock(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let key = FIRST_LOCK;
     let (read, write, release) = (read(key), write(key), Act::Release { key });
-    let meeting = trial.ttl() / 8;
-    vec![
-        vec![
-            at_once(key),
-            read,
-            Act::After(B, 3),
-            Act::Meet(B, 7, meeting),
-            write,
-            release,
-        ],
-        vec![
-            Act::After(A, 2),
-            Act::Try { key },
-            Act::Servers(ServerEvent::Misbehave),
-            Act::Acquire {
-                key,
-                wait: until_stuck(trial),
-            },
-            read,
-            Act::Work(chance.about(PAUSE) / 2),
-            write,
-            // Both processes still hold the lock when the second one has written, so that the overlap is visible.
-            Act::Meet(A, 5, meeting),
-            Act::Work(PAUSE),
-            release,
-        ],
-    ]
+    let (meeting, wait) = (trial.ttl() / 8, until_stuck(trial));
+    let work = Act::Work(chance.about(PAUSE) / 2);
+    let mut acts = Sequence::of(2);
+    let may_be_lost = misbehaves(&mut acts);
+    acts.add(A, [after(may_be_lost)]);
+    let b_has_written = acts.add(B, [Act::Acquire { key, wait }, read, work, write]);
+    let a_has_written = acts.add(A, [meet(b_has_written, meeting), write]);
+    acts.add(A, [release]);
+    // Both processes still hold the lock when the second one has written, so that the overlap is visible.
+    acts.add(B, [meet(a_has_written, meeting), Act::Work(PAUSE), release]);
+    acts.scripts()
+}
+
+/// Adds that A takes the lock, B is refused, and the server misbehaves. Returns when it has done so.
+fn misbehaves(acts: &mut Sequence) -> Milestone {
+    let key = FIRST_LOCK;
+    let has_read = acts.add(A, [at_once(key), read(key)]);
+    let misbehave = Act::Servers(ServerEvent::Misbehave);
+    acts.add(B, [after(has_read), Act::Try { key }, misbehave])
 }
 
 /// The lab takes A's lock away, and B, which was refused before, gets it.
@@ -56,38 +49,22 @@ pub(super) fn taken_away(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<
     let key = FIRST_LOCK;
     let bound = Duration::from_millis(bound_ms).min(LONGEST_BOUND);
     let slack = (bound / 2).max(Duration::from_secs(1));
-    let write = Act::StepIfHeld {
+    let step = Act::StepIfHeld {
         key,
         action: Action::Write,
     };
-    vec![
-        vec![
-            at_once(key),
-            read(key),
-            Act::After(B, 3),
-            Act::Meet(B, 4, trial.ttl()),
-            Act::Work(bound + slack + MARGIN),
-            write,
-            Act::After(B, 9),
-            Act::Work(trial.ttl()),
-            write,
-            Act::ReleaseIfHeld { key },
-        ],
-        vec![
-            Act::After(A, 2),
-            Act::Try { key },
-            Act::Servers(ServerEvent::Misbehave),
-            Act::Acquire {
-                key,
-                wait: until_stuck(trial),
-            },
-            read(key),
-            Act::Work(chance.about(PAUSE) / 2),
-            self::write(key),
-            Act::After(A, 6),
-            Act::Release { key },
-        ],
-    ]
+    let wait = until_stuck(trial);
+    let work = Act::Work(chance.about(PAUSE) / 2);
+    let mut acts = Sequence::of(2);
+    let is_taken_away = misbehaves(&mut acts);
+    let has_lock = acts.add(B, [Act::Acquire { key, wait }]);
+    acts.add(A, [after(is_taken_away), meet(has_lock, trial.ttl())]);
+    let has_written = acts.add(A, [Act::Work(bound + slack + MARGIN), step]);
+    acts.add(B, [read(key), work, write(key)]);
+    let is_done = acts.add(B, [after(has_written), Act::Release { key }]);
+    acts.add(A, [after(is_done), Act::Work(trial.ttl())]);
+    acts.add(A, [step, Act::ReleaseIfHeld { key }]);
+    acts.scripts()
 }
 
 /// A copy of the server takes over while A holds the lock. A stays with the old primary, and B moves on to the new one.
@@ -102,44 +79,28 @@ pub(super) fn deposed(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec
     let wait = until_stuck(trial) + trial.ttl();
     let lasts = claims.keep_alive || claims.untimed;
     let is_covered = lasts || claims.fencing || claims.tells_loss_ms.is_some();
-    let mut holder = vec![
-        at_once(key),
-        read(key),
-        Act::After(B, 2),
-        Act::Road(RoadEvent::StayAtFirst),
-        Act::Servers(ServerEvent::Misbehave),
-        Act::Meet(B, B_HAS_WRITTEN, wait + MEETING),
-    ];
+    let (rests, works) = (chance.about(PAUSE), chance.about(PAUSE) / 2);
+    let mut acts = Sequence::of(2);
+    let has_read = acts.add(A, [at_once(key), read(key)]);
+    let is_refused = acts.add(B, [after(has_read), Act::Try { key }]);
+    acts.add(A, [after(is_refused), Act::Road(RoadEvent::StayAtFirst)]);
+    let is_deposed = acts.add(A, [Act::Servers(ServerEvent::Misbehave)]);
+    acts.add(B, [after(is_deposed), Act::Road(RoadEvent::MoveOn)]);
+    acts.add(B, [Act::Work(rests)]);
+    // Another lock, so that its connection is open again.
+    let other = SECOND_LOCK;
+    acts.add(B, [try_once(other), Act::ReleaseIfHeld { key: other }]);
+    acts.add(B, [Act::Acquire { key, wait }, read(key)]);
+    let has_written = acts.add(B, [Act::Work(works), write(key)]);
+    acts.add(A, [meet(has_written, wait + MEETING)]);
     if is_covered {
-        holder.extend([
-            Act::Work(bound + slack + MARGIN),
-            Act::StepIfHeld {
-                key,
-                action: Action::Write,
-            },
-        ]);
+        let action = Action::Write;
+        acts.add(A, [Act::Work(bound + slack + MARGIN)]);
+        acts.add(A, [Act::StepIfHeld { key, action }]);
     }
-    let other = vec![
-        Act::After(A, 2),
-        Act::Try { key },
-        Act::After(A, 5),
-        Act::Road(RoadEvent::MoveOn),
-        Act::Work(chance.about(PAUSE)),
-        // Another lock, so that its connection is open again.
-        try_once(SECOND_LOCK),
-        Act::ReleaseIfHeld { key: SECOND_LOCK },
-        Act::Acquire { key, wait },
-        read(key),
-        Act::Work(chance.about(PAUSE) / 2),
-        write(key),
-        Act::AfterAll(A),
-        Act::ReleaseIfHeld { key },
-    ];
-    vec![holder, other]
+    acts.add(B, [Act::AfterAll(A), Act::ReleaseIfHeld { key }]);
+    acts.scripts()
 }
-
-/// In that trial: how many acts B has done when it has written.
-const B_HAS_WRITTEN: usize = 11;
 
 /// No loss is waited for longer than this, whatever a lock claims.
 const LONGEST_BOUND: Duration = Duration::from_secs(60);
@@ -148,31 +109,11 @@ const LONGEST_BOUND: Duration = Duration::from_secs(60);
 pub(super) fn clock_back(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let key = FIRST_LOCK;
     let work = before_kill(trial, chance);
-    vec![
-        vec![
-            at_once(key),
-            read(key),
-            Act::After(B, 3),
-            Act::Work(work / 4),
-            Act::Kill,
-        ],
-        vec![
-            Act::After(A, 2),
-            Act::Try { key },
-            Act::Servers(ServerEvent::Misbehave),
-            Act::AfterAll(A),
-            Act::Acquire {
-                key,
-                wait: until_recovered(trial, claims),
-            },
-            // Whatever the answer is, the lab looks at the store.
-        ],
-    ]
-}
-
-fn at_once(key: &'static str) -> Act {
-    Act::Acquire {
-        key,
-        wait: Duration::ZERO,
-    }
+    let wait = until_recovered(trial, claims);
+    let mut acts = Sequence::of(2);
+    let has_jumped = misbehaves(&mut acts);
+    acts.add(A, [after(has_jumped), Act::Work(work / 4), Act::Kill]);
+    // Whatever the answer is, the lab looks at the store.
+    acts.add(B, [Act::AfterAll(A), Act::Acquire { key, wait }]);
+    acts.scripts()
 }

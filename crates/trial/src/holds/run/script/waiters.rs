@@ -1,8 +1,7 @@
 //! The script of `trial waiters`.
 
-use std::time::Duration;
-
-use super::{Act, PAUSE, read, until_recovered, write};
+use super::sequence::{Sequence, after};
+use super::{A, Act, PAUSE, at_once, read, until_recovered, write};
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
 use crate::protocol::Claims;
@@ -11,6 +10,8 @@ use crate::protocol::Claims;
 const WAITERS: [usize; 4] = [1, 2, 3, 4];
 /// The process that is killed while it waits.
 const DIES: usize = WAITERS[1];
+/// The process that joins at the end.
+const JOINS: usize = 5;
 /// How many processes are killed: one that waits, the holder, and whoever takes over.
 const KILLS: usize = 3;
 
@@ -20,18 +21,8 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
     let wait = 3 * until_recovered(trial, claims);
     // A waiter has its place in line by then, as far as the lab can tell, and A's lease still runs when it is killed.
     let place = (trial.ttl() / 12).min(PAUSE);
-    let last = WAITERS[WAITERS.len() - 1];
-    let at_once = Duration::ZERO;
-    let holder = vec![
-        Act::Acquire { key, wait: at_once },
-        read(key),
-        Act::After(last, 2),
-        Act::Work(chance.about(place)),
-        Act::KillOther(DIES),
-        Act::Kill,
-    ];
-    let served = |first: Vec<Act>| {
-        let turn = [
+    let turn = || {
+        [
             Act::Acquire { key, wait },
             Act::KillIfBelow(KILLS),
             read(key),
@@ -39,16 +30,19 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
             Act::Work(chance.about(place)),
             write(key),
             Act::Release { key },
-        ];
-        first.into_iter().chain(turn).collect()
+        ]
     };
-    // The next one is asked a little later than the one before it. The first comes after A has the lock and has read.
-    let waiter = |number: usize| {
+    let works = Act::Work(chance.about(place));
+    let mut acts = Sequence::of(JOINS + 1);
+    // The first one comes after A has the lock and has read, the next one a little later than the one before it.
+    let mut in_line = acts.add(A, [at_once(key), read(key)]);
+    for waiter in WAITERS {
         let rest = Act::Work(chance.about(place));
-        served(vec![Act::After(number - 1, 2), rest])
-    };
-    let mut scripts = vec![holder];
-    scripts.extend(WAITERS.map(waiter));
-    scripts.push(served(vec![Act::AfterKills(KILLS)]));
-    scripts
+        in_line = acts.add(waiter, [after(in_line), rest]);
+        acts.add(waiter, turn());
+    }
+    acts.add(A, [after(in_line), works, Act::KillOther(DIES), Act::Kill]);
+    acts.add(JOINS, [Act::AfterKills(KILLS)]);
+    acts.add(JOINS, turn());
+    acts.scripts()
 }

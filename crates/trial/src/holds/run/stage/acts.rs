@@ -14,12 +14,12 @@ use crate::holds::run::lease_start::LeaseStart;
 use crate::holds::run::script::{Act, ServerEvent};
 use crate::holds::run::servers::{Seen, Servers, Watched};
 use crate::holds::storm::{PROCESSES, name_of, process_of};
-use crate::processes::Stopped;
+use crate::processes::NoVerdict;
 use crate::protocol::{Action, Failure, Request};
 
 impl Stage<'_> {
     /// Begins the next act of every process that is free. Returns whether any act began.
-    pub(super) fn begin_ready_acts(&mut self) -> Result<bool, Stopped> {
+    pub(super) fn begin_ready_acts(&mut self) -> Result<bool, NoVerdict> {
         let mut began = false;
         for index in self.order() {
             let actor = &self.actors[index];
@@ -68,7 +68,7 @@ impl Stage<'_> {
         self.actors[index].done >= acts || self.actors[index].is_finished()
     }
 
-    fn begin(&mut self, index: usize, act: Act) -> Result<(), Stopped> {
+    fn begin(&mut self, index: usize, act: Act) -> Result<(), NoVerdict> {
         match act {
             Act::KillIfBelow(most) if self.kills < most => self.kill(index),
             Act::After(..)
@@ -278,7 +278,7 @@ impl Stage<'_> {
         self.ask(index, act, wait, &request, What::Purchase { op, quantity });
     }
 
-    pub(super) fn set_stock(&mut self, units: i64) -> Result<(), Stopped> {
+    pub(super) fn set_stock(&mut self, units: i64) -> Result<(), NoVerdict> {
         if let Some(stock) = &mut self.stock {
             stock.write(FIRST_LOCK, units)?;
         }
@@ -288,7 +288,7 @@ impl Stage<'_> {
     }
 
     /// Does this to the servers, and records what was observed.
-    pub(super) fn act_on_servers(&mut self, event: ServerEvent) -> Result<(), Stopped> {
+    pub(super) fn act_on_servers(&mut self, event: ServerEvent) -> Result<(), NoVerdict> {
         self.observe(|servers, watched| match event {
             ServerEvent::CutOff => servers.cut_off(),
             ServerEvent::Kill => servers.kill(watched),
@@ -299,14 +299,14 @@ impl Stage<'_> {
     }
 
     /// Inspects the servers when the trial is over.
-    pub(super) fn look_at_servers(&mut self) -> Result<(), Stopped> {
+    pub(super) fn look_at_servers(&mut self) -> Result<(), NoVerdict> {
         self.observe(|servers, watched| servers.last_look(watched))
     }
 
     fn observe(
         &mut self,
         act: impl FnOnce(&mut dyn Servers, &Watched<'_>) -> Result<Vec<Seen>, Failure>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         self.notice_stall();
         let Some(servers) = &mut self.servers else {
             return Ok(());
@@ -342,7 +342,7 @@ impl Stage<'_> {
     }
 
     /// Kills the process and starts it again. Its next life has the rest of the script.
-    fn restart(&mut self, index: usize) -> Result<(), Stopped> {
+    fn restart(&mut self, index: usize) -> Result<(), NoVerdict> {
         let script = std::mem::take(&mut self.actors[index].script);
         let done = self.actors[index].done + 1;
         let pid = self.subjects.child(index).number_inside();
@@ -370,7 +370,7 @@ impl Stage<'_> {
         index: usize,
         life: u64,
         number: usize,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let process = PROCESSES[index];
         let endpoints = match &self.roads {
             Some(roads) => roads.endpoints(index),

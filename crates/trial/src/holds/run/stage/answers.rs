@@ -7,7 +7,7 @@ use crate::history::{Fault, What};
 use crate::holds::register::Step;
 use crate::holds::run::lease_start::LeaseStart;
 use crate::holds::run::script::{Act, RoadEvent};
-use crate::processes::Stopped;
+use crate::processes::NoVerdict;
 use crate::protocol::{Action, PurchaseOutcome, ReleaseResult, Reply};
 use crate::text::foreign::quote;
 
@@ -19,7 +19,7 @@ impl Stage<'_> {
         at: Instant,
         asked: PendingRequest,
         reply: Reply,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let op = asked.op;
         self.actors[index].answers += 1;
         match (asked.act, reply) {
@@ -103,7 +103,7 @@ impl Stage<'_> {
         asked: PendingRequest,
         definite: bool,
         message: String,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let op = asked.op;
         match asked.act {
             Act::TryAnyway { .. } | Act::TryUnlessHeld { .. } => {
@@ -132,7 +132,7 @@ impl Stage<'_> {
         held: HeldLock,
         valid_ms: Option<f64>,
         contended: bool,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let (op, hold) = (asked.op, held.hold);
         if !self.actors[index].is_new_hold(hold) {
             let message =
@@ -163,7 +163,7 @@ impl Stage<'_> {
         at: Instant,
         asked: PendingRequest,
         key: &'static str,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         match asked.act {
             Act::Try { .. } | Act::TryAnyway { .. } => self.actors[index].finish_act(),
             Act::TryUnlessHeld { wait, .. } if wait.is_zero() => self.actors[index].finish_act(),
@@ -182,7 +182,7 @@ impl Stage<'_> {
         op: u64,
         key: &'static str,
         outcome: ReleaseResult,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let actor = &mut self.actors[index];
         let hold = actor.hold_of(key).unwrap_or_default();
         actor.holds.retain(|held| held.hold != hold);
@@ -206,7 +206,7 @@ impl Stage<'_> {
         op: u64,
         key: &'static str,
         outcome: ReleaseResult,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let actor = &mut self.actors[index];
         let hold = actor.released_last(key).unwrap_or_default();
         actor.finish_act();
@@ -259,7 +259,7 @@ impl Stage<'_> {
         op: u64,
         (key, action): (&'static str, Action),
         fence: Option<String>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let held = self.actors[index].held(key);
         let hold = held.map_or(0, |held| held.hold);
         // A step without a fence carries the fence of its grant.
@@ -322,7 +322,7 @@ impl Stage<'_> {
         at: Instant,
         op: u64,
         key: &'static str,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         let actor = &mut self.actors[index];
         let hold = actor.hold_of(key).unwrap_or_default();
         actor.finish_act();

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use crate::history::{History, Recorder, What};
-use crate::processes::Stopped;
+use crate::processes::NoVerdict;
 
 pub(super) struct Diary {
     recorder: Recorder,
@@ -83,7 +83,7 @@ impl Diary {
     }
 
     /// Records everything that happened up to this time.
-    pub(super) fn settle(&mut self, until: Instant) -> Result<(), Stopped> {
+    pub(super) fn settle(&mut self, until: Instant) -> Result<(), NoVerdict> {
         for lease in self.leases.extract_if(.., |lease| lease.at <= until) {
             let what = What::LeaseOver {
                 key: lease.key,
@@ -106,15 +106,15 @@ impl Diary {
         at: Instant,
         who: Option<&str>,
         what: What,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoVerdict> {
         self.settle(at)?;
         self.write(at, who, what)
     }
 
-    fn write(&mut self, at: Instant, who: Option<&str>, what: What) -> Result<(), Stopped> {
+    fn write(&mut self, at: Instant, who: Option<&str>, what: What) -> Result<(), NoVerdict> {
         let events = self.recorder.len();
         let written = self.recorder.record(at, who, what);
-        written.map(drop).map_err(|error| Stopped::History {
+        written.map(drop).map_err(|error| NoVerdict::History {
             error,
             progress: "the trial was not finished".into(),
             events,
@@ -122,7 +122,7 @@ impl Diary {
     }
 
     /// Ends the diary and returns the complete run.
-    pub(super) fn finish(mut self) -> Result<History, Stopped> {
+    pub(super) fn finish(mut self) -> Result<History, NoVerdict> {
         self.settle(Instant::now())?;
         Ok(self.recorder.finish())
     }

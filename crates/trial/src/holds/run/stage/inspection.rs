@@ -6,12 +6,12 @@ use std::time::Instant;
 use super::Stage;
 use crate::history::What;
 use crate::holds::{FIRST_LOCK, Scenario};
-use crate::processes::Stopped;
+use crate::processes::NoVerdict;
 use crate::protocol::PurchaseOutcome;
 
 impl Stage<'_> {
     /// Inspects the store itself, to see whether a lock that nobody could take is still on record.
-    pub(super) fn look_at_store(&mut self) -> Result<(), Stopped> {
+    pub(super) fn look_at_store(&mut self) -> Result<(), NoVerdict> {
         // After a storm, the servers are as they were, and every lock may matter.
         if self.servers.is_some() && self.storm.is_none() {
             // The lab has already inspected most of these servers at the moment that mattered.
@@ -47,7 +47,7 @@ impl Stage<'_> {
         refused
     }
 
-    fn inspect(&mut self, key: String) -> Result<(), Stopped> {
+    fn inspect(&mut self, key: String) -> Result<(), NoVerdict> {
         let state = self.ground.inspect(&key)?;
         // An external lock may keep its records where the lab does not look. Then the lab cannot say anything about them.
         if !state.taken && self.trial.strategy.is_external() {

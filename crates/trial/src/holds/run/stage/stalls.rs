@@ -1,4 +1,4 @@
-//! Notices when the lab itself stalls: because it was stopped, or because the machine is busy.
+//! Notices when the lab itself stalls, because it was stopped or because the machine is busy, and when the machine was suspended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,9 +9,13 @@ use crate::history::What;
 use crate::processes::{LOOK_UP, stall_ms};
 
 impl Stage<'_> {
-    /// Records that the lab itself stalled, if it did since it was here last.
+    /// Records that the lab itself stalled, or that the machine was suspended, if so since it was here last.
     pub(super) fn notice_stall(&mut self) {
+        let slept = self.subjects.slept_ms();
         let now = Instant::now();
+        if let Some(for_ms) = slept {
+            self.diary.later(now, None, What::Slept { for_ms });
+        }
         if let Some(for_ms) = stall_ms(now, &mut self.last_seen) {
             self.diary.later(now, None, What::Stalled { for_ms });
         }

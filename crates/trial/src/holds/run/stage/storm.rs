@@ -13,7 +13,7 @@ use crate::holds::check::with_slack;
 use crate::holds::run::chance::Chance;
 use crate::holds::run::script::{Act, read, until_recovered, write};
 use crate::holds::storm::{LOCKS, Planned};
-use crate::processes::{Heard, Stopped};
+use crate::processes::{Heard, NoVerdict};
 use crate::protocol::Claims;
 
 mod faults;
@@ -188,7 +188,7 @@ impl Storm {
 
 impl Stage<'_> {
     /// Lets a storm go on: starts rounds, injects the faults that are due, and ends them.
-    pub(super) fn storm(&mut self) -> Result<(), Stopped> {
+    pub(super) fn storm(&mut self) -> Result<(), NoVerdict> {
         let Some(mut storm) = self.storm.take() else {
             return Ok(());
         };
@@ -204,7 +204,7 @@ impl Stage<'_> {
         is_over && self.actors.iter().all(Actor::is_finished)
     }
 
-    fn rage(&mut self, storm: &mut Storm, now: Instant) -> Result<(), Stopped> {
+    fn rage(&mut self, storm: &mut Storm, now: Instant) -> Result<(), NoVerdict> {
         self.end_faults(storm, now)?;
         self.replace_failed(storm, now);
         match storm.phase {
@@ -259,7 +259,7 @@ impl Stage<'_> {
         }
     }
 
-    fn start_again(&mut self, storm: &mut Storm, index: usize) -> Result<(), Stopped> {
+    fn start_again(&mut self, storm: &mut Storm, index: usize) -> Result<(), NoVerdict> {
         let life = storm.conditions[index].life + 1;
         self.start_life(index, life, storm.started)?;
         storm.started += 1;
@@ -271,14 +271,14 @@ impl Stage<'_> {
     }
 
     /// Handles what a process says that was started again.
-    pub(super) fn hear_returned(&mut self, index: usize, heard: Heard) -> Result<(), Stopped> {
+    pub(super) fn hear_returned(&mut self, index: usize, heard: Heard) -> Result<(), NoVerdict> {
         let at = heard.at;
         match self.subjects.expect_ready(heard) {
             Ok(()) => {
                 self.actors[index].doing = Doing::Nothing;
                 Ok(())
             }
-            Err(stopped) => self.not_ready_again(index, at, stopped),
+            Err(no_verdict) => self.not_ready_again(index, at, no_verdict),
         }
     }
 
@@ -287,13 +287,13 @@ impl Stage<'_> {
         &mut self,
         index: usize,
         at: Instant,
-        stopped: Stopped,
-    ) -> Result<(), Stopped> {
-        match stopped.not_ready() {
+        no_verdict: NoVerdict,
+    ) -> Result<(), NoVerdict> {
+        match no_verdict.not_ready() {
             Some((_, instead)) if self.trial.strategy.is_external() => {
                 self.fail(index, NOTHING_ASKED, at, true, instead)
             }
-            _ => Err(stopped.of_our_lock()),
+            _ => Err(no_verdict.of_our_lock()),
         }
     }
 

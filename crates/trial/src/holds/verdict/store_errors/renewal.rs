@@ -3,7 +3,7 @@
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::holds::verdict::false_release::met_evidence;
-use crate::holds::verdict::{Court, inconclusive, overwritten};
+use crate::holds::verdict::{Court, overwritten};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::protocol::Action;
 use crate::text::numbers::ms;
@@ -28,13 +28,13 @@ impl<'a> Renewal<'a> {
         let is_during =
             |mark: Mark| mark > held.granted && held.release.is_none_or(|release| mark < release);
         let mut faults = court.facts.faults.iter();
-        let (met, _, fault) = faults.find(|(mark, who, fault)| {
-            fault.error().is_some() && who == HOLDER && is_during(*mark)
+        let met = faults.find(|seen| {
+            seen.fault.error().is_some() && seen.who == HOLDER && is_during(seen.mark)
         })?;
         Some(Self {
             held,
-            met: *met,
-            fault: *fault,
+            met: met.mark,
+            fault: met.fault,
         })
     }
 
@@ -47,7 +47,7 @@ impl<'a> Renewal<'a> {
         let mut overlaps = court.guilty_overlaps();
         overlaps.retain(|overlap| std::ptr::eq(overlap.first, self.held));
         let lost = court.lost().is_some_and(|lost| self.is_own(lost.write));
-        let mixed = court.findings.interleaved();
+        let mixed = court.checks.interleaved();
         let is_mixed = mixed.is_some_and(|(between, op)| self.is_own(between) || self.is_own(op));
         if overlaps.is_empty() && !lost && !is_mixed {
             return None;
@@ -97,13 +97,13 @@ impl<'a> Renewal<'a> {
 /// Returns whether two processes met somewhere else than in the round of the renewals, or did damage.
 pub(super) fn met_elsewhere(court: &Court<'_>, renewal: Option<&Renewal<'_>>) -> bool {
     let is_other = |first: &Hold| renewal.is_none_or(|renewal| !std::ptr::eq(first, renewal.held));
-    let overlaps = court.findings.overlaps();
+    let overlaps = court.checks.overlaps();
     court.is_damaged() || overlaps.iter().any(|overlap| is_other(overlap.first))
 }
 
 /// Returns the verdict on a lock that claims to renew its lease, and no renewal of which met an error.
 pub(super) fn not_met() -> Verdict {
-    inconclusive(
+    Verdict::inconclusive(
         "Nothing broke, and too little was tested: no renewal of A's met an error.",
         "renewal",
         "a lock that renews its lease through the address it is given, without encryption.",

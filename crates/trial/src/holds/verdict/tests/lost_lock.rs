@@ -134,7 +134,7 @@ fn an_overlap_after_the_lease_accuses_nobody() {
 
 /// The clock jumps back while A holds the lock, and A dies.
 fn back() -> HistoryBuilder {
-    HistoryBuilder::of(Scenario::ServerClockBack)
+    HistoryBuilder::of(Scenario::ClockBack)
         .granted("A", KEY, 0.5, 1.0, 1)
         .reads("A", 2.0, 1)
         .tries("B", 5.0)
@@ -186,7 +186,7 @@ fn a_lease_that_has_little_left_is_not_stuck_and_one_that_ends_in_time_is_held()
     held(&free);
     assert!(free.witness[0].contains("clock jumped back 9.0 ms after A's grant"));
     // The lease was over when the clock jumped, so nothing was tested.
-    let late = HistoryBuilder::of(Scenario::ServerClockBack)
+    let late = HistoryBuilder::of(Scenario::ClockBack)
         .granted("A", KEY, 0.5, 1.0, 1)
         .tries("B", 5.0)
         .server("server", 1_200.0, Change::ClockBehind)
@@ -194,7 +194,7 @@ fn a_lease_that_has_little_left_is_not_stuck_and_one_that_ends_in_time_is_held()
         .granted("B", KEY, 1_261.0, 1_262.0, 1)
         .judged();
     assert_eq!(missing(&late), "hold");
-    let unseen = HistoryBuilder::of(Scenario::ServerClockBack)
+    let unseen = HistoryBuilder::of(Scenario::ClockBack)
         .granted("A", KEY, 0.5, 1.0, 1)
         .fault("A", 60.0, Fault::Killed)
         .granted("B", KEY, 61.0, 1_050.0, 1)

@@ -111,7 +111,7 @@ fn a_fence_that_the_new_server_hands_out_again_is_named() {
                 verdict.because,
                 "Fences do not grow: B was granted product_A with fence 1.0, after A with fence 1.0."
             );
-            assert_eq!(verdict.why.as_deref(), Some(super::super::fences::WHY));
+            assert_eq!(verdict.why.as_deref(), Some(crate::verdict::WHY_FENCES));
         }
     }
 }

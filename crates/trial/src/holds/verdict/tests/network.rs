@@ -2,9 +2,9 @@
 
 mod cut;
 mod dead_connection;
-mod errors;
+mod lost_release;
 mod many_leases;
-mod releases;
+mod store_errors;
 mod vanish;
 
 use super::*;

@@ -147,7 +147,7 @@ fn a_lock_that_is_gone_within_its_lease_breaks_the_promise() {
 
 #[test]
 fn who_took_the_lock_away_is_named_if_the_events_show_it() {
-    let verdict = HistoryBuilder::of(Scenario::Sorted)
+    let verdict = HistoryBuilder::of(Scenario::DeadlockSorted)
         .granted("B", KEY, 0.0, 1.0, 1)
         .granted("A", KEY, 1099.0, 1100.0, 1)
         .releases("B", 1200.0, 1, ReleaseResult::Unknown)
@@ -162,11 +162,11 @@ fn who_took_the_lock_away_is_named_if_the_events_show_it() {
 
 #[test]
 fn a_release_that_finds_the_lock_lost_is_excused_by_the_lease_the_store_or_a_word_before() {
-    let late = gone(Scenario::Sorted).releases("A", 1000.0, 1, LOST);
-    let told = gone(Scenario::Sorted)
+    let late = gone(Scenario::DeadlockSorted).releases("A", 1000.0, 1, LOST);
+    let told = gone(Scenario::DeadlockSorted)
         .add(50.0, "A", What::Lost { hold: 1 })
         .releases("A", 100.0, 1, LOST);
-    let valid = gone(Scenario::Sorted)
+    let valid = gone(Scenario::DeadlockSorted)
         .valid_for(90.0)
         .releases("A", 100.0, 1, LOST);
     let store = gone(Scenario::Failover)

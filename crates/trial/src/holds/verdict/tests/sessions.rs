@@ -1,7 +1,7 @@
 //! Verdicts on locks without a lease, such as the locks of a database session.
 
 use super::*;
-use crate::holds::check::Findings;
+use crate::holds::check::Checks;
 use crate::protocol::Claims;
 
 fn of_session(scenario: Scenario) -> HistoryBuilder {
@@ -140,9 +140,9 @@ fn a_session_that_a_server_ends_in_a_pause_is_not_within_a_lease() {
         "an update is lost"
     );
     let (header, facts) = (history.header(), history.facts());
-    let findings = Findings::of(&header, &facts);
-    assert!(findings.overlaps_within_lease().is_empty());
-    assert!(!findings.is_damaged_within_lease());
+    let checks = Checks::of(&header, &facts);
+    assert!(checks.overlaps_within_lease().is_empty());
+    assert!(!checks.is_damaged_within_lease());
 }
 
 /// The way to the server leads through the lab, which stalled.

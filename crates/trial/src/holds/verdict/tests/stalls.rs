@@ -138,3 +138,22 @@ fn only_so_many_notes_are_kept() {
         "10 further notes are left out; the history has everything"
     );
 }
+
+#[test]
+fn nothing_is_proven_while_the_machine_is_suspended() {
+    let met = HistoryBuilder::of(Scenario::Crash)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .granted("B", KEY, 5.0, 6.0, 1)
+        .releases("B", 7.0, 1, RELEASED);
+    assert_eq!(met.clone().judged().outcome, Outcome::Broken);
+    let refused = recovered_late().waits_in_vain("B", 313.0, 6_400.0);
+    assert_eq!(refused.clone().judged().outcome, Outcome::Stuck);
+    for history in [met, refused] {
+        let verdict = history.sleeps(6_500.0, 60_000.0).judged();
+        assert_eq!(missing(&verdict), "awake");
+        assert_eq!(
+            verdict.because,
+            "The machine was suspended for 60.0 s during the run: leases went on, and the lab's clock stood still."
+        );
+    }
+}

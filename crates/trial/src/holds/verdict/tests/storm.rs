@@ -16,6 +16,14 @@ fn storm() -> HistoryBuilder {
 
 /// A storm in which enough happens for an acquittal: ten rounds, a refusal, and a holder that is killed.
 fn busy() -> HistoryBuilder {
+    turns()
+        .granted("A", KEY, 200.0, 201.0, 11)
+        .tries("B", 210.0)
+        .fault("A", 220.0, Fault::Killed)
+}
+
+/// Ten rounds without a fault.
+fn turns() -> HistoryBuilder {
     let mut storm = storm();
     for round in 0..10_u32 {
         let at = f64::from(round) * 10.0;
@@ -24,9 +32,6 @@ fn busy() -> HistoryBuilder {
             .releases("A", at + 5.0, u64::from(round) + 1, RELEASED);
     }
     storm
-        .granted("A", KEY, 200.0, 201.0, 11)
-        .tries("B", 210.0)
-        .fault("A", 220.0, Fault::Killed)
 }
 
 /// When the storm is over, everybody gets the lock once more.
@@ -373,4 +378,68 @@ fn nobody_is_stuck_by_the_word_of_whoever_was_cut_off() {
         Change::Continued,
     );
     assert_ne!(outcome(outage), Outcome::Stuck);
+}
+
+#[test]
+fn a_refusal_to_whoever_was_cut_off_is_no_contention() {
+    let meets = |cut_off: &str| {
+        let storm = turns()
+            .granted("A", KEY, 200.0, 201.0, 11)
+            .fault(cut_off, 205.0, Fault::CutOff)
+            .tries("B", 210.0)
+            .fault(cut_off, 215.0, Fault::Reconnected)
+            .fault("A", 220.0, Fault::Killed);
+        over(storm)
+    };
+    assert_eq!(missing(&meets("B")), "contention");
+    assert_eq!(meets("C").outcome, Outcome::Held);
+}
+
+#[test]
+fn a_delay_of_a_holder_is_no_witness_in_a_storm_that_also_kills() {
+    let delayed = || {
+        turns()
+            .granted("A", KEY, 200.0, 201.0, 11)
+            .tries("B", 210.0)
+            .fault("A", 215.0, Fault::Distant)
+            .fault("A", 218.0, Fault::Reconnected)
+            .releases("A", 220.0, 11, RELEASED)
+    };
+    let verdict = over(delayed().faulty(FaultKind::Delay));
+    assert_eq!(missing(&verdict), "fault");
+    assert_eq!(
+        verdict.because,
+        "Nothing broke, and nothing was shown: no kill and no pause beyond the lease hit a holder."
+    );
+    let alone = over(delayed().faulty_only(FaultKind::Delay));
+    assert_eq!(alone.outcome, Outcome::Held, "{alone:#?}");
+}
+
+#[test]
+fn what_happened_to_a_process_long_before_explains_nothing() {
+    let claims = Claims {
+        fencing: true,
+        ..KEPT_ALIVE
+    };
+    let overtaken = |history: HistoryBuilder| {
+        history
+            .fenced("B", KEY, 20_000.0, "1")
+            .reads("B", 20_001.0, 1)
+            .fault("B", 20_002.0, Fault::CutOff)
+            .fenced("C", KEY, 20_801.0, "2")
+            .reads("C", 20_802.0, 1)
+            .writes("C", 20_803.0, 1, 1)
+            .writes("B", 20_810.0, 1, 1)
+            .judged()
+    };
+    let stopped_before = storm()
+        .promising(claims)
+        .fault("B", 5_000.0, Fault::Stopped)
+        .fault("B", 5_100.0, Fault::Continued);
+    for history in [storm().promising(claims), stopped_before] {
+        let verdict = overtaken(history);
+        assert_eq!(verdict.outcome, Outcome::Broken);
+        let why = verdict.why.unwrap();
+        assert!(why.starts_with("A process that cannot reach"), "{why}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Tests that a suggested command is accepted and can show something.
 
 use crate::holds::by_hand::HistoryBuilder;
-use crate::holds::verdict::{Court, Findings};
+use crate::holds::verdict::{Checks, Court};
 use crate::holds::{Scenario, Trial};
 use crate::store::one_of_each;
 use crate::strategy;
@@ -19,7 +19,7 @@ fn another_scenario_is_suggested_with_its_own_times() {
             let court = Court {
                 header: &header,
                 facts: &facts,
-                findings: Findings::of(&header, &facts),
+                checks: Checks::of(&header, &facts),
                 claims: lock.claims,
                 trial: Some(trial),
             };
@@ -46,7 +46,7 @@ fn no_suggested_lease_is_too_short_for_its_store() {
                 let court = Court {
                     header: &header,
                     facts: &facts,
-                    findings: Findings::of(&header, &facts),
+                    checks: Checks::of(&header, &facts),
                     claims: lock.claims,
                     trial: Some(trial),
                 };

@@ -117,7 +117,7 @@ function step(table, event) {
 }
 
 // The same scenario with another strategy; only runs that were set alike.
-export const peers = (data, run) => data.runs.filter(other => other.scenario === run.scenario && other.settings === run.settings);
+export const peers = (data, run) => data.runs.filter(other => other.scenario === run.scenario && other.compared_by === run.compared_by);
 
 export function ladder(data, run, onChoose) {
   const same = peers(data, run);

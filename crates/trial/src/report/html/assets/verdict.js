@@ -35,7 +35,7 @@ export function grounds(run) {
   return h('dl', { class: 'grounds' }, rows);
 }
 
-export const chips = run => run.facts.map(([name, value]) => h('span', {}, `${name} `, h('b', {}, value)));
+export const chips = run => run.settings.map(([name, value]) => h('span', {}, `${name} `, h('b', {}, value)));
 
 export function mountHead(place, data) {
   const about = h('dl', { class: 'facts' }, [['Seed', String(data.seed)], ['Made', data.generated], ['Store', data.store], ['Tool', `fencepost ${data.version}`]].flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));

@@ -49,7 +49,7 @@ fn work_beyond_the_lease_in_two_lanes() {
 
 #[test]
 fn a_grant_after_a_long_wait_leaves_the_read_to_the_next_line() {
-    let waits = HistoryBuilder::of(Scenario::Sorted)
+    let waits = HistoryBuilder::of(Scenario::DeadlockSorted)
         .granted("A", KEY, 1.0, 2.0, 1)
         .releases("A", 300.0, 1, RELEASED)
         .granted("B", KEY, 270.8, 443.9, 1)
@@ -171,7 +171,7 @@ fn a_deadlock_and_its_cycle() {
 
 #[test]
 fn the_same_order() {
-    let history = HistoryBuilder::of(Scenario::Sorted)
+    let history = HistoryBuilder::of(Scenario::DeadlockSorted)
         .granted("A", KEY, 0.5, 0.9, 1)
         .asks("B", KEY, 1.0, 3_000)
         .granted("A", SECOND_LOCK, 51.0, 51.2, 2)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use fencepost::BoxFuture;
+use fencepost::clock::BoxFuture;
 use fencepost::random::{Random, SystemRandom};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 

@@ -11,7 +11,7 @@ use crate::holds::run::lease_start::LeaseStart;
 use crate::holds::run::script::ServerEvent;
 use crate::holds::run::servers::Stop;
 use crate::holds::storm::{Planned, PlannedFault};
-use crate::processes::Stopped;
+use crate::processes::NoVerdict;
 
 /// How soon the lab looks again whether a fault can be injected.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -96,7 +96,7 @@ impl Storm {
 
 impl Stage<'_> {
     /// Injects the faults that are due. One that cannot be injected waits a little, and is left out if that does not help.
-    pub(super) fn follow_plan(&mut self, storm: &mut Storm, now: Instant) -> Result<(), Stopped> {
+    pub(super) fn follow_plan(&mut self, storm: &mut Storm, now: Instant) -> Result<(), NoVerdict> {
         while storm.next_fault().is_some_and(|at| at <= now) {
             let Some(planned) = storm.plan.front().copied() else {
                 return Ok(());
@@ -118,7 +118,7 @@ impl Stage<'_> {
         storm: &mut Storm,
         planned: Planned,
         now: Instant,
-    ) -> Result<Injection, Stopped> {
+    ) -> Result<Injection, NoVerdict> {
         let until = now + Duration::from_millis(planned.for_ms);
         let Some(index) = planned.process else {
             return self.fail_server(storm, planned.fault, until);
@@ -231,7 +231,7 @@ impl Stage<'_> {
         storm: &mut Storm,
         fault: PlannedFault,
         until: Instant,
-    ) -> Result<Injection, Stopped> {
+    ) -> Result<Injection, NoVerdict> {
         let mut actors = self.actors.iter();
         let is_starting = actors.any(|actor| matches!(actor.doing, Doing::Starting(_)));
         if storm.servers_return.is_some() || is_starting {
@@ -252,7 +252,7 @@ impl Stage<'_> {
     }
 
     /// Ends the faults that are over by now, or all of them when the storm is. Programs are started last, because they need their store.
-    pub(super) fn end_faults(&mut self, storm: &mut Storm, now: Instant) -> Result<(), Stopped> {
+    pub(super) fn end_faults(&mut self, storm: &mut Storm, now: Instant) -> Result<(), NoVerdict> {
         let is_raging = storm.is_raging();
         let is_due = |end: Option<Instant>| end.is_some_and(|at| at <= now || !is_raging);
         if is_due(storm.servers_return) {

@@ -101,3 +101,30 @@ fn a_grant_that_its_replica_did_not_have_breaks_the_claim() {
         )
     );
 }
+
+#[test]
+fn whoever_is_told_of_an_error_without_its_replica_was_not_granted_the_lock_either() {
+    let fails = |history: HistoryBuilder| {
+        let op = history.events().len() as u64 + 1;
+        let failed = What::Failed {
+            op,
+            definite: false,
+            message: "NOREPLICAS".into(),
+        };
+        history.asks("A", KEY, 20.0, 0).add(421.0, "A", failed)
+    };
+    let failed = || failover(fails(cut_off(listening())));
+    let verdict = taken(failed()).releases("B", 1_061.0, 1, RELEASED).judged();
+    held(&verdict);
+    assert_eq!(
+        verdict.because,
+        "It granted nothing that its replica did not have: A was told of an error, and there was no lock to lose."
+    );
+    assert!(verdict.witness[0].contains("A was told of an error while it was cut off"));
+    // What B got meanwhile, the replica did not have.
+    let other = fails(cut_off(listening()))
+        .granted("B", KEY, 430.0, 830.0, 7)
+        .releases("B", 840.0, 7, RELEASED);
+    let other = taken(failover(other)).releases("B", 1_061.0, 1, RELEASED);
+    assert_eq!(missing(&other.judged()), "answers");
+}

@@ -72,6 +72,7 @@ fn whoever_recovers_later_than_it_claims_is_broken() {
 #[test]
 fn a_lock_of_a_connection_that_nobody_ends_is_stuck() {
     let verdict = gone(Claims::OF_SESSION)
+        .at_store("postgres")
         .waits_in_vain("B", 403.0, 6_420.0)
         .looks(6_421.0, true, None)
         .judged();
@@ -156,4 +157,19 @@ fn without_a_witness_nobody_is_acquitted() {
     .granted("B", KEY, 403.0, 404.0, 1)
     .judged();
     assert_eq!(missing(&at_once), "contention");
+}
+
+/// There, a session ends when the server hears nothing of its process, and not with a connection.
+#[test]
+fn what_a_session_that_ended_leaves_behind_is_not_blamed_on_a_connection() {
+    let verdict = gone(Claims::OF_SESSION)
+        .at_store("zookeeper")
+        .waits_in_vain("B", 403.0, 6_420.0)
+        .looks(6_421.0, true, None)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Stuck);
+    assert_eq!(
+        verdict.why.as_deref(),
+        Some("The store still has A's lock, and nothing there ends it.")
+    );
 }

@@ -8,7 +8,7 @@ use crate::protocol::Failure;
 
 /// The reason why a run has no verdict.
 #[derive(Debug, thiserror::Error)]
-pub enum Stopped {
+pub enum NoVerdict {
     /// A signal asked the program to stop.
     #[error("interrupted by {signal}")]
     Interrupted {
@@ -95,7 +95,7 @@ pub enum Stopped {
     },
 }
 
-impl Stopped {
+impl NoVerdict {
     /// Returns the process and what it did instead of getting ready, if the program on trial is the reason and nothing was tried yet.
     pub fn not_ready(&self) -> Option<(Option<&str>, String)> {
         match self {
@@ -149,7 +149,7 @@ impl Stopped {
 }
 
 /// A failure of the lab's own access to the store.
-impl From<Failure> for Stopped {
+impl From<Failure> for NoVerdict {
     fn from(failure: Failure) -> Self {
         Self::Store(failure.message)
     }
@@ -159,15 +159,15 @@ impl From<Failure> for Stopped {
 mod tests {
     use super::*;
 
-    fn not_started() -> Stopped {
-        Stopped::NotStarted {
+    fn not_started() -> NoVerdict {
+        NoVerdict::NotStarted {
             program: "./lock".into(),
             error: io::Error::from_raw_os_error(2),
         }
     }
 
-    fn not_ready() -> Stopped {
-        Stopped::NotReady {
+    fn not_ready() -> NoVerdict {
+        NoVerdict::NotReady {
             who: "B".into(),
             what: "ended with 4 before it was ready".into(),
             last_words: vec!["no database".into()],
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_start_again_leaves_events_and_is_not_unready() {
-        for stopped in [not_started(), not_ready()] {
-            let after = stopped.after(9);
+        for no_verdict in [not_started(), not_ready()] {
+            let after = no_verdict.after(9);
             assert!(
-                matches!(after, Stopped::NotRestarted { events: 9, .. }),
+                matches!(after, NoVerdict::NotRestarted { events: 9, .. }),
                 "{after:?}"
             );
             assert_eq!(after.not_ready(), None);
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn before_the_first_event_nothing_was_tried() {
-        for stopped in [not_started(), not_ready()] {
-            assert!(stopped.after(0).not_ready().is_some());
+        for no_verdict in [not_started(), not_ready()] {
+            assert!(no_verdict.after(0).not_ready().is_some());
         }
     }
 }

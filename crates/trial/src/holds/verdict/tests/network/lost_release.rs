@@ -206,3 +206,31 @@ fn without_a_failed_renewal_or_a_late_refusal_nothing_is_shown() {
     let plain = beside(failed(Fault::ReplyLost), 1.0).promising(Claims::PLAIN);
     assert_eq!(missing(&plain.judged()), "claim");
 }
+
+/// A reply that arrives in the end was not lost.
+#[test]
+fn a_reply_that_was_only_held_back_is_not_called_lost() {
+    let history = sends_release(taken_again(), 25.0)
+        .fault("A", 26.0, Fault::ReplyHeld)
+        .granted("B", KEY, 30.0, 31.0, 2)
+        .reads("B", 32.0, 2)
+        .fault("A", 35.0, Fault::ReplyDelivered);
+    let verdict = answers(history, 40.0, Some(RELEASED))
+        .granted("C", KEY, 44.0, 45.0, 1)
+        .releases("C", 50.0, 1, RELEASED)
+        .releases("B", 60.0, 2, LOST)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "Two holders at once: the reply to A's release was held back, and A's release freed B's lock."
+    );
+    let what: Vec<&str> = verdict.evidence.iter().map(|one| &*one.what).collect();
+    assert_eq!(what[..3], ["reply_held", "answered", "granted"]);
+    assert_eq!(
+        verdict.evidence[0].sentence,
+        "the store's reply to A is held back"
+    );
+    let why = verdict.why.unwrap();
+    assert!(!why.contains("lost"), "{why}");
+}

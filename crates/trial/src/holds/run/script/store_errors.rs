@@ -1,8 +1,9 @@
-//! The script in which the store answers with errors: to releases, to requests for the lock, and to renewals.
+//! The script of `trial store-errors`. The store answers with errors: to releases, to requests for the lock, and to renewals.
 
 use std::time::Duration;
 
-use super::{A, Act, B, MARGIN, RoadEvent, releases, try_once, until_stuck};
+use super::sequence::{Sequence, after, meet};
+use super::{A, Act, B, MARGIN, RoadEvent, lost_release, try_once, until_stuck};
 use crate::holds::run::chance::Chance;
 use crate::holds::run::roads::{StoreError, Which};
 use crate::holds::{FIRST_LOCK, SECOND_LOCK, Trial};
@@ -33,7 +34,7 @@ const KEY: &str = FIRST_LOCK;
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let mut rounds = Rounds {
         trial,
-        scripts: [Vec::new(), Vec::new()],
+        acts: Sequence::of(2),
     };
     rounds.release(None);
     for number in 1..=RELEASE_COMMANDS {
@@ -49,33 +50,23 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
     if claims.keep_alive {
         rounds.renewal(chance);
     }
-    rounds.scripts.into()
+    rounds.acts.scripts()
 }
 
 /// The rounds so far.
 struct Rounds<'a> {
     trial: &'a Trial,
-    scripts: [Vec<Act>; 2],
+    acts: Sequence,
 }
 
 impl Rounds<'_> {
-    /// Adds the acts of a round. `of_a` and `of_b` are told how many acts A and B have done before it.
-    fn add(&mut self, of_a: impl Fn(usize) -> Vec<Act>, of_b: impl Fn(usize) -> Vec<Act>) {
-        let [before_a, before_b] = self.scripts.each_ref().map(Vec::len);
-        self.scripts[A].extend(of_a(before_b));
-        self.scripts[B].extend(of_b(before_a));
-    }
-
     /// A releases the lock, and this command of the release meets this error.
     fn release(&mut self, error: Option<(StoreError, u64)>) {
         let fault = match error {
             Some((error, number)) => RoadEvent::Error(error, Which::Number(number)),
             None => RoadEvent::Reconnect,
         };
-        let before = self.scripts.each_ref().map(Vec::len);
-        let [first, second] = releases::round(self.trial, fault, before);
-        self.scripts[A].extend(first);
-        self.scripts[B].extend(second);
+        lost_release::round(self.trial, fault, &mut self.acts);
     }
 
     /// A asks for the free lock, and this command meets this error: B must get the lock afterwards. Then A asks while B holds it.
@@ -89,32 +80,19 @@ impl Rounds<'_> {
             try_once(SECOND_LOCK),
             Act::ReleaseIfHeld { key: SECOND_LOCK },
         ];
-        self.add(
-            |of_b| {
-                let mut acts = warm.to_vec();
-                acts.extend([fault, try_once(KEY), heal, RELEASE]);
-                acts.extend(warm);
-                acts.extend([Act::After(B, of_b + 5), Act::EndIfFinished(B)]);
-                acts.extend([fault, try_once(KEY), heal]);
-                acts.extend([step(Action::Read), step(Action::Write), RELEASE]);
-                acts.extend([Act::After(B, of_b + 9), Act::EndIfFinished(B)]);
-                acts
-            },
-            |of_a| {
-                vec![
-                    Act::After(A, of_a + 8),
-                    Act::Acquire { key: KEY, wait },
-                    RELEASE,
-                    // A fresh lease, which certainly runs while A asks.
-                    try_once(KEY),
-                    step(Action::Read),
-                    Act::After(A, of_a + 16),
-                    Act::Work(work),
-                    step(Action::Write),
-                    RELEASE,
-                ]
-            },
-        );
+        let acts = &mut self.acts;
+        acts.add(A, warm);
+        acts.add(A, [fault, try_once(KEY), heal, RELEASE]);
+        let has_asked = acts.add(A, warm);
+        acts.add(B, [after(has_asked), Act::Acquire { key: KEY, wait }]);
+        // A fresh lease, which certainly runs while A asks.
+        let has_lock = acts.add(B, [RELEASE, try_once(KEY), step(Action::Read)]);
+        acts.add(A, [after(has_lock), Act::EndIfFinished(B)]);
+        acts.add(A, [fault, try_once(KEY), heal]);
+        let has_asked = acts.add(A, [step(Action::Read), step(Action::Write), RELEASE]);
+        acts.add(B, [after(has_asked), Act::Work(work)]);
+        let is_done = acts.add(B, [step(Action::Write), RELEASE]);
+        acts.add(A, [after(is_done), Act::EndIfFinished(B)]);
     }
 
     /// Every renewal of A's meets an error from here on. B gets the lock when A's lease is over, and is done before A is asked to write.
@@ -122,29 +100,14 @@ impl Rounds<'_> {
         let ttl = self.trial.ttl();
         let wait = 2 * until_stuck(self.trial);
         let beyond = ttl + MARGIN + chance.between(Duration::ZERO, ttl / 4);
-        self.add(
-            |of_b| {
-                vec![
-                    try_once(KEY),
-                    step(Action::Read),
-                    Act::Road(RoadEvent::Error(StoreError::Loading, Which::All)),
-                    Act::Work(beyond),
-                    Act::Meet(B, of_b + 5, 2 * ttl),
-                    step(Action::Write),
-                    Act::Road(RoadEvent::Reconnect),
-                    RELEASE,
-                ]
-            },
-            |of_a| {
-                vec![
-                    Act::After(A, of_a + 3),
-                    Act::TryAnyway { key: KEY, wait },
-                    step(Action::Read),
-                    step(Action::Write),
-                    RELEASE,
-                ]
-            },
-        );
+        let fault = Act::Road(RoadEvent::Error(StoreError::Loading, Which::All));
+        let acts = &mut self.acts;
+        let has_read = acts.add(A, [try_once(KEY), step(Action::Read), fault]);
+        acts.add(B, [after(has_read), Act::TryAnyway { key: KEY, wait }]);
+        let is_done = acts.add(B, [step(Action::Read), step(Action::Write), RELEASE]);
+        acts.add(A, [Act::Work(beyond), meet(is_done, 2 * ttl)]);
+        let heal = Act::Road(RoadEvent::Reconnect);
+        acts.add(A, [step(Action::Write), heal, RELEASE]);
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use fencepost_rig::Signal;
-use fencepost_trial::processes::Stopped;
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::text::numbers::plural;
 
 use crate::command_error::{CommandError, system_words};
@@ -25,49 +25,49 @@ const NOT_BEGUN: &str = "none: the trial had not begun";
 const DOCTOR: &str = "fencepost doctor --store …";
 
 /// Returns the error message for a trial without a verdict.
-pub(crate) fn explain(stopped: &Stopped, flags: UsedFlags<'_>) -> CommandError {
-    match stopped {
-        Stopped::Interrupted {
+pub(crate) fn explain(no_verdict: &NoVerdict, flags: UsedFlags<'_>) -> CommandError {
+    match no_verdict {
+        NoVerdict::Interrupted {
             signal,
             progress,
             stopped,
             events,
         } => interrupted(*signal, progress, *stopped, *events, flags),
-        Stopped::Store(message) => CommandError::new(exit::STORE, "cannot use the store")
+        NoVerdict::Store(message) => CommandError::new(exit::STORE, "cannot use the store")
             .at(message)
             .effect("none: the trial did not take place")
             .try_this(DOCTOR),
-        Stopped::StoreLost { message, events } => store_lost(message, *events, flags),
-        Stopped::Lab(message) => CommandError::new(exit::INTERNAL, "the lab itself failed")
+        NoVerdict::StoreLost { message, events } => store_lost(message, *events, flags),
+        NoVerdict::Lab(message) => CommandError::new(exit::INTERNAL, "the lab itself failed")
             .at(message)
             .effect(NOT_BEGUN),
-        Stopped::Refused { who, message } => {
+        NoVerdict::Refused { who, message } => {
             CommandError::new(exit::SUBJECT, "the lock refused to get ready")
                 .at(format_args!("{who}: {message}"))
                 .effect(NOT_BEGUN)
         }
-        Stopped::TooManyFiles {
+        NoVerdict::TooManyFiles {
             asked,
             wanted,
             allowed,
             processes,
         } => too_many_files(*asked, *wanted, *allowed, *processes, flags),
-        Stopped::NotStarted { program, error } => {
+        NoVerdict::NotStarted { program, error } => {
             CommandError::new(exit::INTERNAL, format!("cannot start '{program}'"))
                 .at(system_words(error))
                 .effect(NOT_BEGUN)
         }
-        Stopped::NotReady {
+        NoVerdict::NotReady {
             who,
             what,
             last_words,
         } => not_ready(who, what, last_words),
-        Stopped::NotRestarted { who, what, events } => {
+        NoVerdict::NotRestarted { who, what, events } => {
             CommandError::new(exit::INTERNAL, "a process could not be started again")
                 .at(format_args!("{who} {what}"))
                 .effect(a_part(*events, flags))
         }
-        Stopped::History {
+        NoVerdict::History {
             error,
             progress,
             events,
@@ -185,7 +185,7 @@ mod tests {
             history: Some(("--output", Path::new("results/crash.safe.jsonl"))),
             has_concurrency: false,
         };
-        let unwritten = Stopped::History {
+        let unwritten = NoVerdict::History {
             error: std::io::Error::from_raw_os_error(28),
             progress: "1 of 50 attempts is answered".into(),
             events: 9,
@@ -196,7 +196,7 @@ mod tests {
             error.contains(place) && !error.contains("--history"),
             "{error}"
         );
-        let crowded = Stopped::TooManyFiles {
+        let crowded = NoVerdict::TooManyFiles {
             asked: 50,
             wanted: 400,
             allowed: 64,
@@ -217,14 +217,14 @@ mod tests {
     #[test]
     fn a_failure_of_the_lab_is_not_blamed_on_the_store() {
         let lab =
-            Stopped::Lab("cannot create the file that starts all processes at once: x".into());
+            NoVerdict::Lab("cannot create the file that starts all processes at once: x".into());
         let error = explain(&lab, with_history()).text(Ink::PLAIN);
         assert_eq!(
             error,
             "error: the lab itself failed\n  where     cannot create the file that starts all processes at once: x\n  \
              effect    none: the trial had not begun\n"
         );
-        let store = Stopped::Store("it is gone".into());
+        let store = NoVerdict::Store("it is gone".into());
         let error = explain(&store, with_history()).text(Ink::PLAIN);
         assert!(
             error.ends_with("  try       fencepost doctor --store …\n"),
@@ -234,13 +234,13 @@ mod tests {
 
     #[test]
     fn one_process_is_not_several() {
-        let stopped = Stopped::Interrupted {
+        let no_verdict = NoVerdict::Interrupted {
             signal: fencepost_rig::Signal::SIGINT,
             progress: "the crash trial was not finished".into(),
             stopped: 1,
             events: 1,
         };
-        let error = format!("{:?}", explain(&stopped, with_history()));
+        let error = format!("{:?}", explain(&no_verdict, with_history()));
         assert!(error.contains("\"1 process; nothing is left"), "{error}");
         assert!(error.contains("\"run.jsonl, 1 event: "), "{error}");
     }

@@ -11,8 +11,12 @@ use crate::stage::{Service, Stage};
 
 const REASON: &str = "the database file was removed or replaced";
 
+/// Customers learn what happened; what to do about it concerns operators.
 fn is_refused(answer: &Answer) -> bool {
-    answer.status == 503 && answer.problem()["type"] == "urn:fencepost:database-gone"
+    let problem = answer.problem();
+    answer.status == 503
+        && problem["type"] == "urn:fencepost:database-gone"
+        && problem["detail"] == format!("{REASON}. Nothing was changed")
 }
 
 /// Checks that the service is not ready, says why, and writes nothing any more.
@@ -21,6 +25,7 @@ fn refuses_to_write(service: &Service) {
     assert_eq!(ready.status, 503, "{ready:?}");
     let detail = ready.problem()["detail"].to_string();
     assert!(detail.contains(REASON), "{detail}");
+    assert!(detail.contains("Put the original file back"), "{detail}");
     for path in ["/v1/checkout/order", "/v1/products"] {
         let body: Value = match path {
             "/v1/products" => {

@@ -258,3 +258,34 @@ fn two_that_meet_after_a_lease_accuse_nobody() {
         .releases("B", 3_120.0, 5, LOST);
     assert_eq!(missing(&met.judged()), "calm");
 }
+
+/// Somebody's request may have been carried out although its process was told of an error, or of nothing. What refuses B may be that.
+#[test]
+fn a_request_whose_outcome_nobody_knows_may_be_what_refuses() {
+    let lie = || says(releasing(), 27.0, 2, RELEASED);
+    let late_reply = |op, who| {
+        let failed = What::Failed {
+            op,
+            definite: false,
+            message: "no reply in time".into(),
+        };
+        lie().asks(who, KEY, 30.0, 0).add(35.0, who, failed)
+    };
+    let op = lie().events().len() as u64 + 1;
+    for unknown in [
+        late_reply(op, "B"),
+        late_reply(op, "C"),
+        lie().asks("C", KEY, 30.0, 0),
+    ] {
+        held(&requesting(waited(unknown.tries("B", 560.0))).judged());
+    }
+    // What was asked later cannot have refused it.
+    let later = waited(lie().tries("B", 560.0)).asks("C", KEY, 1_024.0, 0);
+    assert_eq!(requesting(later).judged().outcome, Outcome::Broken);
+}
+
+#[test]
+fn a_lock_comes_free_after_a_release_only_before_its_holder_asks_again() {
+    let never = requesting(fails(releasing(), 27.0).tries("B", 30.0));
+    assert_eq!(missing(&never.judged()), "answers");
+}

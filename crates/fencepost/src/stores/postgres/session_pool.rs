@@ -1,4 +1,4 @@
-//! The book of sessions: which session serves which locks. Pure bookkeeping, without a server.
+//! The pool of sessions: which session serves which locks. Pure bookkeeping, without a server.
 //!
 //! A lock gets its own session while there are enough. Beyond the limit, locks share sessions. They are then only tried, never waited for,
 //! because a statement that waits would block the other owners of the session or deadlock with them. At least one session never waits, so
@@ -7,12 +7,12 @@
 use crate::claim::OwnerId;
 use crate::clock::Moment;
 
-/// The number of a session in the book.
+/// The number of a session in the pool.
 pub(super) type SessionNumber = u64;
 
 /// All sessions of a store.
 #[derive(Debug)]
-pub(super) struct Book<S> {
+pub(super) struct SessionPool<S> {
     slots: Vec<Slot<S>>,
     opening: usize,
     most: usize,
@@ -35,15 +35,15 @@ struct Slot<S> {
 /// The session for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pick<S> {
-    /// Use this session; the book has recorded that.
+    /// Use this session; the pool has recorded that.
     Use(SessionNumber, S),
-    /// There is room for another session: open one, and then call [`Book::opened`].
+    /// There is room for another session: open one, and then call [`SessionPool::opened`].
     Open,
     /// No session is available: all of them wait, or have the same lock because another owner of this process holds it or asks for it.
     Unavailable,
 }
 
-impl<S: Clone> Book<S> {
+impl<S: Clone> SessionPool<S> {
     pub(super) fn new(most: usize) -> Self {
         Self {
             slots: Vec::new(),
@@ -164,7 +164,7 @@ impl<S: Clone> Book<S> {
         }
     }
 
-    /// Returns whether the book contains this session.
+    /// Returns whether the pool contains this session.
     pub(super) fn has(&self, number: SessionNumber) -> bool {
         self.slots.iter().any(|slot| slot.number == number)
     }
@@ -231,64 +231,64 @@ mod tests {
         OwnerId::random(&SeededRandom::new(number))
     }
 
-    /// Creates a book with so many sessions, which are called by their numbers.
-    fn book(most: usize, open: u64) -> Book<u64> {
-        let mut book = Book::new(most);
+    /// Creates a pool with so many sessions, which are called by their numbers.
+    fn pool(most: usize, open: u64) -> SessionPool<u64> {
+        let mut pool = SessionPool::new(most);
         for number in 1..=open {
-            assert_eq!(book.opened(number, NOW), number);
+            assert_eq!(pool.opened(number, NOW), number);
         }
-        book
+        pool
     }
 
     #[test]
     fn a_lock_gets_a_session_of_its_own_while_there_are_enough() {
-        let mut book = book(2, 1);
-        assert_eq!(book.pick(owner(1), 10, FRESH), Pick::Use(1, 1));
-        assert_eq!(book.pick(owner(2), 20, FRESH), Pick::Open);
-        book.not_opened();
-        assert_eq!(book.pick(owner(2), 20, FRESH), Pick::Open);
-        assert_eq!(book.opened(2, NOW), 2);
-        book.assign(2, owner(2), 20);
+        let mut pool = pool(2, 1);
+        assert_eq!(pool.pick(owner(1), 10, FRESH), Pick::Use(1, 1));
+        assert_eq!(pool.pick(owner(2), 20, FRESH), Pick::Open);
+        pool.not_opened();
+        assert_eq!(pool.pick(owner(2), 20, FRESH), Pick::Open);
+        assert_eq!(pool.opened(2, NOW), 2);
+        pool.assign(2, owner(2), 20);
         // Beyond that they share, but never with one that has the same lock.
-        assert_eq!(book.pick(owner(3), 10, FRESH), Pick::Use(2, 2));
-        assert_eq!(book.pick(owner(4), 10, FRESH), Pick::Unavailable);
-        book.leave(1, owner(1), NOW);
-        assert_eq!(book.pick(owner(4), 10, FRESH), Pick::Use(1, 1));
-        assert_eq!(book.owners(2), [owner(3), owner(2)], "the newest first");
+        assert_eq!(pool.pick(owner(3), 10, FRESH), Pick::Use(2, 2));
+        assert_eq!(pool.pick(owner(4), 10, FRESH), Pick::Unavailable);
+        pool.leave(1, owner(1), NOW);
+        assert_eq!(pool.pick(owner(4), 10, FRESH), Pick::Use(1, 1));
+        assert_eq!(pool.owners(2), [owner(3), owner(2)], "the newest first");
     }
 
     #[test]
     fn nobody_waits_beside_others_and_one_session_never_waits() {
-        let mut book = book(3, 3);
+        let mut pool = pool(3, 3);
         for at in 1..=3 {
-            let Pick::Use(_, _) = book.pick(owner(at), at as i64, FRESH) else {
+            let Pick::Use(_, _) = pool.pick(owner(at), at as i64, FRESH) else {
                 panic!("a spare one");
             };
         }
-        assert_eq!(book.pick(owner(4), 4, FRESH), Pick::Use(1, 1));
-        assert!(!book.begin_waiting(1), "it has another lock");
-        assert!(book.begin_waiting(2));
-        assert!(book.begin_waiting(3));
-        book.leave(1, owner(4), NOW);
-        assert!(!book.begin_waiting(1), "it is the last that does not wait");
-        assert_eq!(book.pick(owner(5), 5, FRESH), Pick::Use(1, 1));
-        assert_eq!(book.visit(FRESH), Pick::Use(1, 1));
-        book.end_waiting(2);
-        book.leave(1, owner(5), NOW);
-        assert!(!book.begin_waiting(1), "somebody looks through it");
-        book.visited(1, NOW);
-        assert!(book.begin_waiting(1));
+        assert_eq!(pool.pick(owner(4), 4, FRESH), Pick::Use(1, 1));
+        assert!(!pool.begin_waiting(1), "it has another lock");
+        assert!(pool.begin_waiting(2));
+        assert!(pool.begin_waiting(3));
+        pool.leave(1, owner(4), NOW);
+        assert!(!pool.begin_waiting(1), "it is the last that does not wait");
+        assert_eq!(pool.pick(owner(5), 5, FRESH), Pick::Use(1, 1));
+        assert_eq!(pool.visit(FRESH), Pick::Use(1, 1));
+        pool.end_waiting(2);
+        pool.leave(1, owner(5), NOW);
+        assert!(!pool.begin_waiting(1), "somebody looks through it");
+        pool.visited(1, NOW);
+        assert!(pool.begin_waiting(1));
     }
 
     #[test]
     fn what_is_over_is_taken_out() {
-        let mut book = book(3, 2);
-        assert_eq!(book.pick(owner(1), 1, FRESH), Pick::Use(2, 2));
-        assert_eq!(book.remove(|session| *session == 2), [owner(1)]);
+        let mut pool = pool(3, 2);
+        assert_eq!(pool.pick(owner(1), 1, FRESH), Pick::Use(2, 2));
+        assert_eq!(pool.remove(|session| *session == 2), [owner(1)]);
         let later = NOW + std::time::Duration::from_nanos(1);
-        assert_eq!(book.pick(owner(2), 2, later), Pick::Open, "too old");
-        assert_eq!(book.remove_stale(later), [1]);
-        book.leave(2, owner(1), NOW);
-        assert!(book.owners(2).is_empty());
+        assert_eq!(pool.pick(owner(2), 2, later), Pick::Open, "too old");
+        assert_eq!(pool.remove_stale(later), [1]);
+        pool.leave(2, owner(1), NOW);
+        assert!(pool.owners(2).is_empty());
     }
 }

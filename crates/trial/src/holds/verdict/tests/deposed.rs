@@ -84,7 +84,8 @@ fn whoever_writes_over_the_other_one_is_broken() {
             verdict.because,
             "Two holders at once: the standby had taken over while the old primary lived on. One update is lost."
         );
-        assert!(verdict.why.unwrap().contains("only its confirmations"));
+        let why = verdict.why.unwrap();
+        assert!(why.contains("The standby let B in") || why.contains("only its confirmations"));
     }
 }
 
@@ -190,4 +191,39 @@ fn without_a_witness_nobody_is_acquitted() {
     assert_eq!(missing(&gone), "failover");
     let alone = judged(declines(promoted(TELLS), 2_100.0));
     assert_eq!(alone.outcome, Outcome::Inconclusive, "{alone:#?}");
+}
+
+#[test]
+fn a_second_holder_within_the_lease_is_let_in_by_the_new_primary() {
+    let renewed = Claims {
+        keep_alive: true,
+        ..Claims::OWNED
+    };
+    let within = |history: HistoryBuilder| {
+        let history = history
+            .granted("B", KEY, 20.0, 21.0, 1)
+            .reads("B", 22.0, 1)
+            .writes("B", 40.0, 1, 1);
+        judged(history.writes("A", 2_100.0, 1, 1))
+    };
+    let seen = within(promoted(renewed).looks_on("standby", 15.0, false));
+    assert_eq!(seen.outcome, Outcome::Broken);
+    assert_eq!(
+        seen.why.as_deref(),
+        Some("The standby let B in within A's lease, which ran for at least 979.5 ms more.")
+    );
+    let cited = &shown(&seen)[1];
+    assert!(
+        cited.ends_with("the lab reads the standby: no key"),
+        "{cited}"
+    );
+    let unseen = within(promoted(renewed));
+    assert!(
+        !shown(&unseen)
+            .iter()
+            .any(|one| one.contains("the lab reads"))
+    );
+    // A session has no lease that could run.
+    let session = within(promoted(Claims::OF_SESSION).at_store("postgres"));
+    assert!(session.why.unwrap().contains("only its confirmations"));
 }
