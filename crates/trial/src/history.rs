@@ -210,7 +210,7 @@ pub enum What {
         #[serde(default)]
         refused: bool,
     },
-    /// The subject declined a step because it knew that its lock was lost.
+    /// The subject declined a step because it knew, or could not rule out, that its lock was lost.
     Declined {
         /// The number of the request.
         op: u64,

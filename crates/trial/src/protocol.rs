@@ -161,7 +161,7 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<String>,
     },
-    /// The subject does not take the step because it knows that its lock is lost.
+    /// The subject does not take the step because it knows, or cannot rule out, that its lock is lost.
     Declined {
         /// The request it answers.
         op: u64,

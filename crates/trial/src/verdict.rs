@@ -229,6 +229,18 @@ impl Verdict {
             "a program that gets ready every time it is started.",
         )
     }
+
+    /// Creates the verdict on a run during which the machine was suspended: whatever seems to be wrong may come from that.
+    pub(crate) fn suspended(for_ms: f64) -> Self {
+        Self::inconclusive(
+            format!(
+                "The machine was suspended for {:.1} s during the run: leases went on, and the lab's clock stood still.",
+                for_ms / 1e3
+            ),
+            "awake",
+            "a machine that is not suspended during the run.",
+        )
+    }
 }
 
 /// An event that proves something.

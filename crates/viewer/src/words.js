@@ -7,7 +7,7 @@ export const WORDS = {
     "busy": "{who} finds the lock taken",
     "unknown": "{who} cannot tell whether it bought"
   },
-  "declined": "{who} declines to go on: it knows that its lock is lost",
+  "declined": "{who} declines to go on: it knows, or cannot rule out, that its lock is lost",
   "fault": {
     "killed": "The lab kills {who} (SIGKILL) and sees it die",
     "stopped": "The lab stops {who} (SIGSTOP)",

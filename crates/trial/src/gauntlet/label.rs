@@ -326,6 +326,7 @@ fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
         Some(Scenario::Deadlock) if lasts => &[Charge::Stuck],
         Some(
             Scenario::Crash
+            | Scenario::SamePid
             | Scenario::Waiters
             | Scenario::LostReply
             | Scenario::StoreErrors

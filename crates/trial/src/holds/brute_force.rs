@@ -10,7 +10,7 @@ use fencepost::random::{Random as _, SeededRandom};
 
 use super::check::{Checks, Late, Overlap, Stuck, StuckBy, nanoseconds, with_slack};
 use super::facts::{
-    Buy, Cycle, Facts, Failure, FaultSeen, Halted, Hold, Inspection, Mark, Op, ServerChange,
+    Buy, Cycle, Facts, FailedRequest, FaultSeen, Halted, Hold, Inspection, Mark, Op, ServerChange,
     StockSet, Wait, WaitEnd,
 };
 use super::{Scenario, Trial};
@@ -33,7 +33,7 @@ struct BruteForce {
     buys: Vec<Buy>,
     inspections: Vec<Inspection>,
     stock_set: Vec<StockSet>,
-    failures: Vec<Failure>,
+    failures: Vec<FailedRequest>,
     answered_steps: Vec<(String, u64, u64)>,
     asked_ops: Vec<(u64, Mark)>,
     end_ns: u64,

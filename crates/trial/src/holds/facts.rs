@@ -16,7 +16,7 @@ mod records;
 
 pub use cycle::Cycle;
 pub use records::{
-    Buy, Failure, FaultSeen, GaveUp, Halted, Hold, Inspection, Mark, Op, ServerChange, Stall,
+    Buy, FailedRequest, FaultSeen, GaveUp, Halted, Hold, Inspection, Mark, Op, ServerChange, Stall,
     StockSet, UnseenGrant, Wait, WaitEnd,
 };
 
@@ -42,14 +42,14 @@ pub struct Facts {
     /// How the lab set the stock.
     pub stock_set: Vec<StockSet>,
     /// Requests that failed.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedRequest>,
     /// Grants in which the store had no part, as far as the lab could see.
     pub unseen: Vec<UnseenGrant>,
     /// When the lab stopped waiting.
     pub given_up: Vec<GaveUp>,
     /// When the lab itself stalled.
     pub stalls: Vec<Stall>,
-    /// For how long the machine was suspended, if it was.
+    /// For how long the machine was suspended, if it was. Such a run shows nothing.
     pub slept_ms: Option<f64>,
     /// The timestamp of the last event.
     pub end_ns: u64,

@@ -7,7 +7,7 @@
 //! Each scenario judges its own question. What every lock promises is judged after that, in the same way in all of them.
 
 use super::check::{Checks, Overlap};
-use super::facts::{Facts, Failure, Mark, Op};
+use super::facts::{Facts, FailedRequest, Mark, Op};
 use super::{Scenario, Trial};
 use crate::history::Header;
 use crate::protocol::Action;
@@ -83,57 +83,64 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         claims: strategy::claims_of(header),
         trial: Trial::of(header),
     };
-    let mut verdict = match scenario {
-        _ if facts.not_begun().is_some() => court.not_begun(),
-        Scenario::Crash => crash::judge(&court),
-        Scenario::TtlEdge => ttl_edge::judge(&court),
-        Scenario::Deadlock => deadlock::judge(&court),
-        Scenario::DeadlockSorted => deadlock::judge_sorted(&court),
-        Scenario::StaleRelease => stale_release::judge(&court),
-        Scenario::ShortStock => short_stock::judge(&court),
-        Scenario::Pause => pause::judge(&court),
-        Scenario::Suspend => pause::judge_suspended(&court),
-        Scenario::ClientClock => client_clock::judge(&court),
-        Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
-        Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(&court),
-        Scenario::TakenAway => taken_away::judge(&court),
-        Scenario::Deposed => deposed::judge(&court),
-        Scenario::ClockBack => clock_back::judge(&court),
-        Scenario::ServerStall => server_stall::judge(&court),
-        Scenario::MajorityDown => majority_down::judge(&court),
-        Scenario::LostWakeup => lost_wakeup::judge(&court),
-        Scenario::Names => names::judge(&court),
-        Scenario::Turns => turns::judge(&court),
-        Scenario::Waiters => waiters::judge(&court),
-        Scenario::Deadline => deadline::judge(&court),
-        Scenario::Reentry => reentry::judge(&court),
-        Scenario::SamePid => same_pid::judge(&court),
-        Scenario::Cut => pause::judge_cut(&court),
-        Scenario::SlowReplies => slow_replies::judge(&court),
-        Scenario::LostReply => lost_reply::judge(&court),
-        Scenario::LostRelease => lost_release::judge(&court),
-        Scenario::FailedRenewal => failed_renewal::judge(&court),
-        Scenario::StoreErrors => store_errors::judge(&court),
-        Scenario::PauseAtStep => pause_at_step::judge(&court),
-        Scenario::LateWrite => late_write::judge(&court),
-        Scenario::WriteOnlyFence => write_only_fence::judge(&court),
-        Scenario::ManyLeases => many_leases::judge(&court),
-        Scenario::DeadConnection => dead_connection::judge(&court),
-        Scenario::Vanish => vanish::judge(&court),
-        Scenario::Storm => storm::judge(&court),
+    let mut verdict = match facts.slept_ms {
+        Some(for_ms) => Verdict::suspended(for_ms),
+        None => promises::judge(&court, of_scenario(&court, scenario)),
     };
-    verdict = promises::judge(&court, verdict);
     verdict = promises::through_the_store(&court, verdict);
     verdict.notes.extend(promises::notes(&court));
     verdict.checks = court.checks.list();
     court.add_axes(&mut verdict);
     if verdict.outcome == Outcome::Inconclusive {
         let failed = facts.failures.iter();
-        let notes = failed.map(|Failure { who, message, .. }| format!("{who}: {message}"));
+        let notes = failed.map(|FailedRequest { who, message, .. }| format!("{who}: {message}"));
         verdict.notes.extend(notes);
     }
     limit(&mut verdict.notes);
     verdict
+}
+
+/// Returns the answer to the scenario's own question.
+fn of_scenario(court: &Court<'_>, scenario: Scenario) -> Verdict {
+    match scenario {
+        _ if court.facts.not_begun().is_some() => court.not_begun(),
+        Scenario::Crash => crash::judge(court),
+        Scenario::TtlEdge => ttl_edge::judge(court),
+        Scenario::Deadlock => deadlock::judge(court),
+        Scenario::DeadlockSorted => deadlock::judge_sorted(court),
+        Scenario::StaleRelease => stale_release::judge(court),
+        Scenario::ShortStock => short_stock::judge(court),
+        Scenario::Pause => pause::judge(court),
+        Scenario::Suspend => pause::judge_suspended(court),
+        Scenario::ClientClock => client_clock::judge(court),
+        Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(court),
+        Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(court),
+        Scenario::TakenAway => taken_away::judge(court),
+        Scenario::Deposed => deposed::judge(court),
+        Scenario::ClockBack => clock_back::judge(court),
+        Scenario::ServerStall => server_stall::judge(court),
+        Scenario::MajorityDown => majority_down::judge(court),
+        Scenario::LostWakeup => lost_wakeup::judge(court),
+        Scenario::Names => names::judge(court),
+        Scenario::Turns => turns::judge(court),
+        Scenario::Waiters => waiters::judge(court),
+        Scenario::Deadline => deadline::judge(court),
+        Scenario::Reentry => reentry::judge(court),
+        Scenario::SamePid => same_pid::judge(court),
+        Scenario::Cut => pause::judge_cut(court),
+        Scenario::SlowReplies => slow_replies::judge(court),
+        Scenario::LostReply => lost_reply::judge(court),
+        Scenario::LostRelease => lost_release::judge(court),
+        Scenario::FailedRenewal => failed_renewal::judge(court),
+        Scenario::StoreErrors => store_errors::judge(court),
+        Scenario::PauseAtStep => pause_at_step::judge(court),
+        Scenario::LateWrite => late_write::judge(court),
+        Scenario::WriteOnlyFence => write_only_fence::judge(court),
+        Scenario::ManyLeases => many_leases::judge(court),
+        Scenario::DeadConnection => dead_connection::judge(court),
+        Scenario::Vanish => vanish::judge(court),
+        Scenario::Storm => storm::judge(court),
+    }
 }
 
 /// The number of notes that a verdict has at most. A reader learns nothing from the hundredth.

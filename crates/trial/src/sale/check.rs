@@ -12,10 +12,10 @@ use crate::verdict::{Checked, Finding};
 
 impl Facts {
     /// Checks every property of a sale.
-    pub fn checks(&self) -> Checks {
+    pub fn checks(&self) -> Findings {
         let below_zero = self.final_reading.is_some_and(|reading| reading.units < 0);
         let beyond = self.sold_beyond();
-        Checks {
+        Findings {
             no_oversell: match (beyond.least > 0 || below_zero, beyond.most > 0) {
                 (true, _) => Finding::Violated,
                 (false, true) => Finding::Undecided,
@@ -40,7 +40,7 @@ impl Facts {
 
 /// The properties of a sale. A sale records no holds, so properties of holds do not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Checks {
+pub struct Findings {
     /// No more units were sold than existed, and the stock is not below zero.
     pub no_oversell: Finding,
     /// The final stock agrees with the orders.
@@ -55,7 +55,7 @@ pub struct Checks {
     pub recovery: Finding,
 }
 
-impl Checks {
+impl Findings {
     /// Judges the fences, if the lock claims them and the buyers told theirs.
     #[must_use]
     pub fn with_fences(mut self, facts: &Facts, claims: Claims) -> Self {

@@ -1,6 +1,6 @@
 //! The verdict on a sale, derived from its history alone.
 
-use super::check::Checks;
+use super::check::Findings;
 use super::contention::Contention;
 use super::facts::{Attempt, Facts};
 use super::fences::FenceFault;
@@ -25,7 +25,9 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         .checks()
         .with_fences(facts, strategy::claims_of(header));
     let broken = [checks.no_oversell, checks.no_lost_update].contains(&Finding::Violated);
-    let mut verdict = if let Some(doubt) = lease_in_doubt(header, facts).filter(|_| broken) {
+    let mut verdict = if let Some(for_ms) = facts.slept_ms {
+        Verdict::suspended(for_ms)
+    } else if let Some(doubt) = lease_in_doubt(header, facts).filter(|_| broken) {
         Verdict {
             evidence: proof(facts),
             missing: Some(missing(
@@ -89,7 +91,7 @@ fn missing(what: &'static str, advice: &'static str) -> Missing {
     Missing { what, advice }
 }
 
-fn damage(checks: Checks) -> Vec<Damage> {
+fn damage(checks: Findings) -> Vec<Damage> {
     let violated = [
         (checks.no_oversell, Damage::Oversold),
         (checks.no_lost_update, Damage::LostUpdate),
@@ -105,7 +107,7 @@ fn damage(checks: Checks) -> Vec<Damage> {
 type Gap = (String, Missing);
 
 /// Returns the reason why nothing can be concluded, if there is one.
-fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<Gap> {
+fn gap(header: &Header, facts: &Facts, checks: Findings) -> Option<Gap> {
     unfinished(facts)
         .or_else(|| lost_answers(facts, checks))
         .or_else(|| nothing_sold(facts))
@@ -131,7 +133,7 @@ fn unfinished(facts: &Facts) -> Option<Gap> {
     })
 }
 
-fn lost_answers(facts: &Facts, checks: Checks) -> Option<Gap> {
+fn lost_answers(facts: &Facts, checks: Findings) -> Option<Gap> {
     (checks.no_oversell == Finding::Undecided).then(|| {
         let lost = facts.count(PurchaseOutcome::Unknown);
         let because = format!(

@@ -129,7 +129,7 @@ pub(super) fn step_refused(
 pub(super) fn declined(name: &str) -> Phrase {
     phrase(
         "declines: its lock is lost",
-        format!("{name} declines to go on: it knows that its lock is lost"),
+        format!("{name} declines to go on: it knows, or cannot rule out, that its lock is lost"),
     )
 }
 

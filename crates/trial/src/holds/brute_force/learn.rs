@@ -65,7 +65,7 @@ impl BruteForce {
                 self.answer_wait(*op, mark, WaitEnd::Unknown);
                 self.fall_silent(&who, mark);
                 let message = message.clone();
-                self.failures.push(Failure { mark, who, message });
+                self.failures.push(FailedRequest { mark, who, message });
             }
             What::Step { op, .. } => self.asked_ops.push((*op, mark)),
             What::Register { op, .. } => {

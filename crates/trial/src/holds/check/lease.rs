@@ -38,7 +38,10 @@ impl<'a> Checks<'a> {
         self.interleavings().filter_map(|(between, op)| {
             let (one, other) = (self.facts.hold_of(between)?, self.facts.hold_of(op)?);
             let asked_ns = one.asked.at_ns.min(other.asked.at_ns);
-            let is_running = op.mark.at_ns < asked_ns.saturating_add(self.ttl_ns);
+            let lease_ns = asked_ns.saturating_add(self.ttl_ns);
+            // A lock that says for how long it is valid promises no more than that.
+            let valid_ns = [one, other].map(|held| held.valid_until_ns.unwrap_or(u64::MAX));
+            let is_running = op.mark.at_ns < valid_ns.into_iter().fold(lease_ns, u64::min);
             // What arrives when its hold was given back was not done while it lasted.
             let is_given_back = other.release.is_some_and(|release| release < op.mark);
             let is_leased = is_running || self.lasts_until([one, other], op.mark.at_ns);

@@ -76,7 +76,7 @@ impl Checks<'_> {
     }
 
     /// Returns the same for the faults alone, without the time that they count longer than they last.
-    pub(super) fn is_out_of_reach(&self, who: &str, from_ns: u64, until_ns: u64) -> bool {
+    pub fn is_out_of_reach(&self, who: &str, from_ns: u64, until_ns: u64) -> bool {
         self.is_touched(who, from_ns, until_ns, 0)
     }
 

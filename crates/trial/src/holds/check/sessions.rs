@@ -31,6 +31,11 @@ impl SessionEnd {
 }
 
 impl Checks<'_> {
+    /// Returns whether the lock belongs to a session that its server ends with the connection.
+    pub fn ends_with_connection(&self) -> bool {
+        self.claims.ends_with_holder() && self.sessions == SessionEnd::Disconnection
+    }
+
     /// Returns whether the lock has no lease, and nothing had happened before this overlap that may have ended a session.
     pub fn has_no_end(&self, overlap: &Overlap<'_>) -> bool {
         let Overlap { first, second, .. } = overlap;

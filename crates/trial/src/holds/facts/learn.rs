@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    Buy, Facts, Failure, FaultSeen, GaveUp, Halted, Hold, HoldsOfName, Inspection, Mark, Op,
+    Buy, Facts, FailedRequest, FaultSeen, GaveUp, Halted, Hold, HoldsOfName, Inspection, Mark, Op,
     ServerChange, Stall, StockSet, UnseenGrant, Wait, WaitEnd,
 };
 use crate::history::{Event, Fault, What};
@@ -69,7 +69,9 @@ impl Learner {
                 self.answer_wait(*op, mark, WaitEnd::Unknown);
                 self.fall_silent(&who, mark);
                 let message = message.clone();
-                self.facts.failures.push(Failure { mark, who, message });
+                self.facts
+                    .failures
+                    .push(FailedRequest { mark, who, message });
             }
             What::Step { op, .. } => {
                 self.asked.entry(*op).or_insert(mark);

@@ -221,7 +221,7 @@ pub struct Halted {
 
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct FailedRequest {
     /// When the lab read the answer.
     pub mark: Mark,
     /// The process that had been asked.

@@ -72,6 +72,14 @@ impl<'a> Cause<'a> {
         self.timed_out_ms.is_none() && matches!(self.lease, Lease::Over)
     }
 
+    /// Returns for how long the first holder's lease certainly ran on when the second got the lock.
+    pub(super) fn lease_left_ns(&self) -> Option<u64> {
+        match self.lease {
+            Lease::Running { left_ns } => Some(left_ns),
+            Lease::Absent | Lease::NotKept { .. } | Lease::Over => None,
+        }
+    }
+
     /// Returns the cause in a sentence. `None` if the lease may simply have ended; then the scenario says what that means.
     pub(super) fn why(&self) -> Option<String> {
         let (first, second) = (&self.overlap.first.who, &self.overlap.second.who);

@@ -1,7 +1,7 @@
 //! What the verdicts of all scenarios share: the facts and checks of a run, the questions that several of them ask, and their sentences.
 
 use super::lost_update::{LostUpdate, lost_update};
-use super::{Checks, belief_in, did, evidence, stalled};
+use super::{Checks, belief_in, did, evidence, overlap, stalled};
 use crate::history::{Fault, Header};
 use crate::holds::check::{Overlap, Stuck};
 use crate::holds::facts::{Facts, Hold, Inspection, Op};
@@ -230,9 +230,14 @@ impl Court<'_> {
         )
     }
 
-    /// A placeholder: the promises convict this run after the scenario.
-    pub(super) fn left_to_the_promises(&self) -> Verdict {
-        self.unanswered()
+    /// Returns the verdict on a run in which two holds were mixed within a lease. Two holders within a lease are judged among the promises,
+    /// after the scenario; this judges damage that was seen without them.
+    pub(super) fn mixed_within_lease(&self) -> Verdict {
+        if self.checks.overlaps_within_lease().is_empty() {
+            overlap::broken(self, &[])
+        } else {
+            self.unanswered()
+        }
     }
 
     /// Returns an inconclusive verdict: nobody was asked anything.

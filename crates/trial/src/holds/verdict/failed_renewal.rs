@@ -6,6 +6,7 @@ use super::kept_alive::{
     LostHold, control_ns, evidence_of, excuse, losses, not_claimed, only_told,
 };
 use crate::history::Fault;
+use crate::holds::check::SLACK_NS;
 use crate::holds::facts::{Hold, Mark};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::ms;
@@ -39,7 +40,8 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         let (met, fault) = of_loss.map_or((*met, *fault), |(_, met, fault)| (*met, *fault));
         let excuse = only_told(&losses)
             .or_else(|| cut_by_the_lab(court, loss, fault))
-            .or_else(|| excuse(court, &losses, LEASE_NS));
+            .or_else(|| excuse(court, &losses, LEASE_NS))
+            .or_else(|| failed_late(left_ns(court, loss.held, met, fault)));
         let lost_ns = loss.at.at_ns.saturating_sub(met.at_ns);
         return excuse.unwrap_or_else(|| Verdict {
             evidence: [met_evidence(met, fault, HOLDER)]
@@ -47,10 +49,10 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 .chain(evidence_of(&losses))
                 .collect(),
             why: Some(format!(
-                "One renewal had failed {} ms before, and the store answered B within {} ms. On a lease of {} ms there was time for another.",
+                "One renewal had failed {} ms before, and the store answered B within {} ms. The lease ran for {} ms more: there was time for another.",
                 ms(lost_ns),
                 ms(control_ns(court)),
-                ms(court.ttl_ns())
+                ms(left_ns(court, loss.held, met, fault))
             )),
             ..Verdict::bare(
                 Outcome::Broken,
@@ -84,6 +86,29 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         },
         None => court.unanswered(),
     }
+}
+
+/// Returns how much of the lease was left when its first renewal failed. A reply that is lost belongs to a renewal that the store has carried out.
+fn left_ns(court: &Court<'_>, held: &Hold, met: Mark, fault: Fault) -> u64 {
+    if fault == Fault::ReplyLost {
+        return court.ttl_ns();
+    }
+    let over_ns = held.asked.at_ns.saturating_add(court.ttl_ns());
+    over_ns.saturating_sub(met.at_ns)
+}
+
+/// Returns an inconclusive verdict if a busy machine explains that no other renewal came in time.
+fn failed_late(left_ns: u64) -> Option<Verdict> {
+    (left_ns < SLACK_NS).then(|| {
+        Verdict::inconclusive(
+            format!(
+                "A lost its lock after a renewal had failed, but only {} ms of the lease were left by then.",
+                ms(left_ns)
+            ),
+            "time",
+            "a lock that renews its lease earlier, or a longer --ttl.",
+        )
+    })
 }
 
 /// Returns the verdict on a lock that ends with its connection, if the lab cut that connection with the reply.

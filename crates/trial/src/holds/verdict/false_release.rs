@@ -22,13 +22,38 @@ pub(super) fn releases<'a>(court: &'a Court<'_>) -> Vec<&'a Hold> {
         .collect()
 }
 
-/// Returns how long after that the lock was granted to B.
+/// Returns what spoiled the reply to the release of this hold. A reply that was held back and then lost is a lost one.
+pub(super) fn met_by_release(court: &Court<'_>, held: &Hold) -> Option<(Mark, Fault)> {
+    let first = court.checks.spoiled_release(held)?;
+    Some(match lost_reply(court, held) {
+        Some(lost) if first.1 == Fault::ReplyHeld => (lost, Fault::ReplyLost),
+        _ => first,
+    })
+}
+
+/// Returns when a reply to the release of this hold was lost.
+pub(super) fn lost_reply(court: &Court<'_>, held: &Hold) -> Option<Mark> {
+    let (release, answered) = (held.release?, court.checks.release_answered(held)?);
+    let mut faults = court.facts.faults.iter();
+    let lost = faults.find(|seen| {
+        let is_meanwhile = release < seen.mark && seen.mark < answered;
+        seen.fault == Fault::ReplyLost && seen.who == held.who && is_meanwhile
+    });
+    lost.map(|seen| seen.mark)
+}
+
+/// Returns how long after that the lock was granted to B, before A asked for it again.
 pub(super) fn grant_after(court: &Court<'_>, held: &Hold) -> Option<u64> {
     let (met, _) = court.checks.spoiled_release(held)?;
+    let mut waits = court.facts.waits.iter();
+    let own_next =
+        waits.find(|wait| wait.who == held.who && wait.key == held.key && wait.asked > met);
     let mut others = court.facts.holds.iter();
     let next =
         others.find(|other| other.who == OTHER && other.key == held.key && other.granted > met)?;
-    Some(next.granted.at_ns.saturating_sub(met.at_ns))
+    // Afterwards, it may be that request of A's which freed it.
+    let is_first = own_next.is_none_or(|own| next.granted < own.asked);
+    is_first.then(|| next.granted.at_ns.saturating_sub(met.at_ns))
 }
 
 /// A release that was spoiled and called done, although the lock was still taken long after it.
@@ -50,7 +75,7 @@ impl<'a> FalseRelease<'a> {
 
     fn of_hold(court: &'a Court<'_>, held: &'a Hold) -> Option<Self> {
         let (released, outcome) = held.released?;
-        let met = court.checks.spoiled_release(held)?;
+        let met = met_by_release(court, held)?;
         let late_ns = released.at_ns.saturating_add(court.ttl_ns() / 2);
         let own_next = next_of(court, HOLDER, released);
         let waits = court.facts.waits.iter();
@@ -65,7 +90,8 @@ impl<'a> FalseRelease<'a> {
             next.is_some_and(|next| next.granted < wait.asked)
         };
         let refused = refused.find(|wait| !is_taken_by_b(wait))?;
-        (outcome == ReleaseResult::Released).then_some(Self {
+        let is_explained = may_have_taken_it_unseen(court, held, released, refused);
+        (outcome == ReleaseResult::Released && !is_explained).then_some(Self {
             held,
             met,
             released,
@@ -84,6 +110,7 @@ impl<'a> FalseRelease<'a> {
         let (met, fault) = self.met;
         let what = match fault.error() {
             Some(error) => format!("The store answered A's release with {error}"),
+            None if fault == Fault::ReplyHeld => "A reply to A's release was held back".into(),
             None => "A reply to A's release was lost".into(),
         };
         let because =
@@ -107,6 +134,22 @@ impl<'a> FalseRelease<'a> {
             ..Verdict::bare(Outcome::Broken, because)
         }
     }
+}
+
+/// Returns whether a request whose outcome nobody knows may have taken the lock before this refusal: one of any other process, or one of A's
+/// after its release.
+fn may_have_taken_it_unseen(
+    court: &Court<'_>,
+    held: &Hold,
+    released: Mark,
+    refused: &Wait,
+) -> bool {
+    let before = refused.refused().unwrap_or(refused.asked);
+    court.facts.waits.iter().any(|wait| {
+        let is_unknown = wait.refused().is_none() && wait.granted().is_none();
+        let is_in_question = wait.who != held.who || wait.asked > released;
+        wait.key == held.key && is_unknown && is_in_question && wait.asked < before
+    })
 }
 
 /// Returns the first hold of the lock by this process that was granted after this time.
@@ -137,6 +180,10 @@ pub(super) fn met_evidence(met: Mark, fault: Fault, who: &str) -> Evidence {
         Some(error) => {
             let sentence = format!("the store answers {who} with {error}");
             evidence(met, who, "error", sentence)
+        }
+        None if fault == Fault::ReplyHeld => {
+            let sentence = format!("the store's reply to {who} is held back");
+            evidence(met, who, "reply_held", sentence)
         }
         None => {
             let sentence = format!("the store's reply to {who} is lost");

@@ -135,10 +135,35 @@ impl<'a> ServerLoss<'a> {
         )
     }
 
+    /// Returns what the lab read at this server between the loss and the grant to B.
+    fn record_evidence(
+        &self,
+        court: &Court<'_>,
+        overlap: Option<&Overlap<'_>>,
+    ) -> Option<Evidence> {
+        let granted = overlap?.second.granted;
+        let mut looks = court.facts.inspections.iter().rev();
+        let look = looks.find(|look| {
+            let is_there = look.server.as_deref() == Some(self.server);
+            is_there && self.at < look.mark && look.mark < granted
+        })?;
+        let record = if look.taken { "key there" } else { "no key" };
+        let sentence = format!("the lab reads the {}: {record}", self.server);
+        Some(evidence(look.mark, "lab", "store", sentence))
+    }
+
     /// Returns why B got the lock, as far as the events show it.
-    fn why(&self, court: &Court<'_>) -> Option<String> {
+    fn why(&self, court: &Court<'_>, overlap: Option<&Overlap<'_>>) -> Option<String> {
         if self.change == Change::Promoted {
-            return Some(WHY_DEPOSED.into());
+            let left_ns = overlap.and_then(|overlap| Cause::of(court, overlap).lease_left_ns());
+            return Some(match left_ns {
+                Some(left_ns) => format!(
+                    "The {} let B in within A's lease, which ran for at least {} ms more.",
+                    self.server,
+                    ms(left_ns)
+                ),
+                None => WHY_DEPOSED.into(),
+            });
         }
         if court.facts.is_without_lock(self.server) {
             let why = match self.change {
@@ -173,11 +198,12 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], loss: Option<&ServerLoss<
         evidence: from_loss
             .map(ServerLoss::evidence)
             .into_iter()
+            .chain(from_loss.and_then(|loss| loss.record_evidence(court, first)))
             .chain(overlap_evidence(first))
             .chain(court.damage_evidence())
             .collect(),
         why: match from_loss {
-            Some(loss) => loss.why(court),
+            Some(loss) => loss.why(court, first),
             None => first.and_then(|overlap| Cause::of(court, overlap).why()),
         },
         next: court.suggest([fenced(court)]),
@@ -205,7 +231,7 @@ fn declined(loss: &ServerLoss<'_>, holder: &Hold, learned: Mark, other: &Hold) -
     let how = if holder.said_lost == Some(learned) {
         "A said so"
     } else {
-        "A was asked, and knew it,"
+        "A declined to go on"
     };
     let mut verdict = Verdict {
         witness: vec![format!(

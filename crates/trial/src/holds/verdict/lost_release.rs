@@ -3,16 +3,19 @@
 //!
 //! A is the process whose replies are lost, B the one that wants the lock as well, and C the one that tries while B has it.
 
-use super::false_release::{grant_after, met_evidence, releases};
+use super::false_release::{grant_after, lost_reply, met_by_release, met_evidence, releases};
 use super::overlap::{overlap_evidence, two_holders};
 use super::{Court, evidence, false_release};
 use crate::history::Fault;
 use crate::holds::check::Overlap;
-use crate::holds::facts::{Hold, Mark};
+use crate::holds::facts::Hold;
 use crate::holds::{OTHER, THIRD};
 use crate::protocol::ReleaseResult;
 use crate::text::numbers::{in_words, ms};
 use crate::verdict::{Outcome, Verdict};
+
+const WHY_LOST: &str = "A's release was done when its reply was held back. B got the lock, A learned that the reply was lost, and when A had answered, B's lock was gone: A has released it once more, without looking whose it was.";
+const WHY_HELD_BACK: &str = "A's release was done when its reply was held back. B got the lock, and when A had answered, B's lock was gone: A has released it once more, without looking whose it was.";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let within = court.checks.overlaps_within_lease();
@@ -21,7 +24,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return broken(court, overlap, held);
     }
     if court.checks.is_damaged_within_lease() || !within.is_empty() {
-        return court.left_to_the_promises();
+        return court.mixed_within_lease();
     }
     if let Some(broken) = false_release::judge(court) {
         return broken;
@@ -93,44 +96,35 @@ fn refused_beside(court: &Court<'_>, held: &Hold) -> Option<u64> {
     is_beside.then(|| refused.at_ns.saturating_sub(answered.at_ns))
 }
 
-/// Returns when a reply to the release of this hold was lost.
-fn lost_reply(court: &Court<'_>, held: &Hold) -> Option<Mark> {
-    let (release, answered) = (held.release?, court.checks.release_answered(held)?);
-    let mut faults = court.facts.faults.iter();
-    let lost = faults.find(|seen| {
-        let is_meanwhile = release < seen.mark && seen.mark < answered;
-        seen.fault == Fault::ReplyLost && seen.who == held.who && is_meanwhile
-    });
-    lost.map(|seen| seen.mark)
-}
-
 fn broken(court: &Court<'_>, overlap: &Overlap<'_>, held: &Hold) -> Verdict {
-    let lost = lost_reply(court, held).map(|mark| met_evidence(mark, Fault::ReplyLost, &held.who));
+    let met = met_by_release(court, held);
+    let is_lost = met.is_none_or(|(_, fault)| fault != Fault::ReplyHeld);
+    let met = met.map(|(mark, fault)| met_evidence(mark, fault, &held.who));
     let answered = court.checks.release_answered(held);
     let answered = answered.map(|mark| {
         let sentence = format!("{} is done with its release", held.who);
         evidence(mark, &held.who, "answered", sentence)
     });
     let mut verdict = Verdict {
-        evidence: lost
+        evidence: met
             .into_iter()
             .chain(answered)
             .chain(overlap_evidence(Some(overlap)))
             .chain(court.interleaving())
             .collect(),
-        why: Some(
-            "A's release was done when its reply was held back. B got the lock, A learned that the reply was lost, and when A had answered, B's \
-             lock was gone: A has released it once more, without looking whose it was."
-                .into(),
-        ),
+        why: Some(if is_lost { WHY_LOST } else { WHY_HELD_BACK }.into()),
         next: court
-            .next("safe", "a release compares the owner, also when it is repeated")
+            .next(
+                "safe",
+                "a release compares the owner, also when it is repeated",
+            )
             .into_iter()
             .collect(),
         ..Verdict::bare(
             Outcome::Broken,
             format!(
-                "Two holders at once: the reply to A's release was lost, and A's release freed B's lock.{}",
+                "Two holders at once: the reply to A's release was {}, and A's release freed B's lock.{}",
+                if is_lost { "lost" } else { "held back" },
                 court.losses()
             ),
         )

@@ -19,7 +19,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return broken(court, overlap, lost);
     }
     if court.checks.is_damaged_within_lease() || !within.is_empty() {
-        return court.left_to_the_promises();
+        return court.mixed_within_lease();
     }
     if let Some(overrun) = court.overrun() {
         return overrun;

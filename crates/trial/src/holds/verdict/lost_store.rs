@@ -101,13 +101,13 @@ impl StoreFailure<'_> {
 /// Returns when A said that its lock was lost, and the first write that the resource accepted from A afterwards.
 fn write_after_loss<'a>(court: &'a Court<'_>) -> Option<(Mark, &'a Op)> {
     let holder = court.facts.first_of_lock(HOLDER, FIRST_LOCK)?;
-    let learned = holder.learned_at?;
+    let said = holder.said_lost?;
     let mut ops = court.facts.ops.iter();
     let write = ops.find(|op| {
         let is_own = op.who == HOLDER && op.hold == holder.hold;
-        is_own && op.action == Action::Write && !op.refused && op.mark > learned
+        is_own && op.action == Action::Write && !op.refused && op.mark > said
     })?;
-    Some((learned, write))
+    Some((said, write))
 }
 
 /// Returns the verdict on a run in which A knew that its lock was lost, and wrote nevertheless.

@@ -4,7 +4,7 @@
 use super::Court;
 use super::lost_store::StoreFailure;
 use crate::history::Change;
-use crate::holds::facts::Mark;
+use crate::holds::facts::{Mark, Wait, WaitEnd};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::ms;
 use crate::verdict::{Outcome, Verdict};
@@ -24,8 +24,13 @@ pub(super) fn judge(court: &Court<'_>, failure: &StoreFailure<'_>) -> Verdict {
             "a lock that can be taken as long as its servers are in order; the notes say what happened.",
         );
     };
-    let Some(refused) = refused(court, cut_off, failure.again) else {
+    let Some(answer) = answered(court, cut_off, failure.again) else {
         return court.unanswered();
+    };
+    let told = if answer.is_refusal {
+        "refused"
+    } else {
+        "told of an error"
     };
     let since = |mark: Mark| ms(mark.at_ns.saturating_sub(failure.again.at_ns));
     let other = court.facts.first_of_lock(OTHER, FIRST_LOCK);
@@ -39,28 +44,56 @@ pub(super) fn judge(court: &Court<'_>, failure: &StoreFailure<'_>) -> Verdict {
     };
     Verdict {
         measured: vec![format!(
-            "the refusal took {} ms",
-            ms(refused.1.at_ns.saturating_sub(refused.0.at_ns))
+            "A's answer took {} ms",
+            ms(answer.at.at_ns.saturating_sub(answer.asked.at_ns))
         )],
         witness: vec![format!(
-            "{} was granted {} while the {replica} listened; A was refused while it was cut off; then the {} died of signal 9, and {afterwards}",
+            "{} was granted {} while the {replica} listened; A was {told} while it was cut off; then the {} died of signal 9, and {afterwards}",
             before.who, before.key, failure.dead
         )],
         limits: Some("nobody can take this lock while its replica is away, and the trial did not kill a server that had acknowledged a grant".into()),
         ..Verdict::bare(
             Outcome::Held,
-            "It granted nothing that its replica did not have: A was refused, and there was no lock to lose.",
+            format!("It granted nothing that its replica did not have: A was {told}, and there was no lock to lose."),
         )
     }
 }
 
-/// Returns A's request of the lock while the replica was cut off, and its refusal before a server served again.
-fn refused(court: &Court<'_>, cut_off: Mark, again: Mark) -> Option<(Mark, Mark)> {
-    let own = |who: &str, key: &str| who == HOLDER && key == FIRST_LOCK;
+/// The answer to a request of A's that was no grant.
+struct Answer {
+    asked: Mark,
+    at: Mark,
+    is_refusal: bool,
+}
+
+/// Returns the answer to A's request of the lock while the replica was cut off, before a server served again: a refusal, or an error if
+/// nobody was granted the lock meanwhile.
+fn answered(court: &Court<'_>, cut_off: Mark, again: Mark) -> Option<Answer> {
+    let is_meanwhile = |mark: Mark| cut_off < mark && mark < again;
+    let mut holds = court.facts.holds.iter();
+    let is_granted = holds.any(|held| held.key == FIRST_LOCK && is_meanwhile(held.granted));
     let mut waits = court.facts.waits.iter();
     waits.find_map(|wait| {
-        let refused = wait.refused()?;
-        let is_meanwhile = wait.asked > cut_off && refused < again;
-        (own(&wait.who, &wait.key) && is_meanwhile).then_some((wait.asked, refused))
+        let own = wait.who == HOLDER && wait.key == FIRST_LOCK && wait.asked > cut_off;
+        let (at, is_refusal) = match wait.refused() {
+            Some(at) => (at, true),
+            None => (
+                told_of_an_error(court, wait).filter(|_| !is_granted)?,
+                false,
+            ),
+        };
+        (own && at < again).then_some(Answer {
+            asked: wait.asked,
+            at,
+            is_refusal,
+        })
     })
+}
+
+/// Returns when the process that waits was told of an error instead of a grant or a refusal.
+fn told_of_an_error(court: &Court<'_>, wait: &Wait) -> Option<Mark> {
+    let (at, end) = wait.answer?;
+    let mut failures = court.facts.failures.iter();
+    let is_told = failures.any(|failed| failed.who == wait.who && failed.mark == at);
+    (end == WaitEnd::Unknown && is_told).then_some(at)
 }

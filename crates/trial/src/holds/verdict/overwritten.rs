@@ -148,10 +148,16 @@ fn why_over(court: &Court<'_>, lost: Option<&LostUpdate<'_>>) -> Option<String> 
         None => court.facts.first_of(HOLDER)?,
     };
     let kept_alive = court.claims.keep_alive || court.claims.ends_with_holder();
-    let had = |fault| court.facts.fault_of(&held.who, fault).is_some();
-    let why = if kept_alive && had(Fault::Stopped) {
+    // What happened to it before this hold explains nothing.
+    let from_ns = held.asked.at_ns;
+    let until_ns = lost.map_or(u64::MAX, |lost| lost.write.mark.at_ns);
+    let was_cut_off = court.facts.faults.iter().any(|seen| {
+        let is_meanwhile = from_ns <= seen.mark.at_ns && seen.mark.at_ns < until_ns;
+        seen.who == held.who && seen.fault == Fault::CutOff && is_meanwhile
+    });
+    let why = if kept_alive && court.checks.was_stopped(&held.who, from_ns, until_ns) {
         WHY_STOPPED
-    } else if kept_alive && had(Fault::CutOff) {
+    } else if kept_alive && was_cut_off {
         WHY_CUT_OFF
     } else if held.lease_over.is_none() {
         return None;

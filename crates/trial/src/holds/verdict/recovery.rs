@@ -91,15 +91,20 @@ fn late(court: &Court<'_>, died: Mark, how: &str, next: &Hold) -> Verdict {
 
 /// Returns who was kept out by the dead holder's lock, and for how long.
 pub(super) fn why_late(court: &Court<'_>, died: Mark, next: &Hold) -> String {
-    let in_vain = court.facts.waits.iter().filter(|wait| wait.who != HOLDER);
-    let in_vain = in_vain.filter_map(|wait| wait.refused());
-    let in_vain = in_vain.filter(|mark| mark.at_ns > died.at_ns).count();
+    let refused = |wait: &&Wait| {
+        let is_meanwhile = |refused: Mark| died < refused && refused < next.granted;
+        wait.who != HOLDER && wait.key == next.key && wait.refused().is_some_and(is_meanwhile)
+    };
+    let refused = court.facts.waits.iter().filter(refused);
+    let in_vain = refused.clone().count();
+    let only = refused.clone().all(|wait| wait.who == next.who);
     let since = if next.asked > died { next.asked } else { died };
     let waited = ms(next.granted.at_ns.saturating_sub(since.at_ns));
+    let who = if only { "It" } else { "Whoever asked" };
     let refused = match in_vain {
         0 => String::new(),
-        1 => " Somebody was refused once before.".to_owned(),
-        more => format!(" Others were refused {more} times before."),
+        1 => format!(" {who} was refused once before."),
+        more => format!(" {who} was refused {more} times before."),
     };
     format!(
         "{} waited {waited} ms for the lock of a dead holder.{refused}",

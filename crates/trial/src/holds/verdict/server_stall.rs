@@ -130,9 +130,10 @@ fn loss(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> Option<Evidence>
         );
         return Some(evidence(other.granted, &other.who, "granted", sentence));
     }
-    if let Some(learned) = held.learned_at.filter(|learned| *learned > outage.from) {
+    // A process that declines a step may only be unable to rule out a loss.
+    if let Some(said) = held.said_lost.filter(|said| *said > outage.from) {
         let sentence = "A says that its lock is lost";
-        return Some(evidence(learned, &held.who, "lost", sentence));
+        return Some(evidence(said, &held.who, "lost", sentence));
     }
     match held.released? {
         (mark, ReleaseResult::AlreadyLost) => {

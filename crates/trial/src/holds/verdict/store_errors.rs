@@ -30,7 +30,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return grant_on_error(court, overlap, met);
     }
     if court.checks.is_damaged_within_lease() || !within.is_empty() {
-        return court.left_to_the_promises();
+        return court.mixed_within_lease();
     }
     if let Some(broken) = false_release::judge(court) {
         return broken;

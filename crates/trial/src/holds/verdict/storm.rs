@@ -9,7 +9,7 @@ use super::overlap::{overlap_evidence, two_holders};
 use super::{Court, fences, overwritten};
 use crate::history::{Fault, FaultKind, FaultKinds};
 use crate::holds::check::Overlap;
-use crate::holds::facts::{Hold, Mark};
+use crate::holds::facts::{Hold, Mark, Wait};
 use crate::text::numbers::{in_words, plural};
 use crate::verdict::{Outcome, Verdict};
 
@@ -119,7 +119,14 @@ impl Weather {
         let outages = outages.filter(|changed| changed.change.begins_outage());
         let clocks = faults_that(|fault| matches!(fault, Fault::ClockAhead | Fault::ClockBehind));
         let rounds = facts.holds.iter().filter(|held| held.released.is_some());
-        let refused = facts.waits.iter().filter(|wait| wait.refused().is_some());
+        // Whoever could not reach the store cannot know who has the lock.
+        let found_taken = |wait: &&Wait| {
+            wait.refused().is_some_and(|refused| {
+                let (from_ns, until_ns) = (wait.asked.at_ns, refused.at_ns);
+                !court.checks.is_out_of_reach(&wait.who, from_ns, until_ns)
+            })
+        };
+        let refused = facts.waits.iter().filter(found_taken);
         let settings = court.header.holds.and_then(|holds| holds.storm);
         Self {
             rounds: rounds.count(),
@@ -177,25 +184,39 @@ impl Weather {
             let because = format!("no {} took effect", kind.one());
             return Some((because, "fault", "more faults: a longer --for."));
         }
-        let all = [
-            self.kills,
-            self.pauses,
-            self.cuts,
-            self.delays,
-            self.outages,
-            self.clocks,
-        ];
-        if all.iter().all(|hits| hits.of_holders == 0) {
-            let because = if self.faults == FaultKinds::of_processes() {
-                "no kill and no pause beyond the lease hit a holder"
-            } else {
-                "no fault hit a holder"
-            };
-            return Some((because.into(), "fault", "more faults: a longer --for."));
+        if let Some(because) = self.spared_every_holder() {
+            return Some((because, "fault", "more faults: a longer --for."));
         }
         let key = self.not_taken_again.as_ref()?;
         let because = format!("nobody took {key} when the storm was over");
         Some((because, "aftermath", "a last round for every lock."))
+    }
+
+    /// Returns that no fault of this storm that matters hit a holder, if so. A delay or an outage alone rarely ends a hold, so they count
+    /// only in a storm that has nothing stronger.
+    fn spared_every_holder(&self) -> Option<String> {
+        let of_this_storm =
+            |kinds: &[(FaultKind, Hits, &'static str)]| -> Vec<(Hits, &'static str)> {
+                let kinds = kinds.iter().filter(|(kind, ..)| self.faults.has(*kind));
+                kinds.map(|(_, hits, none)| (*hits, *none)).collect()
+            };
+        let strong = of_this_storm(&[
+            (FaultKind::Kill, self.kills, "no kill"),
+            (FaultKind::Pause, self.pauses, "no pause beyond the lease"),
+            (FaultKind::Cut, self.cuts, "no cut beyond the lease"),
+            (FaultKind::Clock, self.clocks, "no clock jump that was read"),
+        ]);
+        let counting = if strong.is_empty() {
+            of_this_storm(&[
+                (FaultKind::Delay, self.delays, "no delay"),
+                (FaultKind::Server, self.outages, "no outage of a server"),
+            ])
+        } else {
+            strong
+        };
+        let is_spared = counting.iter().all(|(hits, _)| hits.of_holders == 0);
+        let none: Vec<&str> = counting.iter().map(|(_, none)| *none).collect();
+        is_spared.then(|| format!("{} hit a holder", none.join(" and ")))
     }
 
     /// Returns a kind of faults that the storm should have had, and of which the lab saw none. A program that does not ask for the time

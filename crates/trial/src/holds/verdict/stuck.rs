@@ -5,7 +5,7 @@ use super::{Court, evidence};
 use crate::history::Change;
 use crate::holds::Scenario;
 use crate::holds::check::{Stuck, StuckBy};
-use crate::holds::facts::{Cycle, Failure, Hold, Mark};
+use crate::holds::facts::{Cycle, FailedRequest, Hold, Mark};
 use crate::text::numbers::{decimal, ms};
 use crate::verdict::{Evidence, Next, Outcome, Verdict};
 
@@ -88,7 +88,8 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     let why = behind
         .and_then(|(_, why)| why)
         .or_else(|| bound_to_a_connection(court).filter(|_| is_vanished))
-        .or_else(|| court.why_strategy());
+        // A lock that is known to lack something else is not stuck because of that.
+        .or_else(|| court.why_strategy().filter(|_| !is_vanished));
     let why = why.or_else(|| {
         let inspection = court.inspection_of(stuck)?;
         let stays = inspection.taken && inspection.ttl_left_ms.is_none();
@@ -99,7 +100,7 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
 
 /// Returns why a lock stays taken that its server frees at the end of a connection. `None` for other locks.
 fn bound_to_a_connection(court: &Court<'_>) -> Option<String> {
-    court.claims.ends_with_holder().then(|| {
+    court.checks.ends_with_connection().then(|| {
         "The lock belongs to a connection, and nobody has told the server that its other end is gone: it keeps the lock until it notices, \
          which Linux leaves to TCP keepalive, after two hours."
             .into()
@@ -233,7 +234,7 @@ fn after_outage(court: &Court<'_>, stuck: &Stuck) -> Verdict {
             .facts
             .failures
             .first()
-            .map(|Failure { who, message, .. }| {
+            .map(|FailedRequest { who, message, .. }| {
                 format!(
                     "{who} was told of an error while the servers were out of action: {message}"
                 )

@@ -55,17 +55,15 @@ impl<'a> TakenHold<'a> {
 
     /// Returns the verdict on a holder that used the number although it had said that its lock was lost.
     fn taken_back(&self) -> Option<Verdict> {
-        let learned = self
-            .holder
-            .learned_at
-            .filter(|learned| *learned > self.loss.at)?;
-        let is_after = |op: &&&Op| op.asked.is_some_and(|asked| asked > learned);
+        let said = self.holder.said_lost;
+        let said = said.filter(|said| *said > self.loss.at)?;
+        let is_after = |op: &&&Op| op.asked.is_some_and(|asked| asked > said);
         let op = self.ops.iter().find(is_after)?;
-        let later = ms(op.mark.at_ns.saturating_sub(learned.at_ns));
+        let later = ms(op.mark.at_ns.saturating_sub(said.at_ns));
         Some(Verdict {
             evidence: vec![
                 self.loss.evidence(),
-                evidence(learned, HOLDER, "lost", "A says that its lock is lost"),
+                evidence(said, HOLDER, "lost", "A says that its lock is lost"),
                 op_evidence(op, format!("{} all the same", did(op))),
             ],
             why: Some(WHY_TAKEN_BACK.into()),

@@ -387,7 +387,7 @@ fn a_recovery_that_takes_two_leases_breaks_a_lock_that_promises_nothing() {
     );
     assert_eq!(
         verdict.why.unwrap(),
-        "B waited 4,087.0 ms for the lock of a dead holder. Somebody was refused once before."
+        "B waited 4,087.0 ms for the lock of a dead holder. It was refused once before."
     );
 }
 

@@ -24,7 +24,7 @@ fn on_one_lock(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Va
     let verdict = gauntlet.verdict(rows, untried);
     let left_out = |one: &Untried| json!({ "scenario": one.scenario, "why": one.why });
     json!({
-        "schema": "fencepost/gauntlet/1",
+        "schema": "fencepost/gauntlet/2",
         "version": env!("CARGO_PKG_VERSION"),
         "lock": gauntlet.strategy.name,
         "claims": gauntlet.strategy.claims,
@@ -48,7 +48,7 @@ pub fn report_of_ladder(rungs: &[Rung<'_>], repeated: &[String]) -> Value {
     let verdict = on_trial.map(|rung| rung.gauntlet.verdict(&rung.rows, rung.untried));
     let each = |rung: &Rung<'_>| on_one_lock(rung.gauntlet, &rung.rows, rung.untried);
     json!({
-        "schema": "fencepost/ladder/1",
+        "schema": "fencepost/ladder/2",
         "version": env!("CARGO_PKG_VERSION"),
         "lock": on_trial.map(|rung| rung.gauntlet.strategy.name),
         "reproduce": on_trial.map(|rung| command(rung.gauntlet)),

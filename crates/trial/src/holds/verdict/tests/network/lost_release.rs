@@ -234,3 +234,47 @@ fn a_reply_that_was_only_held_back_is_not_called_lost() {
     let why = verdict.why.unwrap();
     assert!(!why.contains("lost"), "{why}");
 }
+
+/// An error shows that the lease was not extended, so what was left when it came must have been enough.
+#[test]
+fn whoever_renews_late_had_no_time_for_another() {
+    let lost = |at: f64| {
+        let history = HistoryBuilder::of(Scenario::FailedRenewal)
+            .promising(KEPT_ALIVE)
+            .ttl(2_000)
+            .granted("A", KEY, 0.0, 1.0, 1);
+        let history = beside(history, 1.0).fault("A", at, Fault::AnsweredLoading);
+        let history = history.granted("B", KEY, 2_100.0, 2_101.0, 2);
+        history.releases("A", 5_000.0, 1, LOST).judged()
+    };
+    assert_eq!(lost(800.0).outcome, Outcome::Broken);
+    assert_eq!(missing(&lost(1_300.0)), "time");
+}
+
+/// Two holds are mixed within the lease, but nobody is seen to believe in both at once: A stated a shorter validity.
+#[test]
+fn damage_within_a_lease_breaks_without_an_overlap() {
+    for scenario in [
+        Scenario::LostRelease,
+        Scenario::LostReply,
+        Scenario::StoreErrors,
+    ] {
+        let mixed = |valid_ms: f64| {
+            HistoryBuilder::of(scenario)
+                .granted("A", KEY, 0.0, 1.0, 1)
+                .reads("A", 2.0, 1)
+                .add(3.0, "A", What::Lost { hold: 1 })
+                .granted("B", KEY, 10.0, 11.0, 1)
+                .valid_for(valid_ms)
+                .reads("B", 12.0, 1)
+                .writes("A", 20.0, 1, 1)
+                .writes("B", 21.0, 1, 1)
+                .judged()
+        };
+        let verdict = mixed(900.0);
+        assert_eq!(verdict.outcome, Outcome::Broken, "{verdict:#?}");
+        // B's own validity is over by then.
+        let verdict = mixed(5.0);
+        assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:#?}");
+    }
+}

@@ -163,7 +163,7 @@ fn without_a_witness_nobody_is_acquitted() {
 #[test]
 fn what_a_session_that_ended_leaves_behind_is_not_blamed_on_a_connection() {
     let verdict = gone(Claims::OF_SESSION)
-        .at_store("zookeeper")
+        .at_store("zk")
         .waits_in_vain("B", 403.0, 6_420.0)
         .looks(6_421.0, true, None)
         .judged();
