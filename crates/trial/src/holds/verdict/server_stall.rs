@@ -130,10 +130,19 @@ fn loss(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> Option<Evidence>
         );
         return Some(evidence(other.granted, &other.who, "granted", sentence));
     }
-    // A process that declines a step may only be unable to rule out a loss.
     if let Some(said) = held.said_lost.filter(|said| *said > outage.from) {
         let sentence = "A says that its lock is lost";
         return Some(evidence(said, &held.who, "lost", sentence));
+    }
+    // Soon after the stop, a process that declines a step may only be unable to rule out a loss. Later, it has not kept its lock.
+    let long_after_ns = outage.until.at_ns + SLACK_NS.max(court.ttl_ns() / 2);
+    if let Some(declined) = held
+        .declined
+        .filter(|declined| declined.at_ns > long_after_ns)
+    {
+        let after = ms(declined.at_ns - outage.until.at_ns);
+        let sentence = format!("A declines to go on, {after} ms after the server was back");
+        return Some(evidence(declined, &held.who, "declined", sentence));
     }
     match held.released? {
         (mark, ReleaseResult::AlreadyLost) => {

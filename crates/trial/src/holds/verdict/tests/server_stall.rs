@@ -284,3 +284,36 @@ fn whoever_keeps_its_lease_over_the_outage_delays_nobody() {
         .judged();
     assert_ne!(verdict.outcome, Outcome::Broken, "{verdict:?}");
 }
+
+/// Soon after a stop, whoever declines may only be unable to rule out a loss.
+#[test]
+fn a_process_that_declines_long_after_a_brief_stop_has_not_kept_its_lock() {
+    let declines = |from: f64, hold: u64, at: f64| {
+        move |history: HistoryBuilder| {
+            let history = stopped_briefly(history, from, hold);
+            let asked = request_of_b(&history);
+            history
+                .add(from + at, "A", What::Declined { op: 77, hold })
+                .releases("A", from + 3_201.0, hold, RELEASED)
+                .grants("B", KEY, asked, from + 3_205.0, hold, None)
+                .releases("B", from + 3_208.0, hold, RELEASED)
+        }
+    };
+    let twice = |at: f64| {
+        let history = HistoryBuilder::of(Scenario::ServerStall)
+            .with("watchdog")
+            .ttl(2_000);
+        let history = declines(4_000.0, 2, at)(declines(0.0, 1, at)(history));
+        d_gets_it(
+            taken_again(stopped_for_long(history, LONG), LONG),
+            LONG,
+            2_450.0,
+        )
+        .judged()
+    };
+    let late = twice(3_200.0);
+    assert_eq!(late.outcome, Outcome::Broken, "{late:#?}");
+    assert_eq!(late.evidence[0].what, "declined");
+    assert!(late.evidence[0].sentence.contains("2,399.0 ms after"));
+    assert_ne!(twice(900.0).outcome, Outcome::Broken);
+}
