@@ -37,7 +37,8 @@ impl Proxy {
     /// network. New connections reach no server until the proxy is [healed](Self::heal). Returns how many connections are affected.
     ///
     /// # Errors
-    /// Returns the system's error if it cannot drop packets. The connections are dead all the same, as after [`bury`](Self::bury).
+    /// Returns the system's error if it cannot drop packets, which is `Unsupported` on other systems than Linux. The connections are dead all
+    /// the same, as after [`bury`](Self::bury).
     pub fn vanish(&self) -> io::Result<u64> {
         let open = lock(&self.shared.open);
         let next = self.shared.connections.load(Ordering::Acquire);
