@@ -174,13 +174,13 @@ async fn refused(backend: &Arc<dyn Backend>, claim: &Claim) {
 /// Releases a lock that this claim must hold.
 async fn freed(backend: &Arc<dyn Backend>, claim: &Claim) {
     let release = backend.release(claim).await.expect("an answer");
-    assert_eq!(release, Release::Freed);
+    assert_eq!(release, Release::Freed, "the holder releases the lock");
 }
 
 /// Releases a lock that this claim must not hold.
 async fn not_held(backend: &Arc<dyn Backend>, claim: &Claim) {
     let release = backend.release(claim).await.expect("an answer");
-    assert_eq!(release, Release::NotHeld);
+    assert_eq!(release, Release::NotHeld, "only the holder releases");
 }
 
 /// Returns the output of the future, which must complete within [`SOON`].

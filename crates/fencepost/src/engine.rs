@@ -22,7 +22,7 @@ use crate::fence::Fence;
 use crate::lease::{Lease, LostReason};
 use crate::line::{HandOver, Joined, Line, Manner, StoreRequest, Ticket};
 use crate::mutex::lock;
-use crate::random::Random;
+use crate::random::SystemRandom;
 use crate::reaper::Reaper;
 use crate::telemetry::Telemetry;
 
@@ -89,7 +89,6 @@ struct Lines {
 pub(crate) struct Engine {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) random: Arc<dyn Random>,
     pub(crate) settings: Settings,
     pub(crate) telemetry: Telemetry,
     pub(crate) reaper: Reaper,
@@ -113,11 +112,7 @@ pub(crate) enum Entry<'a> {
 }
 
 impl Engine {
-    pub(crate) fn new(
-        backend: Arc<dyn Backend>,
-        random: Arc<dyn Random>,
-        settings: Settings,
-    ) -> Self {
+    pub(crate) fn new(backend: Arc<dyn Backend>, settings: Settings) -> Self {
         let clock = backend.clock();
         let alarm = Arc::new(Alarm::new(clock.clone()));
         if let Some(bell) = backend.loss_bell() {
@@ -127,7 +122,6 @@ impl Engine {
             reaper: Reaper::new(clock.clone(), settings.store_timeout),
             clock,
             telemetry: Telemetry::new(backend.store_name()),
-            random,
             settings,
             alarm,
             lines: Mutex::default(),
@@ -323,7 +317,7 @@ impl Engine {
     fn new_claim(&self, name: &LockName) -> Claim {
         Claim {
             name: name.clone(),
-            owner: OwnerId::random(&*self.random),
+            owner: OwnerId::random(&SystemRandom),
             ttl: self.settings.ttl,
             label: self.settings.label.clone(),
         }

@@ -59,7 +59,7 @@
 //! | `etcd`, `etcd-tls` | no | `stores::etcd`: locks in an etcd cluster |
 //! | `zookeeper` | no | `stores::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
 //! | `blocking` | no | `blocking`: the same API without async |
-//! | `testing` | no | `testing`: for your tests, a clock that you move and a store that fails on demand |
+//! | `testing` | no | `testing`: for your tests, a clock that you move, a store that fails on demand, and futures that are dropped after a number of polls |
 //! | `conformance` | no | `conformance`: the requirements for authors of a [`Backend`] |
 //! | `unstable-hooks` | no | what our own programs need beyond the API; may change or disappear in any release |
 

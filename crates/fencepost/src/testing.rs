@@ -45,7 +45,7 @@ struct FakeTime {
     timers: Vec<Weak<Timer>>,
 }
 
-/// How often a task yields until all tasks that one step has woken, and those that they wake, have acted.
+/// How often [`FakeClock::advance_in_steps`] yields after each step, which lets the tasks that the step has woken, and those that they wake, act.
 const YIELDS: u32 = 50;
 
 /// One pending sleep.
@@ -105,6 +105,8 @@ impl FakeClock {
 
     /// Moves the clock forward by `by` in steps of at most `step`, and lets the other tasks of this thread act after each step. For a
     /// current-thread runtime: on other runtimes, tasks of other threads may see several steps at once.
+    ///
+    /// After each step, the other tasks are polled 50 times. A task that needs more polls for what it does in one step lags behind the clock.
     ///
     /// ```
     /// # use std::sync::Arc;

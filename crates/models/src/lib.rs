@@ -15,8 +15,9 @@ const ROWS: usize = 8;
 /// Asserts that every name in the table of `tests/MODEL/main.rs` exists: those of the first column in the code of the model,
 /// those of the second in the code of the library below these paths of `crates/fencepost/src`.
 ///
-/// A name is text between backticks. It must occur as a word of the code, outside comments; of `A::b`, `A` must occur, and `b`
-/// must be a function, a field, a type or a variant. A name like `requests.rs` is that of a file.
+/// A name is text between backticks. It must occur as a word of the code, outside comments. Of `A::b`, `b` must be defined, as a function, a
+/// field, a type, a constant or a variant, in a file that defines or implements `A` or is called `A.rs`. A name like `requests.rs` is that
+/// of a file.
 ///
 /// # Panics
 /// Panics if a name does not exist, or if there is no table.
@@ -50,16 +51,17 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The code of one side.
-#[derive(Default)]
-struct Code {
-    files: Vec<String>,
-    /// All lines that are not comments.
-    text: String,
+struct Code(Vec<SourceFile>);
+
+struct SourceFile {
+    name: String,
+    /// All lines that are not comments, without indentation.
+    lines: Vec<String>,
 }
 
 impl Code {
     fn read(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        let mut code = Self::default();
+        let mut code = Self(Vec::new());
         paths.into_iter().for_each(|path| code.add(&path));
         code
     }
@@ -72,49 +74,143 @@ impl Code {
         }
         let name = path.file_name().expect("a file name").to_string_lossy();
         let source = fs::read_to_string(path).expect("a source file");
-        let is_comment = |line: &&str| {
-            let line = line.trim_start();
-            line.starts_with("//") || line.starts_with("--")
-        };
-        self.text.extend(
-            source
-                .lines()
-                .filter(|line| !is_comment(line))
-                .flat_map(|line| [line, "\n"]),
-        );
-        self.files.push(name.into_owned());
+        self.0.push(SourceFile::of(&name, &source));
     }
 
     fn has(&self, name: &str) -> bool {
         if name.ends_with(".rs") || name.ends_with(".lua") {
-            return self.files.iter().any(|file| file == name);
+            return self.0.iter().any(|file| file.name == name);
         }
         match name.rsplit_once("::") {
             Some((of, member)) => {
-                of.split("::").all(|part| self.occurs(part)) && self.defines(member)
+                let of = of.rsplit("::").next().unwrap_or(of);
+                let mut files = self.0.iter().filter(|file| file.is_about(of));
+                files.any(|file| file.lines.iter().any(|line| defines(line, member)))
             }
-            None => self.occurs(name),
+            None => {
+                let mut lines = self.0.iter().flat_map(|file| &file.lines);
+                lines.any(|line| words(line).any(|word| word == name))
+            }
         }
-    }
-
-    fn occurs(&self, word: &str) -> bool {
-        self.text.split(is_no_letter).any(|other| other == word)
-    }
-
-    /// Returns whether a line begins with this word, apart from keywords, as the definition of a member does.
-    fn defines(&self, member: &str) -> bool {
-        self.text.lines().any(|line| {
-            let mut words = line.split(is_no_letter).filter(|word| !word.is_empty());
-            words.find(|word| !KEYWORDS.contains(word)) == Some(member)
-        })
     }
 }
 
-/// What stands before the name in a definition.
-const KEYWORDS: &[&str] = &[
-    "pub", "crate", "super", "async", "fn", "struct", "enum", "const", "static",
-];
+impl SourceFile {
+    fn of(name: &str, source: &str) -> Self {
+        let lines = source.lines().map(str::trim);
+        let code = lines.filter(|line| !line.starts_with("//") && !line.starts_with("--"));
+        Self {
+            name: name.to_owned(),
+            lines: code.map(str::to_owned).collect(),
+        }
+    }
 
-fn is_no_letter(c: char) -> bool {
-    !c.is_alphanumeric() && c != '_'
+    /// Returns whether this file defines the type, implements something for it, or is the module of that name.
+    fn is_about(&self, name: &str) -> bool {
+        let is_about = |line: &String| {
+            let definition = without_visibility(line);
+            let mut words = words(definition);
+            words.next().is_some_and(|first| TYPES.contains(&first))
+                && words.any(|word| word == name)
+        };
+        self.name.strip_suffix(".rs") == Some(name) || self.lines.iter().any(is_about)
+    }
+}
+
+/// What a line about a type begins with.
+const TYPES: &[&str] = &["struct", "enum", "trait", "impl", "type"];
+
+/// What stands before the name in a definition, in any order.
+const KEYWORDS: &[&str] = &["async", "fn", "struct", "enum", "const", "static"];
+
+/// Returns whether this line of code defines a function, a type, a constant, a field or a variant of this name.
+fn defines(line: &str, member: &str) -> bool {
+    let definition = without_visibility(line);
+    let mut words = words(definition).peekable();
+    let is_item = words.next_if(|word| KEYWORDS.contains(word)).is_some();
+    while words.next_if(|word| KEYWORDS.contains(word)).is_some() {}
+    if words.next() != Some(member) {
+        return false;
+    }
+    if is_item {
+        return true;
+    }
+    let Some(after) = definition.strip_prefix(member) else {
+        return false;
+    };
+    let is_field = after.starts_with(':') && !after.starts_with("::");
+    let is_variant = member.starts_with(char::is_uppercase)
+        && [",", " {", "("].iter().any(|mark| after.starts_with(mark))
+        && [",", "{", "("].iter().any(|mark| after.ends_with(mark));
+    is_field || is_variant
+}
+
+/// Removes `pub`, `pub(super)` and the like.
+fn without_visibility(line: &str) -> &str {
+    let Some(rest) = line.strip_prefix("pub") else {
+        return line;
+    };
+    match rest.strip_prefix('(') {
+        Some(inside) => inside.split_once(") ").map_or(line, |(_, rest)| rest),
+        None => rest.strip_prefix(' ').unwrap_or(line),
+    }
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let is_no_letter = |c: char| !c.is_alphanumeric() && c != '_';
+    line.split(is_no_letter).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code() -> Code {
+        let line = "pub(super) struct Line {\n    pub(super) first: u64,\n    last: u64,\n    public: u64,\n}\n\
+                    impl Line {\n    pub(super) async fn join(&self) {\n        advance(self.first);\n        \
+                    told = told;\n        Missing::new();\n    }\n}\n";
+        let phase = "enum Phase {\n    Waits,\n    Holds { since: u64 },\n    Asks(u64),\n    // Gone,\n}\n\
+                     fn advance(first: u64) {}\nconst LONGEST: u64 = 1;\n";
+        Code(vec![
+            SourceFile::of("line.rs", line),
+            SourceFile::of("phase.rs", phase),
+        ])
+    }
+
+    #[test]
+    fn what_is_defined_is_found() {
+        for name in [
+            "Line::first",
+            "Line::last",
+            "Line::public",
+            "Line::join",
+            "Phase::Waits",
+            "Phase::Holds",
+            "Phase::Asks",
+            "phase::advance",
+            "phase::LONGEST",
+            "LONGEST",
+            "phase.rs",
+        ] {
+            assert!(code().has(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_call_a_stale_name_and_a_member_of_another_type_are_not() {
+        for name in [
+            "Line::advance",
+            "Line::told",
+            "Line::Missing",
+            "Line::gone",
+            "Phase::Gone",
+            "Phase::join",
+            "Phase::first",
+            "Gone::join",
+            "gone",
+            "gone.rs",
+        ] {
+            assert!(!code().has(name), "{name}");
+        }
+    }
 }

@@ -18,7 +18,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork, getegid, geteuid, setsid};
 
-use crate::supervisor::{Place, keep_only, supervise, tell};
+use crate::supervisor::{Place, keep_only, supervise, write_id};
 
 /// The process id that the probe asks for.
 const PROBED: i32 = 4_000;
@@ -71,18 +71,18 @@ impl PidSpace {
     /// Starts the init, with a user namespace around it if there are maps for one.
     fn start(maps: Vec<Map>) -> io::Result<Self> {
         let has_users = !maps.is_empty();
-        let (hears, says) = io::pipe()?;
+        let (id_reader, id_writer) = io::pipe()?;
         let mut command = Command::new("cat");
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         // SAFETY: between fork and exec only async-signal-safe calls are made, in the init and in the process outside.
-        unsafe { command.pre_exec(move || part(&maps, says.as_raw_fd())) };
+        unsafe { command.pre_exec(move || become_init(&maps, id_writer.as_raw_fd())) };
         let mut outside = command.spawn()?;
         // The command has a copy of the end that the process outside writes to.
         drop(command);
-        let files = namespaces(hears, has_users);
+        let files = namespaces(id_reader, has_users);
         let (pids, users) = files.inspect_err(|_| end(&mut outside))?;
         Ok(Self {
             outside,
@@ -104,10 +104,10 @@ fn end(outside: &mut Child) {
     let _ = outside.wait();
 }
 
-/// Returns the namespaces of the init, whose number is told.
-fn namespaces(mut hears: PipeReader, has_users: bool) -> io::Result<(File, Option<File>)> {
+/// Returns the namespaces of the init, whose id is read from the pipe.
+fn namespaces(mut id_reader: PipeReader, has_users: bool) -> io::Result<(File, Option<File>)> {
     let mut init = [0; 4];
-    hears.read_exact(&mut init)?;
+    id_reader.read_exact(&mut init)?;
     let init = i32::from_ne_bytes(init);
     let open = |name| File::open(format!("/proc/{init}/ns/{name}"));
     let users = has_users.then(|| open("user")).transpose()?;
@@ -129,7 +129,7 @@ fn maps() -> Vec<Map> {
 }
 
 /// Runs in the child before `cat` starts. Returns only in the init.
-fn part(maps: &[Map], says: RawFd) -> io::Result<()> {
+fn become_init(maps: &[Map], id_writer: RawFd) -> io::Result<()> {
     setsid()?;
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     if !maps.is_empty() {
@@ -146,7 +146,7 @@ fn part(maps: &[Map], says: RawFd) -> io::Result<()> {
             Ok(())
         }
         ForkResult::Parent { child } => {
-            tell(says, child.as_raw());
+            write_id(id_writer, child.as_raw());
             keep_only(None);
             while waitpid(child, None) == Err(Errno::EINTR) {}
             // SAFETY: ends the process at once, without running anything of ours.

@@ -278,6 +278,8 @@ struct Faults {
     heals: u64,
     /// Connections with a lower number are dead.
     buried: u64,
+    /// Connections with a lower number are those of clients that have vanished.
+    vanished: u64,
     /// The machine of the clients is not on the network.
     is_client_gone: bool,
 }

@@ -42,7 +42,7 @@ const WORDS_MAX: usize = 10;
 pub struct Redis {
     child: Child,
     said: Mutex<Feed>,
-    address: SocketAddr,
+    ports: Ports,
     version: String,
     started_with: RedisBuilder,
     program: PathBuf,
@@ -55,6 +55,7 @@ pub struct Redis {
 pub struct RedisBuilder {
     arguments: Vec<String>,
     environment: Vec<(String, OsString)>,
+    is_tls: bool,
 }
 
 impl RedisBuilder {
@@ -83,6 +84,13 @@ impl RedisBuilder {
         self
     }
 
+    /// Opens a second port on which clients use TLS; set the certificate with [`arguments`](Self::arguments).
+    #[must_use]
+    pub fn tls(mut self) -> Self {
+        self.is_tls = true;
+        self
+    }
+
     /// Starts the server; see [`Redis::start`].
     ///
     /// # Errors
@@ -91,11 +99,14 @@ impl RedisBuilder {
         Redis::start_with(&installed(&PROGRAMS).ok_or(NOT_INSTALLED)?, self)
     }
 
-    fn spawn(&self, program: &Path, port: u16, folder: &Path) -> io::Result<(Child, Feed)> {
+    fn spawn(&self, program: &Path, ports: Ports, folder: &Path) -> io::Result<(Child, Feed)> {
         let place = folder.to_string_lossy();
         let mut command = Command::new(program);
+        if let Some(port) = ports.tls {
+            command.args(["--tls-port", &port.to_string()]);
+        }
         command
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .args(["--port", &ports.plain.to_string(), "--bind", "127.0.0.1"])
             .args(["--protected-mode", "yes", "--save", "", "--appendonly"])
             .args(["no", "--daemonize", "no", "--loglevel", "warning", "--dir"])
             .arg(folder)
@@ -111,7 +122,23 @@ impl RedisBuilder {
     }
 }
 
-/// One attempt on one port.
+/// The ports of one server.
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    plain: u16,
+    tls: Option<u16>,
+}
+
+impl Ports {
+    fn free(is_tls: bool) -> io::Result<Self> {
+        Ok(Self {
+            plain: free_port()?,
+            tls: is_tls.then(free_port).transpose()?,
+        })
+    }
+}
+
+/// One attempt on some ports.
 enum Attempt {
     Failed(ServerError),
     PortTaken(ServerError),
@@ -153,7 +180,7 @@ impl Redis {
         let mut left = PORT_ATTEMPTS;
         loop {
             left -= 1;
-            match Self::start_on(program, free_port()?, how) {
+            match Self::start_on(program, Ports::free(how.is_tls)?, how) {
                 Ok(server) => return Ok(server),
                 Err(Attempt::PortTaken(_)) if left > 0 => {}
                 Err(Attempt::PortTaken(error) | Attempt::Failed(error)) => return Err(error),
@@ -161,14 +188,14 @@ impl Redis {
         }
     }
 
-    fn start_on(program: &Path, port: u16, how: &RedisBuilder) -> Result<Self, Attempt> {
+    fn start_on(program: &Path, ports: Ports, how: &RedisBuilder) -> Result<Self, Attempt> {
         let system = |error: io::Error| Attempt::Failed(error.into());
         let folder = folder().map_err(system)?;
-        let (child, said) = how.spawn(program, port, folder.path()).map_err(system)?;
+        let (child, said) = how.spawn(program, ports, folder.path()).map_err(system)?;
         let mut server = Self {
             child,
             said: Mutex::new(said),
-            address: (Ipv4Addr::LOCALHOST, port).into(),
+            ports,
             version: String::new(),
             started_with: how.clone(),
             program: program.to_owned(),
@@ -198,7 +225,7 @@ impl Redis {
     pub fn respawn(&mut self, more: &[&str]) -> io::Result<()> {
         self.crash();
         let how = self.started_with.clone().arguments(more.iter().copied());
-        let (child, said) = how.spawn(&self.program, self.address.port(), self.folder.path())?;
+        let (child, said) = how.spawn(&self.program, self.ports, self.folder.path())?;
         self.child = child;
         self.said = Mutex::new(said);
         Ok(())
@@ -270,7 +297,8 @@ impl Redis {
 
     /// Checks that the server on the port is our process and runs scripts like Redis.
     fn identify(&self) -> Result<String, Identity> {
-        let mut connection = Connection::open(self.address, ANSWER).map_err(Identity::NotReady)?;
+        let mut connection =
+            Connection::open(self.address(), ANSWER).map_err(Identity::NotReady)?;
         let mut ask = |words: &[&str]| match connection.ask(words) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 Err(Identity::NotRedis(error.to_string()))
@@ -302,7 +330,7 @@ impl Redis {
         };
         // A script may have started the server; then the process group is the same.
         if getpgid(Some(Pid::from_raw(pid))) != Ok(Pid::from_raw(self.child.pid())) {
-            let what = format!("process {pid} answers on {}", self.address);
+            let what = format!("process {pid} answers on {}", self.address());
             return Err(Identity::OtherProcess(what));
         }
         match ask(&["EVAL", "return 6 * 7", "0"])? {
@@ -333,12 +361,18 @@ impl Redis {
 
     /// Returns the address for clients: `redis://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
-        format!("redis://{}", self.address)
+        format!("redis://{}", self.address())
     }
 
     /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        (Ipv4Addr::LOCALHOST, self.ports.plain).into()
+    }
+
+    /// Returns the address on which the server expects TLS, if it was started with [`tls`](RedisBuilder::tls).
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        let port = self.ports.tls?;
+        Some((Ipv4Addr::LOCALHOST, port).into())
     }
 
     /// Returns the version of Redis that the server is compatible with, such as `7.0.15`.

@@ -47,16 +47,20 @@ pub(crate) struct Place {
 pub(crate) struct Supervision {
     line: PipeWriter,
     /// The program writes its id to it before it starts, as it is seen from here.
-    hears: PipeReader,
+    id_reader: PipeReader,
 }
 
 /// Makes the command start below a supervisor, in this place.
 pub(crate) fn supervise(command: &mut Command, place: Option<Place>) -> io::Result<Supervision> {
     let (its_line, line) = io::pipe()?;
-    let (hears, says) = io::pipe()?;
+    let (id_reader, id_writer) = io::pipe()?;
     // SAFETY: between fork and exec only async-signal-safe calls are made, in the program and in the supervisor.
-    unsafe { command.pre_exec(move || part(its_line.as_raw_fd(), says.as_raw_fd(), place)) };
-    Ok(Supervision { line, hears })
+    unsafe {
+        command.pre_exec(move || {
+            become_supervisor_or_program(its_line.as_raw_fd(), id_writer.as_raw_fd(), place)
+        })
+    };
+    Ok(Supervision { line, id_reader })
 }
 
 impl Supervision {
@@ -64,7 +68,7 @@ impl Supervision {
     /// supervisor kills everything when the line is closed.
     pub(crate) fn begun(mut self) -> io::Result<(Pid, PipeWriter)> {
         let mut id = [0; 4];
-        self.hears.read_exact(&mut id)?;
+        self.id_reader.read_exact(&mut id)?;
         match i32::from_ne_bytes(id) {
             // A signal to such a number would reach others.
             ..=1 => Err(io::Error::other("the program's process id is unknown")),
@@ -74,7 +78,11 @@ impl Supervision {
 }
 
 /// Runs in the child before the program starts. Returns only in the process that becomes the program.
-fn part(line: RawFd, says: RawFd, place: Option<Place>) -> io::Result<()> {
+fn become_supervisor_or_program(
+    line: RawFd,
+    id_writer: RawFd,
+    place: Option<Place>,
+) -> io::Result<()> {
     setsid()?;
     // The program's end is waited for, and nothing else may end the supervisor.
     let mut before = SigSet::empty();
@@ -95,10 +103,10 @@ fn part(line: RawFd, says: RawFd, place: Option<Place>) -> io::Result<()> {
             if getppid() != supervisor {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            tell(says, outside.map_or(getpid().as_raw(), number_in));
+            write_id(id_writer, outside.map_or(getpid().as_raw(), number_in));
             Ok(())
         }
-        ForkResult::Parent { child } => stand(child, line),
+        ForkResult::Parent { child } => supervise_until_end(child, line),
     }
 }
 
@@ -116,7 +124,7 @@ impl Place {
             Errno::result(libc::setns(self.pids, libc::CLONE_NEWPID))?;
             outside
         };
-        // SAFETY: as in `part`.
+        // SAFETY: as in `become_supervisor_or_program`.
         match unsafe { fork() }? {
             ForkResult::Child => {
                 // If the process outside died before this line, the line of the supervisor is closed soon, which ends everything here.
@@ -211,15 +219,15 @@ fn number_in(proc: RawFd) -> i32 {
     digits.fold(0, |number, digit| number * 10 + i32::from(digit - b'0'))
 }
 
-/// Writes a number to a pipe.
-pub(crate) fn tell(says: RawFd, number: i32) {
-    let number = number.to_ne_bytes();
-    // SAFETY: the pointer and the length belong to `number`. Four bytes fit into an empty pipe.
-    unsafe { libc::write(says, number.as_ptr().cast(), number.len()) };
+/// Writes the id of a process to a pipe.
+pub(crate) fn write_id(id_writer: RawFd, id: i32) {
+    let id = id.to_ne_bytes();
+    // SAFETY: the pointer and the length belong to `id`. Four bytes fit into an empty pipe.
+    unsafe { libc::write(id_writer, id.as_ptr().cast(), id.len()) };
 }
 
 /// Waits for the end of the program or of the line, kills everything, and ends as the program did.
-fn stand(program: Pid, line: RawFd) -> ! {
+fn supervise_until_end(program: Pid, line: RawFd) -> ! {
     keep_only(Some(line));
     wait_for_end(program, 0);
     end_as(end_all(program))

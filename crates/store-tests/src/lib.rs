@@ -5,19 +5,19 @@
 //!
 //! A test runs on its own runtime ([`run`]), waits for conditions rather than for a fixed time ([`eventually`], [`soon`], [`outlives_its_ttl`]),
 //! starts children that hold or want the lock ([`actor`]), makes servers silent ([`silence`]), drops futures after a number of polls
-//! ([`poll_at_most`]), and checks errors ([`is`]). The test program of a store lists its tests by theme and passes them to
+//! ([`poll_at_most`]), and checks errors ([`assert_error`]). The test program of a store lists its tests by theme and passes them to
 //! [`main`](test_program::main).
 
 pub mod actor;
 pub mod database;
-mod failures;
+mod errors;
 mod lockers;
 pub mod redis;
 pub mod silence;
 pub mod test_program;
 mod waiting;
 
-pub use failures::is;
+pub use errors::{assert_error, assert_kind};
 pub use fencepost::testing::poll_at_most;
 pub use fencepost_rig::is_soak;
 pub use lockers::{NAME, claim, claim_on, locker, now};

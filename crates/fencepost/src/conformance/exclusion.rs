@@ -181,7 +181,8 @@ async fn one_owner_never_gets_two_leases(subject: Subject) {
         .expect("an answer")
         .expect("a free lock");
     let again = subject.one.try_acquire(&claim).await.expect("an answer");
-    assert_eq!(again.expect("the same lease").epoch, first.epoch);
+    let again = again.expect("the same lease").epoch;
+    assert_eq!(again, first.epoch, "asking again is not a new grant");
     freed(&subject.one, &claim).await;
     not_held(&subject.one, &claim).await;
 }
@@ -244,9 +245,9 @@ async fn inspect_shows_the_holder(subject: Subject) {
         .expect("an answer")
         .expect("a held lock");
     let holder = record.holder.expect("a holder");
-    assert_eq!(holder.owner, Some(claim.owner));
-    assert_eq!(holder.epoch, Some(grant.epoch));
-    assert_eq!(&*holder.label, LABEL);
+    assert_eq!(holder.owner, Some(claim.owner), "the holder's owner");
+    assert_eq!(holder.epoch, Some(grant.epoch), "the epoch of the grant");
+    assert_eq!(&*holder.label, LABEL, "the holder's label");
     let left = holder.ttl_left;
     assert!(left.is_some() || !subject.capabilities().leases);
     assert!(left.is_none_or(|left| left <= LONG && left > LONG / 2));
@@ -256,5 +257,6 @@ async fn inspect_shows_the_holder(subject: Subject) {
 
 async fn inspect_of_a_free_lock_is_none(subject: Subject) {
     let name = fresh_name("nothing");
-    assert_eq!(subject.one.inspect(&name).await.expect("an answer"), None);
+    let record = subject.one.inspect(&name).await.expect("an answer");
+    assert_eq!(record, None, "a free lock has no record");
 }

@@ -148,7 +148,8 @@ async fn a_renewal_does_not_revive(subject: Subject) {
             .is_none()
     })
     .await;
-    assert_eq!(renew(&subject, &claim).await, Renewal::Lost);
+    let renewal = renew(&subject, &claim).await;
+    assert_eq!(renewal, Renewal::Lost, "a lease that is over stays over");
     not_held(&subject.one, &claim).await;
 }
 
@@ -157,7 +158,7 @@ async fn asking_again_extends(subject: Subject) {
     let first = granted(&subject.one, &claim).await;
     let again = granted(&subject.one, &claim).await;
     assert!(again.asked_at >= first.asked_at);
-    assert_eq!(again.epoch, first.epoch);
+    assert_eq!(again.epoch, first.epoch, "asking again is not a new grant");
     subject.one.release(&claim).await.expect("an answer");
 }
 
@@ -165,8 +166,10 @@ async fn another_owner_cannot_renew(subject: Subject) {
     let name = fresh_name("another-owner");
     let (holder, other) = (claim(&name, LONG), claim(&name, LONG));
     granted(&subject.one, &holder).await;
-    assert_eq!(renew(&subject, &other).await, Renewal::Lost);
-    assert_eq!(renew(&subject, &holder).await, Renewal::Extended);
+    let renewal = renew(&subject, &other).await;
+    assert_eq!(renewal, Renewal::Lost, "only the holder renews");
+    let renewal = renew(&subject, &holder).await;
+    assert_eq!(renewal, Renewal::Extended, "the holder renews");
     subject.one.release(&holder).await.expect("an answer");
 }
 
@@ -174,7 +177,8 @@ async fn a_released_lease_cannot_be_renewed(subject: Subject) {
     let claim = claim(&fresh_name("released"), LONG);
     granted(&subject.one, &claim).await;
     subject.one.release(&claim).await.expect("an answer");
-    assert_eq!(renew(&subject, &claim).await, Renewal::Lost);
+    let renewal = renew(&subject, &claim).await;
+    assert_eq!(renewal, Renewal::Lost, "a released lease stays released");
     assert_eq!(
         subject.one.inspect(&claim.name).await.expect("an answer"),
         None
@@ -208,7 +212,8 @@ async fn two_renewals_of_one_owner_at_the_same_time_both_extend(subject: Subject
     let held = claim(&name, LONG);
     granted(&subject.one, &held).await;
     let both = futures_util::future::join(renew(&subject, &held), renew(&subject, &held));
-    assert_eq!(both.await, (Renewal::Extended, Renewal::Extended));
+    let extended = (Renewal::Extended, Renewal::Extended);
+    assert_eq!(both.await, extended, "both renewals extend the lease");
     let freed = subject.one.release(&held).await.expect("an answer");
     assert_eq!(freed, Release::Freed);
 }

@@ -63,7 +63,11 @@ async fn no_update_is_lost_under_load(subject: Subject) {
     for task in tasks {
         soon("all turns", task).await.expect("no panic");
     }
-    assert_eq!(counter.load(Ordering::Relaxed), TASKS * TURNS);
+    assert_eq!(
+        counter.load(Ordering::Relaxed),
+        TASKS * TURNS,
+        "no update is lost"
+    );
 }
 
 async fn fences_grow_in_hold_order(subject: Subject) {
@@ -114,7 +118,11 @@ async fn tasks_are_served_in_order(subject: Subject) {
         soon("everybody is served", task).await.expect("no panic");
     }
     let order = order.lock().expect("not poisoned");
-    assert_eq!(*order, (0..TASKS).collect::<Vec<_>>());
+    assert_eq!(
+        *order,
+        (0..TASKS).collect::<Vec<_>>(),
+        "first come, first served"
+    );
 }
 
 async fn other_processes_get_their_turn(subject: Subject) {
@@ -232,7 +240,7 @@ async fn without_hand_over_the_order_holds_across_lockers(subject: Subject) {
         soon("everybody is served", task).await.expect("no panic");
     }
     let order = order.lock().expect("not poisoned");
-    assert_eq!(*order, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(*order, [0, 1, 2, 3, 4, 5], "first come, first served");
 }
 
 async fn a_timeout_is_not_an_error(subject: Subject) {
@@ -314,7 +322,11 @@ async fn names_in_crossed_orders_all_get_through(subject: Subject) {
             for _ in 0..TURNS {
                 let all = locker.acquire_all(&wanted).await.expect("an answer");
                 for at in order {
-                    assert_eq!(inside[at].fetch_add(1, Ordering::SeqCst), 0, "alone");
+                    assert_eq!(
+                        inside[at].fetch_add(1, Ordering::SeqCst),
+                        0,
+                        "nobody else is inside"
+                    );
                 }
                 tokio::task::yield_now().await;
                 for at in order {

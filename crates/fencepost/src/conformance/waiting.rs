@@ -33,7 +33,7 @@ fn waiting(backend: &Arc<dyn Backend>, claim: &Claim) -> JoinHandle<Grant> {
     let (backend, claim) = (backend.clone(), claim.clone());
     tokio::spawn(async move {
         let grant = backend.acquire(&claim, &Wait::default()).await;
-        grant.expect("an answer")
+        grant.expect("a waiter is granted the lock")
     })
 }
 
@@ -128,7 +128,8 @@ async fn waiters_are_served_in_order(subject: Subject) {
         if was_slow && !order.is_sorted() {
             continue;
         }
-        assert_eq!(order, (0..served.len()).collect::<Vec<_>>());
+        let arrival: Vec<usize> = (0..served.len()).collect();
+        assert_eq!(order, arrival, "first come, first served");
         assert!(
             served.is_sorted_by(|a, b| a.epoch < b.epoch),
             "epochs in hold order: {served:?}"
@@ -328,7 +329,7 @@ async fn inspect_shows_who_waits(subject: Subject) {
         .expect("an answer")
         .expect("a held lock");
     let shown: Vec<&str> = record.waiting.iter().map(|waiter| &*waiter.label).collect();
-    assert_eq!(shown, labels);
+    assert_eq!(shown, labels, "those who wait, in order of arrival");
     let waited = record.waiting.iter().map(|waiter| waiter.waited);
     assert!(waited.is_sorted_by(|a, b| a >= b), "{:?}", record.waiting);
     for (claim, task) in claims.iter().zip(tasks) {

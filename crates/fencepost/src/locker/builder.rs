@@ -10,7 +10,6 @@ use crate::backend::Backend;
 use crate::engine::{Engine, Settings};
 use crate::error::{Error, Result};
 use crate::line::HandOver;
-use crate::random::{Random, SystemRandom};
 use crate::ttl::{DEFAULT_TTL, check_ttl};
 
 /// The default of [`LockerBuilder::store_timeout`]: how long the store may take to answer one request.
@@ -23,7 +22,6 @@ const MAX_STORE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 #[must_use]
 pub struct LockerBuilder<L = Locker> {
     backend: Arc<dyn Backend>,
-    random: Arc<dyn Random>,
     settings: Settings,
     makes: PhantomData<fn() -> L>,
 }
@@ -32,7 +30,6 @@ impl<L> LockerBuilder<L> {
     pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             backend,
-            random: Arc::new(SystemRandom),
             settings: Settings {
                 ttl: DEFAULT_TTL,
                 keep_alive: true,
@@ -81,14 +78,6 @@ impl<L> LockerBuilder<L> {
         self
     }
 
-    /// Sets the source of random owner ids. The default is the operating system. Two lockers with the same sequence would mistake each
-    /// other's leases for their own, so use a seeded source only in tests with a single locker.
-    #[cfg(feature = "testing")]
-    pub fn random(mut self, random: Arc<dyn Random>) -> Self {
-        self.random = random;
-        self
-    }
-
     /// Checks the settings and creates an async locker.
     pub(crate) fn checked(self) -> Result<Locker> {
         check_ttl(self.settings.ttl)?;
@@ -114,7 +103,7 @@ impl<L> LockerBuilder<L> {
 
     pub(crate) fn build_unchecked(self) -> Locker {
         Locker {
-            engine: Arc::new(Engine::new(self.backend, self.random, self.settings)),
+            engine: Arc::new(Engine::new(self.backend, self.settings)),
         }
     }
 }

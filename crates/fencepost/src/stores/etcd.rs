@@ -184,9 +184,11 @@ impl Etcd {
     /// Sends a harmless request that needs the majority.
     async fn check_reachable(&self) -> Result<()> {
         let root = &keys::line_of(&self.hub.prefix, "");
+        // The client connects no earlier than with the first request, unless it has to log in.
+        let silence = ANSWER_TIMEOUT.max(self.hub.settings.connect_timeout);
         let asked = self
             .hub
-            .ask(Operation::Open, ANSWER_TIMEOUT, |mut client| async move {
+            .ask(Operation::Open, silence, |mut client| async move {
                 let options = GetOptions::new().with_count_only();
                 client.get(root.clone(), Some(options)).await
             });

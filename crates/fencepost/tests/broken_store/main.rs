@@ -20,7 +20,8 @@ use fencepost::conformance::{Requirement, requirements};
 use self::breach::{Breach, Nothing, subject};
 use self::table::{BREACHES, NOT_BROKEN_BY_A_STORE, Violation};
 
-/// On a slow machine, a breach may stay hidden, or a requirement may fail for that reason. So it gets this many chances to fail as it should.
+/// On a slow machine, a breach may stay hidden, or a requirement may fail because the machine is slow. So a requirement gets this many
+/// chances to fail as the table says.
 const CHANCES: usize = 3;
 
 #[test]

@@ -38,9 +38,9 @@ pub enum Fate {
 
 /// What happens to one reply of the server.
 ///
-/// If the proxy [knows the protocol](super::Proxy::speaks), a reply is what answers a step: a request that a lock makes of its store. Greetings,
-/// pings and messages that come unasked pass. Otherwise a reply is everything that the server sends on a connection after it was asked
-/// something, until it is asked again.
+/// If the proxy [knows the protocol](super::Proxy::speaks), a reply is what answers a step: a request that a lock makes of its store.
+/// Greetings, pings and messages that come unasked pass. Otherwise a reply is everything that the server sends on a connection after it was
+/// asked something, until it is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyFate {
     /// It is forwarded.

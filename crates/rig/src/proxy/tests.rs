@@ -8,6 +8,7 @@ use super::*;
 
 mod buried;
 mod stand_in;
+#[cfg(target_os = "linux")]
 mod vanished;
 
 const LONG: Duration = Duration::from_secs(20);

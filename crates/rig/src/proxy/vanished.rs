@@ -6,17 +6,23 @@
 
 use std::io;
 
-use socket2::{SockFilter, SockRef, Socket};
+use socket2::{SockRef, Socket};
 use tokio::net::TcpStream;
 
 use super::{Ordering, Proxy, Shared, lock};
 
-/// The only instruction: keep zero bytes of a packet, which drops it (`BPF_RET | BPF_K` in linux/bpf_common.h).
-const DROP_ALL: u16 = 0x06;
-
 /// Lets a socket drop every packet that arrives for it. Its other end gets no acknowledgement any more.
+#[cfg(target_os = "linux")]
 fn deafen(socket: SockRef<'_>) -> io::Result<()> {
-    socket.attach_filter(&[SockFilter::new(DROP_ALL, 0, 0, 0)])
+    /// The only instruction: keep zero bytes of a packet, which drops it (`BPF_RET | BPF_K` in linux/bpf_common.h).
+    const DROP_ALL: u16 = 0x06;
+    socket.attach_filter(&[socket2::SockFilter::new(DROP_ALL, 0, 0, 0)])
+}
+
+/// Only Linux has such filters.
+#[cfg(not(target_os = "linux"))]
+fn deafen(_: SockRef<'_>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Returns another handle on the socket of a connection.
@@ -31,13 +37,15 @@ impl Proxy {
     /// network. New connections reach no server until the proxy is [healed](Self::heal). Returns how many connections are affected.
     ///
     /// # Errors
-    /// Returns the system's error if it cannot drop packets. The connections are dead all the same, as after [`bury`](Self::bury).
+    /// Returns the system's error if it cannot drop packets, which is `Unsupported` on other systems than Linux. The connections are dead all
+    /// the same, as after [`bury`](Self::bury).
     pub fn vanish(&self) -> io::Result<u64> {
         let open = lock(&self.shared.open);
         let next = self.shared.connections.load(Ordering::Acquire);
         let mut before = 0;
         self.shared.faults.send_modify(|faults| {
             before = std::mem::replace(&mut faults.buried, next);
+            faults.vanished = next;
             faults.is_client_gone = true;
         });
         for server_end in open.values().flatten() {
@@ -56,9 +64,9 @@ impl Shared {
         let Ok(socket) = socket_of(server) else {
             return false;
         };
-        // The client may have vanished while the server was being connected.
-        let is_gone = self.faults.borrow().is_client_gone;
-        if is_gone && deafen(SockRef::from(&socket)).is_err() {
+        // The client may have vanished while the server was being connected, and its machine may be back already.
+        let has_vanished = number < self.faults.borrow().vanished;
+        if has_vanished && deafen(SockRef::from(&socket)).is_err() {
             return false;
         }
         open.insert(number, Some(socket));

@@ -48,6 +48,14 @@ fn a_private_server_answers_and_leaves_nothing_behind() {
     assert!(gone(pid) && !folder.exists());
 }
 
+/// Returns the ports of a server without TLS.
+fn plain(port: u16) -> Ports {
+    Ports {
+        plain: port,
+        tls: None,
+    }
+}
+
 #[test]
 fn a_web_server_that_was_faster_on_the_port_is_nobodys_fault() {
     let faster = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -59,7 +67,7 @@ fn a_web_server_that_was_faster_on_the_port_is_nobodys_fault() {
     });
     let started = Redis::start_on(
         &installed(&PROGRAMS).unwrap(),
-        port,
+        plain(port),
         &RedisBuilder::default(),
     );
     match started {
@@ -139,7 +147,7 @@ fn two_servers_do_not_meet() {
 fn a_taken_port_is_noticed_whoever_has_it() {
     let other = Redis::start().unwrap();
     let program = installed(&PROGRAMS).unwrap();
-    let on = |port| Redis::start_on(&program, port, &RedisBuilder::default());
+    let on = |port| Redis::start_on(&program, plain(port), &RedisBuilder::default());
     assert!(
         matches!(on(other.address().port()), Err(Attempt::PortTaken(_))),
         "another Redis answers there"

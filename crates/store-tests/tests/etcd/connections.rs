@@ -1,12 +1,14 @@
 //! Connections to etcd that are cut or go silent at every point of the protocol.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::stores::etcd::Etcd;
 use fencepost_rig::{Amount, Direction, Proxy};
 use fencepost_store_tests::eventually;
 
 use crate::support::{
-    LONG, NAME, Plain, locker, open, released, run, run_within, soon, until_waiting,
+    LONG, NAME, Plain, locker, open, released, run, run_within, soon, until_waiting, works,
 };
 
 /// The distance between two cuts, in bytes.
@@ -48,6 +50,23 @@ pub(crate) fn cut_at_every_byte() {
         }
         println!("cut_at_every_byte: cut at {cuts} points");
         assert!(cuts > 20, "it was to be cut more often: {cuts}");
+    });
+}
+
+/// The first answer takes longer than an answer of an open store may. The limit for connecting applies.
+pub(crate) fn slow_to_connect() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let proxy = Proxy::start(server.address()).unwrap();
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            proxy.delay(direction, Duration::from_millis(1_200));
+        }
+        let store = Etcd::builder(&format!("etcd://{}", proxy.address()));
+        let store = store.connect_timeout(Duration::from_secs(20)).open();
+        let store = tokio::time::timeout(LONG, store).await;
+        let store = Arc::new(store.expect("an answer").unwrap());
+        proxy.heal();
+        works(&store, 0).await;
     });
 }
 
@@ -115,7 +134,7 @@ trait Line {
     async fn inspect_line(&self) -> usize;
 }
 
-impl Line for std::sync::Arc<fencepost::stores::etcd::Etcd> {
+impl Line for Arc<Etcd> {
     async fn inspect_line(&self) -> usize {
         use fencepost::Backend;
         let record = self.inspect(&NAME.try_into().unwrap()).await.unwrap();

@@ -11,7 +11,7 @@ use fencepost::{Backend, Effect, ErrorKind, Locker, LostReason};
 use fencepost_rig::Signal;
 
 use crate::support::{
-    LONG, NAME, Plain, claim, is, locker, open, released, run, soon, until_waiting, works,
+    LONG, NAME, Plain, assert_error, claim, locker, open, released, run, soon, until_waiting, works,
 };
 
 /// Nothing listens at the address. New requests fail at once, waiters fail after the maximum outage, and holders lose the lock
@@ -34,7 +34,7 @@ pub(crate) fn absent() {
         let error = soon("an error", Etcd::open(&server.url()))
             .await
             .unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::None,
@@ -79,7 +79,7 @@ pub(crate) fn a_web_server() {
         // Whether the client sees the answer before the connection closes is a race inside the client.
         let kinds = [ErrorKind::Unusable, ErrorKind::Unavailable];
         assert!(kinds.contains(&error.kind()), "{error}");
-        is(&error, error.kind(), Effect::None, "TLS");
+        assert_error(&error, error.kind(), Effect::None, "TLS");
     });
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn wrong_password() {
         let address = server.address();
         let error = Etcd::open(&format!("etcd://ci:secret@{address}")).await;
         let error = error.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -129,7 +129,7 @@ pub(crate) fn wrong_password() {
         let error = Etcd::open(&format!("etcd://ci:wrong@{address}"))
             .await
             .unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -137,7 +137,7 @@ pub(crate) fn wrong_password() {
         );
         assert!(!format!("{error:?}").contains("wrong@"), "{error:?}");
         let error = Etcd::open(&server.url()).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -154,7 +154,7 @@ pub(crate) fn no_rights() {
         let url = format!("etcd://ci:secret@{}/others", server.address());
         let locker = locker(&open(&url).await, LONG);
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -190,7 +190,7 @@ pub(crate) fn full() {
         };
         soon("it to be full", filled).await;
         let error = soon("an error", locker.acquire("new")).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,

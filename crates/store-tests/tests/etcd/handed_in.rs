@@ -46,7 +46,7 @@ fn options_with_tls() {
     use etcd_client::{Certificate, TlsOptions};
     use fencepost_rig::Authority;
 
-    use crate::tls::Secured;
+    use crate::tls::{Secured, patient};
 
     run(async {
         let authority = Authority::new();
@@ -56,7 +56,7 @@ fn options_with_tls() {
             let certificate = Certificate::from_pem(&authority.certificate);
             let tls = TlsOptions::new().ca_certificate(certificate);
             let options = ConnectOptions::new().with_tls(tls);
-            Etcd::builder_from([format!("https://{address}")], options)
+            patient(Etcd::builder_from([format!("https://{address}")], options))
         };
         let store = soon("a connection", trusting(&authority).open()).await;
         let store = Arc::new(store.unwrap());

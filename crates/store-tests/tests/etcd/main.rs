@@ -40,6 +40,7 @@ const FAULTS: &[NamedTest] = tests![
     "restarted_while_waiting" = restarts::while_waiting,
     "restarted_while_releasing" = restarts::while_releasing,
     connections::cut_at_every_byte,
+    connections::slow_to_connect,
     connections::cut_while_waiting,
     connections::answers_swallowed,
 ];

@@ -7,7 +7,7 @@ use fencepost::stores::etcd::Etcd;
 use fencepost::stores::etcd::client::{Client, GetOptions};
 use fencepost::{Backend, Guard, Locker};
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim, is, is_soak, now, poll_at_most, run, run_within, soon,
+    LONG, NAME, SOON, assert_error, claim, is_soak, now, poll_at_most, run, run_within, soon,
 };
 use fencepost_store_tests::{eventually, until_nothing_is_left};
 

@@ -5,7 +5,7 @@ use fencepost::stores::etcd::{Etcd, EtcdBuilder};
 use fencepost_rig::{Authority, Signed, TempDir, folder};
 use std::sync::Arc;
 
-use crate::support::{run, soon, works};
+use crate::support::{SOON, run, soon, works};
 
 /// A server that accepts only TLS.
 pub(crate) struct Secured {
@@ -43,8 +43,13 @@ impl Secured {
     }
 
     fn trusting(&self, authority: &Authority) -> EtcdBuilder {
-        Etcd::builder(&self.url).root_certificate(authority.certificate.clone())
+        patient(Etcd::builder(&self.url)).root_certificate(authority.certificate.clone())
     }
+}
+
+/// Lets the store take longer to connect than it does by default, which a busy machine may need for a handshake.
+pub(crate) fn patient(builder: EtcdBuilder) -> EtcdBuilder {
+    builder.connect_timeout(SOON / 2)
 }
 
 /// The client trusts the given authority, and no other.
@@ -57,14 +62,18 @@ pub(crate) fn private_authority() {
         assert_eq!(store.address(), secured.url);
         works(&store, 0).await;
         for untrusting in [
-            Etcd::builder(&secured.url),
+            patient(Etcd::builder(&secured.url)),
             secured.trusting(&Authority::new()),
         ] {
             let error = soon("an error", untrusting.open()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
         }
         // Plain text to a TLS port.
-        let error = soon("an error", Etcd::open(&secured.server.url())).await;
+        let error = soon(
+            "an error",
+            patient(Etcd::builder(&secured.server.url())).open(),
+        )
+        .await;
         let error = error.unwrap_err();
         assert_eq!(error.effect(), fencepost::Effect::None, "{error}");
     });

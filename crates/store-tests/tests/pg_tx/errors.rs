@@ -6,7 +6,7 @@ use tokio_postgres::IsolationLevel;
 
 use crate::stage::{Stage, both, connect, soon};
 
-fn is(error: &Error, kind: ErrorKind, words: &[&str]) {
+fn assert_error(error: &Error, kind: ErrorKind, words: &[&str]) {
     let text = error.to_string();
     assert_eq!(error.kind(), kind, "{text}");
     assert_eq!(error.effect(), Effect::None, "{text}");
@@ -25,13 +25,13 @@ async fn the_limit_of_the_session_is_an_error() {
         lock.acquire(&holding).await.unwrap();
         let asking = other.transaction().await.unwrap();
         let error = lock.acquire(&asking).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Timeout,
             &["lock_timeout", "roll the transaction back"],
         );
         let error = lock.acquire(&asking).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, &["can only be rolled back"]);
+        assert_error(&error, ErrorKind::Unusable, &["can only be rolled back"]);
     }
 }
 
@@ -66,7 +66,7 @@ async fn a_deadlock_ends_one_of_two_and_says_so() {
         let ((Err(error), Ok(_)) | (Ok(_), Err(error))) = outcomes else {
             panic!("not one of two was ended");
         };
-        is(&error, ErrorKind::Unavailable, &["deadlock", "same order"]);
+        assert_error(&error, ErrorKind::Unavailable, &["deadlock", "same order"]);
     }
     stage.until_nothing_is_left().await;
 }
@@ -87,7 +87,7 @@ async fn a_view_from_before_the_last_holder_is_refused() {
             lock.acquire(&transaction).await.unwrap();
             transaction.commit().await.unwrap();
             let error = lock.acquire(&late).await.unwrap_err();
-            is(
+            assert_error(
                 &error,
                 ErrorKind::Unavailable,
                 &["run it again", "READ COMMITTED"],
@@ -117,7 +117,7 @@ async fn missing_tables_and_rights_say_what_to_do() {
     for lock in both() {
         let transaction = session.transaction().await.unwrap();
         let error = lock.acquire(&transaction).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             &["CREATE TABLE IF NOT EXISTS fencepost_tx"],
@@ -128,7 +128,7 @@ async fn missing_tables_and_rights_say_what_to_do() {
     let mut plain = connect(&url).await;
     let transaction = plain.transaction().await.unwrap();
     let error = both()[0].acquire(&transaction).await.unwrap_err();
-    is(&error, ErrorKind::Unusable, &["may not", "fencepost_tx"]);
+    assert_error(&error, ErrorKind::Unusable, &["may not", "fencepost_tx"]);
     drop(transaction);
     drop(plain);
     stage
@@ -150,7 +150,7 @@ async fn a_counter_at_its_end_gives_no_lock() {
     for lock in both() {
         let transaction = session.transaction().await.unwrap();
         let error = lock.acquire(&transaction).await.unwrap_err();
-        is(&error, ErrorKind::FenceExhausted, &["140737488355328"]);
+        assert_error(&error, ErrorKind::FenceExhausted, &["140737488355328"]);
     }
 }
 

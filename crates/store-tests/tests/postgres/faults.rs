@@ -7,7 +7,7 @@ use fencepost::{Effect, ErrorKind, Guard, Locker, LostReason, ReleaseOutcome};
 use fencepost_rig::Signal;
 use tokio::task::JoinHandle;
 
-use crate::support::{GRACE, LONG, NAME, Server, eventually, is, locker, now, run, soon};
+use crate::support::{GRACE, LONG, NAME, Server, assert_error, eventually, locker, now, run, soon};
 
 fn wait(locker: &Locker) -> JoinHandle<fencepost::Result<Guard>> {
     let locker = locker.clone();
@@ -33,14 +33,14 @@ pub(crate) fn absent() {
         server.0.crash();
         let opened = soon("an error", Postgres::open(&server.0.url())).await;
         let error = opened.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::None,
             "nothing listens there",
         );
         let tried = soon("an error", locker.try_acquire("other")).await;
-        is(
+        assert_error(
             &tried.unwrap_err(),
             ErrorKind::Unavailable,
             Effect::None,
@@ -67,7 +67,10 @@ pub(crate) fn restarted() {
     run(async {
         let mut server = Server::start();
         let ttl = Duration::from_secs(5);
-        let (one, other) = (server.store().await, server.store().await);
+        let (one, other) = (
+            server.impatient_store().await,
+            server.impatient_store().await,
+        );
         let (one, other) = (locker(&one, ttl), locker(&other, ttl));
         let eyes = server.eyes().await;
         let held = one.acquire(NAME).await.unwrap();
@@ -94,7 +97,10 @@ pub(crate) fn terminated() {
     run(async {
         let server = Server::start();
         let ttl = Duration::from_secs(3);
-        let (one, other) = (server.store().await, server.store().await);
+        let (one, other) = (
+            server.impatient_store().await,
+            server.impatient_store().await,
+        );
         let (one, other) = (locker(&one, ttl), locker(&other, ttl));
         let eyes = server.eyes().await;
         let held = one.acquire(NAME).await.unwrap();
@@ -121,7 +127,10 @@ pub(crate) fn terminated() {
 pub(crate) fn cancelled_by_hand() {
     run(async {
         let server = Server::start();
-        let (one, other) = (server.store().await, server.store().await);
+        let (one, other) = (
+            server.impatient_store().await,
+            server.impatient_store().await,
+        );
         let (one, other) = (locker(&one, LONG), locker(&other, LONG));
         let eyes = server.eyes().await;
         let held = one.acquire(NAME).await.unwrap();
@@ -146,7 +155,7 @@ pub(crate) fn terminated_twice() {
         let store = Postgres::builder(&server.0.url()).max_outage(outage);
         let other = locker(&std::sync::Arc::new(store.open().await.unwrap()), LONG);
         let eyes = server.eyes().await;
-        let held = locker(&server.store().await, LONG)
+        let held = locker(&server.impatient_store().await, LONG)
             .acquire(NAME)
             .await
             .unwrap();
@@ -177,7 +186,7 @@ pub(crate) fn stopped_while_holding() {
     run(async {
         let server = Server::start();
         let ttl = Duration::from_secs(2);
-        let locker = locker(&server.store().await, ttl);
+        let locker = locker(&server.impatient_store().await, ttl);
         let held = locker.acquire(NAME).await.unwrap();
         let stopped_at = now();
         server.0.signal(Signal::SIGSTOP).unwrap();
@@ -199,7 +208,10 @@ pub(crate) fn stopped_while_holding() {
 pub(crate) fn stopped_while_waiting() {
     run(async {
         let server = Server::start();
-        let (one, other) = (server.store().await, server.store().await);
+        let (one, other) = (
+            server.impatient_store().await,
+            server.impatient_store().await,
+        );
         let (one, other) = (locker(&one, LONG), locker(&other, LONG));
         let eyes = server.eyes().await;
         let held = one.acquire(NAME).await.unwrap();

@@ -8,7 +8,7 @@ use fencepost_store_tests::test_program::{NamedTest, tests};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
-use crate::support::{LONG, NAME, Server, is, locker, run, soon, works};
+use crate::support::{LONG, NAME, Server, assert_error, locker, run, soon, works};
 
 pub(crate) const TESTS: &[NamedTest] = tests![a_configuration, tls_is_as_required,];
 
@@ -62,10 +62,10 @@ fn tls_is_as_required() {
         let mut required = config.clone();
         required.ssl_mode(SslMode::Require);
         let error = refused(&required).await;
-        is(&error, ErrorKind::Unusable, Effect::None, "TLS");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "TLS");
         let builder = Postgres::builder_from(config).root_certificate("nobody's");
         let error = builder.open().await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::InvalidInput,
             Effect::None,
@@ -73,6 +73,6 @@ fn tls_is_as_required() {
         );
 
         let error = refused(&Config::new()).await;
-        is(&error, ErrorKind::InvalidInput, Effect::None, "no host");
+        assert_error(&error, ErrorKind::InvalidInput, Effect::None, "no host");
     });
 }

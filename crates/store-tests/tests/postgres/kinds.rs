@@ -4,7 +4,9 @@ use fencepost::backend::{Release, Renewal};
 use fencepost::stores::postgres::Postgres;
 use fencepost::{Backend, Claim, Effect, ErrorKind};
 
-use crate::support::{Eyes, LONG, NAME, Server, claim, is, locker, open, run, soon, works};
+use crate::support::{
+    Eyes, LONG, NAME, Server, assert_error, claim, locker, open, run, soon, works,
+};
 
 const SEQUENCES: &str =
     "select count(*) from pg_class where relname in ('fencepost_fence', 'fencepost_lift')";
@@ -81,7 +83,7 @@ pub(crate) fn looks_beside_an_older_program() {
         let listed = looking.list(None).await.unwrap();
         assert_eq!(listed.len(), 1);
         let opened = Postgres::open(&server.0.url()).await;
-        is(
+        assert_error(
             &opened.unwrap_err(),
             ErrorKind::Unusable,
             Effect::None,
@@ -111,7 +113,7 @@ pub(crate) fn a_refusal_costs_no_neighbour() {
         eyes.text("create sequence public.fencepost_fence").await;
         for name in ["d", "e"] {
             let asked = store.try_acquire(&claim(name, LONG)).await;
-            is(
+            assert_error(
                 &asked.unwrap_err(),
                 ErrorKind::Unusable,
                 Effect::None,
@@ -134,7 +136,7 @@ pub(crate) fn an_older_table_of_transactions() {
             .await;
         let opened = Postgres::open(&server.0.url()).await;
         let words = "shop.fencepost_tx";
-        is(
+        assert_error(
             &opened.unwrap_err(),
             ErrorKind::Unusable,
             Effect::None,
@@ -147,7 +149,7 @@ pub(crate) fn an_older_table_of_transactions() {
         works(&*store).await;
         let refused = async |words: &str| {
             let asked = store.try_acquire(&claim(NAME, LONG)).await;
-            is(
+            assert_error(
                 &asked.unwrap_err(),
                 ErrorKind::Unusable,
                 Effect::None,

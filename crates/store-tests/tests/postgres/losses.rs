@@ -8,7 +8,7 @@ use fencepost::stores::postgres::Postgres;
 use fencepost::{Guard, LostReason};
 use fencepost_rig::Proxy;
 
-use crate::support::{Eyes, LONG, NAME, Server, locker, now, open, run, soon};
+use crate::support::{Eyes, LONG, NAME, Server, locker, now, open_impatient, run, soon};
 
 /// Much less than a third of the TTL of a minute, when the next renewal is due.
 const BEFORE_THE_NEXT_RENEWAL: Duration = Duration::from_secs(10);
@@ -47,7 +47,10 @@ pub(crate) fn cut() {
         let server = Server::start();
         let proxy = Proxy::start(server.0.address()).unwrap();
         let url = format!("postgres://fencepost@{}/postgres", proxy.address());
-        let held = locker(&open(&url).await, LONG).acquire(NAME).await.unwrap();
+        let held = locker(&open_impatient(&url).await, LONG)
+            .acquire(NAME)
+            .await
+            .unwrap();
         proxy.cut();
         is_told_at_once(&held).await;
     });

@@ -4,7 +4,7 @@ use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
 use fencepost_rig::{Pooler, ServerError};
 
-use crate::support::{Eyes, LONG, Server, is, locker, open, run, soon, works};
+use crate::support::{Eyes, LONG, Server, assert_error, locker, open, run, soon, works};
 
 /// Starts PgBouncer. Returns `None` if it is not installed.
 fn start(server: &Server, mode: &str, size: u32) -> Option<Pooler> {
@@ -43,7 +43,7 @@ pub(crate) fn transaction_mode_is_refused() {
             let opened = soon("an error", Postgres::open(&pooler.url())).await;
             let error = opened.expect_err("a refusal");
             println!("pooler: {mode}, {size}: {error}");
-            is(&error, ErrorKind::Unusable, Effect::None, "pooler");
+            assert_error(&error, ErrorKind::Unusable, Effect::None, "pooler");
         }
     });
 }

@@ -2,7 +2,7 @@
 
 use fencepost_rig::Proxy;
 
-use crate::support::{Eyes, LONG, NAME, Server, eventually, locker, open, run, soon};
+use crate::support::{Eyes, LONG, NAME, Server, eventually, locker, open_impatient, run, soon};
 
 /// The address leads to the standby before it is promoted. A waiter retries until then.
 pub(crate) fn a_waiter_meets_a_standby() {
@@ -12,7 +12,7 @@ pub(crate) fn a_waiter_meets_a_standby() {
         let proxy = Proxy::start(primary.0.address()).unwrap();
         let through = format!("postgres://fencepost@{}/postgres", proxy.address());
         let holder = locker(&primary.store().await, LONG);
-        let waiter = locker(&open(&through).await, LONG);
+        let waiter = locker(&open_impatient(&through).await, LONG);
         let eyes = primary.eyes().await;
         let held = holder.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });

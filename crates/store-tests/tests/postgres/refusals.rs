@@ -9,7 +9,7 @@ use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
 use fencepost_rig::{Direction, Proxy, folder};
 
-use crate::support::{LONG, NAME, Server, is, locker, open, run, soon, works};
+use crate::support::{LONG, NAME, SOON, Server, assert_error, locker, open, run, soon, works};
 
 async fn refused(url: &str) -> fencepost::Error {
     let opened = soon("an error", Postgres::open(url)).await;
@@ -24,7 +24,7 @@ pub(crate) fn silent() {
         let timeout = Duration::from_millis(300);
         let opened = Postgres::builder(&url).connect_timeout(timeout).open();
         let error = soon("an error", opened).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::None,
@@ -33,17 +33,16 @@ pub(crate) fn silent() {
     });
 }
 
-/// The network is slow: an answer takes more than a second. That is no reason to suspect a pooler.
+/// The network is slow: an answer takes longer than the store waits before it looks whether a pooler has no session left.
 pub(crate) fn a_slow_network_is_no_pooler() {
     run(async {
         let server = Server::start();
         let proxy = Proxy::start(server.0.address()).unwrap();
         for direction in [Direction::ToServer, Direction::ToClient] {
-            proxy.delay(direction, Duration::from_millis(600));
+            proxy.delay(direction, Duration::from_millis(150));
         }
         let url = format!("postgres://fencepost@{}/postgres", proxy.address());
-        let opening = Postgres::builder(&url).connect_timeout(LONG / 3).open();
-        // It takes more than twenty answers.
+        let opening = Postgres::builder(&url).connect_timeout(SOON / 2).open();
         let store = tokio::time::timeout(LONG, opening).await;
         works(&store.expect("a connection").unwrap()).await;
     });
@@ -67,7 +66,7 @@ pub(crate) fn a_web_server() {
     run(async {
         let address = answers("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
         let error = refused(&format!("postgres://u@{address}/d")).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -94,14 +93,14 @@ pub(crate) fn wrong_password() {
         eyes.text("create role shop login password 'secret'").await;
         eyes.text("grant create on schema public to shop").await;
         let error = refused(&server.url_of("shop:secret-no")).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
             "password is wrong",
         );
         let error = refused(&server.url_of("shop")).await;
-        is(&error, ErrorKind::Unusable, Effect::None, "password");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "password");
         let store = open(&server.url_of("shop:secret")).await;
         assert!(!format!("{store:?} {}", store.address()).contains("secret"));
         works(&*store).await;
@@ -112,7 +111,7 @@ pub(crate) fn no_such_database() {
     run(async {
         let server = Server::start();
         let url = server.0.url().replace("/postgres", "/nowhere");
-        is(
+        assert_error(
             &refused(&url).await,
             ErrorKind::Unusable,
             Effect::None,
@@ -129,7 +128,7 @@ pub(crate) fn no_connection_left() {
             taken.push(server.eyes().await);
         }
         let error = refused(&server.0.url()).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::None,
@@ -153,7 +152,7 @@ pub(crate) fn a_standby() {
         chown(&sign, Some(owner.uid()), Some(owner.gid())).unwrap();
         server.0.restart().unwrap();
         let error = refused(&server.0.url()).await;
-        is(&error, ErrorKind::Unusable, Effect::None, "standby");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "standby");
     });
 }
 

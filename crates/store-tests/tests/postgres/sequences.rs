@@ -10,7 +10,7 @@ use fencepost::{Backend, Effect, Error, ErrorKind};
 use tokio_postgres::NoTls;
 
 use crate::support::{
-    Eyes, LONG, NAME, Server, claim, is, is_soak, locker, open, run, soon, works,
+    Eyes, LONG, NAME, Server, assert_error, claim, is_soak, locker, open, run, soon, works,
 };
 
 /// Returns the error of opening the store, or of the first lock.
@@ -39,7 +39,7 @@ pub(crate) fn an_older_program_is_refused() {
         let server = Server::start();
         let older = an_older_holder(&server).await;
         let error = refused(&server.0.url()).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -51,7 +51,7 @@ pub(crate) fn an_older_program_is_refused() {
         older.text("set application_name = 'fencepost'").await;
         older.text("/*fencepost stock */ select 1").await;
         let error = refused(&server.0.url()).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -81,7 +81,7 @@ pub(crate) fn who_may_not_create_is_told_what_to_run() {
             .await;
         let url = server.url_of("shop");
         let error = refused(&url).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -91,7 +91,7 @@ pub(crate) fn who_may_not_create_is_told_what_to_run() {
         let create = &text[text.find("CREATE SEQUENCE").unwrap()..text.find("; GRANT").unwrap()];
         eyes.text(create).await;
         let error = refused(&url).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -104,7 +104,7 @@ pub(crate) fn who_may_not_create_is_told_what_to_run() {
         eyes.text("alter sequence public.fencepost_fence cache 10")
             .await;
         let error = refused(&url).await;
-        is(&error, ErrorKind::Unusable, Effect::None, "cache 1");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "cache 1");
     });
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn transaction_ids_only_where_asked_for() {
         works(&*store).await;
         let held = locker(&store, LONG).acquire(NAME).await.unwrap();
         let error = refused(&server.0.url()).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -137,14 +137,14 @@ pub(crate) fn transaction_ids_only_where_asked_for() {
             error.to_string().contains("takes transaction ids"),
             "{error}"
         );
-        is(
+        assert_error(
             &refused(&url).await,
             ErrorKind::Unusable,
             Effect::None,
             "leave out fence=transaction-id",
         );
         let wrong = format!("{}?fence=clock", server.0.url());
-        is(
+        assert_error(
             &refused(&wrong).await,
             ErrorKind::InvalidInput,
             Effect::None,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use fencepost::stores::postgres::Postgres;
 use fencepost::{Backend, ErrorKind};
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim_on as claim, is, is_soak, locker, now, outlives_its_ttl, poll_at_most,
-    run, run_within, soon,
+    LONG, NAME, SOON, assert_error, claim_on as claim, is_soak, locker, now, outlives_its_ttl,
+    poll_at_most, run, run_within, soon,
 };
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
@@ -30,6 +30,10 @@ impl Server {
 
     pub(crate) async fn store(&self) -> Arc<Postgres> {
         open(&self.0.url()).await
+    }
+
+    pub(crate) async fn impatient_store(&self) -> Arc<Postgres> {
+        open_impatient(&self.0.url()).await
     }
 
     pub(crate) async fn eyes(&self) -> Eyes {
@@ -101,12 +105,20 @@ impl Eyes {
     }
 }
 
+/// Opens a store that may take longer to connect than it does by default, as on a busy machine.
 pub(crate) async fn open(url: &str) -> Arc<Postgres> {
-    // On a busy machine, connecting may take longer than the store allows by default. A longer limit would also change what a test sees when
-    // it cuts the connections, so try again instead.
+    let store = Postgres::builder(url).connect_timeout(SOON / 2).open();
+    Arc::new(store.await.unwrap())
+}
+
+/// Opens a store with the default limit for connecting, for tests that cut connections or stop the server: a longer limit would change what
+/// they see. If a busy machine takes longer, it is tried again.
+pub(crate) async fn open_impatient(url: &str) -> Arc<Postgres> {
     for _ in 0..4 {
         match Postgres::open(url).await {
-            Err(error) if error.kind() == ErrorKind::Unavailable => {}
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                println!("opening the store again: {error}");
+            }
             opened => return Arc::new(opened.unwrap()),
         }
     }

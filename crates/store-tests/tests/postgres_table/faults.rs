@@ -9,8 +9,8 @@ use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, Error, ErrorKind};
 
 use crate::support::{
-    LONG, NAME, Server, claim, eventually, grace, is, locker, now, outlives_its_ttl, patient, run,
-    soon,
+    LONG, NAME, Server, assert_error, claim, eventually, grace, locker, now, outlives_its_ttl,
+    patient, run, soon,
 };
 
 async fn refused(url: &str) -> Error {
@@ -24,7 +24,7 @@ pub(crate) fn absent() {
         let address = socket.local_addr().unwrap();
         drop(socket);
         let error = refused(&format!("postgres://u:secret@{address}/d")).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::None,
@@ -48,7 +48,7 @@ pub(crate) fn a_web_server() {
         });
         // The text could be the beginning of a very long message, which never ends. The error says so.
         let error = refused(&format!("postgres://u@{address}/d")).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::None,
@@ -61,7 +61,7 @@ pub(crate) fn no_address() {
     run(async {
         for address in ["redis://localhost", "postgres://u:secret@h:port/d"] {
             let error = refused(address).await;
-            is(
+            assert_error(
                 &error,
                 ErrorKind::InvalidInput,
                 Effect::None,
@@ -70,7 +70,7 @@ pub(crate) fn no_address() {
             assert!(!error.to_string().contains("secret"));
         }
         let error = refused("postgres://u@localhost/d?table=a.b.c").await;
-        is(
+        assert_error(
             &error,
             ErrorKind::InvalidInput,
             Effect::None,
@@ -96,7 +96,7 @@ pub(crate) fn wrong_password() {
             .await;
         let address = server.0.address();
         let error = refused(&format!("postgres://app:wrong@{address}/postgres")).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -104,7 +104,7 @@ pub(crate) fn wrong_password() {
         );
         assert!(!format!("{error:?}").contains("wrong@"));
         let error = refused(&format!("postgres://app@{address}/postgres")).await;
-        is(&error, ErrorKind::Unusable, Effect::None, "password");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "password");
         let right = format!("postgres://app:right@{address}/postgres");
         let store = PostgresTable::builder(&right)
             .create_table(true)
@@ -121,7 +121,7 @@ pub(crate) fn no_such_database() {
         let server = Server::bare(&[]);
         let url = format!("postgres://fencepost@{}/nothing", server.0.address());
         let error = refused(&url).await;
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -150,7 +150,7 @@ pub(crate) fn a_row_that_stays_locked() {
         let error = soon("an error", locker.try_acquire(NAME))
             .await
             .unwrap_err();
-        is(&error, ErrorKind::Timeout, Effect::None, "lock_timeout");
+        assert_error(&error, ErrorKind::Timeout, Effect::None, "lock_timeout");
         assert!(now().saturating_duration_since(asked) < Duration::from_millis(500) + grace());
         let waiter = locker.clone();
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
@@ -218,7 +218,7 @@ pub(crate) fn statement_timeout() {
         let error = soon("an error", locker.try_acquire(NAME))
             .await
             .unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Timeout,
             Effect::None,
@@ -245,7 +245,7 @@ pub(crate) fn became_read_only() {
         plain.does("SELECT pg_reload_conf()").await;
         let error = async || locker.try_acquire("another").await.err();
         eventually("the new setting", async || error().await.is_some()).await;
-        is(
+        assert_error(
             &error().await.unwrap(),
             ErrorKind::Unusable,
             Effect::None,
@@ -276,7 +276,7 @@ pub(crate) fn a_standby() {
         std::fs::write(format!("{data}/standby.signal"), "").unwrap();
         server.0.restart().unwrap();
         let error = refused(&server.0.url()).await;
-        is(&error, ErrorKind::Unusable, Effect::None, "standby");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "standby");
     });
 }
 

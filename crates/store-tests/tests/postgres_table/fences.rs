@@ -2,7 +2,7 @@
 
 use fencepost::{Backend, Effect, ErrorKind};
 
-use crate::support::{LONG, Server, claim, is, run};
+use crate::support::{LONG, Server, assert_error, claim, run};
 
 /// Acquires and releases a lock, and returns its epoch.
 async fn epoch(store: &dyn Backend) -> u64 {
@@ -44,7 +44,7 @@ pub(crate) fn the_tables_were_lost() {
             .does("DROP TABLE shedlock, shedlock_fence, shedlock_line")
             .await;
         let error = store.try_acquire(&claim(LONG)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "no such table");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "no such table");
         let url = server.0.url();
         let builder = fencepost::stores::postgres_table::PostgresTable::builder(&url);
         let again = builder.create_table(true).open().await.unwrap();
@@ -85,7 +85,7 @@ pub(crate) fn at_its_end() {
             .does("UPDATE shedlock_fence SET epoch = 140737488355327")
             .await;
         let error = store.try_acquire(&claim(LONG)).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::FenceExhausted,
             Effect::None,

@@ -3,7 +3,7 @@
 use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, ErrorKind};
 
-use crate::support::{LONG, NAME, Server, claim, is, locker, run, soon};
+use crate::support::{LONG, NAME, Server, assert_error, claim, locker, run, soon};
 
 const TABLES: [(&str, &[&str]); 3] = [
     ("shedlock", &["SELECT", "INSERT", "UPDATE"]),
@@ -22,7 +22,7 @@ pub(crate) fn no_right_to_make_it() {
         plain.does("CREATE ROLE app LOGIN").await;
         let builder = PostgresTable::builder(&as_app(&server)).create_table(true);
         let error = builder.open().await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -89,7 +89,7 @@ pub(crate) fn each_right_missing() {
                     .await;
                 let error = PostgresTable::open(&as_app(&server)).await.unwrap_err();
                 let words = format!("lacks the right to {right} on \"public\".\"{table}\"");
-                is(&error, ErrorKind::Unusable, Effect::None, &words);
+                assert_error(&error, ErrorKind::Unusable, Effect::None, &words);
                 assert!(error.to_string().contains("GRANT"), "{error}");
                 plain
                     .does(&format!("GRANT {right} ON {table} TO app"))
@@ -100,6 +100,6 @@ pub(crate) fn each_right_missing() {
         let store = PostgresTable::open(&as_app(&server)).await.unwrap();
         plain.does("REVOKE UPDATE ON shedlock FROM app").await;
         let error = store.try_acquire(&claim(LONG)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "may not");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "may not");
     });
 }

@@ -3,7 +3,7 @@
 use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, ErrorKind};
 
-use crate::support::{LONG, NAME, Plain, SOON, Server, claim, is, run, soon};
+use crate::support::{LONG, NAME, Plain, SOON, Server, assert_error, claim, run, soon};
 
 /// The error contains the statements that fix it, and they do.
 pub(crate) fn missing() {
@@ -16,7 +16,7 @@ pub(crate) fn missing() {
                 plain.does(&format!("DROP TABLE {gone}")).await;
             }
             let error = PostgresTable::open(&server.0.url()).await.unwrap_err();
-            is(
+            assert_error(
                 &error,
                 ErrorKind::Unusable,
                 Effect::None,
@@ -39,7 +39,7 @@ pub(crate) fn made_by_the_address() {
         for wrong in ["maybe", "", "TRUE", "1"] {
             let error = PostgresTable::open(&format!("{url}={wrong}")).await;
             let said = "create in the address is true or false";
-            is(
+            assert_error(
                 &error.unwrap_err(),
                 ErrorKind::InvalidInput,
                 Effect::None,
@@ -52,7 +52,7 @@ pub(crate) fn made_by_the_address() {
             PostgresTable::builder(&yes).create_table(false),
         ] {
             let error = builder.open().await.unwrap_err();
-            is(&error, ErrorKind::Unusable, Effect::None, "no table");
+            assert_error(&error, ErrorKind::Unusable, Effect::None, "no table");
         }
         let made = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'locks%'";
         assert_eq!(plain.number(made).await, 0);
@@ -193,7 +193,7 @@ pub(crate) fn other_columns() {
         for (change, words) in cases {
             plain.does(change).await;
             let error = PostgresTable::open(&server.0.url()).await.unwrap_err();
-            is(&error, ErrorKind::Unusable, Effect::None, words);
+            assert_error(&error, ErrorKind::Unusable, Effect::None, words);
             anew(&plain).await;
             PostgresTable::builder(&server.0.url())
                 .create_table(true)

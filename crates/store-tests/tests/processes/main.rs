@@ -3,8 +3,8 @@
 //! This program is also the program of every child: a part in the environment makes it play that part instead of testing. With
 //! `FENCEPOST_SOAK=1` the loops are long. Measurements are printed in both cases; only generous bounds are asserted.
 //!
-//! The children are not those of `fencepost_store_tests::actor`, because hardly anything that they do is done for another store (decision
-//! 14 in the repository's docs folder).
+//! The children are not those of `fencepost_store_tests::actor`, because hardly anything that they do is done for another store
+//! (`docs/decisions/0014-one-stage-for-all-stores.md`).
 #![allow(clippy::unwrap_used)]
 
 use fencepost_store_tests::is_soak;

@@ -9,7 +9,9 @@ use fencepost::stores::redis::Redis;
 use fencepost::{Backend, Effect, ErrorKind, Locker, LostReason, ReleaseOutcome};
 use fencepost_rig::resp::Value;
 
-use crate::support::{LONG, NAME, Plain, Server, eventually, is, outlives_its_ttl, run, soon};
+use crate::support::{
+    LONG, NAME, Plain, Server, assert_error, eventually, outlives_its_ttl, run, soon,
+};
 
 /// Returns a locker with a short timeout.
 pub(crate) fn impatient(store: &std::sync::Arc<Redis>, ttl: Duration) -> Locker {
@@ -40,7 +42,7 @@ pub(crate) fn absent() {
         let error = soon("an error", Redis::open(&server.0.url()))
             .await
             .unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::None,
@@ -54,7 +56,7 @@ pub(crate) fn absent() {
         let error = soon("an error", locker.try_acquire("other"))
             .await
             .unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::None,
@@ -66,7 +68,7 @@ pub(crate) fn absent() {
         assert_eq!(lost.reason(), LostReason::Expired);
         assert!(lost.failed_renewals() > 0);
         let error = soon("the waiter", waiting).await.unwrap().unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::Maybe,
@@ -87,7 +89,7 @@ pub(crate) fn silent() {
             .await
             .unwrap()
             .unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unavailable,
             Effect::None,
@@ -109,7 +111,7 @@ pub(crate) fn a_web_server() {
             assert_eq!(error.effect(), Effect::None, "{error}");
             match answer {
                 "" => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
-                _ => is(&error, ErrorKind::Unusable, Effect::None, "not Redis"),
+                _ => assert_error(&error, ErrorKind::Unusable, Effect::None, "not Redis"),
             }
         }
     });
@@ -123,7 +125,7 @@ pub(crate) fn too_old() {
             answers("-ERR unknown command `HELLO`, with args\r\n")
         );
         let error = soon("an error", Redis::open(&url)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "older");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "older");
     });
 }
 
@@ -162,7 +164,7 @@ pub(crate) fn wrong_password() {
             let error = soon("an error", Redis::open(&url(password)))
                 .await
                 .unwrap_err();
-            is(&error, ErrorKind::Unusable, Effect::None, "password");
+            assert_error(&error, ErrorKind::Unusable, Effect::None, "password");
             assert!(!format!("{error} {error:?}").contains("wrong-one"));
         }
         let store = std::sync::Arc::new(Redis::open(&url(":right@")).await.unwrap());
@@ -181,7 +183,7 @@ pub(crate) fn wrong_password() {
         plain.does(&["CONFIG", "SET", "requirepass", "changed"]);
         proxy.cut();
         let error = soon("the waiter", waiting).await.unwrap().unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::Maybe, "password");
+        assert_error(&error, ErrorKind::Unusable, Effect::Maybe, "password");
         let lost = soon("the holder", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Expired);
         eventually("the end of the lease", async || {
@@ -205,7 +207,7 @@ pub(crate) fn a_read_only_replica() {
         server.wait_for_heartbeats(NAME, 1).await;
         plain.does(&["REPLICAOF", "127.0.0.1", "1"]);
         let error = soon("an error", locker.acquire("other")).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -214,7 +216,7 @@ pub(crate) fn a_read_only_replica() {
         let error = soon("an error", locker.try_acquire("other"))
             .await
             .unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -286,16 +288,11 @@ fn is_loading(address: SocketAddr) -> bool {
     matches!(connection.ask(&["GET", "x"]), Ok(Value::Error(message)) if message.starts_with("LOADING"))
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 /// A cluster node that does not have the lock's slot.
 pub(crate) fn a_cluster_node() {
     run(async {
         let node = || {
-            let bus = free_port().to_string();
+            let bus = fencepost_rig::free_port().unwrap().to_string();
             let server = Server::start_with(["--cluster-enabled", "yes", "--cluster-port", &bus]);
             (server, bus)
         };
@@ -303,7 +300,7 @@ pub(crate) fn a_cluster_node() {
         let store = asked.store().await;
         let locker = impatient(&store, LONG);
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
-        is(&error, ErrorKind::Unavailable, Effect::None, "ClusterDown");
+        assert_error(&error, ErrorKind::Unavailable, Effect::None, "ClusterDown");
 
         owner
             .plain()
@@ -327,7 +324,7 @@ pub(crate) fn a_cluster_node() {
                 .await
                 .unwrap_err(),
         ] {
-            is(&error, ErrorKind::Unusable, Effect::None, "Redis Cluster");
+            assert_error(&error, ErrorKind::Unusable, Effect::None, "Redis Cluster");
         }
     });
 }
@@ -342,11 +339,11 @@ pub(crate) fn another_type() {
         let locker = impatient(&store, ttl);
         plain.does(&["HSET", NAME, "field", "value"]);
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "than a lock");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "than a lock");
         let error = soon("an error", locker.try_acquire(NAME))
             .await
             .unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "than a lock");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "than a lock");
         assert_eq!(
             soon("a look", store.inspect(&NAME.try_into().unwrap()))
                 .await
@@ -369,7 +366,7 @@ pub(crate) fn another_type() {
         let lost = soon("the loss", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Gone);
         let error = soon("the waiter", wanted).await.unwrap().unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::Maybe, "than a lock");
+        assert_error(&error, ErrorKind::Unusable, Effect::Maybe, "than a lock");
         // A lock does not suffer from another's fault.
         outlives_its_ttl(&neighbour, ttl).await;
         assert!(!wanted_neighbour.is_finished());
@@ -409,7 +406,7 @@ pub(crate) fn busy_with_a_script() {
         };
         eventually("a busy server", async || is_busy(&mut plain)).await;
         let error = soon("an error", locker.acquire("other")).await.unwrap_err();
-        is(&error, ErrorKind::Unavailable, Effect::None, "BUSY");
+        assert_error(&error, ErrorKind::Unavailable, Effect::None, "BUSY");
         assert!(!waiting.is_finished(), "the wait goes on");
         plain.does(&["SCRIPT", "KILL"]);
         endless.join().unwrap();
@@ -427,9 +424,9 @@ pub(crate) fn a_name_of_ours() {
         let locker = impatient(&server.store().await, LONG);
         for name in ["fp:{a}:fence:a", "fp:{"] {
             let error = locker.acquire(name).await.unwrap_err();
-            is(&error, ErrorKind::InvalidInput, Effect::None, "fp:{");
+            assert_error(&error, ErrorKind::InvalidInput, Effect::None, "fp:{");
             let error = locker.try_acquire(name).await.unwrap_err();
-            is(&error, ErrorKind::InvalidInput, Effect::None, "fp:{");
+            assert_error(&error, ErrorKind::InvalidInput, Effect::None, "fp:{");
         }
         drop(locker.acquire("fp:a").await.unwrap());
     });

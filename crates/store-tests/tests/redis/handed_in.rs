@@ -85,7 +85,7 @@ fn a_client_with_tls() {
     use fencepost_rig::Authority;
     use redis::TlsCertificates;
 
-    use crate::tls::Secured;
+    use crate::tls::{Secured, patient};
 
     run(async {
         let authority = Authority::new();
@@ -101,15 +101,15 @@ fn a_client_with_tls() {
             Client::build_with_tls(url, certificates(authority)).unwrap()
         };
         let open = async || {
-            let builder = Redis::builder_from(client(&authority));
+            let builder = patient(Redis::builder_from(client(&authority)));
             soon("a connection", builder.open()).await.unwrap()
         };
         works(open().await, open().await).await;
-        let untrusting = Redis::builder_from(client(&Authority::new()));
+        let untrusting = patient(Redis::builder_from(client(&Authority::new())));
         let error = soon("an error", untrusting.open()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
         // Settings of the builder take precedence.
-        let told = Redis::builder_from(client(&Authority::new()));
+        let told = patient(Redis::builder_from(client(&Authority::new())));
         let told = told.root_certificate(authority.certificate.clone());
         soon("a connection", told.open()).await.unwrap();
     });

@@ -7,7 +7,7 @@ use fencepost::{Backend, Effect, ErrorKind};
 
 use crate::faults::impatient;
 use crate::support::{
-    LONG, NAME, Server, claim, is, locker, outlives_its_ttl, releases, run, soon,
+    LONG, NAME, Server, assert_error, claim, locker, outlives_its_ttl, releases, run, soon,
 };
 
 /// Nothing new can be acquired; held locks are kept and released; waiters are notified.
@@ -27,14 +27,14 @@ pub(crate) fn out_of_memory() {
         plain.does(&["CONFIG", "SET", "maxmemory", "1"]);
         for name in ["other", NAME] {
             let error = soon("an error", locker.acquire(name)).await.unwrap_err();
-            is(&error, ErrorKind::Unusable, Effect::None, "out of memory");
+            assert_error(&error, ErrorKind::Unusable, Effect::None, "out of memory");
         }
         let error = soon("an error", locker.try_acquire("other"))
             .await
             .unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "out of memory");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "out of memory");
         let error = soon("the waiter", waiting).await.unwrap().unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::Maybe, "out of memory");
+        assert_error(&error, ErrorKind::Unusable, Effect::Maybe, "out of memory");
         // A renewal needs no memory.
         outlives_its_ttl(&held, ttl).await;
         assert!(held.release().await.is_released());
@@ -60,7 +60,7 @@ pub(crate) fn handed_on_out_of_memory() {
         plain.does(&["CONFIG", "SET", "maxmemory", "0"]);
         match outcome {
             Ok(guard) => assert!(guard.release().await.is_released()),
-            Err(error) => is(&error, ErrorKind::Unusable, Effect::Maybe, "out of memory"),
+            Err(error) => assert_error(&error, ErrorKind::Unusable, Effect::Maybe, "out of memory"),
         }
         server.wait_until_clean().await;
     });

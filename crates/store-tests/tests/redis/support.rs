@@ -10,7 +10,7 @@ use fencepost_rig::{Fate, Proxy};
 pub(crate) use fencepost_store_tests::redis::{Plain, contains};
 use fencepost_store_tests::until_nothing_is_left;
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim, eventually, eventually_within, is, is_soak, locker, now,
+    LONG, NAME, SOON, assert_error, claim, eventually, eventually_within, is_soak, locker, now,
     outlives_its_ttl, poll_at_most, run, run_within, soon,
 };
 use tokio::task::JoinHandle;

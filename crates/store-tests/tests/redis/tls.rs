@@ -5,11 +5,11 @@ use fencepost::stores::redis::{Redis, RedisBuilder};
 use fencepost_rig::{Authority, Signed, TempDir, folder};
 
 use crate::addresses::works;
-use crate::support::{Server, run, soon};
+use crate::support::{SOON, run, soon};
 
 /// A server with a TLS port.
 pub(crate) struct Secured {
-    _server: Server,
+    _server: fencepost_rig::Redis,
     pub(crate) url: String,
     _folder: TempDir,
 }
@@ -28,10 +28,7 @@ impl Secured {
             file("server.pem", &own.certificate),
             file("server.key", &own.key),
         );
-        let port = fencepost_rig::free_port().unwrap().to_string();
-        let server = Server::start_with([
-            "--tls-port",
-            &port,
+        let builder = fencepost_rig::Redis::builder().tls().arguments([
             "--tls-ca-cert-file",
             &ca,
             "--tls-cert-file",
@@ -41,16 +38,22 @@ impl Secured {
             "--tls-auth-clients",
             clients,
         ]);
+        let server = builder.start().unwrap();
         Self {
+            url: format!("rediss://{}", server.tls_address().unwrap()),
             _server: server,
-            url: format!("rediss://127.0.0.1:{port}"),
             _folder: folder,
         }
     }
 
     fn trusting(&self, authority: &Authority) -> RedisBuilder {
-        Redis::builder(&self.url).root_certificate(authority.certificate.clone())
+        patient(Redis::builder(&self.url)).root_certificate(authority.certificate.clone())
     }
+}
+
+/// Lets the store take longer to connect than it does by default, which a busy machine may need for a handshake.
+pub(crate) fn patient(builder: RedisBuilder) -> RedisBuilder {
+    builder.connect_timeout(SOON / 2)
 }
 
 /// The client trusts the given authority, and no other.
@@ -68,7 +71,7 @@ pub(crate) fn private_authority() {
         works(one, other).await;
 
         for untrusting in [
-            Redis::builder(&server.url),
+            patient(Redis::builder(&server.url)),
             server.trusting(&Authority::new()),
         ] {
             let error = soon("an error", untrusting.open()).await.unwrap_err();
@@ -76,7 +79,9 @@ pub(crate) fn private_authority() {
         }
         // Plain text to a TLS port.
         let url = server.url.replace("rediss:", "redis:");
-        let error = soon("an error", Redis::open(&url)).await.unwrap_err();
+        let error = soon("an error", patient(Redis::builder(&url)).open())
+            .await
+            .unwrap_err();
         assert_eq!(error.effect(), fencepost::Effect::None, "{error}");
     });
 }

@@ -6,7 +6,9 @@ use fencepost::stores::redlock::Redlock;
 use fencepost::{Effect, ErrorKind};
 use fencepost_rig::Redis;
 
-use crate::support::{LONG, NAME, Servers, eventually, is, locker, run, soon};
+use crate::support::{
+    LONG, NAME, Servers, assert_error, assert_kind, eventually, locker, run, soon,
+};
 
 pub(crate) fn that_cannot_be() {
     run(async {
@@ -28,7 +30,7 @@ pub(crate) fn that_cannot_be() {
             ("redlock://bob:secret@127.0.0.1:1,127.0.0.1:2", "too few"),
         ] {
             let error = Redlock::open(address).await.unwrap_err();
-            is(&error, ErrorKind::InvalidInput, Effect::None, word);
+            assert_error(&error, ErrorKind::InvalidInput, Effect::None, word);
             assert!(!error.to_string().contains("secret"), "{error}");
         }
     });
@@ -41,7 +43,7 @@ pub(crate) fn one_server_with_two_names() {
         let [a, b] = [0, 1].map(|at| servers.0[at].address());
         let address = format!("redlock://{a},{b},localhost:{}", b.port());
         let error = Redlock::open(&address).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -58,7 +60,7 @@ pub(crate) fn a_replica() {
         let (host, port) = (primary.ip().to_string(), primary.port().to_string());
         servers.plain(2).does(&["REPLICAOF", &host, &port]);
         let error = Redlock::open(&servers.address()).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "is a replica");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "is a replica");
         assert!(error.to_string().contains(&replica.to_string()), "{error}");
         servers.plain(2).does(&["REPLICAOF", "NO", "ONE"]);
         servers.store().await;
@@ -94,7 +96,7 @@ pub(crate) fn users_and_passwords() {
 
         let wrong = address.replace("bob:two", "bob:too");
         let error = soon("an error", Redlock::open(&wrong)).await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::Unusable,
             Effect::None,
@@ -109,20 +111,15 @@ pub(crate) fn users_and_passwords() {
 pub(crate) fn names_that_are_taken() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let locker = locker(&store, LONG);
         for at in 0..3 {
             servers.plain(at).does(&["LPUSH", NAME, "a"]);
         }
         let error = locker.try_acquire(NAME).await.unwrap_err();
-        is(
-            &error,
-            ErrorKind::Unusable,
-            Effect::None,
-            "something other than a lock",
-        );
+        assert_kind(&error, ErrorKind::Unusable, "something other than a lock");
         let error = locker.try_acquire("fp:{a}:quorum:a").await.unwrap_err();
-        is(
+        assert_error(
             &error,
             ErrorKind::InvalidInput,
             Effect::None,

@@ -8,7 +8,7 @@ use fencepost_rig::Redis;
 use fencepost_store_tests::test_program::{NamedTest, tests};
 use redis::Client;
 
-use crate::support::{LONG, NAME, Servers, is, locker, run, soon};
+use crate::support::{LONG, NAME, Servers, assert_error, locker, run, soon};
 
 pub(crate) const TESTS: &[NamedTest] = tests![three_clients];
 
@@ -36,7 +36,7 @@ fn three_clients() {
             (vec![one.clone(), two, one], "vote twice"),
         ] {
             let opened = soon("an error", Redlock::builder_from(clients).open()).await;
-            is(
+            assert_error(
                 &opened.unwrap_err(),
                 ErrorKind::InvalidInput,
                 Effect::None,

@@ -6,7 +6,7 @@ use fencepost::backend::Release;
 use fencepost::stores::redlock::Redlock;
 use fencepost::{Backend, Effect, ErrorKind};
 
-use crate::support::{COUNTER, LONG, NAME, Servers, claim, is, run};
+use crate::support::{COUNTER, LONG, NAME, Servers, assert_error, claim, run};
 
 /// Returns the seconds since the beginning of 2024.
 fn seconds_since_2024() -> u64 {
@@ -49,7 +49,7 @@ pub(crate) fn of_a_later_version() {
             servers.plain(at).does(&later);
         }
         let error = store.try_acquire(&claim(LONG)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "layout 3");
+        assert_error(&error, ErrorKind::Unusable, Effect::None, "layout 3");
         for at in 0..3 {
             assert_eq!(servers.value(at), None);
         }
@@ -121,7 +121,7 @@ pub(crate) fn kept_for_as_long_as_told() {
             servers.plain(0).does(&["DEL", COUNTER, NAME]);
         }
         let error = Redlock::open(&format!("{address}?keep_fences=600s")).await;
-        is(
+        assert_error(
             &error.unwrap_err(),
             ErrorKind::InvalidInput,
             Effect::None,

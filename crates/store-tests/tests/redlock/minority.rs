@@ -54,24 +54,21 @@ pub(crate) fn lost() {
 /// Clients do not wait for a slow server. What it does late is reverted in turn.
 pub(crate) fn slow() {
     run(async {
-        let slow = Duration::from_secs(8);
         let servers = Servers::start();
         let roads = servers.roads();
         let locker = locker(&roads.store().await, LONG);
-        roads.0[0].delay(Direction::ToServer, slow);
-        let started = Instant::now();
+        roads.0[0].delay(Direction::ToServer, Proxy::FOREVER);
         for _ in 0..3 {
             let guard = soon("a lock", locker.acquire(NAME)).await.unwrap();
             assert!(guard.release().await.is_released());
         }
-        assert!(started.elapsed() < slow, "{:?}", started.elapsed());
         assert_eq!(servers.value(0), None, "nothing has arrived there yet");
+        roads.0[0].heal();
         let mut seen = servers.plain(0);
         eventually("the late requests", async || {
             seen.number(&["EXISTS", COUNTER]) == 1
         })
         .await;
-        roads.0[0].heal();
         servers.are_clean().await;
     });
 }
@@ -84,14 +81,15 @@ pub(crate) fn stopped() {
         drop(locker.acquire(NAME).await.unwrap());
         servers.0[2].signal(Signal::SIGSTOP).unwrap();
         let started = Instant::now();
-        for _ in 0..20 {
+        let turns = 60;
+        for _ in 0..turns {
             let guard = soon("a lock", locker.acquire(NAME)).await.unwrap();
             assert!(guard.release().await.is_released());
         }
         // Half a second for the first client that finds it silent and hardly anything for the others, rather than half a second
         // for each.
         assert!(
-            started.elapsed() < Duration::from_secs(9),
+            started.elapsed() < Duration::from_millis(500) * turns * 2 / 3,
             "{:?}",
             started.elapsed()
         );

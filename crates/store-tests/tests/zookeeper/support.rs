@@ -9,8 +9,8 @@ use fencepost::{Guard, Locker};
 use fencepost_rig::Proxy;
 use fencepost_store_tests::until_nothing_is_left;
 pub(crate) use fencepost_store_tests::{
-    LONG, NAME, SOON, claim, eventually, is, is_soak, locker, now, poll_at_most, run, run_within,
-    soon,
+    LONG, NAME, SOON, assert_error, claim, eventually, is_soak, locker, now, poll_at_most, run,
+    run_within, soon,
 };
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 

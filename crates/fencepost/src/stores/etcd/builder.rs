@@ -57,6 +57,9 @@ impl EtcdBuilder {
     }
 
     /// Sets how long connecting to one server may take. The default is 3 s.
+    ///
+    /// When the store is opened, the first answer, which includes the TLS handshake, must come within this time, or within 2 s if that is
+    /// longer. Afterwards the store gives up a server that does not answer within 2 s, also if it has to connect for that.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self

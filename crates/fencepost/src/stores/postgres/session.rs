@@ -41,8 +41,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects and prepares the session. Before taking locks with it, call [`ready`](Self::ready). `ended` is called when
-    /// the connection has ended, whoever ended it; then [`is_closed`](Self::is_closed) returns `true`.
+    /// Connects and prepares the session. Before taking locks with it, call [`ready`](Self::ready). `ended` is called when the connection has
+    /// ended, whoever ended it; then [`is_closed`](Self::is_closed) returns `true`.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is closed.

@@ -1,10 +1,10 @@
-//! The settings of a [`Postgres`](super::Postgres).
+//! [`Settings`], which the builder passes on to the store.
 
 use std::time::Duration;
 
 use super::fence::Source;
 
-/// The settings of the builder.
+/// The settings of a [`Postgres`](super::Postgres).
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,

@@ -12,42 +12,26 @@ use crate::clock::{BootClock, Clock, within};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
-/// How long a statement is at least unanswered before we suspect a pool, which makes its clients wait if it has no free session.
-const POOL_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How often in a row a statement must be answered only when the other session is free again. A busy server, too, may need a second for an
-/// answer, but hardly every time.
-const SUSPICIOUS_ROUNDS: u32 = 3;
+/// How long the other session stays in its transaction if a statement is not answered. A pool makes its clients wait if it has no free
+/// session, so the answer may come only after that transaction.
+const POOL_TIMEOUT: Duration = Duration::from_millis(250);
 
 const OPERATION: Operation = Operation::Open;
 
-/// Checks that locks of two sessions exclude each other. Every statement must be answered within `answer_timeout`.
+/// Takes a lock with `one`, and checks that `other` does not get it and that `one` still has it while `other` is in a transaction. In that
+/// state, a pooler in transaction mode has to give `one` a different session. If that does not show here, it does later: every statement
+/// checks on which session it was executed.
+///
+/// Every statement must be answered within `answer_timeout`.
 pub(super) async fn check(
     one: &Arc<Session>,
     other: &Arc<Session>,
     answer_timeout: Duration,
 ) -> Result<()> {
-    for _ in 0..SUSPICIOUS_ROUNDS {
-        if !waits_for_the_other(one, other, answer_timeout).await? {
-            return Ok(());
-        }
-    }
-    Err(pooled(OPERATION))
-}
-
-/// Takes a lock with `one`, and checks that `other` does not get it and that `one` still has it while `other` is in a transaction. In that
-/// state, a pooler in transaction mode has to give `one` a different session. Returns whether `one` was answered late, after the end of
-/// that transaction.
-async fn waits_for_the_other(
-    one: &Arc<Session>,
-    other: &Arc<Session>,
-    answer_timeout: Duration,
-) -> Result<bool> {
     let random: &dyn Random = &SystemRandom;
     let key = random.next_u128() as i64;
     let try_lock = format!("select pg_backend_pid(), pg_try_advisory_lock('{key}'::bigint)");
     let unlock = statements::only_unlock(key);
-    let begun = BootClock.now();
     let taken = answered(answer_timeout, one.ask(OPERATION, &try_lock)).await?;
     if text(&taken, 1) != "t" {
         return Err(unfit("a lock that nobody knows is taken"));
@@ -63,13 +47,9 @@ async fn waits_for_the_other(
             pooled(OPERATION)
         });
     }
-    // If the network or the server is slow, as long as three statements took.
-    let usual = BootClock.now().saturating_duration_since(begun);
-    let soon = BootClock.now() + usual.max(POOL_TIMEOUT);
     let mut freeing = pin!(one.ask(OPERATION, &unlock));
-    let at_once = within(&BootClock, soon, &mut freeing).await;
+    let at_once = within(&BootClock, BootClock.now() + POOL_TIMEOUT, &mut freeing).await;
     answered(answer_timeout, other.ask_all(OPERATION, "rollback")).await?;
-    let is_late = at_once.is_none();
     let freed = match at_once {
         Some(freed) => freed?,
         None => answered(answer_timeout, freeing).await?,
@@ -77,7 +57,7 @@ async fn waits_for_the_other(
     if text(&freed, 1) != "t" {
         return Err(pooled(OPERATION));
     }
-    Ok(is_late)
+    Ok(())
 }
 
 /// Waits for an answer of the server.

@@ -1,10 +1,10 @@
-//! The settings of a [`PostgresTable`](super::PostgresTable).
+//! [`Settings`], which the builder passes on to the store.
 
 use std::time::Duration;
 
 use super::tables::Tables;
 
-/// The settings of the builder.
+/// The settings of a [`PostgresTable`](super::PostgresTable).
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,

@@ -31,7 +31,7 @@ pub(super) struct OwnParameters {
 /// Parses an address. The error never quotes the address, which may contain a password.
 pub(super) fn parse(address: &str) -> Result<(ConnectionInfo, OwnParameters), String> {
     let (plain, own) = without_own(address)?;
-    if !own.files.is_empty() && !address.starts_with("rediss:") {
+    if !own.files.is_empty() && !is_tls(address) {
         return Err("ca, cert and key are about TLS, which is rediss://".to_owned());
     }
     // The parser's error may quote the address, so it is not passed on.
@@ -69,7 +69,8 @@ fn without_own(address: &str) -> Result<(String, OwnParameters), String> {
     Ok((plain, own))
 }
 
-fn is_tls(address: &str) -> bool {
+/// Returns whether this address stands for TLS.
+pub(super) fn is_tls(address: &str) -> bool {
     address.starts_with("rediss:") || address.starts_with("valkeys:")
 }
 
@@ -98,6 +99,18 @@ mod tests {
         ] {
             let (read, own) = without_own(address).unwrap();
             assert_eq!((read.as_str(), &own.files), (plain, &named), "{address}");
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "redis-tls")]
+    fn every_scheme_with_tls_takes_files_and_no_other_does() {
+        for scheme in ["rediss", "valkeys"] {
+            let (_, own) = parse(&format!("{scheme}://h?ca=/etc/ca.pem")).unwrap();
+            assert!(!own.files.is_empty(), "{scheme}");
+        }
+        for scheme in ["redis", "valkey"] {
+            parse(&format!("{scheme}://h?ca=/etc/ca.pem")).unwrap_err();
         }
     }
 

@@ -213,7 +213,7 @@ fn invalid(cause: String) -> Error {
 }
 
 fn parse(address: &str) -> Result<(redis::ConnectionInfo, address::OwnParameters)> {
-    if cfg!(not(feature = "redis-tls")) && address.starts_with("rediss:") {
+    if cfg!(not(feature = "redis-tls")) && address::is_tls(address) {
         return Err(invalid(
             "built without TLS: rediss:// needs the feature redis-tls".to_owned(),
         ));

@@ -1,8 +1,8 @@
-//! The settings of a [`Redlock`](super::Redlock).
+//! [`Settings`], which the builder passes on to the store.
 
 use std::time::Duration;
 
-/// The settings of the builder.
+/// The settings of a [`Redlock`](super::Redlock).
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     /// How long one server may take to answer, unless the TTL is short.

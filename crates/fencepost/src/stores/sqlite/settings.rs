@@ -1,9 +1,9 @@
-//! The settings of a [`Sqlite`](super::Sqlite), and what its file is opened for.
+//! [`Settings`], which the builder passes on to the store, and what its file is opened for.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The settings of the builder.
+/// The settings of a [`Sqlite`](super::Sqlite).
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     /// The path, absolute because the program may change its working directory.

@@ -1,8 +1,8 @@
-//! The settings of a [`Zookeeper`](super::Zookeeper).
+//! [`Settings`], which the builder passes on to the store.
 
 use std::time::Duration;
 
-/// The settings of the builder.
+/// The settings of a [`Zookeeper`](super::Zookeeper).
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) session_timeout: Duration,

@@ -43,12 +43,38 @@ fn a_server_that_looks_for_signs_of_life_finds_none() {
     assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
 }
 
+/// Its machine vanished and was healed while the server was being connected.
+#[test]
+fn a_connection_that_was_being_opened_is_as_dead_as_the_others() {
+    let proxy = Proxy::start(echo()).unwrap();
+    let client = connect_to(&proxy);
+    say(&client, "hello");
+    assert_eq!(hear(&client, 5), "hello");
+    proxy.vanish().unwrap();
+    proxy.heal();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    for (number, is_dead) in [(0, true), (1, false)] {
+        let opened = Stream::connect(listener.local_addr().unwrap()).unwrap();
+        opened.set_nonblocking(true).unwrap();
+        let opened = TcpStream::from_std(opened).unwrap();
+        let (mut served, _) = listener.accept().unwrap();
+        assert!(proxy.shared.keep_server_end(number, &opened));
+        looks_for_life(&served);
+        served.set_read_timeout(Some(5 * SECOND)).unwrap();
+        let error = served.read(&mut [0; 16]).expect_err("nothing was sent");
+        // A read that takes too long would block.
+        assert_eq!(error.kind() == io::ErrorKind::TimedOut, is_dead, "{error}");
+    }
+}
+
 #[test]
 fn a_server_that_sends_something_gives_up_when_nobody_acknowledges_it() {
     let (proxy, client, mut served) = pair();
-    let patience = Some(SECOND);
+    let at_most = Some(SECOND);
     SockRef::from(&served)
-        .set_tcp_user_timeout(patience)
+        .set_tcp_user_timeout(at_most)
         .unwrap();
     say(&client, "hello");
     assert_eq!(hear(&served, 5), "hello");
