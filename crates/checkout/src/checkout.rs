@@ -395,3 +395,6 @@ async fn in_time<T>(
         Err(StorageError::Unavailable(words.into()))
     })
 }
+
+#[cfg(test)]
+mod tests;
