@@ -121,7 +121,7 @@ fencepost {VERSION}   distributed locks you can put on trial
 
   try locks    {names}
   use locks    {lock_commands}
-  fencepost COMMAND --help for flags and examples; fencepost run-all for seven scenarios in one matrix
+  fencepost COMMAND --help for flags and examples; fencepost run-all: seven scenarios in one matrix
 "
     )
 }
