@@ -208,7 +208,7 @@ fn each_fault_has_a_witness() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A lock that needs no fault to be convicted, or few.
+/// Looks for smaller plans of faults for a lock that is convicted without any fault, or with few.
 fn smaller_plans() -> Result<(), Failed> {
     let arguments = "trial storm --lock=blind-delete --for 4s --ttl 300 --shrink 40s --json";
     for _ in 0..REPEATS {

@@ -322,7 +322,9 @@ fn drawings_are_refused_before_the_history_is_judged() {
     let (page, notes) = (folder.path().join("page.html"), folder.path().join("notes"));
     fs::write(&notes, "buy milk\n").unwrap();
     for before in [None, Some("a page")] {
-        before.map(|text| fs::write(&page, text).unwrap());
+        if let Some(text) = before {
+            fs::write(&page, text).unwrap();
+        }
         let mut command = fencepost("check");
         command.arg(&notes).arg("--report").arg(&page);
         assert_eq!(finish(command.output().unwrap()).code, 65);
