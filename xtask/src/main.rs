@@ -63,7 +63,7 @@ enum Chore {
     Bench(bench::Options),
     /// Put the checkout service under load with k6, and report which limits held.
     Load(load::Options),
-    /// Check the tree: layers, file lengths, forgotten tests, leftovers, paths, links, quoted code, contracts, commits.
+    /// Check the tree: layers, file lengths, comment lengths, forgotten tests, leftovers, paths, links, quoted code, contracts, commits.
     Tidy,
     /// Build the documentation; a warning is a failure.
     Doc,

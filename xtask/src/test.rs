@@ -318,6 +318,45 @@ mod tests {
     }
 
     #[test]
+    fn every_module_that_nextest_selects_exists() {
+        let settings = fs::read_to_string(tree::root().join(".config/nextest.toml")).unwrap();
+        let files = tree::files().unwrap();
+        let exists = |folder: &str, module: &str| {
+            [format!("{module}.rs"), format!("{module}/mod.rs")]
+                .iter()
+                .any(|file| {
+                    files
+                        .iter()
+                        .any(|one| one.path.ends_with(&format!("{folder}/{file}")))
+                })
+        };
+        let programs = test_programs().unwrap();
+        // What the last `binary(…)` or `package(…)` before a module selects.
+        let mut selected: Vec<String> = Vec::new();
+        let mut seen = 0;
+        for word in settings.split([' ', '\n']) {
+            let word = word.trim_start_matches('(').trim_end_matches(')');
+            if let Some(name) = word.strip_prefix("binary(") {
+                selected = vec![name.to_owned()];
+                assert!(programs.iter().any(|program| program == name), "{name}");
+            } else if let Some(name) = word.strip_prefix("package(") {
+                let folder = name.trim_start_matches("fencepost-");
+                let of_package = |program: &&String| {
+                    let path = format!("crates/{folder}/tests/{program}/main.rs");
+                    files.iter().any(|file| file.path == path)
+                };
+                selected = programs.iter().filter(of_package).cloned().collect();
+            } else if let Some(module) = word.strip_prefix("test(/^") {
+                let module = module.strip_suffix("::/").unwrap();
+                let is_there = |program: &String| exists(&format!("tests/{program}"), module);
+                assert!(selected.iter().any(is_there), "{module} in {selected:?}");
+                seen += 1;
+            }
+        }
+        assert!(seen >= 10, "only {seen} modules were found");
+    }
+
+    #[test]
     fn the_sum_is_over_all_steps() {
         let mut report = Report::default();
         report

@@ -58,7 +58,7 @@ struct Inner {
     storage: Arc<dyn Storage>,
     locks: Locks,
     events: Events,
-    path: OrderPath,
+    order_path: OrderPath,
     reserve_for: Duration,
     /// Orders under way. They are not dropped with the connection of the customer.
     under_way: TaskTracker,
@@ -73,14 +73,14 @@ impl Checkout {
         storage: Arc<dyn Storage>,
         locks: Locks,
         events: Events,
-        path: OrderPath,
+        order_path: OrderPath,
         reserve_for: Duration,
     ) -> Self {
         Self(Arc::new(Inner {
             storage,
             locks,
             events,
-            path,
+            order_path,
             reserve_for,
             under_way: TaskTracker::new(),
             give_up: CancellationToken::new(),
@@ -200,7 +200,7 @@ impl Checkout {
                 Replay::Reused => return Err(Refusal::KeyReused),
             }
         }
-        let placed = match self.0.path {
+        let placed = match self.0.order_path {
             OrderPath::Lock => self.under_locks(basket, key, until).await?,
             OrderPath::Optimistic => self.by_version(basket, key, until).await?,
             OrderPath::Row => self.write(basket, key, Guarding::Rows).await?,
@@ -395,3 +395,6 @@ async fn in_time<T>(
         Err(StorageError::Unavailable(words.into()))
     })
 }
+
+#[cfg(test)]
+mod tests;

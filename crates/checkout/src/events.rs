@@ -6,7 +6,6 @@ use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 use utoipa::ToSchema;
 
-use crate::breaker::BreakerState;
 use crate::id::Id;
 use crate::order::OrderStatus;
 
@@ -78,8 +77,28 @@ pub enum Event {
     /// The circuit breaker around the lock store opened or closed.
     Breaker {
         /// `open` or `closed`.
-        state: BreakerState,
+        state: BreakerChange,
     },
+}
+
+/// What the circuit breaker did. That it lets a probe through is no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakerChange {
+    /// It opened.
+    Open,
+    /// It closed.
+    Closed,
+}
+
+impl BreakerChange {
+    /// Returns the name of the new state, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
 }
 
 /// A lock that was granted.

@@ -13,7 +13,7 @@ use fencepost::{ErrorKind, Guard, Locker, MultiGuard};
 use metrics::counter;
 
 use crate::breaker::{Breaker, BreakerSettings, BreakerState, Permit};
-use crate::events::{Event, Events, Fenced};
+use crate::events::{BreakerChange, Event, Events, Fenced};
 use crate::id::Id;
 use crate::order::Basket;
 
@@ -231,7 +231,7 @@ impl Locks {
             );
             counter!("checkout_breaker_opened_total").increment(1);
             self.events.tell(|| Event::Breaker {
-                state: BreakerState::Open,
+                state: BreakerChange::Open,
             });
         }
     }
@@ -240,7 +240,7 @@ impl Locks {
         if permit.answered() {
             tracing::warn!("the lock store answers again");
             self.events.tell(|| Event::Breaker {
-                state: BreakerState::Closed,
+                state: BreakerChange::Closed,
             });
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);

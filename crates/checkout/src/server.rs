@@ -49,7 +49,7 @@ const FOR_LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// The pause after the system refused to accept a connection, for instance for lack of file descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// Serves until it is told to stop. Then waits for the requests under way, but hardly longer than the grace.
+/// Serves until it is told to stop. Then waits for the requests under way, for the grace and one more second.
 ///
 /// # Cancel safety
 /// If the future is dropped, open connections go on by themselves.

@@ -58,6 +58,14 @@ impl CommandError {
         self
     }
 
+    /// Returns what failed and where, in one sentence.
+    pub(crate) fn in_short(&self) -> String {
+        match self.lines.iter().find(|(label, _)| *label == "where") {
+            Some((_, place)) => format!("{}: {place}", self.what),
+            None => self.what.clone(),
+        }
+    }
+
     pub(crate) fn text(&self, ink: Ink) -> String {
         let mut text = format!(
             "{} {}\n",

@@ -121,7 +121,7 @@ fencepost {VERSION}   distributed locks you can put on trial
 
   try locks    {names}
   use locks    {lock_commands}
-  fencepost COMMAND --help for flags and examples; fencepost run-all for seven scenarios in one matrix
+  fencepost COMMAND --help for flags and examples; fencepost run-all: seven scenarios in one matrix
 "
     )
 }
@@ -348,7 +348,7 @@ Usage: fencepost gauntlet [OPTIONS]
   --runs N            every scenario N times; the worst run counts    [default: 1]
   --jobs N            lock trials at the same time; sales run alone   [default: 2]
   --ttl MS            how long a lock lasts without being renewed     [default: 500]
-                      etcd and zk need 2000 or more; whatever it says, these keep their own:{kept}
+                      etcd and zk need 2000 or more. --ttl does not change these:{kept}
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output DIR        one JSON report and one history for each trial
   --report FILE.html  one page with the worst run of each scenario

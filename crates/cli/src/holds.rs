@@ -10,10 +10,8 @@ use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Judged, LockWatch, Scenario, Trial};
 use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::report::html::Page;
-use fencepost_trial::report::json::holds::{add_smaller_plans, report, report_of_worst};
-use fencepost_trial::report::terminal::holds::{
-    Lanes, convictions, shortest, smaller_plans, title,
-};
+use fencepost_trial::report::json::holds::{report, report_of_worst};
+use fencepost_trial::report::terminal::holds::{Lanes, convictions, shortest, title};
 use fencepost_trial::report::terminal::verdict;
 use fencepost_trial::store::{ServerFault, TrialStore};
 use fencepost_trial::text::numbers;
@@ -38,7 +36,7 @@ pub(crate) struct Deadlock {
     #[arg(long)]
     mitigate: bool,
     #[command(flatten)]
-    holds: LockTrialFlags,
+    flags: LockTrialFlags,
 }
 
 #[derive(Debug, Args)]
@@ -49,7 +47,7 @@ pub(crate) struct Crash {
     #[arg(long, requires = "ttl_edge", allow_hyphen_values = true, value_parser = work)]
     work: Option<u64>,
     #[command(flatten)]
-    holds: LockTrialFlags,
+    flags: LockTrialFlags,
 }
 
 #[derive(Debug, Args)]
@@ -62,7 +60,7 @@ pub(crate) struct NamedTrial {
     #[command(flatten)]
     storm: StormFlags,
     #[command(flatten)]
-    holds: LockTrialFlags,
+    flags: LockTrialFlags,
 }
 
 /// The arguments that all lock trials share.
@@ -109,7 +107,7 @@ pub(crate) fn deadlock(
     } else {
         Scenario::Deadlock
     };
-    run(&ScenarioSettings::of(scenario), &arguments.holds, interrupt)
+    run(&ScenarioSettings::of(scenario), &arguments.flags, interrupt)
 }
 
 /// Runs `fencepost crash`: the holder is killed, or works beyond its lease.
@@ -123,7 +121,7 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
         work_ms: arguments.work,
         ..ScenarioSettings::of(scenario)
     };
-    run(&settings, &arguments.holds, interrupt)
+    run(&settings, &arguments.flags, interrupt)
 }
 
 /// Runs `fencepost trial`: the scenario of this name.
@@ -139,7 +137,7 @@ pub(crate) fn trial(arguments: NamedTrial, interrupt: Interrupt) -> Result<ExitC
         runs: arguments.storm.runs.unwrap_or(1),
         ..ScenarioSettings::of(scenario)
     };
-    run(&settings, &arguments.holds, interrupt)
+    run(&settings, &arguments.flags, interrupt)
 }
 
 /// Returns the error for a flag of `fencepost trial` that belongs to the scenario `owner` and was given to another.
@@ -185,7 +183,14 @@ fn run(
     let LockArgument::Lock(lock) = &arguments.lock else {
         return arguments.trial.list_locks();
     };
-    let opened = open_store(scenario, lock, arguments)?;
+    let asked = arguments.trial.store_for(Some(lock))?;
+    // Refused before any server is started.
+    let storm = settings.storm.map(|flags| match &asked {
+        Some(store) => flags.settings(store),
+        None => flags.settings(&TrialStore::default()),
+    });
+    let storm = storm.transpose()?;
+    let opened = open_store(scenario, lock, asked)?;
     let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&opened.store));
     lasts_long_enough(ttl_ms, &opened.store)?;
     let resource = scenario.resource();
@@ -193,13 +198,12 @@ fn run(
     // A trial that kills servers starts its own. This store only showed that they can be started, and let external locks declare their
     // claims.
     let store = opened.store.clone();
-    let storm = settings.storm.map(|flags| flags.settings(&store));
     let trial = Trial {
         scenario,
         strategy: contender.strategy,
         ttl_ms,
         work_ms: settings.work_ms.unwrap_or(Trial::work_ms_at(&store)),
-        storm: storm.transpose()?,
+        storm,
         plan: None,
         length_ms: None,
         store,
@@ -213,9 +217,8 @@ fn run(
 fn open_store(
     scenario: Scenario,
     lock: &Lock,
-    arguments: &LockTrialFlags,
+    asked: Option<TrialStore>,
 ) -> Result<OpenStore, CommandError> {
-    let asked = arguments.trial.store_for(Some(lock))?;
     if let Some(what) = scenario.lacks() {
         let command = format!("fencepost {}", scenario.command());
         let advice = if scenario.chooses_pids() {
@@ -278,7 +281,7 @@ fn run_and_show(
         )?;
         (judged, None)
     };
-    let shrunk = settings.shrink().and_then(|within| {
+    let smaller = settings.shrink().and_then(|within| {
         let mut say = |line: &str| {
             if shows_progress {
                 screen.print(line);
@@ -290,8 +293,8 @@ fn run_and_show(
         Some(convicted) => report_of_worst(&judged, convicted, settings.runs),
         None => report(&judged),
     };
-    if let Some(shrunk) = &shrunk {
-        add_smaller_plans(&mut report, shrunk);
+    if let Some(smaller) = &smaller {
+        smaller.add_to(&mut report);
     }
     let history = files.history();
     let beginning = history.and_then(|history| history.beginning_path(&judged));
@@ -305,7 +308,7 @@ fn run_and_show(
     };
     let text = |ink| {
         let runs = convicted.map(|convicted| convictions(convicted, settings.runs, ink));
-        let smaller = shrunk.as_ref().map(|shrunk| smaller_plans(shrunk, ink));
+        let smaller = smaller.as_ref().map(|smaller| smaller.text(ink));
         verdict::text(&judged.verdict, quiet, ink)
             + &shortest(&judged, beginning.as_deref(), ink)
             + &runs.unwrap_or_default()

@@ -18,7 +18,7 @@ use crate::locks::view::{self, ListingFailed, LockView};
 
 const MAX_PATTERN: usize = 200;
 
-/// LockQuery locks to list.
+/// Which locks to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct LockQuery {

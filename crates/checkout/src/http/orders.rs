@@ -117,7 +117,7 @@ async fn settle(
             "Order has ended",
             format!("the order is {}", order.order_status.as_str()),
         )),
-        // The last two concern the sweeper only; a customer's request never gets them.
+        // `Unread` and `StaleFence` concern the sweeper only; a customer's request never gets them.
         Settled::Unknown | Settled::Unread | Settled::StaleFence => Err(no_such_order()),
     }
 }

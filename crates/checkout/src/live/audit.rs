@@ -42,7 +42,7 @@ impl Audit {
     }
 
     /// Collects a finished count, and starts the next one when it is time. Does not wait for it.
-    pub(super) async fn look(&mut self) {
+    pub(super) async fn sample(&mut self) {
         if let Some(ended) = self.under_way.take_if(|count| count.is_finished()) {
             let count = ended.await.ok();
             let took = count.as_ref().map_or(Duration::ZERO, |count| count.took);

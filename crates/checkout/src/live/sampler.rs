@@ -168,7 +168,7 @@ impl Sampler<'_> {
     async fn sample(&mut self, with_board: bool) {
         self.put(Topic::Locks, &self.locks().await);
         if with_board {
-            self.audit.look().await;
+            self.audit.sample().await;
             self.put(Topic::Board, &self.board().await);
         }
     }

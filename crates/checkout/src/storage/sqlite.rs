@@ -75,6 +75,7 @@ impl SqliteStorage {
     /// Returns SQLite's error as text.
     pub fn open(path: &Path) -> Result<Self, StorageError> {
         let writing = file::connect(path).map_err(Fault::from)?;
+        let file = Arc::new(OpenedFile::at(path));
         file::prepare(&writing)?;
         let reading = file::connect(path).map_err(Fault::from)?;
         let pragma = reading.pragma_update(None, "query_only", true);
@@ -86,7 +87,7 @@ impl SqliteStorage {
         Ok(Self {
             writes: start(writing, TransactionBehavior::Immediate, "checkout-writer")?,
             reads: start(reading, TransactionBehavior::Deferred, "checkout-reader")?,
-            file: Arc::new(OpenedFile::at(path)),
+            file,
         })
     }
 

@@ -237,7 +237,7 @@ fn the_help_of_gauntlet_knows_which_trials_keep_their_ttl() {
     let text = text("gauntlet");
     let described = described(&text);
     let (_, ttl) = described.iter().find(|(flag, _)| *flag == "ttl").unwrap();
-    let (_, groups) = ttl.split_once("keep their own:").unwrap();
+    let (_, groups) = ttl.split_once("does not change these:").unwrap();
     let of_group = |group: &str| {
         let (names, ttl_ms) = group.split_once(':').unwrap();
         let ttl_ms: u64 = ttl_ms.trim().parse().unwrap();

@@ -75,9 +75,9 @@ Clocks (needs cc)
   --for TIME          storm: how long, at most 24h                    [default: 60s]
   --processes N       storm: how many processes (3–8)                 [default: 5]
   --names N           storm: how many locks (1–6)                     [default: 3]
-  --faults LIST       storm: kill,pause,cut,delay,server,clock         [default: all that apply]
-  --shrink [TIME]     storm: after a conviction, runs smaller plans of faults, five times each, for
-                      at most TIME, and prints how often each convicts         [without TIME: 5m]
+  --faults LIST       storm: kill,pause,cut,delay,server,clock        [default: all that apply]
+  --shrink [TIME]     storm: after a conviction, runs smaller plans of faults, five times each;
+                      prints how often each convicts; at most TIME  [without TIME: 5m]
   --runs N            storm: N storms with N seeds; prints how many of them convicted the lock
                       with --history run.jsonl, the shortest beginning of the history that convicts
                       is saved, too: run.prefix.jsonl

@@ -5,9 +5,15 @@ use std::time::{Duration, Instant};
 use fencepost_rig::Interrupt;
 use fencepost_trial::holds::Judged;
 use fencepost_trial::holds::storm::{Plan, Runner, Shrunk, Tried, shrink};
+use fencepost_trial::processes::NoVerdict;
+use fencepost_trial::report::json::holds as json;
+use fencepost_trial::report::terminal::holds as terminal;
+use fencepost_trial::text::ink::Ink;
+use serde_json::Value;
 
 use super::run_and_judge;
 use crate::contender::Contender;
+use crate::no_verdict::{UsedFlags, explain};
 use crate::values::{BadValue, duration};
 
 /// How long smaller plans are looked for, unless the user says otherwise.
@@ -27,15 +33,39 @@ pub(super) fn shrink_time(text: &str) -> Result<Duration, BadValue> {
     })
 }
 
-/// Looks for smaller plans of faults that convict the lock. Returns `None` if it was not convicted. An interrupt ends the search, and the
-/// result is what was found by then.
+/// What was found before the search ended.
+pub(super) struct SmallerPlans {
+    pub(super) shrunk: Shrunk,
+    /// Why a run had no verdict, which ended the search; `None` for an interrupt, which the user knows of.
+    failed: Option<String>,
+}
+
+impl SmallerPlans {
+    /// Returns the lines that the verdict is followed by.
+    pub(super) fn text(&self, ink: Ink) -> String {
+        let failed = self.failed.iter();
+        let failed = failed.map(|why| ink.sentence("", &format!("the search ended: {why}")));
+        terminal::smaller_plans(&self.shrunk, ink) + &failed.collect::<String>()
+    }
+
+    /// Adds them to the report.
+    pub(super) fn add_to(&self, report: &mut Value) {
+        json::add_smaller_plans(report, &self.shrunk);
+        if let Some(why) = &self.failed {
+            report["smaller_plans"]["failed"] = why.as_str().into();
+        }
+    }
+}
+
+/// Looks for smaller plans of faults that convict the lock. Returns `None` if it was not convicted. An interrupt or a failure ends the
+/// search, and the result is what was found by then.
 pub(super) fn smaller_plans(
     judged: &Judged,
     contender: &Contender,
     within: Duration,
     say: &mut dyn FnMut(&str),
     interrupt: Interrupt,
-) -> Option<Shrunk> {
+) -> Option<SmallerPlans> {
     let whole = judged.convicting_plan()?;
     let mut runs = Runs {
         judged,
@@ -43,10 +73,12 @@ pub(super) fn smaller_plans(
         deadline: Instant::now() + within,
         say,
         interrupt,
+        failed: None,
     };
     let shrunk = shrink(&whole, REST_TTLS * judged.trial.ttl_ms, &mut runs);
+    let failed = runs.failed.take();
     say("\n");
-    Some(shrunk)
+    Some(SmallerPlans { shrunk, failed })
 }
 
 struct Runs<'a> {
@@ -55,6 +87,7 @@ struct Runs<'a> {
     deadline: Instant,
     say: &'a mut dyn FnMut(&str),
     interrupt: Interrupt,
+    failed: Option<String>,
 }
 
 impl Runner for Runs<'_> {
@@ -66,9 +99,14 @@ impl Runner for Runs<'_> {
         }
         let seed = self.judged.trial.seed.wrapping_add(run as u64);
         let trial = self.judged.trial.with_plan(plan, seed);
-        // Without a result, as after an interrupt, nothing more can be learned.
-        let ran = run_and_judge(&trial, self.contender, None, &mut (), self.interrupt);
-        Some(ran.ok()?.verdict.outcome.is_conviction())
+        match run_and_judge(&trial, self.contender, None, &mut (), self.interrupt) {
+            Ok(judged) => Some(judged.verdict.outcome.is_conviction()),
+            Err(NoVerdict::Interrupted { .. }) => None,
+            Err(no_verdict) => {
+                self.failed = Some(explain(&no_verdict, UsedFlags::default()).in_short());
+                None
+            }
+        }
     }
 
     fn told(&mut self, tried: &Tried) {

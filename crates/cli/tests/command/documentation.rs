@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use fencepost_trial::holds::{self, Scenario};
+use fencepost_trial::holds::{self, Scenario, Trial};
 use fencepost_trial::sale::{self, Sale};
-use fencepost_trial::strategy;
+use fencepost_trial::store::TrialStore;
+use fencepost_trial::strategy::{self, Strategy};
 use fencepost_trial::verdict::Outcome;
 
 const VERDICTS: [Outcome; 4] = [
@@ -30,27 +31,114 @@ fn spans(text: &str) -> Vec<&str> {
 #[test]
 fn the_matrix_of_the_comparison_is_the_table_of_expectations() {
     let page = std::fs::read_to_string(root().join("docs/lock-comparison.md")).unwrap();
-    let (_, after) = page.split_once("| | race | deadlock |").unwrap();
-    let rows = after
+    let matrix = page.find("| | race | deadlock |").unwrap();
+    let mut rows = page[matrix..]
         .lines()
-        .skip(2)
         .take_while(|line| line.starts_with('|'));
+    let titles = cells(rows.next().unwrap());
+    // `None` is the race.
+    let columns: Vec<Option<Scenario>> = titles[1..]
+        .iter()
+        .map(|title| match *title {
+            "race" => None,
+            "deadlock" => Some(Scenario::Deadlock),
+            "the same, sorted" => Some(Scenario::DeadlockSorted),
+            "holder killed" => Some(Scenario::Crash),
+            "work beyond the lease" => Some(Scenario::TtlEdge),
+            "stale release" => Some(Scenario::StaleRelease),
+            "short stock" => Some(Scenario::ShortStock),
+            other => panic!("no scenario is called '{other}'"),
+        })
+        .collect();
     let mut seen = 0;
-    for row in rows {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+    for row in rows.skip(1) {
+        let cells = cells(row);
+        assert_eq!(cells.len(), titles.len(), "{row}");
         for lock in spans(cells[0]) {
             seen += 1;
-            let scenarios =
-                Scenario::ALL.map(|scenario| holds::expectation::of_strategy(scenario, lock));
-            let expected = std::iter::once(sale(lock)).chain(scenarios);
-            for (cell, expected) in cells[1..].iter().zip(expected) {
-                let word = cell.replace(['*', '\\'], "");
+            for (cell, column) in cells[1..].iter().zip(&columns) {
+                let expected = match column {
+                    None => sale(lock),
+                    Some(scenario) => holds::expectation::of_strategy(*scenario, lock),
+                };
                 let expected = expected.map_or("–".to_owned(), |outcome| outcome.to_string());
-                assert_eq!(word.trim(), expected, "{lock}: {row}");
+                assert_eq!(bare(cell), expected, "{lock}: {row}");
             }
         }
     }
     assert_eq!(seen, strategy::ALL.len());
+}
+
+/// Returns the cells of a row of a table.
+fn cells(row: &str) -> Vec<&str> {
+    let row = row.strip_prefix('|').unwrap().strip_suffix('|').unwrap();
+    row.split('|').map(str::trim).collect()
+}
+
+/// Returns the text of a cell without emphasis and references to notes.
+fn bare(cell: &str) -> String {
+    cell.replace(['*', '\\'], "").trim().to_owned()
+}
+
+/// Returns the trial that a row is about: a command, or another store for the command of the row before it.
+fn trial_of(cell: &str, before: Option<Scenario>) -> (Scenario, Option<TrialStore>) {
+    let spans = spans(cell);
+    let [command] = spans.as_slice() else {
+        panic!("one command: {cell}");
+    };
+    let (words, store) = match command.split_once("--store ") {
+        Some((words, store)) => (words, Some(store.trim_matches('\''))),
+        None => (*command, None),
+    };
+    let words = words.trim().trim_start_matches("fencepost ");
+    let scenario = match words.strip_prefix("trial ") {
+        Some(name) => Scenario::find(name).unwrap_or_else(|| panic!("{cell}")),
+        None => before.filter(|_| words.is_empty()).unwrap(),
+    };
+    (
+        scenario,
+        store.map(|name| TrialStore::named(name).unwrap_or_else(|| panic!("{cell}"))),
+    )
+}
+
+#[test]
+fn the_verdicts_of_the_scenarios_are_those_of_the_table_of_expectations() {
+    let page = std::fs::read_to_string(root().join("docs/scenarios.md")).unwrap();
+    let mut locks: Vec<&'static Strategy> = Vec::new();
+    let (mut before, mut tables, mut checked) = (None, 0, 0);
+    let mut last = "";
+    for line in page.lines() {
+        if line.starts_with('|') && !last.starts_with('|') {
+            let titles = cells(line);
+            let named = titles.iter().flat_map(|title| spans(title));
+            locks = named.filter_map(strategy::find).collect();
+            assert!(
+                locks.is_empty() || titles.len() == 2 + locks.len(),
+                "{line}"
+            );
+            (before, tables) = (None, tables + usize::from(!locks.is_empty()));
+        } else if line.starts_with('|') && !locks.is_empty() && !line.starts_with("|---") {
+            let cells = cells(line);
+            assert_eq!(cells.len(), 2 + locks.len(), "{line}");
+            let (scenario, store) = trial_of(cells[0], before);
+            before = Some(scenario);
+            for (cell, strategy) in cells[2..].iter().zip(&locks) {
+                let store = store.clone().unwrap_or_else(|| scenario.store());
+                let trial = Trial::on(scenario, strategy, store, 1);
+                let expected = holds::expectation::expected(&trial).unwrap();
+                assert_eq!(
+                    bare(cell),
+                    expected.to_string(),
+                    "{}: {line}",
+                    strategy.name
+                );
+                checked += 1;
+            }
+        }
+        last = line;
+    }
+    assert!(tables >= 6, "only {tables} tables were found");
+    assert!(checked >= 100, "only {checked} verdicts were found");
 }
 
 /// Returns the verdict that the table expects of a command, if all its arguments are known.

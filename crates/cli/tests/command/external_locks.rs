@@ -320,3 +320,54 @@ fn a_lock_that_refuses_to_get_ready_is_named_and_not_the_store() {
         }
     }
 }
+
+/// A lock that excludes nobody. After the number of starts in its second argument, it does not start any more.
+const TIRED: &str = r#"
+import json, os, sys
+for start in range(int(sys.argv[2])):
+    try:
+        os.mkdir(f"{sys.argv[1]}/{start}")
+        break
+    except FileExistsError:
+        pass
+else:
+    sys.exit("too tired")
+for line in sys.stdin:
+    ask = json.loads(line)
+    answer = {
+        "init": {"type": "init_ok", "claims": {}},
+        "acquire": {"type": "acquired", "hold": ask.get("op")},
+        "step": {"type": "stepped"},
+        "release": {"type": "released", "outcome": "released"},
+    }.get(ask["type"])
+    if answer is None:
+        break
+    print(json.dumps(answer | ({"op": ask["op"]} if "op" in ask else {})), flush=True)
+"#;
+
+#[test]
+fn a_search_for_smaller_plans_that_fails_says_why() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("tired.py");
+    std::fs::write(&program, TIRED).unwrap();
+    let starts = folder.path().join("starts");
+    std::fs::create_dir(&starts).unwrap();
+    // One start for its claims, and one for each process of the storm.
+    let lock = format!("python3 {} {} 4", program.display(), starts.display());
+    let ran = tried(
+        "trial storm --processes 3 --faults pause --for 2s --ttl 300 --seed 1 --shrink 20s --json",
+        &lock,
+    );
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    crate::schema::assert_valid(&crate::schema::schema("report.json"), "storm", &report);
+    let smaller = &report["smaller_plans"];
+    let failed = smaller["failed"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{smaller:#}"));
+    assert!(failed.contains("did not get ready"), "{failed}");
+    assert_eq!(smaller["complete"], false);
+}

@@ -330,6 +330,12 @@ fn a_flag_of_another_scenario_is_refused_with_the_command_that_has_it() {
             "no cuts here: no server: a file is not reached through a connection",
             "fencepost trial storm --faults kill,pause",
         ),
+        // Before the store is asked: nobody is there.
+        (
+            "trial storm --store redis://127.0.0.1:1 --faults server",
+            "no server faults here: the lab stops no servers but its own",
+            "fencepost trial storm --faults kill,pause",
+        ),
         (
             "trial storm --faults earthquake",
             "there is no fault 'earthquake'",

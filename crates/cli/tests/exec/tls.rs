@@ -127,17 +127,21 @@ fn of_etcd() {
 #[test]
 fn of_redis() {
     let files = Files::new();
-    let port = fencepost_rig::free_port().unwrap().to_string();
-    let server = Redis::builder().arguments([
-        "--tls-port",
-        &port,
-        "--tls-ca-cert-file",
-        &files.path("ca.pem"),
-        "--tls-cert-file",
-        &files.path("server.pem"),
-        "--tls-key-file",
-        &files.path("server.key"),
-    ]);
-    let _server = server.start().unwrap();
+    let start = || {
+        let port = fencepost_rig::free_port().ok()?.to_string();
+        let server = Redis::builder().arguments([
+            "--tls-port",
+            &port,
+            "--tls-ca-cert-file",
+            &files.path("ca.pem"),
+            "--tls-cert-file",
+            &files.path("server.pem"),
+            "--tls-key-file",
+            &files.path("server.key"),
+        ]);
+        Some((server.start().ok()?, port))
+    };
+    // Another program may have taken the port in the meantime.
+    let (_server, port) = (0..3).find_map(|_| start()).expect("a server with TLS");
     tried_with_certificates(&format!("rediss://127.0.0.1:{port}"), &files);
 }

@@ -105,6 +105,18 @@ fn the_description_says_that_a_key_can_be_used_for_one_order_only() {
 }
 
 #[test]
+fn the_document_knows_what_an_event_of_the_breaker_says() {
+    let stage = Stage::new();
+    let api = stage.serve("").client.get("/openapi.json").json();
+    let states = |name: &str| api["components"]["schemas"][name]["enum"].clone();
+    assert_eq!(states("BreakerChange"), json!(["open", "closed"]));
+    assert_eq!(
+        states("BreakerState"),
+        json!(["closed", "open", "half_open"])
+    );
+}
+
+#[test]
 fn metrics_tell_what_happened() {
     let stage = Stage::new();
     let service = stage.serve("");

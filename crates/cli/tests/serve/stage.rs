@@ -95,11 +95,14 @@ impl Stage {
         let folder = tempfile::tempdir_in(self.folder.path()).unwrap();
         let mut command = self.fencepost("exec");
         command.args(["--store", store, "--name", lock, "--", "sh", "-c"]);
-        command.arg("echo > held; while test ! -e go; do sleep 0.01; done");
+        // It also ends when its folder is removed.
+        command.arg("echo > held; while test -d . && test ! -e go; do sleep 0.01; done");
         command.current_dir(folder.path()).stdout(Stdio::null());
         let child = command.spawn().unwrap();
-        until("it is held", || folder.path().join("held").exists());
-        Holder { child, folder }
+        // From here on, a panic ends the program.
+        let holder = Holder { child, folder };
+        until("it is held", || holder.folder.path().join("held").exists());
+        holder
     }
 
     /// Starts a service on a free port, with these flags. Returns when it answers.

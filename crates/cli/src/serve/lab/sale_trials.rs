@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use fencepost_checkout::live::{Lab, Offer, Progress};
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
+use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::report::html::{Page, PageRun};
 use fencepost_trial::sale::{Sale, SaleWatch};
 use fencepost_trial::strategy;
@@ -65,7 +66,8 @@ impl Lab for SaleTrials {
             wait_ms: WAIT_MS,
             ..Sale::new(strategy, random_seed())
         };
-        let contender = Contender::ours(strategy).map_err(|no_verdict| words(&no_verdict))?;
+        let contender =
+            Contender::ours(strategy).map_err(|no_verdict| public_reason(&no_verdict))?;
         let mut onlooker = Onlooker {
             header: sale.header(),
             so_far: Verdict::bare(Outcome::Inconclusive, "The trial goes on."),
@@ -74,14 +76,13 @@ impl Lab for SaleTrials {
         };
         let interrupt = Interrupt::when(stop);
         let judged = oversell::run_and_judge(&sale, &contender, None, &mut onlooker, interrupt);
-        let judged = judged.map_err(|no_verdict| words(&no_verdict))?;
+        let judged = judged.map_err(|no_verdict| public_reason(&no_verdict))?;
         Ok(Page::of_sales(slice::from_ref(&judged)).data())
     }
 }
 
 /// Returns a short reason without paths and the output of processes, which are not meant for everybody who sees the page.
-fn words(no_verdict: &fencepost_trial::processes::NoVerdict) -> String {
-    use fencepost_trial::processes::NoVerdict;
+fn public_reason(no_verdict: &NoVerdict) -> String {
     match no_verdict {
         NoVerdict::Interrupted { .. } => "The trial was interrupted.",
         NoVerdict::Store(_) => "The trial could not create its scratch product.",

@@ -130,6 +130,7 @@ impl Plan {
             ttl,
             busy_until: vec![Duration::ZERO; settings.processes],
             server_until: Duration::ZERO,
+            last_of_server: None,
         };
         let mut faults = Vec::new();
         let mut missing: Vec<FaultKind> = settings.faults.iter().collect();
@@ -235,21 +236,30 @@ struct Draw {
     /// Until when each process is not well, according to the plan.
     busy_until: Vec<Duration>,
     server_until: Duration,
+    /// The last fault of a server. The next one is of the other kind, so that a storm with two of them has both.
+    last_of_server: Option<PlannedFault>,
 }
 
 impl Draw {
     /// Draws a fault of one of these kinds. `None` if it hits nobody: too many are not well, or a server is out of action already.
     fn fault(&mut self, at: Duration, kinds: FaultKinds) -> Option<Planned> {
         let fits = |(fault, ..): &&(PlannedFault, usize, [u32; 2])| kinds.has(fault.kind());
-        let all = DRAWN.iter().filter(fits);
+        let mut all = DRAWN.iter().filter(fits);
         let mut chosen = self
             .chance
             .below(all.clone().map(|(_, often, _)| often).sum());
-        let (fault, _, [least, most]) = *all.clone().find(|(_, often, _)| {
+        let mut drawn = all.find(|(_, often, _)| {
             let is_chosen = chosen < *often;
             chosen = chosen.saturating_sub(*often);
             is_chosen
         })?;
+        if self.last_of_server == Some(drawn.0) {
+            let is_other = |(fault, ..): &&(PlannedFault, usize, [u32; 2])| {
+                fault.kind() == FaultKind::Server && *fault != drawn.0
+            };
+            drawn = DRAWN.iter().find(is_other)?;
+        }
+        let (fault, _, [least, most]) = *drawn;
         let [least, most] = [least, most].map(|tenths| self.ttl * tenths / 10);
         let lasts = self.chance.between(least, most);
         let each_way = self.chance.between(self.ttl / 20, self.ttl / 5);
@@ -257,8 +267,9 @@ impl Draw {
         let process = match fault.kind() {
             FaultKind::Server if self.server_until > at => return None,
             FaultKind::Server => {
-                // Whoever met an outage is excused for a while. Long enough after that, a lock must be kept again.
+                // A process that met an outage is excused for a while. Long enough after that, a lock must be kept again.
                 self.server_until = at + lasts + EXCUSED_AFTER * self.ttl;
+                self.last_of_server = Some(fault);
                 None
             }
             _ => Some(self.well(victim, at)?),
@@ -346,6 +357,18 @@ mod tests {
             _ => false,
         }));
         assert_eq!(Plan::draw(7, settings(&[]), TTL).faults, []);
+    }
+
+    #[test]
+    fn stops_and_restarts_of_servers_alternate() {
+        let server = settings(&[FaultKind::Server]);
+        for seed in 0..100 {
+            let plan = Plan::draw(seed, server, TTL);
+            assert!(plan.faults.len() >= 2, "{seed}: {plan:?}");
+            for pair in plan.faults.windows(2) {
+                assert_ne!(pair[0].fault, pair[1].fault, "{seed}");
+            }
+        }
     }
 
     #[test]
