@@ -101,7 +101,7 @@ pub struct Untried {
 
 /// What a gauntlet runs, and what it leaves out.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct GauntletPlan {
     /// The trials. Those of one scenario follow each other.
     pub cells: Vec<Cell>,
     /// The scenarios that are left out.
@@ -110,8 +110,8 @@ pub struct Plan {
 
 impl Gauntlet {
     /// Returns what to run of the chosen scenarios. The gauntlet's order is kept.
-    pub fn plan(&self) -> Plan {
-        let mut plan = Plan {
+    pub fn plan(&self) -> GauntletPlan {
+        let mut plan = GauntletPlan {
             cells: Vec::new(),
             untried: Vec::new(),
         };

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::gauntlet::ladder::{Rung, rungs};
-use fencepost_trial::gauntlet::{Gauntlet, Plan};
+use fencepost_trial::gauntlet::{Gauntlet, GauntletPlan};
 use fencepost_trial::matrix::{Cell, Run};
 use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::gauntlet::report_of_ladder;
@@ -34,7 +34,7 @@ pub(super) fn run(
         screen.print(&format!("{}\n", title(on_trial)));
     }
     let gauntlets = rungs(on_trial);
-    let plans: Vec<Plan> = gauntlets.iter().map(Gauntlet::plan).collect();
+    let plans: Vec<GauntletPlan> = gauntlets.iter().map(Gauntlet::plan).collect();
     let started = Instant::now();
     let mut climb = Climb {
         arguments,
@@ -83,11 +83,11 @@ impl Climb<'_> {
     fn all(
         &mut self,
         gauntlets: &[Gauntlet],
-        plans: &[Plan],
+        plans: &[GauntletPlan],
         screen: &mut Screen,
     ) -> Result<Vec<Vec<Run>>, CommandError> {
         let last = plans.len() - 1;
-        let cells = |plan: &Plan| plan.cells.clone();
+        let cells = |plan: &GauntletPlan| plan.cells.clone();
         let ours: Vec<Cell> = plans[..last].iter().flat_map(cells).collect();
         let each = self.arguments.runs;
         let named = |at: usize| stems(&plans[at].cells, each).into_iter();

@@ -1,6 +1,6 @@
 //! The ladder: the same faults for locks of ours, from the simplest to the strongest, and then for the lock on trial.
 
-use super::{Gauntlet, Kind, Plan, Row, Untried, rows};
+use super::{Gauntlet, GauntletPlan, Kind, Row, Untried, rows};
 use crate::matrix::Run;
 use crate::strategy;
 use crate::verdict::Outcome;
@@ -45,7 +45,7 @@ pub struct Rung<'a> {
 
 impl<'a> Rung<'a> {
     /// Returns the results of these runs.
-    pub fn new(gauntlet: &'a Gauntlet, plan: &'a Plan, runs: &'a [Run]) -> Self {
+    pub fn new(gauntlet: &'a Gauntlet, plan: &'a GauntletPlan, runs: &'a [Run]) -> Self {
         Self {
             gauntlet,
             rows: rows(runs),

@@ -40,12 +40,12 @@ fn a_claim_that_no_trial_judges_is_named() {
     );
 }
 
-fn names(plan: &Plan) -> Vec<&'static str> {
+fn names(plan: &GauntletPlan) -> Vec<&'static str> {
     plan.cells.iter().map(Cell::scenario).collect()
 }
 
 /// Returns what is left out, except what this machine does not allow.
-fn left_out(plan: &Plan) -> Vec<&'static str> {
+fn left_out(plan: &GauntletPlan) -> Vec<&'static str> {
     let names = plan.untried.iter().map(|one| one.scenario);
     names.filter(|name| *name != "same-pid").collect()
 }

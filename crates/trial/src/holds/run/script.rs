@@ -25,6 +25,7 @@ mod reentry;
 mod same_pid;
 mod sequence;
 mod servers;
+mod short_stock;
 mod stale_release;
 mod store_errors;
 mod takeover;
@@ -69,7 +70,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Deadlock => deadlock::script(trial, claims, chance),
         Scenario::DeadlockSorted => deadlock::sorted(trial, chance),
         Scenario::StaleRelease => stale_release::script(trial, claims, chance),
-        Scenario::ShortStock => short_stock(trial, chance),
+        Scenario::ShortStock => short_stock::script(trial, chance),
         Scenario::Pause | Scenario::Suspend => pause::script(trial, claims, chance),
         Scenario::Failover if claims.survives => lost_store::survival(trial, chance),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::script(trial, chance),
@@ -123,20 +124,6 @@ pub(super) fn until_recovered(trial: &Trial, claims: Claims) -> Duration {
         Some(_) => until_stuck(trial).max(claimed + slack + MARGIN),
         None => until_stuck(trial),
     }
-}
-
-fn short_stock(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
-    let (at_once, wait) = (Duration::ZERO, until_stuck(trial));
-    vec![
-        vec![Act::Buy { wait: at_once }],
-        vec![
-            Act::AfterAll(A),
-            Act::Restock(1),
-            Act::Work(chance.between(Duration::ZERO, PAUSE.min(trial.ttl() / 10))),
-            Act::Buy { wait: at_once },
-            Act::Buy { wait },
-        ],
-    ]
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(verdict) = court.broken_within_lease().or_else(|| court.overrun()) {
         return verdict;
     }
-    match Line::of(court) {
+    match ServedWaiters::of(court) {
         Ok(line) => held(&line),
         Err(because) => Verdict::inconclusive(
             format!("Nothing broke, and nothing was shown: {because}."),
@@ -23,8 +23,8 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
 }
 
-/// What happened to those who waited.
-struct Line<'a> {
+/// What happened to the processes that waited.
+struct ServedWaiters<'a> {
     /// The deaths of the holder and of whoever took over.
     deaths: [Mark; 2],
     /// How many waited at each of them.
@@ -35,7 +35,7 @@ struct Line<'a> {
     served: Vec<&'a Hold>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ServedWaiters<'a> {
     fn of(court: &Court<'a>) -> Result<Self, String> {
         let facts = court.facts;
         let killed = facts.faults.iter();
@@ -84,7 +84,7 @@ fn waiting_at<'a>(court: &Court<'a>, at: Mark) -> impl Iterator<Item = &'a Wait>
     })
 }
 
-fn held(line: &Line<'_>) -> Verdict {
+fn held(line: &ServedWaiters<'_>) -> Verdict {
     let [first, second] = line.deaths;
     let next = line.served.first().map_or(0, |held| held.granted.at_ns);
     let took = |from: Mark, until_ns: u64| ms(until_ns.saturating_sub(from.at_ns));

@@ -1,7 +1,7 @@
 //! The terminal report of `gauntlet`: one entry per scenario, and what the lock withstood.
 
 use super::verdict::{glyph, headline, role};
-use crate::gauntlet::{Gauntlet, Plan, Prediction, Row, Untried, claims_in_words};
+use crate::gauntlet::{Gauntlet, GauntletPlan, Prediction, Row, Untried, claims_in_words};
 use crate::matrix::Cell;
 use crate::report::fault;
 use crate::story::scenarios::judged_by;
@@ -35,7 +35,7 @@ pub(super) fn settings(gauntlet: &Gauntlet) -> String {
 }
 
 /// Returns the list of scenarios, with what is tried and what is not.
-pub fn list(plan: &Plan, ink: Ink) -> String {
+pub fn list(plan: &GauntletPlan, ink: Ink) -> String {
     let mut text = String::new();
     for cell in &plan.cells {
         let (name, fault) = (cell.scenario(), fault::of_cell(cell));

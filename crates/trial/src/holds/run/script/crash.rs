@@ -8,6 +8,7 @@ use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
 use crate::protocol::Claims;
 
+/// A is killed while it holds the lock. B is refused, and waits until it gets the lock.
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let work = before_kill(trial, chance);
     let key = FIRST_LOCK;
@@ -41,6 +42,7 @@ pub(super) fn of_session(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<
     acts.scripts()
 }
 
+/// A works beyond its lease, and writes. B waits for the lock meanwhile, reads and writes.
 pub(super) fn ttl_edge(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let key = FIRST_LOCK;
     // Well within the lease, so that B has to wait.

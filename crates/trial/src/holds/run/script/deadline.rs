@@ -48,7 +48,7 @@ impl HandOvers<'_> {
 
     /// Waits until another process has done everything that is in its script so far.
     fn after(&self, other: usize) -> Act {
-        after(self.acts.reached(other))
+        after(self.acts.milestone_of(other))
     }
 
     /// Returns how long B waits before it gives up.
@@ -88,7 +88,7 @@ impl HandOvers<'_> {
         // Whoever does not give up in time does so when the lock is released, which must be within A's lease.
         let limit = self.ttl * 3 / 5;
         let given_up = if gives_up {
-            meet(self.acts.reached(B), limit)
+            meet(self.acts.milestone_of(B), limit)
         } else {
             // C waits for as long.
             Act::Work(self.gives_up_after())

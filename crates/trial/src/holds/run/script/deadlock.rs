@@ -11,6 +11,7 @@ use crate::protocol::Claims;
 /// A database checks for deadlocks only after a while (Postgres: one second by default).
 const UNTIL_DETECTED: Duration = Duration::from_secs(5);
 
+/// A and B take one lock each, and then wait for the lock of the other.
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     // The cycle closes with the second request and ends with the first refusal. The pauses before the requests differ by up to `PAUSE`.
     let mut wait = until_stuck(trial) + PAUSE;
@@ -48,6 +49,7 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
     acts.scripts()
 }
 
+/// A and B take both locks in the same order.
 pub(super) fn sorted(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let wait = until_stuck(trial);
     let rest = || {

@@ -122,7 +122,7 @@ impl<'a> Scripts<'a> {
     fn takes_first(&mut self) {
         let key = FIRST_LOCK;
         let wait = until_stuck(self.trial);
-        let before = after(self.acts.reached(B));
+        let before = after(self.acts.milestone_of(B));
         let ask = Act::TryAnyway { key, wait };
         let has_read = self.acts.add(A, [before, ask, if_held(key, Action::Read)]);
         self.acts.add(B, [after(has_read), try_once(key)]);

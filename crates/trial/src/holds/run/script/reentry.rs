@@ -35,7 +35,7 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
 /// Adds that C tries to get the lock, and that A waits for that. Returns when C has tried.
 fn probe(acts: &mut Sequence) -> Milestone {
     let key = FIRST_LOCK;
-    let before = acts.reached(A);
+    let before = acts.milestone_of(A);
     let has_tried = acts.add(
         C,
         [after(before), try_once(key), Act::ReleaseIfHeld { key }],

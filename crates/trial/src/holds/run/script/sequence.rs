@@ -51,18 +51,18 @@ impl Sequence {
     pub(super) fn add(&mut self, process: usize, acts: impl IntoIterator<Item = Act>) -> Milestone {
         self.scripts[process].extend(acts);
         self.last = Some(process);
-        self.reached(process)
+        self.milestone_of(process)
     }
 
     /// Lets a process do this when everything before it is done, whoever does that.
     pub(super) fn then(&mut self, process: usize, act: Act) {
         let last = self.last.filter(|last| *last != process);
-        let before = last.map(|last| after(self.reached(last)));
+        let before = last.map(|last| after(self.milestone_of(last)));
         self.add(process, before.into_iter().chain([act]));
     }
 
     /// Returns how far a process comes with what was added for it so far.
-    pub(super) fn reached(&self, process: usize) -> Milestone {
+    pub(super) fn milestone_of(&self, process: usize) -> Milestone {
         Milestone {
             process,
             acts: self.scripts[process].len(),
