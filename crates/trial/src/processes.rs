@@ -26,6 +26,8 @@ pub(crate) const LOOK_UP: Duration = Duration::from_millis(50);
 /// How much longer than [`LOOK_UP`] the lab may be away before it says that it stalled. All bounds of time have a slack of a second,
 /// so a shorter absence cannot make anybody late.
 const STALL: Duration = Duration::from_millis(200);
+/// Stalls of the lab that are no longer than this go unnoticed.
+pub(crate) const UNNOTICED_STALL: Duration = LOOK_UP.saturating_add(STALL);
 /// How long the processes may be silent while they start, or beyond the time they were asked to work and wait.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The number of pipes of each process: input, output, errors, and the line to its supervisor.
@@ -42,7 +44,7 @@ const UNASKED_LINES_MAX: usize = 100;
 /// up at least every [`LOOK_UP`]. Whatever was said meanwhile was read late.
 pub(crate) fn stall_ms(now: Instant, last_seen: &mut Instant) -> Option<f64> {
     let since = now - std::mem::replace(last_seen, now);
-    (since > LOOK_UP + STALL).then_some(since.as_secs_f64() * 1e3)
+    (since > UNNOTICED_STALL).then_some(since.as_secs_f64() * 1e3)
 }
 
 /// Returns the indices of `count` processes in a random order.

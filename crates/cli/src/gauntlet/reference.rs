@@ -1,4 +1,4 @@
-//! Runs the reference exhibits beside the lock on trial, in the scenarios that convicted it.
+//! Runs the reference locks beside the lock on trial, in the scenarios that convicted it.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::batch::{Batch, Finished};
 use crate::command_error::CommandError;
 use crate::screen::Screen;
 
-/// Runs the reference exhibits that explain these rows, and repeats those that show nothing. Their files have names of their own:
+/// Runs the reference locks that explain these rows, and repeats those that show nothing. Their files have names of their own:
 /// `reference-pause.jsonl`.
 pub(super) fn run(
     on_trial: &Batch<'_>,

@@ -43,7 +43,7 @@ A store with a server (default --store redis)
   vanish              A's machine vanishes from the network, and no connection of A's ends: when is
                       its lock free?
 A store with a server, and a lock that claims to renew its leases (default --store redis)
-  failed-renewal      the reply to one renewal is lost, and one meets an error: is the lock kept?
+  failed-renewal      a reply to the holder is lost, and a renewal meets an error: is the lock kept?
   many-leases         A holds 2,500 locks, and a round trip to its store takes 300 ms: does it keep
                       them all?
   dead-connection     A's connections die silently, and new ones work: does it keep its lock?

@@ -107,7 +107,7 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
     let page = std::fs::read_to_string(&page).unwrap();
     let broke = format!("safe broke in 5 of {} scenarios.", tried.len());
     assert!(page.contains(&broke));
-    assert!(page.contains("limit of its kind: it is the reference exhibit of its kind"));
+    assert!(page.contains("limit of its kind: it is the reference lock of its kind"));
     for entry in document["scenarios"].as_array().unwrap() {
         let label = &entry["label"]["name"];
         let is_bad = entry["outcome"] == "BROKEN";

@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// Returns the reference exhibit of this kind in a scenario: a lock of ours that is built alike where it matters
+    /// Returns the reference lock of this kind in a scenario: a lock of ours that is built alike where it matters
     /// there. Returns `None` if there is none on this store.
     pub fn reference(self, scenario: AnyScenario, store: &TrialStore) -> Option<&'static Strategy> {
         let is_database = store.is(&POSTGRES);

@@ -1,4 +1,4 @@
-//! The label of a bad row: why a lock was convicted in a scenario, as far as a comparison with the reference exhibit of its kind shows it.
+//! The label of a bad row: why a lock was convicted in a scenario, as far as a comparison with the reference lock of its kind shows it.
 //!
 //! A label accuses nobody by itself. It says what the lock's own documentation says, or what happened to a lock of ours that is built
 //! alike.
@@ -38,9 +38,9 @@ pub struct Limit {
 pub enum LabelName {
     /// Its own documentation says so.
     DocumentedLimit,
-    /// The reference exhibit of its kind is convicted in the same way.
+    /// The reference lock of its kind is convicted in the same way.
     LimitOfItsKind,
-    /// The reference exhibit held every time, and the lock was convicted more than once.
+    /// The reference lock held every time, and the lock was convicted more than once.
     BreaksItsPromise,
     /// None of these.
     Unexplained,
@@ -72,7 +72,7 @@ pub struct Label {
     pub name: LabelName,
     /// The reason.
     pub because: String,
-    /// What happened to the reference exhibit, if it was run.
+    /// What happened to the reference lock, if it was run.
     pub reference: Option<Compared>,
 }
 
@@ -83,7 +83,7 @@ impl Label {
     }
 }
 
-/// What happened to the reference exhibit in the same scenario.
+/// What happened to the reference lock in the same scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Compared {
     /// Its name.
@@ -97,7 +97,7 @@ pub struct Compared {
 }
 
 impl Gauntlet {
-    /// Returns the trials of the reference exhibits that explain these rows: as many runs of each scenario, with the same seeds.
+    /// Returns the trials of the reference locks that explain these rows: as many runs of each scenario, with the same seeds.
     pub fn reference_cells(&self, rows: &[Row<'_>]) -> Vec<Cell> {
         let mut cells = Vec::new();
         for row in rows {
@@ -114,7 +114,7 @@ impl Gauntlet {
         cells
     }
 
-    /// Returns the label of each row, given the runs of the reference exhibits.
+    /// Returns the label of each row, given the runs of the reference locks.
     pub fn labels(&self, rows: &[Row<'_>], references: &[Run]) -> Vec<Option<Label>> {
         let label = |row: &Row<'_>| {
             let same = references.iter();
@@ -134,7 +134,7 @@ impl Gauntlet {
         (!std::ptr::eq(reference, self.strategy)).then_some(reference)
     }
 
-    /// Returns the label of a row; `None` if the lock was not convicted. `reference` contains the runs of the reference exhibit in the
+    /// Returns the label of a row; `None` if the lock was not convicted. `reference` contains the runs of the reference lock in the
     /// same scenario.
     fn label(&self, row: &Row<'_>, reference: &[&Run]) -> Option<Label> {
         if !row.outcome().is_conviction() {
@@ -154,7 +154,7 @@ impl Gauntlet {
             return Some(bare(LabelName::Unexplained, because));
         };
         if std::ptr::eq(exhibit, self.strategy) {
-            let because = "it is the reference exhibit of its kind";
+            let because = "it is the reference lock of its kind";
             let known = limits_of(self.kind, row.worst.any_scenario());
             return Some(if is_covered(&charges_of(row), known) {
                 bare(LabelName::LimitOfItsKind, because.into())

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use fencepost::random::{Random as _, SeededRandom};
 
-use super::check::{Checks, Late, Overlap, Stuck, StuckBy, nanoseconds, with_slack};
+use super::check::{Checks, Late, Stuck, StuckBy, nanoseconds, with_slack};
 use super::facts::{
     Buy, Cycle, Facts, FailedRequest, FaultSeen, Halted, Hold, Inspection, Mark, Op, ServerChange,
     StockSet, Wait, WaitEnd,
@@ -125,9 +125,9 @@ impl BruteForce {
         self.waits.iter().find(waits)
     }
 
-    /// Returns every pair of holds of one lock whose certain beliefs overlap. Sweeps over the holds in the order of their
-    /// grants; ties do not count.
-    fn overlaps(&self) -> Vec<Overlap<'_>> {
+    /// Returns every pair of holds of one lock whose certain beliefs overlap, from when, and until when. Sweeps over the holds in the order
+    /// of their grants; ties do not count.
+    fn overlaps(&self) -> Vec<(&Hold, &Hold, u64, u64)> {
         let mut holds: Vec<&Hold> = self.holds.iter().collect();
         holds.sort_by_key(|held| held.granted.at_ns);
         let mut active: Vec<&Hold> = Vec::new();
@@ -138,12 +138,7 @@ impl BruteForce {
             for first in active.iter().filter(|other| other.key == held.key) {
                 let until_ns = first.believed_until_ns.min(held.believed_until_ns);
                 if from_ns < until_ns {
-                    overlaps.push(Overlap {
-                        first,
-                        second: held,
-                        from_ns,
-                        until_ns,
-                    });
+                    overlaps.push((*first, held, from_ns, until_ns));
                 }
             }
             active.push(held);

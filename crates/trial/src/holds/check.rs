@@ -73,6 +73,8 @@ pub struct Overlap<'a> {
     pub from_ns: u64,
     /// The end of the overlap.
     pub until_ns: u64,
+    /// Until when both leases were certainly running; zero for sessions that may have ended before.
+    leased_until_ns: u64,
 }
 
 impl Overlap<'_> {
@@ -82,13 +84,12 @@ impl Overlap<'_> {
     }
 
     /// Returns whether both leases were certainly still running when the overlap began. A lease starts no earlier than it was
-    /// requested.
+    /// requested; a session may be older, and may have ended if its process could not be heard.
     ///
     /// The second lease matters if its grant was reported late: that process may have had the lock, and lost it, before the
     /// first one.
-    pub fn is_within_lease(&self, ttl_ns: u64) -> bool {
-        let asked_ns = self.first.asked.at_ns.min(self.second.asked.at_ns);
-        self.from_ns < asked_ns.saturating_add(ttl_ns)
+    pub fn is_within_lease(&self) -> bool {
+        self.from_ns < self.leased_until_ns
     }
 }
 
@@ -108,6 +109,8 @@ pub struct Checks<'a> {
     measures_recovery: bool,
     /// What ends a session on this store.
     sessions: SessionEnd,
+    /// Whether its leases end when their server is restarted, because they belong to connections.
+    ends_with_server: bool,
     /// Whether several processes are killed, one after the other.
     kills_several: bool,
     /// How long a lease lasts.
@@ -126,6 +129,7 @@ impl<'a> Checks<'a> {
             pauses: Pauses::of(facts),
             reach: Reach::of(facts),
             sessions: SessionEnd::at(&header.store),
+            ends_with_server: sessions::ends_with_server(header),
             is_storm: header.scenario == Scenario::Storm.name(),
             measures_recovery: !RECOVERY_UNMEASURED.contains(&Scenario::find(&header.scenario)),
             kills_several: Scenario::find(&header.scenario).is_some_and(Scenario::kills_several),
@@ -153,6 +157,7 @@ impl<'a> Checks<'a> {
                 second: held,
                 from_ns,
                 until_ns: first.believed_until_ns.min(held.believed_until_ns),
+                leased_until_ns: self.leased_until_ns([first, held], from_ns),
             }));
             if overlaps.len() == OVERLAPS_MAX {
                 break;

@@ -95,8 +95,8 @@ pub struct Facts {
     pub final_reading: Option<Reading>,
     /// Why the lab stopped waiting.
     pub given_up: Option<String>,
-    /// The longest time for which the lab itself stalled.
-    pub longest_stall_ns: u64,
+    /// When the lab itself stalled: from when, and until when.
+    stalls: Vec<(i64, i64)>,
     /// For how long the machine was suspended, if it was.
     pub slept_ms: Option<f64>,
     asked: HashMap<u64, Asked>,
@@ -130,6 +130,22 @@ impl Facts {
         facts
     }
 
+    /// Returns for how long the lab stalled at most within any time of this length.
+    pub fn stalled_within_ns(&self, length_ns: u64) -> u64 {
+        let length_ns = i64::try_from(length_ns).unwrap_or(i64::MAX);
+        let most_ns = self.stalls.iter().map(|(_, end_ns)| {
+            let begin_ns = end_ns.saturating_sub(length_ns);
+            let parts = self.stalls.iter().map(|(from_ns, until_ns)| {
+                let part_ns = (*until_ns)
+                    .min(*end_ns)
+                    .saturating_sub((*from_ns).max(begin_ns));
+                u64::try_from(part_ns).unwrap_or(0)
+            });
+            parts.fold(0, u64::saturating_add)
+        });
+        most_ns.max().unwrap_or(0)
+    }
+
     /// Adds the next event. Returns the attempt if the event answered one.
     pub fn learn(&mut self, event: &Event) -> Option<&Attempt> {
         let (op, answer) = match &event.what {
@@ -150,7 +166,9 @@ impl Facts {
                 return None;
             }
             What::Stalled { for_ms } => {
-                self.longest_stall_ns = self.longest_stall_ns.max((for_ms * 1e6) as u64);
+                let until_ns = i64::try_from(event.at_ns).unwrap_or(i64::MAX);
+                self.stalls
+                    .push((until_ns.saturating_sub((for_ms * 1e6) as i64), until_ns));
                 return None;
             }
             What::Slept { for_ms } => {

@@ -5,6 +5,7 @@ use super::contention::Contention;
 use super::facts::{Attempt, Facts};
 use super::fences::FenceFault;
 use crate::history::Header;
+use crate::processes::UNNOTICED_STALL;
 use crate::protocol::{Promise, PurchaseOutcome};
 use crate::strategy;
 use crate::text::numbers::{count, ms, plural};
@@ -72,19 +73,27 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
 
 /// Returns a sentence if a lease may have ended because the machine stalled: then two buyers at once accuse nobody.
 ///
-/// A sale gives each holder work for at most half its lease, so a stall of half a lease may take the rest.
+/// A sale gives each holder work for at most half its lease, so stalls of half a lease may take the rest.
 fn lease_in_doubt(header: &Header, facts: &Facts) -> Option<String> {
     let claims = strategy::claims_of(header);
     let has_lease = header.promise == Promise::Exclusion && !claims.untimed && !claims.fencing;
     let ttl_ns = header.ttl_ms.saturating_mul(1_000_000);
-    let may_have_ended = facts.longest_stall_ns >= (ttl_ns / 2).max(1);
-    (has_lease && may_have_ended).then(|| {
-        format!(
-            "But the lab itself stalled for {} ms, and a lease of {} ms may have ended meanwhile.",
-            ms(facts.longest_stall_ns),
-            count(i64::try_from(header.ttl_ms).unwrap_or(i64::MAX))
-        )
-    })
+    let lease = count(i64::try_from(header.ttl_ms).unwrap_or(i64::MAX));
+    let (spare_ns, stalled_ns) = ((ttl_ns / 2).max(1), facts.stalled_within_ns(ttl_ns));
+    if !has_lease {
+        None
+    } else if stalled_ns >= spare_ns {
+        Some(format!(
+            "But the lab itself stalled for {} ms, and a lease of {lease} ms may have ended meanwhile.",
+            ms(stalled_ns)
+        ))
+    } else if u128::from(spare_ns) < UNNOTICED_STALL.as_nanos() {
+        Some(format!(
+            "But a lease of {lease} ms may have ended while the machine stalled for less than the lab notices."
+        ))
+    } else {
+        None
+    }
 }
 
 fn missing(what: &'static str, advice: &'static str) -> Missing {

@@ -260,7 +260,7 @@ impl<'a> Picker<'a> {
         let weighted = match &event.what {
             What::Acquire { op, key, wait_ms } => {
                 let answered = self.answers.get(op);
-                if answered.is_some_and(|at| at - event.at_ns <= NOTABLE_WAIT_NS) {
+                if answered.is_some_and(|at| at.saturating_sub(event.at_ns) <= NOTABLE_WAIT_NS) {
                     return None;
                 }
                 let weight = if self.times("waits", who) < 2 { 60 } else { 3 };

@@ -116,7 +116,7 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "the reply to A's release is lost: is the lock free, and is B's lock left alone?"
         }
         Scenario::FailedRenewal => {
-            "the reply to a renewal is lost, or it meets an error: does A keep its lock?"
+            "a reply to A is lost, and a renewal meets an error: does A keep its lock?"
         }
         Scenario::StoreErrors => {
             "the store answers A with errors: is one taken for a grant, or for a release?"
@@ -183,7 +183,7 @@ pub(crate) fn fault(scenario: Scenario, store: &TrialStore) -> &'static str {
         Scenario::SlowReplies => "a grant learned late",
         Scenario::LostReply => "replies lost while acquiring",
         Scenario::LostRelease => "replies lost while releasing",
-        Scenario::FailedRenewal => "one renewal fails",
+        Scenario::FailedRenewal => "one request of the holder fails",
         Scenario::StoreErrors => "errors in place of replies",
         Scenario::PauseAtStep => "paused at every reply of the store",
         Scenario::LateWrite => "its write arrives late",

@@ -1,4 +1,7 @@
 //! A lock on etcd: one key, with a lease, created only if it does not exist. It speaks to etcd's JSON gateway.
+//!
+//! The lease is a new one for each grant or, as in etcd's own `concurrency` package, that of a session, which is older than the request and lasts
+//! as long as the process.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,6 +12,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::flaw::Flaw;
+use crate::part::ExternalLock;
 use crate::remote::Remote;
 
 /// How long a server may take to answer.
@@ -20,17 +24,35 @@ pub(crate) struct EtcdLatch {
     space: String,
     ttl: Duration,
     flaw: Option<Flaw>,
+    /// The lease of the session, if there is one.
+    session: Option<String>,
 }
 
 impl EtcdLatch {
-    pub(crate) fn at(address: &str, space: &str, ttl: Duration, flaw: Option<Flaw>) -> Self {
+    /// A lock that renews in the background keeps a session.
+    pub(crate) fn at(address: &str, space: &str, ttl: Duration, lock: ExternalLock) -> Self {
         let host = address.split(['/', '?']).next().unwrap_or_default();
-        Self {
+        let mut latch = Self {
             host: host.into(),
             space: space.into(),
             ttl,
-            flaw,
-        }
+            flaw: lock.flaw,
+            session: None,
+        };
+        latch.session = lock.renews.then(|| latch.begin_session());
+        latch
+    }
+
+    fn begin_session(&self) -> String {
+        let (host, lease, pause) = (self.host.clone(), self.lease(), self.ttl / 3);
+        let renewal = json!({ "ID": lease });
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(pause);
+                ask(&host, "lease/keepalive", &renewal);
+            }
+        });
+        lease
     }
 
     fn key(&self, key: &str) -> String {
@@ -44,20 +66,24 @@ impl EtcdLatch {
     }
 
     fn ask(&self, what: &str, question: &Value) -> Value {
-        let (host, question) = (&self.host, question.to_string());
-        let mut stream = TcpStream::connect(host).unwrap();
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).unwrap();
-        let length = question.len();
-        write!(
-            stream,
-            "POST /v3/{what} HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{question}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(body).unwrap()
+        ask(&self.host, what, question)
     }
+}
+
+fn ask(host: &str, what: &str, question: &Value) -> Value {
+    let question = question.to_string();
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).unwrap();
+    let length = question.len();
+    write!(
+        stream,
+        "POST /v3/{what} HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{question}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap()
 }
 
 impl Remote for EtcdLatch {
@@ -77,7 +103,8 @@ impl Remote for EtcdLatch {
             return false;
         }
         if self.flaw != Some(Flaw::NoLease) {
-            put["lease"] = self.lease().into();
+            let session = self.session.clone();
+            put["lease"] = session.unwrap_or_else(|| self.lease()).into();
         }
         let done = json!({ "compare": compare, "success": [{ "requestPut": put }] });
         self.ask("kv/txn", &done)["succeeded"] == true
@@ -94,5 +121,9 @@ impl Remote for EtcdLatch {
         let delete = json!({ "requestDeleteRange": { "key": key } });
         let done = json!({ "compare": compare, "success": [delete] });
         self.ask("kv/txn", &done)["succeeded"] == true
+    }
+
+    fn is_untimed(&self) -> bool {
+        self.session.is_some()
     }
 }

@@ -27,6 +27,18 @@ const OF_ZOOKEEPER: Claims = Claims {
 pub(crate) const REDLOCK: ExternalLock = lock("honest-redlock", Claims::PLAIN);
 pub(crate) const ADVISORY: ExternalLock = lock("honest-advisory", Claims::OF_SESSION);
 pub(crate) const KEY: ExternalLock = lock("honest-etcd", OF_ETCD);
+/// A key under the lease of a session that began before the request, as in etcd's own `concurrency` package.
+pub(crate) const KEY_OF_SESSION: ExternalLock = ExternalLock {
+    renews: true,
+    ..lock(
+        "honest-etcd-session",
+        Claims {
+            untimed: true,
+            recovery_ms: Some(4_000),
+            ..Claims::PLAIN
+        },
+    )
+};
 pub(crate) const NODE: ExternalLock = lock("honest-zookeeper", OF_ZOOKEEPER);
 /// The same, in the words of a lock that lasts as long as its process.
 pub(crate) const SESSION: ExternalLock = lock(
@@ -88,7 +100,7 @@ pub(crate) fn right() -> Vec<(Part, Ordeal)> {
             .map(|ordeal| (Part::External(lock), ordeal))
             .collect::<Vec<_>>()
     };
-    let locks: [(ExternalLock, Place, &[Scenario]); 4] = [
+    let locks: [(ExternalLock, Place, &[Scenario]); 5] = [
         (
             REDLOCK,
             Redlock,
@@ -108,6 +120,11 @@ pub(crate) fn right() -> Vec<(Part, Ordeal)> {
             ],
         ),
         (KEY, Etcd, &[Crash, DeadlockSorted, StaleRelease]),
+        (
+            KEY_OF_SESSION,
+            Etcd,
+            &[Crash, DeadlockSorted, StaleRelease, Waiters],
+        ),
         (
             NODE,
             Zookeeper,

@@ -2,21 +2,33 @@
 //! is still there.
 //!
 //! A lease starts no earlier than it was requested. So it certainly runs until a TTL after the request, and no stall of the lab
-//! can turn a right lock into a wrong one where only leases are compared.
+//! can turn a right lock into a wrong one where only leases are compared. A session may be older than the request. An answer that came late
+//! may be that to a second request.
 
 use super::{Checks, Overlap};
-use crate::holds::facts::{Hold, Op};
+use crate::holds::facts::{Hold, Mark, Op};
 use crate::protocol::ReleaseResult;
 
 impl<'a> Checks<'a> {
+    /// Returns until when the leases of both holds were certainly running, as far as that is known at this time: a TTL after the earlier
+    /// request. Returns zero if one of them belongs to a session that may have ended by then.
+    pub(super) fn leased_until_ns(&self, holds: [&Hold; 2], at_ns: u64) -> u64 {
+        if holds
+            .into_iter()
+            .any(|held| self.may_have_lost_session(held, at_ns))
+        {
+            return 0;
+        }
+        let asked_ns = holds.map(|held| held.asked.at_ns).into_iter().min();
+        asked_ns.unwrap_or_default().saturating_add(self.ttl_ns)
+    }
+
     /// Returns the overlaps that no lock may allow: both leases were running, or the lock has none, and no server had failed.
     pub fn overlaps_within_lease(&self) -> Vec<Overlap<'a>> {
         let mut overlaps = self.overlaps();
         overlaps.retain(|overlap| {
-            let is_running = overlap.is_within_lease(self.ttl_ns) || self.has_no_end(overlap);
-            is_running
-                && !self.had_server_failed(overlap.from_ns)
-                && !self.may_have_lost_session_in_storm(overlap)
+            let is_running = overlap.is_within_lease() || self.has_no_end(overlap);
+            is_running && !self.had_server_failed(overlap.from_ns)
         });
         overlaps
     }
@@ -37,8 +49,7 @@ impl<'a> Checks<'a> {
     fn interleavings_while_leased(&self) -> impl Iterator<Item = &'a Op> {
         self.interleavings().filter_map(|(between, op)| {
             let (one, other) = (self.facts.hold_of(between)?, self.facts.hold_of(op)?);
-            let asked_ns = one.asked.at_ns.min(other.asked.at_ns);
-            let lease_ns = asked_ns.saturating_add(self.ttl_ns);
+            let lease_ns = self.leased_until_ns([one, other], op.mark.at_ns);
             // A lock that says for how long it is valid promises no more than that.
             let valid_ns = [one, other].map(|held| held.valid_until_ns.unwrap_or(u64::MAX));
             let is_running = op.mark.at_ns < valid_ns.into_iter().fold(lease_ns, u64::min);
@@ -65,8 +76,9 @@ impl<'a> Checks<'a> {
                 // The store may have released it at the first request, and a second one found nothing.
                 && self.spoiled_release(held).is_none()
                 && !self.may_be_released_unseen(held, answered.at_ns)
+                && !self.may_be_asked_twice(held, answered.at_ns)
                 && !self.had_server_failed(answered.at_ns)
-                && !self.may_lose_session(held, answered.at_ns)
+                && !self.may_have_lost_session(held, answered.at_ns)
         })
     }
 
@@ -83,26 +95,60 @@ impl<'a> Checks<'a> {
         self.claims.untimed || self.claims.expires_after_work
     }
 
-    /// Returns whether the lock belongs to a session that a server may have ended: when it was out of action, or when it lost the process's
-    /// connection.
-    fn may_lose_session(&self, held: &Hold, until_ns: u64) -> bool {
-        let may_end =
-            self.had_outage(held.asked.at_ns, until_ns) || self.was_disturbed(&held.who, until_ns);
-        self.claims.ends_with_holder() && may_end
+    /// Returns whether the answer to a release took so long that its client may have asked again, although nothing was lost: then the store
+    /// had done it at the first request, and the second one found nothing.
+    fn may_be_asked_twice(&self, held: &Hold, answered_ns: u64) -> bool {
+        let Some(release) = held.release else {
+            return false;
+        };
+        let took_ns = answered_ns.saturating_sub(release.at_ns);
+        took_ns > self.ttl_ns / 4
+            || self.stalls.touch(release.at_ns, answered_ns)
+            || self.was_stopped(&held.who, release.at_ns, answered_ns)
+    }
+
+    /// Returns the first hold of another process that was granted after this time, but within the lease of this one, which had not been given
+    /// up by then.
+    pub fn granted_beside(&self, first: &Hold, after: Mark) -> Option<&'a Hold> {
+        let ends = [first.learned_at, first.release, first.silent, first.killed];
+        let until = ends.into_iter().flatten().min();
+        let mut others = self.facts.holds.iter().filter(|other| {
+            let is_between =
+                after < other.granted && until.is_none_or(|until| other.granted < until);
+            other.key == first.key && other.who != first.who && is_between
+        });
+        others.find(|second| self.is_within_undisturbed_lease(first, second))
+    }
+
+    /// Returns two holds, the second of which was granted within the lease of the first, although nobody had disturbed the first process: it
+    /// said only later that its lock was lost. It may have given the lock up before it said so.
+    pub fn granted_before_loss_was_told(&self) -> Option<(&'a Hold, &'a Hold)> {
+        let told = self.facts.holds.iter().enumerate();
+        let mut told = told.filter(|(_, held)| held.learned_at.is_some());
+        told.find_map(|(place, first)| {
+            let ends = [first.learned_at, first.release, first.silent, first.killed];
+            let until = ends.into_iter().flatten().min()?;
+            let later = self.facts.holds[place + 1..].iter();
+            let mut others = later
+                .take_while(|other| other.granted < until)
+                .filter(|other| other.key == first.key && other.who != first.who);
+            let second = others.find(|second| self.is_within_undisturbed_lease(first, second))?;
+            Some((first, second))
+        })
+    }
+
+    fn is_within_undisturbed_lease(&self, first: &Hold, second: &Hold) -> bool {
+        let at_ns = second.granted.at_ns;
+        let leased_until_ns = self.leased_until_ns([first, second], at_ns);
+        at_ns < leased_until_ns.min(first.valid_until_ns.unwrap_or(u64::MAX))
+            && !self.had_server_failed(at_ns)
+            && !self.was_stopped(&first.who, first.asked.at_ns, at_ns)
+            && !self.was_disturbed(&first.who, at_ns)
     }
 
     /// Returns whether the first answer to a release may have been lost in a storm: the lock asked again, and its store had done it already.
     fn may_be_released_unseen(&self, held: &Hold, answered_ns: u64) -> bool {
         self.is_storm && self.was_out_of_reach(&held.who, held.asked.at_ns, answered_ns)
-    }
-
-    /// Returns whether the lock belongs to a session that may have ended when its process was out of reach of its store in a storm.
-    fn may_have_lost_session_in_storm(&self, overlap: &Overlap<'_>) -> bool {
-        let asked_ns = overlap.first.asked.at_ns.min(overlap.second.asked.at_ns);
-        // What was over before either asked has ended no session of theirs.
-        let was_away = |held: &Hold| self.is_out_of_reach(&held.who, asked_ns, overlap.from_ns);
-        let holds = [overlap.first, overlap.second];
-        self.is_storm && self.claims.ends_with_holder() && holds.into_iter().any(was_away)
     }
 
     /// Returns whether anything had happened to a server by then after which it may have lost what it had.

@@ -4,9 +4,10 @@
 use fencepost::stores::kinds::POSTGRES;
 
 use super::{Checks, Overlap};
-use crate::history::Fault;
+use crate::history::{Fault, Header};
 use crate::holds::facts::Hold;
 use crate::store::{ServerFault, TrialStore};
+use crate::strategy;
 
 /// What ends the sessions of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,15 @@ impl SessionEnd {
     }
 }
 
+/// Returns whether leases in this store end with their server, although it keeps its data: the library's advisory locks in Postgres belong to
+/// connections.
+pub(super) fn ends_with_server(header: &Header) -> bool {
+    let is_advisory = |store: TrialStore| {
+        store.is(&POSTGRES) && store.parameters().starts_with("?locks=advisory")
+    };
+    !strategy::is_of_external(header) && TrialStore::named(&header.store).is_some_and(is_advisory)
+}
+
 impl Checks<'_> {
     /// Returns whether the lock belongs to a session that its server ends with the connection.
     pub fn ends_with_connection(&self) -> bool {
@@ -48,21 +58,40 @@ impl Checks<'_> {
             return self.claims.untimed;
         }
         // In a storm, a lock of any kind may be one that its process keeps alive.
-        if self.is_storm {
+        let is_lost = |held: &Hold| self.may_have_lost_session(held, until_ns);
+        !self.is_storm && !holds.into_iter().any(is_lost)
+    }
+
+    /// Returns whether the lock belongs to a session that may have ended by this time through no fault of the lock: its process was stopped or
+    /// cut off, a server was out of action, or the lab, through which the way to the server leads, stalled.
+    ///
+    /// A session that ends in silence may be older than the request for its lock, and what it missed before the request brings its end nearer. It
+    /// counts for a TTL: a session that outlived that was heard of since.
+    pub(super) fn may_have_lost_session(&self, held: &Hold, until_ns: u64) -> bool {
+        let who = &held.who;
+        let missed_ns = match self.sessions {
+            SessionEnd::Silence => self.ttl_ns,
+            // The request was answered over a connection that lasts.
+            SessionEnd::Disconnection | SessionEnd::Death => 0,
+        };
+        let from_ns = held.asked.at_ns.saturating_sub(missed_ns);
+        if self.ends_with_server && self.had_outage(from_ns, until_ns) {
+            return true;
+        }
+        if !self.claims.ends_with_holder() || self.sessions == SessionEnd::Death {
             return false;
         }
-        let from_ns = holds.map(|held| held.asked.at_ns).into_iter().min();
-        let from_ns = from_ns.unwrap_or_default();
-        let is_lost = |held: &Hold| {
-            let is_stopped = self.was_stopped(&held.who, from_ns, until_ns);
-            is_stopped && self.sessions == SessionEnd::Silence
-                || self.was_disturbed(&held.who, until_ns)
+        let is_silent =
+            self.sessions == SessionEnd::Silence && self.was_stopped(who, from_ns, until_ns);
+        let is_away = if self.is_storm {
+            self.is_out_of_reach(who, from_ns, until_ns)
+        } else {
+            self.was_disturbed(who, until_ns)
         };
-        // The way to the server leads through the lab.
-        let may_end = holds.into_iter().any(is_lost)
+        is_silent
+            || is_away
             || self.stalls.touch(from_ns, until_ns)
-            || self.had_outage(from_ns, until_ns);
-        self.sessions == SessionEnd::Death || !may_end
+            || self.had_outage(from_ns, until_ns)
     }
 
     /// Returns whether this process was cut off from its store, slowed or far from it, lost a connection, or vanished, before this time.

@@ -188,8 +188,30 @@ fn a_grant_that_is_told_after_its_lease_is_not_within_a_lease() {
         let facts = history.facts();
         let overlaps = Checks::of(&header, &facts).overlaps();
         assert_eq!(overlaps.len(), 1);
-        assert_eq!(overlaps[0].is_within_lease(1_000_000_000), is_certain);
+        assert_eq!(overlaps[0].is_within_lease(), is_certain);
     }
+}
+
+/// A says that its lock is lost only when B has got it within A's lease.
+#[test]
+fn a_grant_within_a_lease_whose_loss_is_told_later_is_seen() {
+    let told = |at: f64, disturbed: fn(HistoryBuilder) -> HistoryBuilder| {
+        let history = disturbed(edge().granted("A", KEY, 0.0, 1.0, 1).reads("A", 2.0, 1));
+        let history = history
+            .granted("B", KEY, at, at + 0.5, 1)
+            .add(at + 5.0, "A", What::Lost { hold: 1 })
+            .releases("B", at + 10.0, 1, RELEASED);
+        let (header, facts) = (edge().header(), history.facts());
+        let checks = Checks::of(&header, &facts);
+        assert!(checks.overlaps().is_empty());
+        checks.granted_before_loss_was_told().is_some()
+    };
+    assert!(told(500.0, |calm| calm));
+    assert!(!told(1_000.0, |over| over), "the lease is over");
+    let stopped = |history: HistoryBuilder| history.fault("A", 100.0, Fault::Stopped);
+    assert!(!told(500.0, stopped));
+    let said = |history: HistoryBuilder| history.add(400.0, "A", What::Lost { hold: 1 });
+    assert!(!told(500.0, said), "A said so before");
 }
 
 #[test]

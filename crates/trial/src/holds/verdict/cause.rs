@@ -33,7 +33,7 @@ impl<'a> Cause<'a> {
         let left_ns = asked_ns
             .saturating_add(court.ttl_ns())
             .saturating_sub(overlap.from_ns);
-        let within = overlap.is_within_lease(court.ttl_ns());
+        let within = overlap.is_within_lease();
         let may_end_by_pause = court.claims.keep_alive || court.claims.ends_with_holder();
         let lease = if may_end_by_pause && was_away(court, overlap) && !within {
             Lease::Over
@@ -134,7 +134,7 @@ fn timed_out(court: &Court<'_>, overlap: &Overlap<'_>) -> Option<u64> {
     let deadline_ns = wait.asked.at_ns.saturating_add(nanoseconds(wait.wait_ms));
     let lease_ns = overlap.first.granted.at_ns.saturating_add(court.ttl_ns());
     let is_long_over = granted.at_ns > lease_ns.saturating_add(court.ttl_ns() / 4);
-    let is_running = overlap.is_within_lease(court.ttl_ns()) || court.claims.untimed;
+    let is_running = overlap.is_within_lease() || court.claims.untimed;
     let has_waited = wait.wait_ms > 0 && granted.at_ns >= deadline_ns;
     (has_waited && (is_long_over || is_running)).then_some(wait.wait_ms)
 }

@@ -127,9 +127,9 @@ fn guilty_overlaps<'a>(court: &'a Court<'_>) -> Vec<Overlap<'a>> {
     overlaps.retain(|overlap| {
         let (first, second) = (overlap.first, overlap.second);
         let is_calm = !court.checks.has_stalled(first.asked, second.granted);
-        overlap.is_within_lease(court.ttl_ns()) || has_no_end && is_calm
+        overlap.is_within_lease() || has_no_end && is_calm
     });
-    let is_within = |overlap: &Overlap<'_>| overlap.is_within_lease(court.ttl_ns());
+    let is_within = |overlap: &Overlap<'_>| overlap.is_within_lease();
     let holds: HashSet<Mark> = overlaps.iter().map(|one| one.first.granted).collect();
     if !claims.untimed && holds.len() < NOT_KEPT_MIN && !overlaps.iter().any(is_within) {
         overlaps.clear();
@@ -170,7 +170,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], spells: &[Spell<'_>]) -> 
         .iter()
         .find(|spell| began_ns.is_some_and(|began_ns| spell.covers(began_ns)));
     // B was refused within a lease when every clock was right. Nobody knows what would have happened beyond one.
-    let is_within = first.is_some_and(|overlap| overlap.is_within_lease(court.ttl_ns()));
+    let is_within = first.is_some_and(|overlap| overlap.is_within_lease());
     let spell = around.filter(|_| is_within);
     let headline = match (spell, first) {
         (Some(spell), _) => format!("Two holders at once: {}", spell.words()),

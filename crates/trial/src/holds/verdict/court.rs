@@ -33,8 +33,7 @@ impl Court<'_> {
     /// Returns the overlaps that count against this lock. If the lock promises fences, only overlaps within a lease count.
     pub(super) fn guilty_overlaps(&self) -> Vec<Overlap<'_>> {
         let mut overlaps = self.checks.overlaps();
-        let ttl_ns = self.ttl_ns();
-        overlaps.retain(|overlap| !self.claims.fencing || overlap.is_within_lease(ttl_ns));
+        overlaps.retain(|overlap| !self.claims.fencing || overlap.is_within_lease());
         overlaps
     }
 
@@ -55,7 +54,7 @@ impl Court<'_> {
     pub(super) fn not_renewed_in_a_stall(&self, overlaps: &[Overlap<'_>]) -> Option<Verdict> {
         let lasts = self.claims.keep_alive || self.claims.ends_with_holder();
         let is_excused = |overlap: &Overlap<'_>| {
-            !overlap.is_within_lease(self.ttl_ns()) && self.checks.has_stalled_before(overlap)
+            !overlap.is_within_lease() && self.checks.has_stalled_before(overlap)
         };
         let is_in_doubt = lasts && !overlaps.is_empty() && overlaps.iter().all(is_excused);
         is_in_doubt.then(|| {

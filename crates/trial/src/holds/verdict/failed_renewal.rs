@@ -1,4 +1,4 @@
-//! Judges `failed-renewal`: the reply to one renewal was lost, and another renewal met an error. Did A keep its lock?
+//! Judges `failed-renewal`: a reply to A was lost while it held its lock, and a renewal met an error. Did A keep its lock?
 
 use super::Court;
 use super::false_release::met_evidence;
@@ -22,13 +22,12 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let failed = failed_renewals(court);
     let Some((_, met, fault)) = failed.first() else {
         return Verdict::inconclusive(
-            "Nothing broke, and nothing was tested: no renewal of A's failed.",
+            "Nothing broke, and nothing was tested: no request of A's failed while it held the lock.",
             "renewal",
             "a lock that renews its lease through the address it is given, with requests of its own.",
         );
     };
-    let mut losses = losses(court);
-    losses.retain(|loss| {
+    let (losses, undisturbed): (Vec<_>, Vec<_>) = losses(court).into_iter().partition(|loss| {
         failed
             .iter()
             .any(|(held, met, _)| std::ptr::eq(*held, loss.held) && *met < loss.at)
@@ -41,7 +40,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         let excuse = only_told(&losses)
             .or_else(|| cut_by_the_lab(court, loss, fault))
             .or_else(|| excuse(court, &losses, LEASE_NS))
-            .or_else(|| failed_late(left_ns(court, loss.held, met, fault)));
+            .or_else(|| failed_late(left_ns(court, loss.held, met)));
         let lost_ns = loss.at.at_ns.saturating_sub(met.at_ns);
         return excuse.unwrap_or_else(|| Verdict {
             evidence: [met_evidence(met, fault, HOLDER)]
@@ -49,16 +48,20 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 .chain(evidence_of(&losses))
                 .collect(),
             why: Some(format!(
-                "One renewal had failed {} ms before, and the store answered B within {} ms. The lease ran for {} ms more: there was time for another.",
+                "One request of A's had failed {} ms before, and the store answered B within {} ms. The lease ran for at least {} ms more: there was time for another renewal.",
                 ms(lost_ns),
                 ms(control_ns(court)),
-                ms(left_ns(court, loss.held, met, fault))
+                ms(left_ns(court, loss.held, met))
             )),
             ..Verdict::bare(
                 Outcome::Broken,
-                "A lost its lock because one renewal failed, although it could have renewed it again.",
+                "A lost its lock after one failed request, although it could have renewed it.",
             )
         });
+    }
+    if !undisturbed.is_empty() {
+        let excuse = only_told(&undisturbed).or_else(|| excuse(court, &undisturbed, LEASE_NS));
+        return excuse.unwrap_or_else(|| not_renewed(court, &undisturbed));
     }
     let refused: Option<Vec<String>> = failed
         .iter()
@@ -67,7 +70,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             let after = ms(refused.at_ns.saturating_sub(met.at_ns));
             let what = match fault.error() {
                 Some(error) => format!("a renewal of A's met {error}"),
-                None => "the reply to a renewal of A's was lost, and its connection cut".into(),
+                None => "the reply to a request of A's was lost while it held the lock, and its connection cut".into(),
             };
             Some(format!(
                 "{what}; {after} ms later B was still refused the lock, on a lease of {} ms",
@@ -78,21 +81,38 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     match refused {
         Some(witness) => Verdict {
             witness,
-            limits: Some("one renewal failed at a time: cut shows what happens when all do".into()),
+            limits: Some(
+                "one request failed at a time, and a lost reply may be that to another request than a renewal: cut shows what happens when all fail"
+                    .into(),
+            ),
             ..Verdict::bare(
                 Outcome::Held,
-                "A kept its lock when a renewal failed: it renewed it again in time.",
+                "A kept its lock when a request failed: it renewed it in time.",
             )
         },
         None => court.unanswered(),
     }
 }
 
-/// Returns how much of the lease was left when its first renewal failed. A reply that is lost belongs to a renewal that the store has carried out.
-fn left_ns(court: &Court<'_>, held: &Hold, met: Mark, fault: Fault) -> u64 {
-    if fault == Fault::ReplyLost {
-        return court.ttl_ns();
+/// Returns the verdict on a lock that was lost although none of its renewals had failed by then.
+fn not_renewed(court: &Court<'_>, losses: &[LostHold<'_>]) -> Verdict {
+    Verdict {
+        evidence: evidence_of(losses),
+        why: Some(format!(
+            "No request of A's had failed during that hold, and the store answered B within {} ms, on a lease of {} ms.",
+            ms(control_ns(court)),
+            ms(court.ttl_ns())
+        )),
+        ..Verdict::bare(
+            Outcome::Broken,
+            "A lost a lock that it claims to renew, and nothing had disturbed it.",
+        )
     }
+}
+
+/// Returns how much of the lease was left for certain when a request failed. If the reply to a renewal was lost, the store may have carried it out,
+/// but the reply may also be that to the beginning of a transaction.
+fn left_ns(court: &Court<'_>, held: &Hold, met: Mark) -> u64 {
     let over_ns = held.asked.at_ns.saturating_add(court.ttl_ns());
     over_ns.saturating_sub(met.at_ns)
 }
@@ -102,7 +122,7 @@ fn failed_late(left_ns: u64) -> Option<Verdict> {
     (left_ns < SLACK_NS).then(|| {
         Verdict::inconclusive(
             format!(
-                "A lost its lock after a renewal had failed, but only {} ms of the lease were left by then.",
+                "A lost its lock after a request had failed, but only {} ms of the lease were left for certain by then.",
                 ms(left_ns)
             ),
             "time",

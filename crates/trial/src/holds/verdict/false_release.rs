@@ -123,10 +123,7 @@ impl<'a> FalseRelease<'a> {
                 evidence(self.released, HOLDER, "released", released),
                 evidence(refused, OTHER, "refused", refusal),
             ],
-            why: Some(format!(
-                "Nobody else had the lock: the store kept it for A, on a lease of {} ms, and A did not know that.",
-                ms(court.ttl_ns())
-            )),
+            why: Some(why(court)),
             next: court
                 .next("safe", "what was not answered is not done")
                 .into_iter()
@@ -134,6 +131,15 @@ impl<'a> FalseRelease<'a> {
             ..Verdict::bare(Outcome::Broken, because)
         }
     }
+}
+
+fn why(court: &Court<'_>) -> String {
+    let lease = if court.claims.untimed {
+        String::new()
+    } else {
+        format!(", on a lease of {} ms", ms(court.ttl_ns()))
+    };
+    format!("Nobody else had the lock: the store kept it for A{lease}, and A did not know that.")
 }
 
 /// Returns whether a request whose outcome nobody knows may have taken the lock before this refusal: one of any other process, or one of A's

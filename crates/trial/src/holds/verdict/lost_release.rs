@@ -3,25 +3,22 @@
 //!
 //! A is the process whose replies are lost, B the one that wants the lock as well, and C the one that tries while B has it.
 
-use super::false_release::{grant_after, lost_reply, met_by_release, met_evidence, releases};
-use super::overlap::{overlap_evidence, two_holders};
-use super::{Court, evidence, false_release};
-use crate::history::Fault;
-use crate::holds::check::Overlap;
+use super::false_release::{grant_after, lost_reply, releases};
+use super::{Court, false_release};
 use crate::holds::facts::Hold;
 use crate::holds::{OTHER, THIRD};
 use crate::protocol::ReleaseResult;
 use crate::text::numbers::{in_words, ms};
 use crate::verdict::{Outcome, Verdict};
 
-const WHY_LOST: &str = "A's release was done when its reply was held back. B got the lock, A learned that the reply was lost, and when A had answered, B's lock was gone: A has released it once more, without looking whose it was.";
-const WHY_HELD_BACK: &str = "A's release was done when its reply was held back. B got the lock, and when A had answered, B's lock was gone: A has released it once more, without looking whose it was.";
+mod freed;
+
+use freed::Freed;
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let within = court.checks.overlaps_within_lease();
-    let freed = within.iter().find_map(|overlap| freed_by_a(court, overlap));
-    if let Some((overlap, held)) = freed {
-        return broken(court, overlap, held);
+    if let Some(freed) = Freed::of(court) {
+        return freed.verdict(court);
     }
     if court.checks.is_damaged_within_lease() || !within.is_empty() {
         return court.mixed_within_lease();
@@ -62,23 +59,6 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
 }
 
-/// Returns the hold of A whose release must have freed the first hold of this overlap: its reply was spoiled before B was granted the lock,
-/// and A was done with it before C was.
-fn freed_by_a<'a>(
-    court: &'a Court<'_>,
-    overlap: &'a Overlap<'a>,
-) -> Option<(&'a Overlap<'a>, &'a Hold)> {
-    let (first, second) = (overlap.first, overlap.second);
-    let mut own = releases(court).into_iter();
-    let held = own.find(|held| {
-        let spoiled = court.checks.spoiled_release(held);
-        let is_before = spoiled.is_some_and(|(met, _)| met < first.granted);
-        let answered = court.checks.release_answered(held);
-        is_before && answered.is_some_and(|it| first.granted < it && it < second.granted)
-    })?;
-    (first.who == OTHER && second.who == THIRD).then_some((overlap, held))
-}
-
 /// Returns how long after A's answer C was refused, if B certainly held the lock from the loss of the reply until then.
 fn refused_beside(court: &Court<'_>, held: &Hold) -> Option<u64> {
     let answered = court.checks.release_answered(held)?;
@@ -94,43 +74,6 @@ fn refused_beside(court: &Court<'_>, held: &Hold) -> Option<u64> {
         is_other && checks.certainly_held(other, lost.at_ns, refused.at_ns)
     });
     is_beside.then(|| refused.at_ns.saturating_sub(answered.at_ns))
-}
-
-fn broken(court: &Court<'_>, overlap: &Overlap<'_>, held: &Hold) -> Verdict {
-    let met = met_by_release(court, held);
-    let is_lost = met.is_none_or(|(_, fault)| fault != Fault::ReplyHeld);
-    let met = met.map(|(mark, fault)| met_evidence(mark, fault, &held.who));
-    let answered = court.checks.release_answered(held);
-    let answered = answered.map(|mark| {
-        let sentence = format!("{} is done with its release", held.who);
-        evidence(mark, &held.who, "answered", sentence)
-    });
-    let mut verdict = Verdict {
-        evidence: met
-            .into_iter()
-            .chain(answered)
-            .chain(overlap_evidence(Some(overlap)))
-            .chain(court.interleaving())
-            .collect(),
-        why: Some(if is_lost { WHY_LOST } else { WHY_HELD_BACK }.into()),
-        next: court
-            .next(
-                "safe",
-                "a release compares the owner, also when it is repeated",
-            )
-            .into_iter()
-            .collect(),
-        ..Verdict::bare(
-            Outcome::Broken,
-            format!(
-                "Two holders at once: the reply to A's release was {}, and A's release freed B's lock.{}",
-                if is_lost { "lost" } else { "held back" },
-                court.losses()
-            ),
-        )
-    };
-    verdict.belief.text = Some(two_holders(overlap));
-    verdict
 }
 
 fn acquitted(lost: &[&Hold], next: &[u64], cut: usize, beside: usize) -> Verdict {

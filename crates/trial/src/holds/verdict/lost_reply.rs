@@ -56,7 +56,7 @@ fn broken(court: &Court<'_>, overlap: &Overlap<'_>, lost: Mark) -> Verdict {
             .chain(court.interleaving())
             .collect(),
         why: Some(format!(
-            "The reply to {second}'s request was lost while {first} held the lock, and {second} took that for a grant."
+            "The reply to {second}'s request was lost while {first} held the lock. {second} took that for a grant, or asked again and was let in."
         )),
         next: court
             .next("safe", "an error is no grant")
@@ -65,7 +65,7 @@ fn broken(court: &Court<'_>, overlap: &Overlap<'_>, lost: Mark) -> Verdict {
         ..Verdict::bare(
             Outcome::Broken,
             format!(
-                "Two holders at once: {second} got no answer, and took the lock for its own.{}",
+                "Two holders at once: the reply to {second}'s request was lost, and {second} had the lock beside {first}.{}",
                 court.losses()
             ),
         )

@@ -9,7 +9,7 @@ use crate::holds::check::with_slack;
 use crate::holds::facts::Mark;
 use crate::holds::many_leases::{EACH_WAY, KEPT, ONE_MORE, kept, sample};
 use crate::holds::{HOLDER, OTHER};
-use crate::text::numbers::{count, ms};
+use crate::text::numbers::{count, ms, plural};
 use crate::verdict::{Evidence, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
@@ -33,15 +33,31 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a lock that asks its store through the address it is given.",
         );
     }
-    let mut losses = losses(court);
-    losses.retain(|loss| loss.at > far.from);
+    let (before, losses): (Vec<_>, Vec<_>) = losses(court)
+        .into_iter()
+        .partition(|loss| loss.at < far.from);
     if !losses.is_empty() {
-        return far.lost(court, &losses);
+        return far.broken(court, &losses);
+    }
+    if !before.is_empty() {
+        return lost_before(before.len());
     }
     match far.refused(court) {
         Some(refused) => far.held(court, &refused),
         None => court.unanswered(),
     }
+}
+
+/// Returns the verdict on a run in which A had lost locks before its store was far away.
+fn lost_before(number: usize) -> Verdict {
+    Verdict::inconclusive(
+        format!(
+            "A lost {} before its store was far away, so the network shows nothing.",
+            plural(number, "lock", "locks")
+        ),
+        "holds",
+        "a process that holds 2,500 locks at once for longer than a lease, or a machine that is less busy.",
+    )
 }
 
 /// How long the lab lets a round trip take at least.
@@ -71,7 +87,7 @@ impl Far {
     }
 
     /// Returns the verdict on a run in which A did not keep these locks. The machine may be to blame.
-    fn lost(&self, court: &Court<'_>, losses: &[LostHold<'_>]) -> Verdict {
+    fn broken(&self, court: &Court<'_>, losses: &[LostHold<'_>]) -> Verdict {
         let excuse = excuse(court, losses, with_slack(round_trip_ns()));
         excuse.unwrap_or_else(|| Verdict {
             evidence: [self.evidence()]

@@ -52,7 +52,7 @@ fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Verdict {
     let cause = Cause::of(court, overlap);
     let Overlap { first, second, .. } = overlap;
     // Beyond a lease, the lock may have ended by itself.
-    let is_within = overlap.is_within_lease(court.ttl_ns());
+    let is_within = overlap.is_within_lease();
     let freed = court.checks.freed_by_another(overlap);
     let mut verdict = match freed.filter(|_| is_within) {
         Some(other) => freed_by(overlap, other),

@@ -267,7 +267,7 @@ impl Way {
         let is_running = overlap.from_ns < first.asked.at_ns.saturating_add(ttl_ns)
             || court.checks.has_no_end(overlap);
         match (first.who.as_str(), second.who.as_str()) {
-            (HOLDER, OTHER) if !court.claims.fencing && !overlap.is_within_lease(ttl_ns) => {
+            (HOLDER, OTHER) if !court.claims.fencing && !overlap.is_within_lease() => {
                 let is_meanwhile = |pause: &&Pause| {
                     first.granted < pause.stopped && pause.stopped < second.granted
                 };

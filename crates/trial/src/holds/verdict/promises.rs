@@ -30,14 +30,33 @@ pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
             "Nobody got the lock for {lasted} ms, but the lab itself stalled meanwhile."
         ));
     }
-    // In a storm, whoever is paused or killed on its way holds up those behind it.
-    if verdict.outcome == Outcome::Held
-        && court.header.scenario != Scenario::Storm.name()
-        && let Some(late) = court.checks.granted_late()
-    {
-        return granted_late(court, &late);
+    // In a storm, whoever is paused or killed on its way holds up those behind it, and whoever gives up a lock may say so late.
+    if verdict.outcome != Outcome::Held || court.header.scenario == Scenario::Storm.name() {
+        return verdict;
     }
-    verdict
+    if let Some((first, second)) = court.checks.granted_before_loss_was_told() {
+        return told_later(first, second);
+    }
+    match court.checks.granted_late() {
+        Some(late) => granted_late(court, &late),
+        None => verdict,
+    }
+}
+
+/// Returns the verdict on a run in which a process got the lock within the lease of another, which said only later that its lock was lost. It
+/// may have given the lock up by then.
+fn told_later(first: &Hold, second: &Hold) -> Verdict {
+    Verdict::inconclusive(
+        format!(
+            "{} got the lock {} ms after {}'s request for it, within its lease, and {} said only later that it was lost.",
+            second.who,
+            ms(second.granted.at_ns.saturating_sub(first.asked.at_ns)),
+            first.who,
+            first.who
+        ),
+        "kept",
+        "a lock that is kept for its lease, or a holder that says at once that it gave it up.",
+    )
 }
 
 /// Returns the verdict if there were two holders within a lease.

@@ -10,13 +10,12 @@ use crate::verdict::Next;
 /// excuses it, and so does a lease that may not have been renewed because the machine stalled.
 pub(super) fn guilty_overlaps<'a>(court: &'a Court<'_>, killed: Option<Mark>) -> Vec<Overlap<'a>> {
     let mut overlaps = court.checks.overlaps();
-    let ttl_ns = court.ttl_ns();
     let is_early =
         |overlap: &Overlap<'_>| killed.is_none_or(|killed| overlap.from_ns < killed.at_ns);
     overlaps.retain(|overlap| {
         let is_renewed = court.claims.keep_alive && !court.checks.has_stalled_before(overlap);
         let has_no_end = is_renewed || court.checks.has_no_end(overlap);
-        let is_running = has_no_end || overlap.is_within_lease(ttl_ns);
+        let is_running = has_no_end || overlap.is_within_lease();
         // Whoever claims to survive the failure promises more than its fences.
         let is_excused = court.claims.fencing && !court.claims.survives;
         is_running && (!is_excused || is_early(overlap))

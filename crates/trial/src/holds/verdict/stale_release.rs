@@ -20,7 +20,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let mut overlaps = court.checks.overlaps();
     let untimed = court.claims.untimed;
     overlaps.retain(|overlap| {
-        let is_running = overlap.is_within_lease(ttl_ns) || court.checks.has_no_end(overlap);
+        let is_running = overlap.is_within_lease() || court.checks.has_no_end(overlap);
         overlap.first.who != HOLDER || is_running
     });
     // B's lease began when A's had ended, which was at the earliest one TTL after A's request.

@@ -105,7 +105,7 @@ fn grant_on_error(
             .chain(court.interleaving())
             .collect(),
         why: Some(format!(
-            "The store answered {second}'s request with {error} while {first} held the lock, and {second} took that for a grant."
+            "The store answered {second}'s request with {error} while {first} held the lock. {second} took that for a grant, or asked again and was let in."
         )),
         next: court
             .next("safe", "an error is no grant")
@@ -114,7 +114,7 @@ fn grant_on_error(
         ..Verdict::bare(
             Outcome::Broken,
             format!(
-                "Two holders at once: {second} was told of an error, and took the lock for its own.{}",
+                "Two holders at once: {second}'s request met an error, and {second} had the lock beside {first}.{}",
                 court.losses()
             ),
         )

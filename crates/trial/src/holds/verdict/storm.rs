@@ -338,18 +338,27 @@ fn limits(court: &Court<'_>, weather: &Weather) -> String {
 fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
     let overlaps = court.checks.overlaps();
     let witness = [Some(weather.in_words()), weather.others_in_words()];
+    let within = if court.claims.ends_with_holder() {
+        "while its session lasted"
+    } else {
+        "within its lease"
+    };
     let mut verdict = Verdict {
         witness: witness.into_iter().flatten().collect(),
         limits: Some(limits(court, weather)),
         ..Verdict::bare(
             Outcome::Held,
-            "Every lock had one holder within its lease, and could be taken when the storm was over.",
+            format!(
+                "Every lock had one holder {within}, and could be taken when the storm was over."
+            ),
         )
     };
     verdict.belief.text = overlaps.first().map(|first| {
         let times = plural(overlaps.len(), "time", "times");
         let harmless = if court.claims.fencing {
             "harmless, because the resource asked for the fence"
+        } else if court.claims.ends_with_holder() {
+            "after a fault that may have ended the session, or only once, which may be the machine"
         } else if court.claims.keep_alive {
             "after its process could not renew the lease, or only once, which may be the machine"
         } else {

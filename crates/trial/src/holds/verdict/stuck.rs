@@ -102,7 +102,7 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
 fn bound_to_a_connection(court: &Court<'_>) -> Option<String> {
     court.checks.ends_with_connection().then(|| {
         "The lock belongs to a connection, and nobody has told the server that its other end is gone: it keeps the lock until it notices, \
-         which Linux leaves to TCP keepalive, after two hours."
+         which Linux leaves to TCP keepalive, by default after two hours."
             .into()
     })
 }

@@ -9,6 +9,7 @@ use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::{count, ms};
 use crate::verdict::{Evidence, Outcome, Verdict};
 
+const WHY_TOLD_LATE: &str = "A learned of the loss, but not within the time that it claims: until then, others had the lock beside it.";
 const WHY_TAKEN_BACK: &str =
     "A lost lock stays lost: in between, others may have had it, so the end of a hold is final.";
 
@@ -90,7 +91,8 @@ impl<'a> TakenHold<'a> {
             ));
         }
         let after = ms(at.at_ns.saturating_sub(from.at_ns));
-        let how = if self.holder.learned_at.is_some_and(|learned| learned <= at) {
+        let is_told = self.holder.learned_at.is_some_and(|learned| learned <= at);
+        let how = if is_told {
             format!("A was told only {after} ms later")
         } else {
             format!("A was not told: {after} ms later it used the number")
@@ -103,7 +105,11 @@ impl<'a> TakenHold<'a> {
                 evidence(from, OTHER, "granted", granted),
                 shown,
             ],
-            why: Some(self.loss.why_untold().into()),
+            why: Some(if is_told {
+                WHY_TOLD_LATE.into()
+            } else {
+                self.loss.why_untold().into()
+            }),
             ..Verdict::bare(
                 Outcome::Broken,
                 format!(

@@ -232,7 +232,7 @@ impl<'a> Report<'a> {
             overlaps: checks
                 .overlaps()
                 .into_iter()
-                .map(|overlap| OverlapEntry::of(overlap, checks.ttl_ns))
+                .map(OverlapEntry::of)
                 .collect(),
             wait_cycles: facts.cycles().iter().map(CycleEntry::of).collect(),
             recovery,
@@ -329,14 +329,14 @@ impl<'a> ServerEntry<'a> {
 }
 
 impl<'a> OverlapEntry<'a> {
-    fn of(overlap: Overlap<'a>, ttl_ns: u64) -> Self {
+    fn of(overlap: Overlap<'a>) -> Self {
         Self {
             lock: &overlap.first.key,
             first: &overlap.first.who,
             second: &overlap.second.who,
             from_ms: ms(overlap.from_ns),
             until_ms: ms(overlap.until_ns),
-            within_lease: overlap.is_within_lease(ttl_ns),
+            within_lease: overlap.is_within_lease(),
         }
     }
 }

@@ -334,6 +334,41 @@ fn a_lease_that_ended_while_the_lab_stood_still_accuses_nobody() {
 }
 
 #[test]
+fn several_short_stalls_may_take_the_rest_of_a_lease_together() {
+    let oversold = |stalls: usize, ttl_ms: u64| {
+        let mut story = Story::with_stock(1, 2).sold(0, 1);
+        for _ in 0..stalls {
+            story = story.stalled(0.6);
+        }
+        let header = Header {
+            ttl_ms,
+            strategy: "theirs".into(),
+            claims: Some(Claims::PLAIN),
+            ..header(1, 2, Promise::Exclusion)
+        };
+        judge(&header, &story.sold(1, 1).left(0).facts())
+    };
+    let stalled = |verdict: Verdict| {
+        verdict
+            .because
+            .contains("the lab itself stalled for 1.2 ms")
+    };
+    assert!(stalled(oversold(3, 2)));
+    assert!(!stalled(oversold(1, 2)));
+    assert_eq!(oversold(3, 500).outcome, Outcome::Broken);
+    // The lab does not notice stalls that are shorter than what such a lease can spare.
+    let brief = oversold(0, 499);
+    assert_eq!(brief.outcome, Outcome::Inconclusive, "{}", brief.because);
+    assert!(
+        brief.because.ends_with(
+            "But a lease of 499 ms may have ended while the machine stalled for less than the lab notices."
+        ),
+        "{}",
+        brief.because
+    );
+}
+
+#[test]
 fn nothing_is_proven_while_the_machine_is_suspended() {
     let oversold = Story::with_stock(1, 2).sold(0, 1).sold(1, 1).left(0);
     let header = header(1, 2, Promise::Exclusion);

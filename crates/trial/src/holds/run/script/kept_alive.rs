@@ -55,7 +55,7 @@ pub(super) fn dead_connection(trial: &Trial, claims: Claims, chance: &Chance) ->
 /// How often B asks for the lock when a renewal has failed.
 const AFTER_RENEWAL: usize = 9;
 
-/// The reply to a renewal of A's is lost, and in a second round the store answers one with an error, if the lab knows its errors. B asks for A's
+/// A reply to A, which holds the lock, is lost, and in a second round the store answers a renewal with an error, if the lab knows its errors. B asks for A's
 /// lock again and again, until a lease that was not renewed any more would be over.
 pub(super) fn failed_renewal(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     if !claims.keep_alive {
@@ -64,7 +64,8 @@ pub(super) fn failed_renewal(trial: &Trial, claims: Claims, chance: &Chance) -> 
     let key = FIRST_LOCK;
     let mut faults = vec![RoadEvent::LoseReply(1)];
     if trial.store.facts().errors == ServerFault::Available {
-        faults.push(RoadEvent::Error(StoreError::Loading, Which::Number(1)));
+        // An error that only commands which write meet: others are no renewals.
+        faults.push(RoadEvent::Error(StoreError::ReadOnly, Which::Number(1)));
     }
     let mut acts = Sequence::of(2);
     for fault in faults {

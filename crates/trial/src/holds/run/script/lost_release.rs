@@ -44,7 +44,8 @@ pub(super) fn script(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     acts.scripts()
 }
 
-/// Adds a round in which this reply to A's release is lost when B has the lock. C tries as soon as A has answered, and again a little later.
+/// Adds a round in which this reply to A's release is lost when B has the lock and C was refused it. C tries again as soon as A has answered,
+/// and once more a little later.
 fn withheld(trial: &Trial, number: u64, acts: &mut Sequence, chance: &Chance) {
     let wait = until_stuck(trial);
     let pause = chance.between(trial.ttl() / 20, trial.ttl() / 10);
@@ -59,8 +60,11 @@ fn withheld(trial: &Trial, number: u64, acts: &mut Sequence, chance: &Chance) {
         B,
         [Act::Acquire { key: KEY, wait }, Act::Release { key: KEY }],
     );
-    // A fresh lease, which certainly runs until C has tried.
-    acts.add(B, [at_once(KEY), read(KEY), Act::LoseWithheld(A)]);
+    // A fresh lease, which certainly runs until C has tried for the last time.
+    let has_lock = acts.add(B, [at_once(KEY), read(KEY)]);
+    acts.add(C, [after(has_lock), Act::EndIfFinished(B)]);
+    let is_kept_out = acts.add(C, [try_once(KEY), RELEASE]);
+    acts.add(B, [after(is_kept_out), Act::LoseWithheld(A)]);
     let may_be_tried = acts.add(B, [after(has_answered)]);
     acts.add(C, [after(may_be_tried), Act::EndIfFinished(B)]);
     acts.add(C, [try_once(KEY), RELEASE, Act::Work(pause)]);

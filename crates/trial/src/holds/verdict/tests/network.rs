@@ -2,6 +2,7 @@
 
 mod cut;
 mod dead_connection;
+mod failed_renewal;
 mod lost_release;
 mod many_leases;
 mod store_errors;
@@ -188,7 +189,7 @@ fn an_error_that_is_taken_for_a_grant_breaks() {
     assert_eq!(verdict.outcome, Outcome::Broken);
     assert_eq!(
         verdict.why.unwrap(),
-        "The reply to A's request was lost while B held the lock, and A took that for a grant."
+        "The reply to A's request was lost while B held the lock. A took that for a grant, or asked again and was let in."
     );
     assert_eq!(verdict.evidence[0].what, "reply_lost");
 }

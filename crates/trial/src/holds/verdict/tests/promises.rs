@@ -183,6 +183,39 @@ fn a_release_that_finds_the_lock_lost_is_excused_by_the_lease_the_store_or_a_wor
     }
 }
 
+/// The client may have asked again because the answer was slow, when its first request had released the lock.
+#[test]
+fn a_release_that_is_answered_late_may_be_that_to_a_second_request() {
+    let answered = |at: f64, disturbed: fn(HistoryBuilder) -> HistoryBuilder| {
+        let history = gone(Scenario::DeadlockSorted);
+        let (op, hold) = (history.events().len() as u64 + 1, 1);
+        let key: String = KEY.into();
+        let release = What::Release {
+            op,
+            key: key.clone(),
+            hold,
+        };
+        let released = What::Released {
+            op,
+            key,
+            hold,
+            outcome: LOST,
+        };
+        let history = disturbed(history.add(50.0, "A", release));
+        history.add(at, "A", released).judged().outcome
+    };
+    assert_eq!(answered(299.0, |calm| calm), Outcome::Broken);
+    assert_eq!(answered(301.0, |slow| slow), Outcome::Inconclusive);
+    let stalled = |history: HistoryBuilder| history.stalls(60.0, 70.0);
+    assert_eq!(answered(100.0, stalled), Outcome::Inconclusive);
+    let stopped = |history: HistoryBuilder| {
+        history
+            .fault("A", 60.0, Fault::Stopped)
+            .fault("A", 70.0, Fault::Continued)
+    };
+    assert_eq!(answered(100.0, stopped), Outcome::Inconclusive);
+}
+
 #[test]
 fn a_stall_of_the_lab_does_not_accuse_a_plain_lease() {
     // The lab meant to release A's lock within its lease, and stalled instead.

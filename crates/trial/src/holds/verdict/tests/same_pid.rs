@@ -94,7 +94,7 @@ fn whoever_is_let_in_on_the_lease_of_the_dead_has_none_of_its_own() {
         verdict.why.as_deref(),
         Some(
             "A.2 got the lock 1,148.5 ms before A's lease was over, and B got it 1.5 ms after that end, within A.2's own \
-             lease: A.2 was let in on what was left of A's."
+             lease: as if A.2 had been let in on what was left of A's."
         )
     );
     assert_eq!(

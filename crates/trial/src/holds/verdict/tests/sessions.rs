@@ -145,6 +145,55 @@ fn a_session_that_a_server_ends_in_a_pause_is_not_within_a_lease() {
     assert!(!checks.is_damaged_within_lease());
 }
 
+/// A lock under the lease of a session that began before the request: etcd hears of the session every third of a TTL, not with every lock.
+#[test]
+fn a_session_that_is_older_than_the_request_may_end_within_a_ttl_of_it() {
+    let fenced = Claims {
+        fencing: true,
+        ..Claims::OF_SESSION
+    };
+    let paused = |store: &str, scenario: Scenario| {
+        HistoryBuilder::of(scenario)
+            .with("fenced")
+            .at_store(store)
+            .promising(fenced)
+            .granted("A", KEY, 0.0, 1.0, 1)
+            .reads("A", 2.0, 1)
+            .fault("A", 4.0, Fault::Stopped)
+            .granted("B", KEY, 5.0, 705.0, 1)
+            .reads("B", 706.0, 1)
+            .writes("B", 707.0, 1, 1)
+            .releases("B", 708.0, 1, RELEASED)
+            .fault("A", 1_030.0, Fault::Continued)
+            .write_refused("A", 1_032.0, 1, 1)
+    };
+    for store in ["zk", "etcd"] {
+        held(&paused(store, Scenario::Pause).judged());
+        let storm = paused(store, Scenario::Storm).judged();
+        assert_ne!(storm.outcome, Outcome::Broken, "{storm:#?}");
+    }
+    for store in ["sqlite", "postgres"] {
+        let verdict = paused(store, Scenario::Pause).judged();
+        assert_eq!(verdict.outcome, Outcome::Broken, "{store}");
+    }
+}
+
+/// A was stopped just before it asked, so its session may end soon after that.
+#[test]
+fn what_a_session_missed_before_the_request_counts_for_a_ttl() {
+    let found_lost = |went_on: f64| {
+        let history = of_session(Scenario::Turns)
+            .at_store("etcd")
+            .fault("A", went_on - 500.0, Fault::Stopped)
+            .fault("A", went_on, Fault::Continued)
+            .granted("A", KEY, 2_000.0, 2_001.0, 1)
+            .releases("A", 2_300.0, 1, LOST);
+        history.judged().outcome
+    };
+    assert_eq!(found_lost(1_900.0), Outcome::Inconclusive);
+    assert_eq!(found_lost(900.0), Outcome::Broken);
+}
+
 /// The way to the server leads through the lab, which stalled.
 #[test]
 fn a_session_may_end_while_the_lab_stands_still() {

@@ -1,12 +1,6 @@
-//! Verdicts on locks whose replies to a release, or to a renewal, are lost.
+//! Verdicts on locks whose replies to a release are lost.
 
 use super::*;
-use crate::protocol::Claims;
-
-const KEPT_ALIVE: Claims = Claims {
-    keep_alive: true,
-    ..Claims::PLAIN
-};
 
 /// A releases the lock, and B gets it at once. Then A takes it again.
 fn taken_again() -> HistoryBuilder {
@@ -23,8 +17,21 @@ fn sends_release(history: HistoryBuilder, at: f64) -> HistoryBuilder {
     history.add(at, "A", What::Release { op, key, hold })
 }
 
-fn answers(history: HistoryBuilder, at: f64, outcome: Option<ReleaseResult>) -> HistoryBuilder {
-    let (op, key, hold) = (history.events().len() as u64, KEY.into(), 2);
+/// Answers the release that was sent last.
+fn answers_release(
+    history: HistoryBuilder,
+    at: f64,
+    outcome: Option<ReleaseResult>,
+) -> HistoryBuilder {
+    let sent = history
+        .events()
+        .iter()
+        .rev()
+        .find_map(|event| match event.what {
+            What::Release { op, .. } => Some(op),
+            _ => None,
+        });
+    let (op, key, hold) = (sent.unwrap(), KEY.into(), 2);
     let what = match outcome {
         Some(outcome) => What::Released {
             op,
@@ -47,8 +54,9 @@ fn lost_beside(outcome: Option<ReleaseResult>) -> HistoryBuilder {
         .fault("A", 26.0, Fault::ReplyHeld)
         .granted("B", KEY, 30.0, 31.0, 2)
         .reads("B", 32.0, 2)
+        .tries("C", 33.0)
         .fault("A", 35.0, Fault::ReplyLost);
-    answers(history, 40.0, outcome)
+    answers_release(history, 40.0, outcome)
 }
 
 #[test]
@@ -80,10 +88,51 @@ fn a_repeated_release_that_frees_the_lock_of_another_breaks() {
         "Two holders at once: the reply to A's release was lost, and A's release freed B's lock."
     );
     let what: Vec<&str> = verdict.evidence.iter().map(|one| &*one.what).collect();
-    assert_eq!(what[..3], ["reply_lost", "answered", "granted"]);
+    assert_eq!(
+        what[..5],
+        ["reply_lost", "granted", "refused", "answered", "granted"]
+    );
     // Nobody else came in, but B finds its lock gone.
     let gone = lost_beside(None).releases("B", 60.0, 2, LOST).judged();
     assert_eq!(gone.outcome, Outcome::Broken);
+}
+
+/// B says that its lock is lost when it is asked to write: it is not seen to believe beside C, but it had given up nothing by then.
+#[test]
+fn a_lock_that_is_freed_for_another_breaks_although_its_holder_declines() {
+    let verdict = lost_beside(Some(RELEASED))
+        .granted("C", KEY, 44.0, 45.0, 1)
+        .releases("C", 50.0, 1, RELEASED)
+        .add(55.0, "B", What::Lost { hold: 2 })
+        .releases("B", 60.0, 2, LOST)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "B's lock was gone within its lease: the reply to A's release was lost, and A's release freed B's lock."
+    );
+    assert!(verdict.why.unwrap().starts_with("A's release was done"));
+}
+
+/// Whoever excludes nobody needs no release for that.
+#[test]
+fn a_lock_that_keeps_nobody_out_is_not_said_to_be_freed_by_a_release() {
+    let history = sends_release(taken_again(), 25.0)
+        .fault("A", 26.0, Fault::ReplyHeld)
+        .granted("B", KEY, 30.0, 31.0, 2)
+        .reads("B", 32.0, 2)
+        .fault("A", 35.0, Fault::ReplyLost);
+    let verdict = answers_release(history, 40.0, Some(RELEASED))
+        .granted("C", KEY, 44.0, 45.0, 1)
+        .releases("C", 50.0, 1, RELEASED)
+        .releases("B", 60.0, 2, LOST)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert!(
+        !verdict.because.contains("A's release"),
+        "{}",
+        verdict.because
+    );
 }
 
 /// Who else freed B's lock is not A's doing.
@@ -94,7 +143,7 @@ fn two_holders_before_a_has_answered_are_not_explained_by_its_release() {
         .granted("B", KEY, 30.0, 31.0, 2)
         .granted("C", KEY, 32.0, 33.0, 1)
         .fault("A", 35.0, Fault::ReplyLost);
-    let verdict = answers(history, 40.0, None)
+    let verdict = answers_release(history, 40.0, None)
         .releases("C", 50.0, 1, RELEASED)
         .releases("B", 60.0, 2, RELEASED)
         .judged();
@@ -109,7 +158,7 @@ fn two_holders_before_a_has_answered_are_not_explained_by_its_release() {
 #[test]
 fn a_lost_reply_shows_something_only_beside_a_certain_hold() {
     let alone = sends_release(taken_again(), 25.0).fault("A", 26.0, Fault::ReplyLost);
-    let alone = answers(alone, 27.0, None)
+    let alone = answers_release(alone, 27.0, None)
         .granted("B", KEY, 30.0, 31.0, 2)
         .releases("B", 60.0, 2, RELEASED);
     assert_eq!(missing(&alone.judged()), "contention");
@@ -126,7 +175,7 @@ fn a_lost_reply_shows_something_only_beside_a_certain_hold() {
 #[test]
 fn a_release_that_was_not_carried_out_and_is_called_done_breaks() {
     let history = sends_release(taken_again(), 25.0).fault("A", 26.0, Fault::ReplyLost);
-    let verdict = answers(history, 27.0, Some(RELEASED))
+    let verdict = answers_release(history, 27.0, Some(RELEASED))
         .tries("B", 30.0)
         .tries("B", 560.0)
         .granted("B", KEY, 600.0, 1_020.0, 2)
@@ -139,74 +188,6 @@ fn a_release_that_was_not_carried_out_and_is_called_done_breaks() {
     );
 }
 
-/// A renewal fails at 500 ms, on a lease of two seconds.
-fn failed(fault: Fault) -> HistoryBuilder {
-    HistoryBuilder::of(Scenario::FailedRenewal)
-        .promising(KEPT_ALIVE)
-        .ttl(2_000)
-        .granted("A", KEY, 0.0, 1.0, 1)
-        .fault("A", 500.0, fault)
-}
-
-/// B takes a lock of its own, which takes this long.
-fn beside(history: HistoryBuilder, took: f64) -> HistoryBuilder {
-    history
-        .granted("B", OTHER, 600.0, 600.0 + took, 1)
-        .releases_of("B", OTHER, 1_200.0, 1, RELEASED)
-}
-
-#[test]
-fn whoever_renews_again_holds() {
-    for (fault, begins) in [
-        (Fault::ReplyLost, "the reply to a renewal of A's was lost"),
-        (Fault::AnsweredLoading, "a renewal of A's met -LOADING"),
-    ] {
-        let verdict = beside(failed(fault), 1.0)
-            .tries("B", 4_000.0)
-            .releases("A", 5_000.0, 1, RELEASED)
-            .judged();
-        held(&verdict);
-        assert!(verdict.witness[0].starts_with(begins), "{verdict:#?}");
-    }
-}
-
-#[test]
-fn whoever_loses_its_lock_with_one_renewal_breaks() {
-    let told = |history: HistoryBuilder| history.add(2_100.0, "A", What::Lost { hold: 1 });
-    let taken = |history: HistoryBuilder| history.granted("B", KEY, 2_100.0, 2_101.0, 2);
-    for lost in [told as fn(_) -> _, taken] {
-        let calm = lost(beside(failed(Fault::ReplyLost), 1.0));
-        let verdict = calm.releases("A", 5_000.0, 1, LOST).judged();
-        assert_eq!(verdict.outcome, Outcome::Broken, "{verdict:#?}");
-        assert_eq!(verdict.evidence[0].what, "reply_lost");
-        let stalled = failed(Fault::ReplyLost).stalls(900.0, 1_300.0);
-        for excused in [
-            beside(stalled, 1.0),
-            beside(failed(Fault::ReplyLost), 501.0),
-            beside(failed(Fault::ReplyLost), 1.0).ttl(1_900),
-        ] {
-            let verdict = lost(excused).releases("A", 5_000.0, 1, LOST).judged();
-            assert_eq!(missing(&verdict), "calm");
-        }
-    }
-}
-
-#[test]
-fn without_a_failed_renewal_or_a_late_refusal_nothing_is_shown() {
-    let early = beside(failed(Fault::ReplyLost), 1.0).tries("B", 2_400.0);
-    let early = early.releases("A", 5_000.0, 1, RELEASED).judged();
-    assert_eq!(early.outcome, Outcome::Inconclusive);
-    let none = HistoryBuilder::of(Scenario::FailedRenewal)
-        .promising(KEPT_ALIVE)
-        .ttl(2_000)
-        .granted("A", KEY, 0.0, 1.0, 1)
-        .tries("B", 4_000.0)
-        .releases("A", 5_000.0, 1, RELEASED);
-    assert_eq!(missing(&none.judged()), "renewal");
-    let plain = beside(failed(Fault::ReplyLost), 1.0).promising(Claims::PLAIN);
-    assert_eq!(missing(&plain.judged()), "claim");
-}
-
 /// A reply that arrives in the end was not lost.
 #[test]
 fn a_reply_that_was_only_held_back_is_not_called_lost() {
@@ -214,8 +195,9 @@ fn a_reply_that_was_only_held_back_is_not_called_lost() {
         .fault("A", 26.0, Fault::ReplyHeld)
         .granted("B", KEY, 30.0, 31.0, 2)
         .reads("B", 32.0, 2)
+        .tries("C", 33.0)
         .fault("A", 35.0, Fault::ReplyDelivered);
-    let verdict = answers(history, 40.0, Some(RELEASED))
+    let verdict = answers_release(history, 40.0, Some(RELEASED))
         .granted("C", KEY, 44.0, 45.0, 1)
         .releases("C", 50.0, 1, RELEASED)
         .releases("B", 60.0, 2, LOST)
@@ -226,29 +208,16 @@ fn a_reply_that_was_only_held_back_is_not_called_lost() {
         "Two holders at once: the reply to A's release was held back, and A's release freed B's lock."
     );
     let what: Vec<&str> = verdict.evidence.iter().map(|one| &*one.what).collect();
-    assert_eq!(what[..3], ["reply_held", "answered", "granted"]);
+    assert_eq!(
+        what[..5],
+        ["reply_held", "granted", "refused", "answered", "granted"]
+    );
     assert_eq!(
         verdict.evidence[0].sentence,
         "the store's reply to A is held back"
     );
     let why = verdict.why.unwrap();
     assert!(!why.contains("lost"), "{why}");
-}
-
-/// An error shows that the lease was not extended, so what was left when it came must have been enough.
-#[test]
-fn whoever_renews_late_had_no_time_for_another() {
-    let lost = |at: f64| {
-        let history = HistoryBuilder::of(Scenario::FailedRenewal)
-            .promising(KEPT_ALIVE)
-            .ttl(2_000)
-            .granted("A", KEY, 0.0, 1.0, 1);
-        let history = beside(history, 1.0).fault("A", at, Fault::AnsweredLoading);
-        let history = history.granted("B", KEY, 2_100.0, 2_101.0, 2);
-        history.releases("A", 5_000.0, 1, LOST).judged()
-    };
-    assert_eq!(lost(800.0).outcome, Outcome::Broken);
-    assert_eq!(missing(&lost(1_300.0)), "time");
 }
 
 /// Two holds are mixed within the lease, but nobody is seen to believe in both at once: A stated a shorter validity.

@@ -12,8 +12,8 @@ const TTL_MS: u64 = 2_000;
 /// When the store is far away: every grant before took half a millisecond.
 const FAR_MS: f64 = KEPT as f64;
 
-/// A has all its locks, and asks for one more when the store is far away. The answer takes this long.
-fn far(round_trip: f64) -> HistoryBuilder {
+/// A has all its locks.
+fn has_all() -> HistoryBuilder {
     let mut history = HistoryBuilder::of(Scenario::ManyLeases)
         .promising(KEPT_ALIVE)
         .ttl(TTL_MS);
@@ -21,6 +21,15 @@ fn far(round_trip: f64) -> HistoryBuilder {
         let at = f64::from(number) - 0.9;
         history = history.granted("A", key, at, at + 0.5, number.into());
     }
+    history
+}
+
+/// A has all its locks, and asks for one more when the store is far away. The answer takes this long.
+fn far(round_trip: f64) -> HistoryBuilder {
+    goes_far(has_all(), round_trip)
+}
+
+fn goes_far(history: HistoryBuilder, round_trip: f64) -> HistoryBuilder {
     history.fault("A", FAR_MS, Fault::Distant).granted(
         "A",
         ONE_MORE,
@@ -109,6 +118,17 @@ fn a_loss_that_the_holder_tells_breaks_although_nobody_else_has_the_lock() {
     let verdict = asks_for_sample(history, &[]).judged();
     assert_eq!(verdict.outcome, Outcome::Broken);
     assert_eq!(verdict.evidence[1].sentence, "A says that lease_6 is lost");
+}
+
+#[test]
+fn a_lock_that_was_lost_before_the_store_was_far_away_acquits_nobody() {
+    let history = goes_far(says_lost(has_all(), FAR_MS - 0.05, 7), 304.0);
+    let verdict = asks_for_sample(control(history, 1.0), &[]).judged();
+    assert_eq!(missing(&verdict), "holds", "{verdict:#?}");
+    assert_eq!(
+        verdict.because,
+        "A lost 1 lock before its store was far away, so the network shows nothing."
+    );
 }
 
 #[test]
