@@ -55,8 +55,8 @@ pub(super) fn dead_connection(trial: &Trial, claims: Claims, chance: &Chance) ->
 /// How often B asks for the lock when a renewal has failed.
 const AFTER_RENEWAL: usize = 9;
 
-/// A reply to A, which holds the lock, is lost, and in a second round the store answers a renewal with an error, if the lab knows its errors. B asks for A's
-/// lock again and again, until a lease that was not renewed any more would be over.
+/// A reply to A, which holds the lock, is lost, and in a second round the store answers a renewal with an error, if the lab knows its errors.
+/// B asks for A's lock again and again, until a lease that was not renewed any more would be over.
 pub(super) fn failed_renewal(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     if !claims.keep_alive {
         return nothing_to_try();
