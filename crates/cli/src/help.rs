@@ -92,7 +92,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("retry") => (retry(), RETRY_EXAMPLES),
         Some("deadlock") => (holds(DEADLOCK, &ttl(Scenario::Deadlock)), DEADLOCK_EXAMPLES),
         Some("crash") => (holds(CRASH, &ttl(Scenario::Crash)), CRASH_EXAMPLES),
-        Some("trial") => (holds(TRIAL, &ttls()), TRIAL_EXAMPLES),
+        Some("trial") => (trial(), TRIAL_EXAMPLES),
         Some("check") => (CHECK.to_owned(), CHECK_EXAMPLES),
         Some("run-all") => (RUN_ALL.to_owned() + &every_trial(), RUN_ALL_EXAMPLES),
         Some("gauntlet") => (gauntlet(), GAUNTLET_EXAMPLES),
@@ -230,6 +230,11 @@ Examples
 ";
 
 /// Returns the help of a lock trial: `words` come first, then the options that all of them share.
+/// Trials that need a server say in their heading which store they use without `--store`.
+fn trial() -> String {
+    holds(TRIAL, &ttls()).replace("[default: sqlite]", "[default: sqlite, or as above]")
+}
+
 fn holds(words: &str, ttl: &str) -> String {
     let names = |is_meant: &dyn Fn(Stores) -> bool| {
         let able = strategy::ALL.iter().filter(|able| able.lock.is_some());

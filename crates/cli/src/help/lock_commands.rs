@@ -19,6 +19,7 @@ Exit codes
   the command's own; 128 + N if signal N ended it; 125 the lock was lost, the command was stopped
   The command was not started: 75 busy   124 not free in time   126 cannot be executed
   127 not found   69 store unreachable   64 usage
+  70 exec could not watch over the command: standard error says why
 ";
 
 pub(super) const EXEC_EXAMPLES: &str = "\
@@ -104,7 +105,8 @@ Usage: fencepost serve [OPTIONS]                                        (also: h
   --color auto|always|never   --ascii
 Exit codes
   0 stopped by Ctrl-C, SIGTERM or SIGHUP   128 + N stopped at once by a second signal N
-  64 usage   69 store or database unreachable   71 port taken   73 the file cannot be opened
+  64 usage   69 store or database unreachable   70 no metrics   71 port taken
+  73 the file cannot be opened
 ";
 
 pub(super) const SERVE_EXAMPLES: &str = "\
