@@ -230,9 +230,9 @@ Examples
 ";
 
 /// Returns the help of a lock trial: `words` come first, then the options that all of them share.
-/// Trials that need a server say in their heading which store they use without `--store`.
+/// The headings of the trials say which store they use without `--store`.
 fn trial() -> String {
-    holds(TRIAL, &ttls()).replace("[default: sqlite]", "[default: sqlite, or as above]")
+    holds(TRIAL, &ttls()).replace("[default: sqlite]", "[default: as above]")
 }
 
 fn holds(words: &str, ttl: &str) -> String {

@@ -4,7 +4,7 @@ pub(super) const TRIAL: &str = "\
 Runs one scenario by name.
 Usage: fencepost trial NAME [OPTIONS]
 
-Every store
+Every store (default --store sqlite)
   deadlock            two processes take two locks in opposite order: what ends it?
   deadlock-sorted     they take them in the same order
   crash               the holder is killed: when is its lock free?

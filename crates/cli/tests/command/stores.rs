@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::interrupt::{processes, send, until};
-use crate::{fencepost, finish, run};
+use crate::{Ran, fencepost, finish, run};
 
 #[test]
 fn a_private_server_serves_one_run_and_is_gone() {
@@ -168,6 +168,11 @@ fn a_missing_server_is_reported_with_the_install_command() {
 const NOTE: &str = "note: trials do not read FENCEPOST_STORE: this one uses its default store; \
                     --store or FENCEPOST_TRIAL_STORE sets another\n";
 
+/// Returns whether a sale of two buyers was run. They may not meet: then it shows nothing, and that is 2. Without its store it is 69.
+fn has_run(sale: &Ran) -> bool {
+    [0, 2].contains(&sale.code)
+}
+
 #[test]
 fn a_trial_never_runs_on_the_store_of_production_locks() {
     let sale = "oversell --lock=safe --concurrency=2 --stock=1";
@@ -180,7 +185,8 @@ fn a_trial_never_runs_on_the_store_of_production_locks() {
         let mut command = fencepost(&format!("{sale}{more}"));
         command.env("FENCEPOST_STORE", "redis://127.0.0.1:1");
         let ran = finish(command.output().unwrap());
-        assert_eq!((ran.code, ran.stderr.as_str()), (0, said), "{more}");
+        assert!(has_run(&ran), "{more}: {}", ran.stderr);
+        assert_eq!(ran.stderr, said, "{more}");
     }
     let mut command = fencepost("gauntlet --list");
     command.env("FENCEPOST_STORE", "redis://127.0.0.1:1");
@@ -195,7 +201,7 @@ fn trials_have_a_variable_of_their_own() {
         .env("FENCEPOST_STORE", "redis://127.0.0.1:1")
         .env("FENCEPOST_TRIAL_STORE", "sqlite");
     let ran = finish(command.output().unwrap());
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    assert!(has_run(&ran) && ran.stderr.is_empty(), "{}", ran.stderr);
     let mut command = fencepost("locks list");
     command
         .env("FENCEPOST_STORE", "mongo")
