@@ -25,6 +25,8 @@ const TICK: Duration = Duration::from_millis(250);
 const SLOW: u32 = 4;
 /// How long events are remembered after the last watcher has left, so that a page that is reloaded still shows the recent past.
 const LINGER: Duration = Duration::from_secs(120);
+/// How long the database may take to answer all queries of a frame. A frame that is late holds up the next one.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The maximum number of locks in a frame.
 const MAX_LOCKS: usize = 40;
 /// The maximum number of products in a frame.
@@ -189,8 +191,9 @@ impl Sampler<'_> {
         let at_ms = now_ms();
         let locks = self.checkout.locks();
         let counts = locks.lock_use().counts();
-        let read = self.read(at_ms / 1_000).await;
-        let is_down = read.is_err();
+        let read = tokio::time::timeout(ANSWER_TIMEOUT, self.read(at_ms / 1_000)).await;
+        let read = read.ok().and_then(Result::ok);
+        let is_down = read.is_none();
         let (products, orders, (all_products, open_orders)) = read.unwrap_or_default();
         BoardFrame {
             at_ms,
@@ -288,7 +291,97 @@ fn now_ms() -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+
+    use fencepost::Locker;
+    use fencepost::resource::Credential;
+    use fencepost::stores::memory::Memory;
+
     use super::*;
+    use crate::breaker::BreakerSettings;
+    use crate::checkout::OrderPath;
+    use crate::events::Events;
+    use crate::locks::{Locks, WaitPolicy};
+    use crate::order::{Basket, Order};
+    use crate::product::{Balance, NewProduct};
+    use crate::storage::{Ending, Key, Placed, Placement, Replay, Settled, Storage, StorageFuture};
+
+    /// A database that never answers.
+    struct Silent;
+
+    impl Storage for Silent {
+        fn add_product(&self, _: NewProduct, _: Id) -> StorageFuture<'_, Option<Product>> {
+            Box::pin(pending())
+        }
+        fn product<'a>(&'a self, _: &'a Id) -> StorageFuture<'a, Option<Product>> {
+            Box::pin(pending())
+        }
+        fn products(&self, _: Option<Id>, _: i64) -> StorageFuture<'_, Vec<Product>> {
+            Box::pin(pending())
+        }
+        fn products_of<'a>(&'a self, _: &'a Basket) -> StorageFuture<'a, Vec<Product>> {
+            Box::pin(pending())
+        }
+        fn place(&self, _: Placement) -> StorageFuture<'_, Placed> {
+            Box::pin(pending())
+        }
+        fn replay<'a>(&'a self, _: &'a Key) -> StorageFuture<'a, Replay> {
+            Box::pin(pending())
+        }
+        fn order<'a>(&'a self, _: &'a Id) -> StorageFuture<'a, Option<Order>> {
+            Box::pin(pending())
+        }
+        fn settle(&self, _: Id, _: Ending) -> StorageFuture<'_, Settled> {
+            Box::pin(pending())
+        }
+        fn overdue(&self, _: i64) -> StorageFuture<'_, Vec<Id>> {
+            Box::pin(pending())
+        }
+        fn forget_keys(
+            &self,
+            _: Duration,
+            _: i64,
+            _: Credential,
+        ) -> StorageFuture<'_, Option<u64>> {
+            Box::pin(pending())
+        }
+        fn balances(&self) -> StorageFuture<'_, Vec<Balance>> {
+            Box::pin(pending())
+        }
+        fn counts(&self) -> StorageFuture<'_, (i64, i64)> {
+            Box::pin(pending())
+        }
+        fn ping(&self) -> StorageFuture<'_, ()> {
+            Box::pin(pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_database_that_never_answers_is_shown_as_down_within_a_short_time() {
+        let locker = Locker::builder(Arc::new(Memory::new())).build().unwrap();
+        let (breaker, policy) = (BreakerSettings::default(), WaitPolicy::default());
+        let events = Events::default();
+        let locks = Locks::new(locker, breaker, policy, events.clone());
+        let (path, long) = (OrderPath::Lock, Duration::from_secs(60));
+        let checkout = Checkout::new(Arc::new(Silent), locks, events, path, long);
+        let live = Live::default();
+        let sampler = Sampler {
+            checkout: &checkout,
+            live: &live,
+            ttl_ms: 2_000,
+            chronicle: Chronicle::new(now_ms()),
+            audit: Audit::of(checkout.storage()),
+        };
+        let began = Instant::now();
+        let board = tokio::time::timeout(long, sampler.board()).await;
+        assert!(board.expect("it waits for the database").is_down);
+        assert!(
+            began.elapsed() <= Duration::from_secs(3),
+            "{:?}",
+            began.elapsed()
+        );
+    }
 
     #[test]
     fn a_lock_that_is_left_out_counts_as_held_only_if_it_is() {
