@@ -9,7 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::audit::Audit;
-use super::chronicle::{Chronicle, Entry, Made, SECONDS, Sum};
+use super::recent_events::{Entry, Made, RecentEvents, SECONDS, Sum};
 use super::{Live, Topic};
 use crate::breaker::BreakerState;
 use crate::checkout::Checkout;
@@ -63,12 +63,12 @@ impl LocksFrame {
 }
 
 #[derive(Serialize)]
-struct BoardFrame<'a> {
+struct ActivityFrame<'a> {
     at_ms: i64,
     waiting: u64,
     breaker: BreakerState,
     minute: Sum,
-    products: Vec<BoardProduct>,
+    products: Vec<ActivityProduct>,
     /// How many products there are.
     all_products: i64,
     /// How many orders are pending.
@@ -76,12 +76,12 @@ struct BoardFrame<'a> {
     /// Whether the database is unavailable.
     is_down: bool,
     entries: Vec<&'a Entry>,
-    orders: Vec<BoardOrder>,
+    orders: Vec<ActivityOrder>,
     missed: u64,
 }
 
 #[derive(Serialize)]
-struct BoardProduct {
+struct ActivityProduct {
     #[serde(flatten)]
     product: Product,
     shares: Vec<i32>,
@@ -91,17 +91,17 @@ struct BoardProduct {
 }
 
 #[derive(Serialize)]
-struct BoardOrder {
+struct ActivityOrder {
     at_ms: i64,
     /// The end of its id, since whoever knows the whole id may see the order.
     id: String,
     status: OrderStatus,
-    items: Vec<BoardItem>,
+    items: Vec<ActivityItem>,
     total_cents: i64,
 }
 
 #[derive(Serialize)]
-struct BoardItem {
+struct ActivityItem {
     product: Id,
     quantity: i64,
 }
@@ -120,7 +120,7 @@ pub async fn run(checkout: Checkout, live: Live, ttl: Duration, stop: Cancellati
                 checkout: &checkout,
                 live: &live,
                 ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
-                chronicle: Chronicle::new(now_ms()),
+                recent: RecentEvents::new(now_ms()),
                 audit: Audit::of(checkout.storage()),
             };
             sampler.attend().await;
@@ -133,7 +133,7 @@ struct Sampler<'a> {
     checkout: &'a Checkout,
     live: &'a Live,
     ttl_ms: u64,
-    chronicle: Chronicle,
+    recent: RecentEvents,
     audit: Audit,
 }
 
@@ -159,19 +159,19 @@ impl Sampler<'_> {
                     }
                 }
                 event = events.recv() => match event {
-                    Ok(event) => self.chronicle.learn(&event, now_ms()),
-                    Err(RecvError::Lagged(missed)) => self.chronicle.missed += missed,
+                    Ok(event) => self.recent.learn(&event, now_ms()),
+                    Err(RecvError::Lagged(missed)) => self.recent.missed += missed,
                     Err(RecvError::Closed) => return,
                 },
             }
         }
     }
 
-    async fn sample(&mut self, with_board: bool) {
+    async fn sample(&mut self, with_activity: bool) {
         self.put(Topic::Locks, &self.locks().await);
-        if with_board {
+        if with_activity {
             self.audit.sample().await;
-            self.put(Topic::Board, &self.board().await);
+            self.put(Topic::Activity, &self.activity().await);
         }
     }
 
@@ -187,7 +187,7 @@ impl Sampler<'_> {
         LocksFrame::new(self.ttl_ms, listed)
     }
 
-    async fn board(&self) -> BoardFrame<'_> {
+    async fn activity(&self) -> ActivityFrame<'_> {
         let at_ms = now_ms();
         let locks = self.checkout.locks();
         let counts = locks.lock_use().counts();
@@ -195,27 +195,27 @@ impl Sampler<'_> {
         let read = read.ok().and_then(Result::ok);
         let is_down = read.is_none();
         let (products, orders, (all_products, open_orders)) = read.unwrap_or_default();
-        BoardFrame {
+        ActivityFrame {
             at_ms,
             waiting: counts.waiting,
             breaker: locks.breaker_state(),
-            minute: self.chronicle.all.sum(at_ms / 1_000),
+            minute: self.recent.all.sum(at_ms / 1_000),
             products,
             all_products,
             open_orders,
             is_down,
-            entries: self.chronicle.entries.iter().collect(),
+            entries: self.recent.entries.iter().collect(),
             orders,
-            missed: self.chronicle.missed,
+            missed: self.recent.missed,
         }
     }
 
     async fn read(
         &self,
         now: i64,
-    ) -> Result<(Vec<BoardProduct>, Vec<BoardOrder>, (i64, i64)), StorageError> {
+    ) -> Result<(Vec<ActivityProduct>, Vec<ActivityOrder>, (i64, i64)), StorageError> {
         let mut orders = Vec::new();
-        for made in &self.chronicle.orders {
+        for made in &self.recent.orders {
             orders.extend(self.order(made).await?);
         }
         let counts = self.checkout.storage().counts().await?;
@@ -224,10 +224,10 @@ impl Sampler<'_> {
 
     /// Returns the products that were ordered most in the last minute, filled up with the first of the others. Sorted by id, so that rows
     /// stay in place.
-    async fn products(&self, now: i64) -> Result<Vec<BoardProduct>, StorageError> {
+    async fn products(&self, now: i64) -> Result<Vec<ActivityProduct>, StorageError> {
         let storage = self.checkout.storage();
         let mut busy: Vec<(u64, &Id)> = self
-            .chronicle
+            .recent
             .products
             .iter()
             .map(|(id, minute)| (minute.sum(now).asked, id))
@@ -251,8 +251,8 @@ impl Sampler<'_> {
             }
         }
         let row = |product: Product| {
-            let minute = self.chronicle.products.get(&product.product_id);
-            BoardProduct {
+            let minute = self.recent.products.get(&product.product_id);
+            ActivityProduct {
                 shares: minute.map_or_else(|| vec![-1; SECONDS], |minute| minute.shares(now)),
                 minute: minute.map_or_else(Sum::default, |minute| minute.sum(now)),
                 adds_up: self.audit.adds_up(&product.product_id),
@@ -262,20 +262,20 @@ impl Sampler<'_> {
         Ok(shown.into_values().map(row).collect())
     }
 
-    async fn order(&self, made: &Made) -> Result<Option<BoardOrder>, StorageError> {
+    async fn order(&self, made: &Made) -> Result<Option<ActivityOrder>, StorageError> {
         let Some(order) = self.checkout.storage().order(&made.order).await? else {
             return Ok(None);
         };
         let shops = order.order_checkout.shop_orders.iter();
-        let items: Vec<BoardItem> = shops
+        let items: Vec<ActivityItem> = shops
             .clone()
             .flat_map(|shop| &shop.item_products)
-            .map(|item| BoardItem {
+            .map(|item| ActivityItem {
                 product: item.product_id.clone(),
                 quantity: item.quantity,
             })
             .collect();
-        Ok(Some(BoardOrder {
+        Ok(Some(ActivityOrder {
             at_ms: made.at_ms,
             id: made.order.public_suffix().to_owned(),
             status: made.status,
@@ -370,12 +370,12 @@ mod tests {
             checkout: &checkout,
             live: &live,
             ttl_ms: 2_000,
-            chronicle: Chronicle::new(now_ms()),
+            recent: RecentEvents::new(now_ms()),
             audit: Audit::of(checkout.storage()),
         };
         let began = Instant::now();
-        let board = tokio::time::timeout(long, sampler.board()).await;
-        assert!(board.expect("it waits for the database").is_down);
+        let activity = tokio::time::timeout(long, sampler.activity()).await;
+        assert!(activity.expect("it waits for the database").is_down);
         assert!(
             began.elapsed() <= Duration::from_secs(3),
             "{:?}",
