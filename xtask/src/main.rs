@@ -40,11 +40,11 @@ const EXAMPLES: &str = "Examples:
 #[command(name = "xtask", bin_name = "cargo xtask", after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
-    chore: Chore,
+    task: Task,
 }
 
 #[derive(Subcommand)]
-enum Chore {
+enum Task {
     /// Run every test and check of the project, and print one count.
     ///
     /// Installs the system packages that tests need when run as root or with --install; otherwise it prints the
@@ -63,7 +63,7 @@ enum Chore {
     Bench(bench::Options),
     /// Put the checkout service under load with k6, and report which limits held.
     Load(load::Options),
-    /// Check the tree: layers, file lengths, comment lengths, forgotten tests, leftovers, paths, links, quoted code, contracts, commits.
+    /// Check the tree: layers, file lengths, comment lengths, forgotten tests, leftovers, paths, registries, links, quoted code, contracts, commits.
     Tidy,
     /// Build the documentation; a warning is a failure.
     Doc,
@@ -71,7 +71,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let result = interrupt::watch().and_then(|()| run(arguments.chore));
+    let result = interrupt::watch().and_then(|()| run(arguments.task));
     if interrupt::happened() {
         eprintln!("interrupted");
         return ExitCode::from(interrupt::EXIT_CODE);
@@ -86,16 +86,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command. Returns whether it succeeded.
-fn run(chore: Chore) -> Result<bool> {
-    match chore {
-        Chore::Test(options) => test::run(&options),
-        Chore::Prepare { install } => prepare::run(install).map(|()| true),
-        Chore::Soak(options) => soak::run(&options),
-        Chore::Bench(options) => bench::run(&options),
-        Chore::Load(options) => load::run(&options),
-        Chore::Tidy => Ok(tidy::run(None)?.failed == 0),
-        Chore::Doc => Ok(doc::run(None)?.failed == 0),
+/// Runs the task. Returns whether it succeeded.
+fn run(task: Task) -> Result<bool> {
+    match task {
+        Task::Test(options) => test::run(&options),
+        Task::Prepare { install } => prepare::run(install).map(|()| true),
+        Task::Soak(options) => soak::run(&options),
+        Task::Bench(options) => bench::run(&options),
+        Task::Load(options) => load::run(&options),
+        Task::Tidy => Ok(tidy::run(None)?.failed == 0),
+        Task::Doc => Ok(doc::run(None)?.failed == 0),
     }
 }
 

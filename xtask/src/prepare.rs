@@ -93,8 +93,7 @@ pub(crate) fn run(install: bool) -> Result<()> {
         return Ok(());
     }
     programs(install)?;
-    clients::install();
-    Ok(())
+    clients::install()
 }
 
 fn programs(install: bool) -> Result<()> {

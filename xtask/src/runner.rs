@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{self, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -85,6 +85,34 @@ pub(crate) fn run(command: &mut Command, mut read_along: impl FnMut(&str)) -> Re
         bail!("interrupted");
     }
     Ok(status)
+}
+
+/// Runs `command` quietly and returns its output, with its standard error if `command` asks for that by a pipe.
+///
+/// # Errors
+/// Returns an error if the command cannot be started or we are interrupted. A command that fails is not an error here.
+pub(crate) fn output(command: &mut Command) -> Result<process::Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut running = Interruptible::spawn(command)?;
+    let (out, err) = (running.child.stdout.take(), running.child.stderr.take());
+    let errors = thread::spawn(move || read_all(err));
+    let stdout = read_all(out).context("the output of a command")?;
+    let stderr = errors.join().unwrap_or_else(|_| Ok(Vec::new()));
+    let status = running.child.wait().context("waiting for a command")?;
+    if interrupt::happened() {
+        bail!("interrupted");
+    }
+    Ok(process::Output {
+        status,
+        stdout,
+        stderr: stderr.context("the output of a command")?,
+    })
+}
+
+fn read_all<R: Read>(stream: Option<R>) -> io::Result<Vec<u8>> {
+    let mut all = Vec::new();
+    stream.map_or(Ok(0), |mut stream| stream.read_to_end(&mut all))?;
+    Ok(all)
 }
 
 fn read_lines<R: Read + Send + 'static>(

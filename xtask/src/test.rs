@@ -301,7 +301,7 @@ mod tests {
     fn the_name_of_a_test_program_selects_all_its_tests() {
         let programs = test_programs().unwrap();
         // A folder and a file.
-        for name in ["deploy", "conformance", "chores"] {
+        for name in ["deploy", "conformance", "tasks"] {
             assert_eq!(
                 Selection::new(Some(name), &programs),
                 Selection::Program(name)

@@ -59,24 +59,25 @@ pub struct Breaker {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Closed {
-        failures: u32,
-    },
-    Open {
-        until: Instant,
-    },
-    /// A probe has been under way since this moment.
-    HalfOpen {
-        since: Instant,
-    },
+    Closed { failures: u32 },
+    Open { until: Instant },
+    HalfOpen { probe: Probe },
+}
+
+/// A probe under way, known by the time at which it passed: another one passes only later, or after this one has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Probe {
+    since: Instant,
 }
 
 /// Permission to send a request to the store. Report its outcome. Dropping the permission reports neither success nor failure; if the
-/// request was a probe, the next one may pass at once.
+/// request was the probe, the next one may pass at once.
 #[derive(Debug)]
 #[must_use]
 pub struct Permit<'a> {
     breaker: &'a Breaker,
+    /// The probe that this permit is for; `None` for a request that passed while the breaker was closed.
+    probe: Option<Probe>,
     is_reported: bool,
 }
 
@@ -96,20 +97,22 @@ impl Breaker {
     pub fn try_pass(&self, now: Instant) -> Result<Permit<'_>, Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Created only if it is returned: dropping it here would lock the state a second time.
-        let permit = || Permit {
+        let permit = |probe| Permit {
             breaker: self,
+            probe,
             is_reported: false,
         };
         match *state {
-            State::Closed { .. } => Ok(permit()),
+            State::Closed { .. } => Ok(permit(None)),
             State::Open { until } if now < until => Err(until - now),
             // A probe without an answer must not keep the breaker half open forever.
-            State::HalfOpen { since } if now < since + self.settings.open_for => {
-                Err(since + self.settings.open_for - now)
+            State::HalfOpen { probe } if now < probe.since + self.settings.open_for => {
+                Err(probe.since + self.settings.open_for - now)
             }
             State::Open { .. } | State::HalfOpen { .. } => {
-                *state = State::HalfOpen { since: now };
-                Ok(permit())
+                let probe = Probe { since: now };
+                *state = State::HalfOpen { probe };
+                Ok(permit(Some(probe)))
             }
         }
     }
@@ -130,7 +133,11 @@ impl Breaker {
 }
 
 impl Permit<'_> {
-    /// Reports that the store answered. Returns whether that closed the breaker.
+    fn is_for(&self, probe: Probe) -> bool {
+        self.probe == Some(probe)
+    }
+
+    /// Reports that the store answered. Returns whether that closed the breaker: an answer to any request shows that the store is back.
     pub fn answered(mut self) -> bool {
         self.is_reported = true;
         let mut closed = false;
@@ -148,13 +155,14 @@ impl Permit<'_> {
         let open = State::Open {
             until: now + settings.open_for,
         };
-        let mut opened = false;
-        self.breaker.change(|state| match state {
+        let (mut opened, permit) = (false, &self);
+        permit.breaker.change(|state| match state {
             State::Closed { failures } if failures + 1 < settings.failures => State::Closed {
                 failures: failures + 1,
             },
-            // A late failure of a request that was sent before the breaker opened.
+            // A late failure of a request that was sent before the breaker opened, or of a probe that was replaced.
             State::Open { .. } => state,
+            State::HalfOpen { probe } if !permit.is_for(probe) => state,
             State::Closed { .. } | State::HalfOpen { .. } => {
                 opened = true;
                 open
@@ -167,9 +175,11 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if !self.is_reported {
-            // The probe was called off: the next one may go at once.
             self.breaker.change(|state| match state {
-                State::HalfOpen { since } => State::Open { until: since },
+                // The probe was called off: the next one may go at once.
+                State::HalfOpen { probe } if self.is_for(probe) => {
+                    State::Open { until: probe.since }
+                }
                 state => state,
             });
         }
@@ -241,5 +251,48 @@ mod tests {
         let lost = breaker.try_pass(later).unwrap();
         assert!(breaker.try_pass(later + OPEN_FOR).is_ok());
         std::mem::forget(lost);
+    }
+
+    #[test]
+    fn only_the_probe_decides_whether_another_one_may_pass() {
+        let (now, settings) = (
+            Instant::now(),
+            BreakerSettings {
+                failures: 1,
+                open_for: OPEN_FOR,
+            },
+        );
+        let breaker = Breaker::new(settings);
+        let [called_off, failed] = [(); 2].map(|()| breaker.try_pass(now).unwrap());
+        assert!(breaker.try_pass(now).unwrap().failed(now));
+        let later = now + OPEN_FOR;
+        let probe = breaker.try_pass(later).unwrap();
+        drop(called_off);
+        assert!(
+            breaker.try_pass(later).is_err(),
+            "the probe is still under way"
+        );
+        assert!(
+            !failed.failed(later),
+            "it was sent before the breaker opened"
+        );
+        assert_eq!(breaker.state(later), BreakerState::HalfOpen);
+        assert!(probe.answered());
+    }
+
+    #[test]
+    fn a_probe_that_another_one_has_replaced_decides_nothing_more() {
+        let now = Instant::now();
+        let breaker = opened(now);
+        let first = breaker.try_pass(now + OPEN_FOR).unwrap();
+        let later = now + OPEN_FOR * 2;
+        let second = breaker.try_pass(later).unwrap();
+        drop(first);
+        assert!(
+            breaker.try_pass(later).is_err(),
+            "the second is still under way"
+        );
+        drop(second);
+        assert!(breaker.try_pass(later).is_ok());
     }
 }

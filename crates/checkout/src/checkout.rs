@@ -122,7 +122,8 @@ impl Checkout {
     }
 
     /// Reserves everything in the basket and makes the order, or does neither. Waits for locks until the deadline at most.
-    /// `keep` is dropped when the work is over, even if the customer has left before.
+    ///
+    /// The order holds `permit` until the work is over, even if the customer has left before, and then drops it. Pass `()` if there is none.
     ///
     /// # Errors
     /// Returns a [`Refusal`] that says why.
@@ -134,11 +135,11 @@ impl Checkout {
         basket: Basket,
         key: Option<Key>,
         until: Instant,
-        keep: impl Send + 'static,
+        permit: impl Send + 'static,
     ) -> Result<Ordered, Refusal> {
         let this = self.clone();
         let work = async move {
-            let _kept = keep;
+            let _permit = permit;
             this.place_and_report(basket, key, until).await
         };
         let span = tracing::Span::current();
@@ -294,7 +295,9 @@ impl Checkout {
         self.0.storage.place(placement).await
     }
 
-    /// Confirms, cancels or expires a pending order. `keep` is dropped when the work is over, even if the customer has left before.
+    /// Confirms, cancels or expires a pending order.
+    ///
+    /// Like [`order`](Self::order), it holds `permit` until the work is over.
     ///
     /// # Errors
     /// Returns an error if the database fails.
@@ -305,11 +308,11 @@ impl Checkout {
         &self,
         id: Id,
         ending: Ending,
-        keep: impl Send + 'static,
+        permit: impl Send + 'static,
     ) -> Result<Settled, StorageError> {
         let this = self.clone();
         let task = async move {
-            let _kept = keep;
+            let _permit = permit;
             let settled = this.0.storage.settle(id, ending).await?;
             let ended = |word: &'static str| {
                 counter!("checkout_reservations_ended_total", "ending" => word).increment(1);

@@ -60,7 +60,7 @@ pub enum Event {
     OrderRefused {
         /// Why, in a word.
         reason: &'static str,
-        /// Because of these products.
+        /// The products that were the reason.
         products: Vec<Id>,
     },
     /// The units of a product, after a change.

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 
 mod audit;
-mod chronicle;
-mod desk;
+mod recent_events;
 mod sampler;
+mod trials;
 
-pub use desk::{Desk, Lab, NotStarted, Offer, Progress};
 pub use sampler::run;
+pub use trials::{Lab, NotStarted, Offer, Progress, Trials};
 
 /// The topic of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,19 +21,19 @@ pub enum Topic {
     /// The locks that are held or wanted.
     Locks,
     /// Figures, products, orders, losses and refusals.
-    Board,
+    Activity,
     /// The trial that runs, or ran last.
     Trial,
 }
 
 impl Topic {
-    const ALL: [Self; 3] = [Self::Locks, Self::Board, Self::Trial];
+    const ALL: [Self; 3] = [Self::Locks, Self::Activity, Self::Trial];
 
     /// Returns the name of the topic in the stream.
     pub fn name(self) -> &'static str {
         match self {
             Self::Locks => "locks",
-            Self::Board => "board",
+            Self::Activity => "activity",
             Self::Trial => "trial",
         }
     }
@@ -89,7 +89,7 @@ impl LatestFrames {
     /// Removes frames from an earlier time of watching, since they may be out of date.
     fn clear_stale_frames(&self) {
         self.0.send_if_modified(|frames| {
-            for topic in [Topic::Locks, Topic::Board] {
+            for topic in [Topic::Locks, Topic::Activity] {
                 frames.0[topic as usize] = Frame::default();
             }
             false
@@ -101,19 +101,19 @@ impl LatestFrames {
     }
 }
 
-/// The parts of the live page: frames, watchers and desk. Cheap to clone.
+/// The parts of the live page: frames, watchers and trials. Cheap to clone.
 #[derive(Clone)]
 pub struct Live {
     latest_frames: LatestFrames,
     watcher_arrived: Arc<Notify>,
-    desk: Desk,
+    trials: Trials,
 }
 
 impl Default for Live {
     fn default() -> Self {
         let latest_frames = LatestFrames(watch::Sender::default());
         Self {
-            desk: Desk::new(latest_frames.clone()),
+            trials: Trials::new(latest_frames.clone()),
             watcher_arrived: Arc::default(),
             latest_frames,
         }
@@ -131,9 +131,9 @@ impl Live {
         frames
     }
 
-    /// Returns the desk that starts trials.
-    pub fn desk(&self) -> &Desk {
-        &self.desk
+    /// Returns the trials that users of the page start.
+    pub fn trials(&self) -> &Trials {
+        &self.trials
     }
 }
 
@@ -147,12 +147,12 @@ mod tests {
         let frames = live.watch();
         let mut seen = SeenFrames::default();
         let first = frames.borrow().unseen(&mut seen);
-        assert_eq!(first.len(), 1, "what the desk offers: {first:?}");
+        assert_eq!(first.len(), 1, "what the lab offers: {first:?}");
         for text in ["1", "2", "2"] {
-            live.latest_frames.put(Topic::Board, text.into());
+            live.latest_frames.put(Topic::Activity, text.into());
         }
         let news = frames.borrow().unseen(&mut seen);
-        assert_eq!(news, [(Topic::Board, Arc::from("2"))]);
+        assert_eq!(news, [(Topic::Activity, Arc::from("2"))]);
         assert_eq!(frames.borrow().unseen(&mut seen), []);
     }
 
@@ -160,20 +160,23 @@ mod tests {
     fn nobody_is_shown_what_an_earlier_visitor_saw() {
         let live = Live::default();
         let first = live.watch();
-        live.latest_frames.put(Topic::Board, "before".into());
+        live.latest_frames.put(Topic::Activity, "before".into());
         let second = live.watch();
         let mut seen = SeenFrames::default();
         let shown = second.borrow().unseen(&mut seen);
-        let board = (Topic::Board, Arc::from("before"));
-        assert!(shown.contains(&board), "it is kept up to date: {shown:?}");
+        let activity = (Topic::Activity, Arc::from("before"));
+        assert!(
+            shown.contains(&activity),
+            "it is kept up to date: {shown:?}"
+        );
         drop((first, second));
         let later = live.watch();
         let mut seen = SeenFrames::default();
         let shown = later.borrow().unseen(&mut seen);
         let topics: Vec<Topic> = shown.into_iter().map(|(topic, _)| topic).collect();
         assert_eq!(topics, [Topic::Trial], "only what does not grow old");
-        live.latest_frames.put(Topic::Board, "before".into());
+        live.latest_frames.put(Topic::Activity, "before".into());
         let shown = later.borrow().unseen(&mut seen);
-        assert_eq!(shown, [board], "seen again, it is news");
+        assert_eq!(shown, [activity], "seen again, it is news");
     }
 }

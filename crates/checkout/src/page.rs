@@ -5,7 +5,7 @@ const STYLE: &str = include_str!("page/page.css");
 /// The scripts in order of dependency; those of the viewer come first.
 const SCRIPTS: [&str; 6] = [
     include_str!("page/keyed.js"),
-    include_str!("page/board.js"),
+    include_str!("page/activity.js"),
     include_str!("page/trial.js"),
     include_str!("page/samples.js"),
     include_str!("page/stream.js"),

@@ -137,7 +137,7 @@ impl Service {
     /// Sets the lab that runs trials for the page.
     #[must_use]
     pub fn with_lab(self, lab: Arc<dyn Lab>) -> Self {
-        self.app.live().desk().set_lab(lab);
+        self.app.live().trials().set_lab(lab);
         self
     }
 
@@ -205,7 +205,7 @@ impl Service {
         );
         async move {
             frames.await;
-            live.desk().close().await;
+            live.trials().close().await;
         }
     }
 }

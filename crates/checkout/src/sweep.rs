@@ -124,6 +124,15 @@ enum Swept {
     Stale,
 }
 
+/// Reports that the database refused the fence of this sweeper.
+fn refused() -> Swept {
+    counter!("checkout_fences_refused_total").increment(1);
+    tracing::warn!(
+        "the database has seen a larger fence: another instance sweeps, or the lock store was changed"
+    );
+    Swept::Stale
+}
+
 /// Expires orders until none is left. An order that cannot be expired does not hold up the others.
 async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError> {
     let mut ended = 0;
@@ -159,10 +168,7 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
                 Ok(Settled::Before(_) | Settled::Unknown) => {
                     left.insert(id);
                 }
-                Ok(Settled::StaleFence) => {
-                    counter!("checkout_fences_refused_total").increment(1);
-                    return Ok(Swept::Stale);
-                }
+                Ok(Settled::StaleFence) => return Ok(refused()),
                 Err(StorageError::Broken(error)) => {
                     tracing::error!(order = %id, %error, "an order cannot be swept");
                     left.insert(id);
@@ -185,11 +191,7 @@ async fn forget(
             .storage()
             .forget_keys(keep_keys, BATCH_SIZE, guard.credential());
         let Some(count) = some.await? else {
-            counter!("checkout_fences_refused_total").increment(1);
-            tracing::warn!(
-                "the database has seen a larger fence: another instance sweeps, or the lock store was changed"
-            );
-            return Ok(Swept::Stale);
+            return Ok(refused());
         };
         forgotten += count;
         if count < BATCH_SIZE.unsigned_abs() {

@@ -1,6 +1,6 @@
 //! `fencepost serve`: runs the checkout service over HTTP.
 //!
-//! Checks the flags, opens the port, the database and the lock store, and serves until a signal stops it.
+//! Checks the flags, opens the port, the lock store and the database, and serves until a signal stops it.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -180,11 +180,12 @@ impl Serve {
         let metrics = telemetry::install().map_err(|error| {
             CommandError::new(exit::INTERNAL, "cannot record metrics").at(error.to_string())
         })?;
-        let storage = self.db.open().await?;
+        // Before the database, so that an invalid address or a server that is down leaves no file of products behind.
         let (backend, locks) = self
             .locks()
             .await
             .map_err(|reason| reason.command_error())?;
+        let storage = self.db.open().await?;
         let files = ending::Files {
             storage: Arc::clone(&storage),
             locks,

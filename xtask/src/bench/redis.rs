@@ -47,7 +47,7 @@ pub(super) fn run(options: &RedisOptions) -> Result<bool> {
     }
     if options.peers {
         headline("other people's locks");
-        clients::install();
+        clients::install()?;
         command.env("FENCEPOST_BENCH_PEERS", build_peers()?);
     }
     headline("locks in Redis");

@@ -47,7 +47,7 @@ pub(super) fn run(options: &StoresOptions, shared: &RedisOptions) -> Result<bool
     fs::create_dir_all(&folder)?;
     let file = |ending: &str| folder.join(format!("stores.{ending}"));
     headline("other people's locks");
-    clients::install();
+    clients::install()?;
     let mut all: Option<Figures> = None;
     let mut failed = Vec::new();
     for store in chosen {

@@ -158,7 +158,7 @@ pub(super) fn answer(placed: Placed, basket: &Basket) -> Result<Ordered, Refusal
 mod tests {
     use super::*;
 
-    const BOARD: &str = include_str!("../page/board.js");
+    const ACTIVITY: &str = include_str!("../page/activity.js");
     const PAGE: &str = include_str!("../../../../docs/checkout.md");
 
     /// Returns one refusal of each kind.
@@ -186,7 +186,7 @@ mod tests {
     fn every_reason_has_its_words_on_the_live_page_and_in_the_docs() {
         let names: Vec<&str> = all().iter().map(Refusal::as_str).collect();
         assert_eq!(names, Refusal::REASONS);
-        let (_, below) = BOARD.split_once("const REASONS = {\n").unwrap();
+        let (_, below) = ACTIVITY.split_once("const REASONS = {\n").unwrap();
         let (reasons, _) = below.split_once("};").unwrap();
         let mut shown: Vec<&str> = reasons
             .lines()

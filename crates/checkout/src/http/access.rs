@@ -25,7 +25,7 @@ impl AdminToken {
     }
 }
 
-/// Without the token, so that it is in no log and no error.
+/// Hides the token, so that no log and no error contains it.
 impl fmt::Debug for AdminToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AdminToken(…)")

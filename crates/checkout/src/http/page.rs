@@ -211,7 +211,7 @@ async fn start(
     State(app): State<App>,
     Body(wanted): Body<TrialRequest>,
 ) -> Result<(StatusCode, Json<Started>), Problem> {
-    match app.0.live.desk().start(&wanted.lock) {
+    match app.0.live.trials().start(&wanted.lock) {
         Ok(trial) => Ok((StatusCode::ACCEPTED, Json(Started { trial }))),
         Err(NotStarted::NoLab) => Err(Problem::not_found(
             "the lab is off: fencepost serve --lab turns it on",
@@ -236,6 +236,6 @@ async fn start(
 }
 
 async fn stop(State(app): State<App>) -> StatusCode {
-    app.0.live.desk().stop();
+    app.0.live.trials().stop();
     StatusCode::NO_CONTENT
 }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::audit::Audit;
-use super::chronicle::{Chronicle, Entry, Made, SECONDS, Sum};
+use super::recent_events::{Entry, Made, RecentEvents, SECONDS, Sum};
 use super::{Live, Topic};
 use crate::breaker::BreakerState;
 use crate::checkout::Checkout;
@@ -25,6 +25,8 @@ const TICK: Duration = Duration::from_millis(250);
 const SLOW: u32 = 4;
 /// How long events are remembered after the last watcher has left, so that a page that is reloaded still shows the recent past.
 const LINGER: Duration = Duration::from_secs(120);
+/// How long the database may take to answer all queries of a frame. A frame that is late holds up the next one.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The maximum number of locks in a frame.
 const MAX_LOCKS: usize = 40;
 /// The maximum number of products in a frame.
@@ -61,12 +63,12 @@ impl LocksFrame {
 }
 
 #[derive(Serialize)]
-struct BoardFrame<'a> {
+struct ActivityFrame<'a> {
     at_ms: i64,
     waiting: u64,
     breaker: BreakerState,
     minute: Sum,
-    products: Vec<BoardProduct>,
+    products: Vec<ActivityProduct>,
     /// How many products there are.
     all_products: i64,
     /// How many orders are pending.
@@ -74,12 +76,12 @@ struct BoardFrame<'a> {
     /// Whether the database is unavailable.
     is_down: bool,
     entries: Vec<&'a Entry>,
-    orders: Vec<BoardOrder>,
+    orders: Vec<ActivityOrder>,
     missed: u64,
 }
 
 #[derive(Serialize)]
-struct BoardProduct {
+struct ActivityProduct {
     #[serde(flatten)]
     product: Product,
     shares: Vec<i32>,
@@ -89,17 +91,17 @@ struct BoardProduct {
 }
 
 #[derive(Serialize)]
-struct BoardOrder {
+struct ActivityOrder {
     at_ms: i64,
     /// The end of its id, since whoever knows the whole id may see the order.
     id: String,
     status: OrderStatus,
-    items: Vec<BoardItem>,
+    items: Vec<ActivityItem>,
     total_cents: i64,
 }
 
 #[derive(Serialize)]
-struct BoardItem {
+struct ActivityItem {
     product: Id,
     quantity: i64,
 }
@@ -118,7 +120,7 @@ pub async fn run(checkout: Checkout, live: Live, ttl: Duration, stop: Cancellati
                 checkout: &checkout,
                 live: &live,
                 ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
-                chronicle: Chronicle::new(now_ms()),
+                recent: RecentEvents::new(now_ms()),
                 audit: Audit::of(checkout.storage()),
             };
             sampler.attend().await;
@@ -131,7 +133,7 @@ struct Sampler<'a> {
     checkout: &'a Checkout,
     live: &'a Live,
     ttl_ms: u64,
-    chronicle: Chronicle,
+    recent: RecentEvents,
     audit: Audit,
 }
 
@@ -157,19 +159,19 @@ impl Sampler<'_> {
                     }
                 }
                 event = events.recv() => match event {
-                    Ok(event) => self.chronicle.learn(&event, now_ms()),
-                    Err(RecvError::Lagged(missed)) => self.chronicle.missed += missed,
+                    Ok(event) => self.recent.learn(&event, now_ms()),
+                    Err(RecvError::Lagged(missed)) => self.recent.missed += missed,
                     Err(RecvError::Closed) => return,
                 },
             }
         }
     }
 
-    async fn sample(&mut self, with_board: bool) {
+    async fn sample(&mut self, with_activity: bool) {
         self.put(Topic::Locks, &self.locks().await);
-        if with_board {
+        if with_activity {
             self.audit.sample().await;
-            self.put(Topic::Board, &self.board().await);
+            self.put(Topic::Activity, &self.activity().await);
         }
     }
 
@@ -185,34 +187,35 @@ impl Sampler<'_> {
         LocksFrame::new(self.ttl_ms, listed)
     }
 
-    async fn board(&self) -> BoardFrame<'_> {
+    async fn activity(&self) -> ActivityFrame<'_> {
         let at_ms = now_ms();
         let locks = self.checkout.locks();
         let counts = locks.lock_use().counts();
-        let read = self.read(at_ms / 1_000).await;
-        let is_down = read.is_err();
+        let read = tokio::time::timeout(ANSWER_TIMEOUT, self.read(at_ms / 1_000)).await;
+        let read = read.ok().and_then(Result::ok);
+        let is_down = read.is_none();
         let (products, orders, (all_products, open_orders)) = read.unwrap_or_default();
-        BoardFrame {
+        ActivityFrame {
             at_ms,
             waiting: counts.waiting,
             breaker: locks.breaker_state(),
-            minute: self.chronicle.all.sum(at_ms / 1_000),
+            minute: self.recent.all.sum(at_ms / 1_000),
             products,
             all_products,
             open_orders,
             is_down,
-            entries: self.chronicle.entries.iter().collect(),
+            entries: self.recent.entries.iter().collect(),
             orders,
-            missed: self.chronicle.missed,
+            missed: self.recent.missed,
         }
     }
 
     async fn read(
         &self,
         now: i64,
-    ) -> Result<(Vec<BoardProduct>, Vec<BoardOrder>, (i64, i64)), StorageError> {
+    ) -> Result<(Vec<ActivityProduct>, Vec<ActivityOrder>, (i64, i64)), StorageError> {
         let mut orders = Vec::new();
-        for made in &self.chronicle.orders {
+        for made in &self.recent.orders {
             orders.extend(self.order(made).await?);
         }
         let counts = self.checkout.storage().counts().await?;
@@ -221,10 +224,10 @@ impl Sampler<'_> {
 
     /// Returns the products that were ordered most in the last minute, filled up with the first of the others. Sorted by id, so that rows
     /// stay in place.
-    async fn products(&self, now: i64) -> Result<Vec<BoardProduct>, StorageError> {
+    async fn products(&self, now: i64) -> Result<Vec<ActivityProduct>, StorageError> {
         let storage = self.checkout.storage();
         let mut busy: Vec<(u64, &Id)> = self
-            .chronicle
+            .recent
             .products
             .iter()
             .map(|(id, minute)| (minute.sum(now).asked, id))
@@ -248,8 +251,8 @@ impl Sampler<'_> {
             }
         }
         let row = |product: Product| {
-            let minute = self.chronicle.products.get(&product.product_id);
-            BoardProduct {
+            let minute = self.recent.products.get(&product.product_id);
+            ActivityProduct {
                 shares: minute.map_or_else(|| vec![-1; SECONDS], |minute| minute.shares(now)),
                 minute: minute.map_or_else(Sum::default, |minute| minute.sum(now)),
                 adds_up: self.audit.adds_up(&product.product_id),
@@ -259,20 +262,20 @@ impl Sampler<'_> {
         Ok(shown.into_values().map(row).collect())
     }
 
-    async fn order(&self, made: &Made) -> Result<Option<BoardOrder>, StorageError> {
+    async fn order(&self, made: &Made) -> Result<Option<ActivityOrder>, StorageError> {
         let Some(order) = self.checkout.storage().order(&made.order).await? else {
             return Ok(None);
         };
         let shops = order.order_checkout.shop_orders.iter();
-        let items: Vec<BoardItem> = shops
+        let items: Vec<ActivityItem> = shops
             .clone()
             .flat_map(|shop| &shop.item_products)
-            .map(|item| BoardItem {
+            .map(|item| ActivityItem {
                 product: item.product_id.clone(),
                 quantity: item.quantity,
             })
             .collect();
-        Ok(Some(BoardOrder {
+        Ok(Some(ActivityOrder {
             at_ms: made.at_ms,
             id: made.order.public_suffix().to_owned(),
             status: made.status,
@@ -288,7 +291,97 @@ fn now_ms() -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+
+    use fencepost::Locker;
+    use fencepost::resource::Credential;
+    use fencepost::stores::memory::Memory;
+
     use super::*;
+    use crate::breaker::BreakerSettings;
+    use crate::checkout::OrderPath;
+    use crate::events::Events;
+    use crate::locks::{Locks, WaitPolicy};
+    use crate::order::{Basket, Order};
+    use crate::product::{Balance, NewProduct};
+    use crate::storage::{Ending, Key, Placed, Placement, Replay, Settled, Storage, StorageFuture};
+
+    /// A database that never answers.
+    struct Silent;
+
+    impl Storage for Silent {
+        fn add_product(&self, _: NewProduct, _: Id) -> StorageFuture<'_, Option<Product>> {
+            Box::pin(pending())
+        }
+        fn product<'a>(&'a self, _: &'a Id) -> StorageFuture<'a, Option<Product>> {
+            Box::pin(pending())
+        }
+        fn products(&self, _: Option<Id>, _: i64) -> StorageFuture<'_, Vec<Product>> {
+            Box::pin(pending())
+        }
+        fn products_of<'a>(&'a self, _: &'a Basket) -> StorageFuture<'a, Vec<Product>> {
+            Box::pin(pending())
+        }
+        fn place(&self, _: Placement) -> StorageFuture<'_, Placed> {
+            Box::pin(pending())
+        }
+        fn replay<'a>(&'a self, _: &'a Key) -> StorageFuture<'a, Replay> {
+            Box::pin(pending())
+        }
+        fn order<'a>(&'a self, _: &'a Id) -> StorageFuture<'a, Option<Order>> {
+            Box::pin(pending())
+        }
+        fn settle(&self, _: Id, _: Ending) -> StorageFuture<'_, Settled> {
+            Box::pin(pending())
+        }
+        fn overdue(&self, _: i64) -> StorageFuture<'_, Vec<Id>> {
+            Box::pin(pending())
+        }
+        fn forget_keys(
+            &self,
+            _: Duration,
+            _: i64,
+            _: Credential,
+        ) -> StorageFuture<'_, Option<u64>> {
+            Box::pin(pending())
+        }
+        fn balances(&self) -> StorageFuture<'_, Vec<Balance>> {
+            Box::pin(pending())
+        }
+        fn counts(&self) -> StorageFuture<'_, (i64, i64)> {
+            Box::pin(pending())
+        }
+        fn ping(&self) -> StorageFuture<'_, ()> {
+            Box::pin(pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_database_that_never_answers_is_shown_as_down_within_a_short_time() {
+        let locker = Locker::builder(Arc::new(Memory::new())).build().unwrap();
+        let (breaker, policy) = (BreakerSettings::default(), WaitPolicy::default());
+        let events = Events::default();
+        let locks = Locks::new(locker, breaker, policy, events.clone());
+        let (path, long) = (OrderPath::Lock, Duration::from_secs(60));
+        let checkout = Checkout::new(Arc::new(Silent), locks, events, path, long);
+        let live = Live::default();
+        let sampler = Sampler {
+            checkout: &checkout,
+            live: &live,
+            ttl_ms: 2_000,
+            recent: RecentEvents::new(now_ms()),
+            audit: Audit::of(checkout.storage()),
+        };
+        let began = Instant::now();
+        let activity = tokio::time::timeout(long, sampler.activity()).await;
+        assert!(activity.expect("it waits for the database").is_down);
+        assert!(
+            began.elapsed() <= Duration::from_secs(3),
+            "{:?}",
+            began.elapsed()
+        );
+    }
 
     #[test]
     fn a_lock_that_is_left_out_counts_as_held_only_if_it_is() {

@@ -2,14 +2,14 @@
 
 import { $ } from '../../../viewer/src/dom.js';
 import { startTheme } from '../../../viewer/src/theme.js';
-import { Board } from './board.js';
+import { Activity } from './activity.js';
 import { Trials } from './trial.js';
 import { Samples } from './samples.js';
 import { Stream } from './stream.js';
 import { write } from './keyed.js';
 
 startTheme();
-const board = new Board();
+const activity = new Activity();
 const trials = new Trials();
 const samples = new Samples((...request) => trials.post(...request));
 const newest = {};
@@ -18,9 +18,9 @@ let isLinked = null;
 let version = null;
 
 const draw = {
-  locks: frame => board.showLocks(frame),
-  board: frame => {
-    board.showBoard(frame);
+  locks: frame => activity.showLocks(frame),
+  activity: frame => {
+    activity.showActivity(frame);
     samples.show(frame);
   },
   trial: frame => trials.show(frame),

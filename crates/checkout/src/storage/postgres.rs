@@ -42,6 +42,15 @@ pub struct PostgresStorage {
 }
 
 impl PostgresStorage {
+    /// Checks an address without connecting to it.
+    ///
+    /// # Errors
+    /// Returns an error if the address is invalid, or one of its certificates. The message does not quote the address, which may have a
+    /// password.
+    pub fn check_address(address: &str) -> fencepost::Result<()> {
+        DatabaseAddress::parse(address).map(|_| ())
+    }
+
     /// Connects to `postgres://…` and creates the tables if they are missing.
     ///
     /// # Errors
@@ -50,7 +59,9 @@ impl PostgresStorage {
     /// # Cancel safety
     /// If the future is dropped, the tables may have been created.
     pub async fn open(address: &str) -> Result<Self, StorageError> {
-        let pool = Pool::new(DatabaseAddress::parse(address)?);
+        let parsed = DatabaseAddress::parse(address);
+        let address = parsed.map_err(|error| StorageError::Unavailable(error.to_string()))?;
+        let pool = Pool::new(address);
         pool.run(|connection| Box::pin(tables::make(connection)))
             .await?;
         Ok(Self { pool })

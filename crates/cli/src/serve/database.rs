@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use fencepost::stores::kinds::{POSTGRES, POSTGRES_TABLE, SQLITE};
 use fencepost::stores::{StoreAddress, without_password};
+#[cfg(feature = "postgres")]
+use fencepost_checkout::storage::postgres::PostgresStorage;
 use fencepost_checkout::storage::sqlite::SqliteStorage;
 use fencepost_checkout::storage::{Storage, StorageError};
 
 use crate::command_error::CommandError;
 use crate::exit;
-use crate::store::WITH_ALL_STORES;
 use crate::values::BadValue;
 
 /// The value of `--db`.
@@ -42,13 +43,8 @@ impl Database {
     }
 
     fn postgres(address: &str) -> Result<Self, BadValue> {
-        if cfg!(feature = "postgres") {
-            return Ok(Self::Postgres(address.to_owned()));
-        }
-        Err(BadValue {
-            what: "this program was built without Postgres".into(),
-            advice: format!("{WITH_ALL_STORES} · or --db FILE"),
-        })
+        check_address(address)?;
+        Ok(Self::Postgres(address.to_owned()))
     }
 
     /// Returns the address or path, without a password.
@@ -75,7 +71,6 @@ impl Database {
 
     #[cfg(feature = "postgres")]
     async fn open_postgres(&self, address: &str) -> Result<Arc<dyn Storage>, CommandError> {
-        use fencepost_checkout::storage::postgres::PostgresStorage;
         match PostgresStorage::open(address).await {
             Ok(storage) => Ok(Arc::new(storage)),
             Err(error) => Err(self.command_error(&error)),
@@ -113,7 +108,26 @@ impl Database {
         };
         CommandError::new(code, what)
             .at(format_args!("{}: {error}", self.place()))
-            .effect("none: nothing is served")
+            .effect("nothing is served")
             .try_this(advice)
     }
+}
+
+#[cfg(feature = "postgres")]
+fn check_address(address: &str) -> Result<(), BadValue> {
+    PostgresStorage::check_address(address).map_err(|error| BadValue {
+        what: format!(
+            "the address of the database is invalid: {}",
+            error.message()
+        ),
+        advice: "--db postgres://USER:PASSWORD@HOST/DATABASE · no --db for a file".into(),
+    })
+}
+
+#[cfg(not(feature = "postgres"))]
+fn check_address(_address: &str) -> Result<(), BadValue> {
+    Err(BadValue {
+        what: "this program was built without Postgres".into(),
+        advice: format!("{} · or --db FILE", crate::store::WITH_ALL_STORES),
+    })
 }

@@ -40,7 +40,7 @@ pub(super) async fn open(store: &LockStore) -> Result<ExtraRoutes, CommandError>
     Err(
         CommandError::new(exit::STORE, "cannot create the shop for load tests")
             .at(format_args!("{}: {words}", store.place()))
-            .effect("none: nothing is served"),
+            .effect("nothing is served"),
     )
 }
 

@@ -46,7 +46,7 @@ fn a_database_that_cannot_be_is_told_before_anything_is_served() {
     assert_eq!(code, 73, "{stderr}");
     // The folder is not the problem.
     let expected = "error: cannot use the file as a database\n  where     not.db: file is not a database\n  \
-         effect    none: nothing is served\n  \
+         effect    nothing is served\n  \
          try       --db FILE: an SQLite database, or a file that does not exist yet\n";
     assert_eq!(stderr, expected);
     let (code, _, stderr) = stage.run("serve --port 0 --db mysql://shop:hunter2@db/shop");
@@ -78,6 +78,42 @@ fn a_database_server_that_is_not_there_is_told_before_anything_is_served() {
         "{stderr}"
     );
     assert!(!stderr.contains("hunter2"), "{stderr}");
+}
+
+/// Two addresses of Postgres that no server could make valid: certificates without TLS, and a port that is no number.
+#[cfg(feature = "postgres")]
+const INVALID: [&str; 2] = [
+    "postgres://u:hunter2@127.0.0.1:1/x?sslrootcert=/x",
+    "postgres://u:hunter2@127.0.0.1:many/x",
+];
+
+#[cfg(feature = "postgres")]
+#[test]
+fn an_invalid_address_of_a_database_is_a_matter_of_the_command_line() {
+    for address in INVALID {
+        let stage = Stage::new();
+        let (code, stdout, stderr) = stage.run(&format!("serve --port 0 --db {address}"));
+        assert_eq!((code, stdout.as_str()), (64, ""), "{stderr}");
+        assert!(!stderr.contains("start Postgres there"), "{stderr}");
+        assert!(stderr.contains("--db postgres://"), "{stderr}");
+        assert!(!stderr.contains("hunter2"), "{stderr}");
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_lock_store_that_cannot_be_opened_leaves_no_database_behind() {
+    for (address, expected) in [
+        (INVALID[0], 64),
+        (INVALID[1], 64),
+        ("postgres://127.0.0.1:1/x", 69),
+    ] {
+        let stage = Stage::new();
+        let (code, _, stderr) = stage.run(&format!("serve --port 0 --store {address}"));
+        assert_eq!(code, expected, "{stderr}");
+        assert!(stderr.contains("  effect    none\n"), "{stderr}");
+        assert!(!stage.path("shop.db").exists(), "{stderr}");
+    }
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn however_much_happens_a_page_gets_a_few_messages_a_second() {
         });
         read_stream(&service, |name, data| {
             messages += 1;
-            if name == "board" {
+            if name == "activity" {
                 last = data.clone();
             }
             Instant::now() < end
@@ -107,15 +107,15 @@ fn however_much_happens_a_page_gets_a_few_messages_a_second() {
 }
 
 /// Returns the first message about the products.
-fn first_board(service: &Service) -> Value {
-    let mut board = Value::Null;
+fn first_activity(service: &Service) -> Value {
+    let mut activity = Value::Null;
     read_stream(service, |name, data| {
-        if name == "board" {
-            board = data.clone();
+        if name == "activity" {
+            activity = data.clone();
         }
-        board.is_null()
+        activity.is_null()
     });
-    board
+    activity
 }
 
 /// Returns the number of sockets that the service has open.
@@ -132,7 +132,7 @@ fn the_first_picture_is_never_that_of_an_earlier_visit() {
     let stage = Stage::new();
     let service = stage.serve("");
     let before = sockets(&service);
-    assert_eq!(first_board(&service)["all_products"], 0);
+    assert_eq!(first_activity(&service)["all_products"], 0);
     // From then on nothing updates the data.
     until("the service notices that the first visitor is gone", || {
         sockets(&service) <= before
@@ -140,9 +140,9 @@ fn the_first_picture_is_never_that_of_an_earlier_visit() {
     for product in ["a", "b", "c", "d", "e", "f"] {
         service.put_in(product, 5);
     }
-    let board = first_board(&service);
-    assert_eq!(board["all_products"], 6, "{board}");
-    assert_eq!(board["products"].as_array().unwrap().len(), 6);
+    let activity = first_activity(&service);
+    assert_eq!(activity["all_products"], 6, "{activity}");
+    assert_eq!(activity["products"].as_array().unwrap().len(), 6);
 }
 
 fn start(service: &Service, lock: &str) -> u16 {

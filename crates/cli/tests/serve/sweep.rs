@@ -4,6 +4,11 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, order, until};
 
+/// Makes the fences of the sweeper too small, as if the locks had been in a store with larger ones before.
+const RAISE: &str =
+    "INSERT INTO fencepost_gate (resource, fence, owner) VALUES ('checkout:sweep', $1, 'somebody')
+    ON CONFLICT (resource) DO UPDATE SET fence = excluded.fence, owner = excluded.owner";
+
 #[test]
 fn abandoned_units_come_back_and_confirmed_ones_never_do() {
     let stage = Stage::new();
@@ -146,13 +151,34 @@ fn fences_that_are_too_small_never_make_a_sweeper_run_in_circles() {
     database.busy_timeout(crate::http::LONG).unwrap();
     until("it sweeps", || service.metric("checkout_sweeps_total") > 0);
     let began = std::time::Instant::now();
-    // As if the locks had been in a store with larger fences before.
-    let raise = "INSERT INTO fencepost_gate (resource, fence, owner) VALUES ('checkout:sweep', $1, 'somebody')
-        ON CONFLICT (resource) DO UPDATE SET fence = excluded.fence, owner = excluded.owner";
-    assert_eq!(database.execute(raise, [i64::MAX]).unwrap(), 1);
+    assert_eq!(database.execute(RAISE, [i64::MAX]).unwrap(), 1);
     let refused = || service.metric("checkout_fences_refused_total");
     until("it is refused", || refused() > 0);
     until("it has been for a while", || began.elapsed().as_secs() >= 3);
     let refused = refused();
     assert!(refused <= 2 + began.elapsed().as_secs(), "{refused}");
+}
+
+#[test]
+fn a_sweeper_that_is_refused_an_overdue_order_says_why() {
+    let stage = Stage::new();
+    // The sweep runs every five seconds.
+    let service = stage.serve("--reserve-for 10m");
+    service.put_in("lamp", 10);
+    assert_eq!(service.order(&[("lamp", 1)]).status, 201);
+    let mut database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
+    database.busy_timeout(crate::http::LONG).unwrap();
+    until("it sweeps", || service.metric("checkout_sweeps_total") > 0);
+    // In one transaction, so that no sweep comes in between.
+    let transaction = database.transaction().unwrap();
+    assert_eq!(transaction.execute(RAISE, [i64::MAX]).unwrap(), 1);
+    let overdue = "UPDATE checkout_orders SET expires_ms = 0";
+    assert_eq!(transaction.execute(overdue, []).unwrap(), 1);
+    transaction.commit().unwrap();
+    let refused = || service.metric("checkout_fences_refused_total");
+    until("it is refused", || refused() > 0);
+    until("it says why", || {
+        let log = stage.read("stderr");
+        log.contains("the database has seen a larger fence")
+    });
 }

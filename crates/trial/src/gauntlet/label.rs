@@ -149,11 +149,11 @@ impl Gauntlet {
             let said = format!("\"{}\" ({})", limit.quote, limit.place);
             return Some(bare(LabelName::DocumentedLimit, said));
         }
-        let Some(exhibit) = self.reference(row) else {
-            let because = "the lab has no exhibit of its kind on this store".into();
+        let Some(reference_lock) = self.reference(row) else {
+            let because = "the lab has no reference lock of its kind on this store".into();
             return Some(bare(LabelName::Unexplained, because));
         };
-        if std::ptr::eq(exhibit, self.strategy) {
+        if std::ptr::eq(reference_lock, self.strategy) {
             let because = "it is the reference lock of its kind";
             let known = limits_of(self.kind, row.worst.any_scenario());
             return Some(if is_covered(&charges_of(row), known) {
@@ -163,7 +163,7 @@ impl Gauntlet {
                 bare(LabelName::Unexplained, because)
             });
         }
-        let label = compare(row, exhibit, reference);
+        let label = compare(row, reference_lock, reference);
         Some(match self.strategy.flaw {
             // The lab itself documents what is wrong with its exhibits.
             Some(flaw) if label.name != LabelName::LimitOfItsKind => Label {
@@ -220,13 +220,13 @@ pub(super) fn summary(rows: &[Row<'_>]) -> Vec<String> {
     LabelName::ALL.into_iter().filter_map(named).collect()
 }
 
-fn compare(row: &Row<'_>, exhibit: &'static Strategy, reference: &[&Run]) -> Label {
+fn compare(row: &Row<'_>, reference_lock: &'static Strategy, reference: &[&Run]) -> Label {
     let is = |wanted: fn(Outcome) -> bool| {
         let outcomes = reference.iter().map(|run| run.verdict().outcome);
         outcomes.filter(|outcome| wanted(*outcome)).count()
     };
     let compared = Compared {
-        lock: exhibit.name,
+        lock: reference_lock.name,
         convicted: is(Outcome::is_conviction),
         held: is(|outcome| outcome == Outcome::Held),
         runs: reference.len(),

@@ -31,11 +31,11 @@ pub(super) struct DatabaseAddress {
 impl DatabaseAddress {
     /// Parses `postgres://…` by the rules of the library's store: `sslmode=require` verifies the certificate with the public authorities or
     /// those in `sslrootcert`; without `sslmode`, the connection is not encrypted, and certificates are refused.
-    pub(super) fn parse(text: &str) -> Result<Self, StorageError> {
-        let parsed = Postgres::parse_address(text);
-        // The message does not quote the text, which may contain a password.
-        let (mut config, tls) =
-            parsed.map_err(|error| StorageError::Unavailable(error.to_string()))?;
+    ///
+    /// # Errors
+    /// The message does not quote the text, which may contain a password.
+    pub(super) fn parse(text: &str) -> fencepost::Result<Self> {
+        let (mut config, tls) = Postgres::parse_address(text)?;
         config.connect_timeout(CONNECT_TIMEOUT);
         let options = match config.get_options() {
             Some(own) => format!("{TIMEOUTS} {own}"),

@@ -28,11 +28,24 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 pub(super) fn prepare(connection: &Connection) -> Result<(), StorageError> {
-    let mode = connection
-        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
-    mode.map_err(Fault::from)?;
+    keep_write_ahead_log(connection)?;
     make_tables(connection).map_err(Fault::from)?;
     SqliteGate::create(connection).map_err(|error| StorageError::Broken(error.to_string()))
+}
+
+/// Makes SQLite keep a write-ahead log, with which reads and the write under way do not wait for each other.
+///
+/// SQLite does not fail where there cannot be one; it answers with the mode that stays.
+fn keep_write_ahead_log(connection: &Connection) -> Result<(), StorageError> {
+    let mode = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+    let mode = mode.map_err(Fault::from)?;
+    if mode == "wal" {
+        return Ok(());
+    }
+    let words =
+        format!("SQLite cannot keep a write-ahead log here: the journal mode stays '{mode}'");
+    Err(StorageError::Broken(words))
 }
 
 /// Moves everything from the write-ahead log into the file that this connection has open, and empties the log. `false` if another program
@@ -92,4 +105,18 @@ impl OpenedFile {
 fn identity(path: &Path) -> Option<Identity> {
     let file = std::fs::metadata(path).ok()?;
     Some((file.dev(), file.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_without_a_write_ahead_log_is_refused() {
+        // A database in memory cannot have one, like a file on a system without shared memory.
+        let connection = connect(Path::new(":memory:")).unwrap();
+        let error = prepare(&connection).unwrap_err();
+        assert!(matches!(error, StorageError::Broken(_)), "{error:?}");
+        assert!(error.to_string().contains("'memory'"), "{error}");
+    }
 }

@@ -31,6 +31,9 @@ const WORK_US: u64 = 400_000;
 /// Long enough for all buyers to have their turn, even on a busy machine.
 const WAIT_MS: u64 = 20_000;
 
+/// Ends the running trial. A static, because an [`Interrupt`] is copied to wherever the trial can stop.
+static STOP: AtomicBool = AtomicBool::new(false);
+
 /// Runs `oversell` in a temporary folder.
 pub(super) struct SaleTrials;
 
@@ -52,12 +55,11 @@ impl Lab for SaleTrials {
         known.map(offer).collect()
     }
 
-    fn run(
-        &self,
-        lock: &str,
-        stop: &'static AtomicBool,
-        tell: &mut dyn FnMut(Progress),
-    ) -> Result<String, String> {
+    fn stop_flag(&self) -> &AtomicBool {
+        &STOP
+    }
+
+    fn run(&self, lock: &str, tell: &mut dyn FnMut(Progress)) -> Result<String, String> {
         let strategy = strategy::find(lock).ok_or("there is no such lock")?;
         let sale = Sale {
             stock: STOCK,
@@ -74,7 +76,7 @@ impl Lab for SaleTrials {
             events: Vec::new(),
             tell,
         };
-        let interrupt = Interrupt::when(stop);
+        let interrupt = Interrupt::when(&STOP);
         let judged = oversell::run_and_judge(&sale, &contender, None, &mut onlooker, interrupt);
         let judged = judged.map_err(|no_verdict| public_reason(&no_verdict))?;
         Ok(Page::of_sales(slice::from_ref(&judged)).data())

@@ -26,17 +26,15 @@ pub trait Lab: Send + Sync {
     /// Returns the locks on offer.
     fn offers(&self) -> Vec<Offer>;
 
-    /// Runs a trial on this thread, which must outlive it, and returns its page: data for the viewer, as one line of JSON. The trial ends
-    /// soon after `stop` is set. Whatever the outcome, it leaves no process and no file behind.
+    /// Returns the flag that ends the running trial soon after it is set. It is cleared before each trial.
+    fn stop_flag(&self) -> &AtomicBool;
+
+    /// Runs a trial on this thread, which must outlive it, and returns its page: data for the viewer, as one line of JSON. Whatever the
+    /// outcome, it leaves no process and no file behind.
     ///
     /// # Errors
     /// Returns a sentence that says why there is no verdict.
-    fn run(
-        &self,
-        lock: &str,
-        stop: &'static AtomicBool,
-        tell: &mut dyn FnMut(Progress),
-    ) -> Result<String, String>;
+    fn run(&self, lock: &str, tell: &mut dyn FnMut(Progress)) -> Result<String, String>;
 }
 
 /// A lock that can be put on trial.
@@ -72,7 +70,7 @@ pub enum NotStarted {
     System,
 }
 
-/// The state of the desk, as the page shows it.
+/// The state of the trials, as the page shows it.
 #[derive(Debug, Default, Serialize)]
 struct TrialState {
     /// The number of the trial; 0 before the first.
@@ -112,9 +110,9 @@ struct State {
     is_closed: bool,
 }
 
-/// The desk, a shared handle. Cheap to clone.
+/// The trials of a service, a shared handle. Cheap to clone.
 #[derive(Clone)]
-pub struct Desk(Arc<Inner>);
+pub struct Trials(Arc<Inner>);
 
 struct Inner {
     lab: OnceLock<Arc<dyn Lab>>,
@@ -122,21 +120,18 @@ struct Inner {
     latest_frames: LatestFrames,
     /// The number of the running trial; 0 if none is running.
     under_way: watch::Sender<u64>,
-    /// Leaked, because the lab reads it from threads of its processes; there is one for each service.
-    stop: &'static AtomicBool,
 }
 
-impl Desk {
+impl Trials {
     pub(super) fn new(latest_frames: LatestFrames) -> Self {
-        let desk = Self(Arc::new(Inner {
+        let trials = Self(Arc::new(Inner {
             lab: OnceLock::new(),
             state: Mutex::default(),
             latest_frames,
             under_way: watch::Sender::new(0),
-            stop: Box::leak(Box::new(AtomicBool::new(false))),
         }));
-        desk.show(&desk.state());
-        desk
+        trials.show(&trials.state());
+        trials
     }
 
     /// Sets the lab that runs trials. Only the first call has an effect.
@@ -149,6 +144,9 @@ impl Desk {
     ///
     /// # Errors
     /// Returns [`NotStarted`] if the trial cannot be started.
+    ///
+    /// # Panics
+    /// Panics outside of a Tokio runtime, which keeps the time limit of the trial.
     pub fn start(&self, lock: &str) -> Result<u64, NotStarted> {
         let lab = Arc::clone(self.0.lab.get().ok_or(NotStarted::NoLab)?);
         if !lab.offers().iter().any(|offer| offer.lock == lock) {
@@ -163,10 +161,10 @@ impl Desk {
         }
         let id = state.trial.id + 1;
         // No trial is running, so this does not clear a request to stop another one.
-        self.0.stop.store(false, Ordering::Relaxed);
-        let (desk, name) = (self.clone(), lock.to_owned());
+        lab.stop_flag().store(false, Ordering::Relaxed);
+        let (trials, name) = (self.clone(), lock.to_owned());
         let thread = thread::Builder::new().name("trial".into());
-        let spawned = thread.spawn(move || desk.run(&*lab, &name));
+        let spawned = thread.spawn(move || trials.run(&*lab, &name));
         if spawned.is_err() {
             return Err(NotStarted::System);
         }
@@ -185,10 +183,10 @@ impl Desk {
     }
 
     fn limit(&self, id: u64) {
-        let desk = self.clone();
+        let trials = self.clone();
         tokio::spawn(async move {
-            if !desk.ended(id, TRIAL_TIMEOUT).await {
-                desk.end("its time was over");
+            if !trials.ended(id, TRIAL_TIMEOUT).await {
+                trials.end("its time was over");
             }
         });
     }
@@ -209,7 +207,9 @@ impl Desk {
         let mut state = self.state();
         if *self.0.under_way.borrow() != 0 {
             state.stopped.get_or_insert(why);
-            self.0.stop.store(true, Ordering::Relaxed);
+            if let Some(lab) = self.0.lab.get() {
+                lab.stop_flag().store(true, Ordering::Relaxed);
+            }
         }
     }
 
@@ -229,8 +229,7 @@ impl Desk {
     /// Runs a trial on its own thread.
     fn run(&self, lab: &dyn Lab, lock: &str) {
         let mut tell = |progress| self.update(progress);
-        let stop = self.0.stop;
-        let run = AssertUnwindSafe(|| lab.run(lock, stop, &mut tell));
+        let run = AssertUnwindSafe(|| lab.run(lock, &mut tell));
         let ended = catch_unwind(run);
         let ended = ended.unwrap_or_else(|_| Err("the lab failed".into()));
         let mut state = self.state();
@@ -293,7 +292,10 @@ mod tests {
     use crate::live::{Live, SeenFrames};
 
     /// A lab for tests: a trial runs until it is told to stop; `quick` ends at once, `bad` panics.
-    struct Slow;
+    #[derive(Default)]
+    struct Slow {
+        stop: AtomicBool,
+    }
 
     impl Lab for Slow {
         fn about(&self) -> String {
@@ -308,19 +310,18 @@ mod tests {
             ["quick", "slow", "bad"].map(offer).into()
         }
 
-        fn run(
-            &self,
-            lock: &str,
-            stop: &'static AtomicBool,
-            tell: &mut dyn FnMut(Progress),
-        ) -> Result<String, String> {
+        fn stop_flag(&self) -> &AtomicBool {
+            &self.stop
+        }
+
+        fn run(&self, lock: &str, tell: &mut dyn FnMut(Progress)) -> Result<String, String> {
             assert_ne!(lock, "bad");
             tell(Progress::Ready(1, 1));
             tell(Progress::Page("{\"so\":\"far\"}".into()));
             if lock == "quick" {
                 return Ok("{\"all\":1}".into());
             }
-            while !stop.load(Ordering::Relaxed) {
+            while !self.stop.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(1));
             }
             Err("interrupted".into())
@@ -337,29 +338,29 @@ mod tests {
         serde_json::from_str(text).unwrap()
     }
 
-    fn desk() -> (Live, Desk) {
+    fn trials() -> (Live, Trials) {
         let live = Live::default();
-        live.desk().set_lab(Arc::new(Slow));
-        let desk = live.desk().clone();
-        (live, desk)
+        live.trials().set_lab(Arc::new(Slow::default()));
+        let trials = live.trials().clone();
+        (live, trials)
     }
 
     const LONG: Duration = Duration::from_secs(60);
 
     #[tokio::test]
     async fn one_at_a_time_and_it_can_be_stopped() {
-        let (live, desk) = desk();
-        assert_eq!(desk.start("strange"), Err(NotStarted::Unknown));
-        let id = desk.start("slow").unwrap();
-        assert_eq!(desk.start("quick"), Err(NotStarted::Busy));
-        desk.stop();
-        assert!(desk.ended(id, LONG).await);
+        let (live, trials) = trials();
+        assert_eq!(trials.start("strange"), Err(NotStarted::Unknown));
+        let id = trials.start("slow").unwrap();
+        assert_eq!(trials.start("quick"), Err(NotStarted::Busy));
+        trials.stop();
+        assert!(trials.ended(id, LONG).await);
         let shown = frame(&live);
         assert_eq!(shown["trial"]["phase"], "stopped");
         assert_eq!(shown["trial"]["words"], "No verdict: it was stopped.");
         assert_eq!(shown["page"]["so"], "far");
-        let id = desk.start("quick").unwrap();
-        assert!(desk.ended(id, LONG).await);
+        let id = trials.start("quick").unwrap();
+        assert!(trials.ended(id, LONG).await);
         let shown = frame(&live);
         assert_eq!(
             (&shown["trial"]["phase"], &shown["page"]["all"]),
@@ -369,22 +370,22 @@ mod tests {
 
     #[tokio::test]
     async fn it_ends_with_the_service() {
-        let (live, desk) = desk();
-        desk.start("slow").unwrap();
-        desk.close().await;
+        let (live, trials) = trials();
+        trials.start("slow").unwrap();
+        trials.close().await;
         assert_eq!(
             frame(&live)["trial"]["words"],
             "No verdict: the service was stopped."
         );
-        assert_eq!(desk.start("quick"), Err(NotStarted::Closing));
+        assert_eq!(trials.start("quick"), Err(NotStarted::Closing));
     }
 
     /// Paused time advances as soon as all tasks are idle, but the trial's thread runs in real time.
     #[tokio::test(start_paused = true)]
     async fn a_trial_has_only_so_much_time() {
-        let (live, desk) = desk();
-        desk.start("slow").unwrap();
-        let mut under_way = desk.0.under_way.subscribe();
+        let (live, trials) = trials();
+        trials.start("slow").unwrap();
+        let mut under_way = trials.0.under_way.subscribe();
         under_way.wait_for(|running| *running == 0).await.unwrap();
         assert_eq!(
             frame(&live)["trial"]["words"],
@@ -393,18 +394,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lab_that_fails_leaves_the_desk_free() {
-        let (live, desk) = desk();
-        let id = desk.start("bad").unwrap();
-        assert!(desk.ended(id, LONG).await);
+    async fn a_lab_that_fails_never_keeps_the_next_trial_from_starting() {
+        let (live, trials) = trials();
+        let id = trials.start("bad").unwrap();
+        assert!(trials.ended(id, LONG).await);
         assert_eq!(frame(&live)["trial"]["phase"], "failed");
-        assert!(desk.start("quick").is_ok());
+        assert!(trials.start("quick").is_ok());
     }
 
     #[tokio::test]
     async fn without_a_lab_nothing_is_offered() {
         let live = Live::default();
-        assert_eq!(live.desk().start("quick"), Err(NotStarted::NoLab));
+        assert_eq!(live.trials().start("quick"), Err(NotStarted::NoLab));
         assert_eq!(frame(&live)["offers"], serde_json::json!([]));
     }
 }

@@ -141,7 +141,7 @@ pub(super) struct Made {
 }
 
 #[derive(Debug)]
-pub(super) struct Chronicle {
+pub(super) struct RecentEvents {
     pub(super) products: HashMap<Id, Minute>,
     pub(super) all: Minute,
     pub(super) entries: VecDeque<Entry>,
@@ -150,7 +150,7 @@ pub(super) struct Chronicle {
     pub(super) missed: u64,
 }
 
-impl Chronicle {
+impl RecentEvents {
     pub(super) fn new(now_ms: i64) -> Self {
         Self {
             products: HashMap::new(),
@@ -276,78 +276,78 @@ mod tests {
 
     #[test]
     fn a_slow_store_is_not_contention() {
-        let mut chronicle = Chronicle::new(0);
-        chronicle.learn(&granted("a", 900), 0);
-        chronicle.learn(&granted_when("a", true, 1), 0);
-        let sum = chronicle.all.sum(0);
+        let mut recent = RecentEvents::new(0);
+        recent.learn(&granted("a", 900), 0);
+        recent.learn(&granted_when("a", true, 1), 0);
+        let sum = recent.all.sum(0);
         assert_eq!((sum.asked, sum.met), (2, 1));
     }
 
     #[test]
     fn a_minute_passes() {
-        let mut chronicle = Chronicle::new(1_000_000);
-        chronicle.learn(&granted("a", 0), 1_000_000);
-        chronicle.learn(&granted_when("a", true, 30), 1_000_000);
+        let mut recent = RecentEvents::new(1_000_000);
+        recent.learn(&granted("a", 0), 1_000_000);
+        recent.learn(&granted_when("a", true, 30), 1_000_000);
         let refused = Event::LockRefused {
             products: vec![id("a")],
         };
-        chronicle.learn(&refused, 1_001_000);
-        let shares = chronicle.products[&id("a")].shares(1_001);
+        recent.learn(&refused, 1_001_000);
+        let shares = recent.products[&id("a")].shares(1_001);
         assert_eq!((shares.len(), &shares[57..]), (60, &[-1, 50, 100][..]));
-        let sum = chronicle.all.sum(1_001);
+        let sum = recent.all.sum(1_001);
         assert_eq!((sum.asked, sum.met, sum.refused), (3, 2, 1));
         assert!((sum.mean_wait_ms - 15.0).abs() < 1e-9);
-        assert_eq!(chronicle.all.sum(1_060).asked, 1, "one second is over");
-        assert_eq!(chronicle.all.sum(1_061), Sum::default());
+        assert_eq!(recent.all.sum(1_060).asked, 1, "one second is over");
+        assert_eq!(recent.all.sum(1_061), Sum::default());
     }
 
     #[test]
     fn a_clock_that_goes_back_breaks_nothing() {
-        let mut chronicle = Chronicle::new(1_000_000);
-        chronicle.learn(&granted("a", 0), 1_000_000);
-        chronicle.learn(&granted("a", 0), 990_000);
-        assert_eq!(chronicle.all.sum(1_000).asked, 2);
-        assert_eq!(chronicle.all.sum(9_999_999).asked, 0);
+        let mut recent = RecentEvents::new(1_000_000);
+        recent.learn(&granted("a", 0), 1_000_000);
+        recent.learn(&granted("a", 0), 990_000);
+        assert_eq!(recent.all.sum(1_000).asked, 2);
+        assert_eq!(recent.all.sum(9_999_999).asked, 0);
     }
 
     #[test]
     fn nothing_grows_without_end() {
-        let mut chronicle = Chronicle::new(0);
+        let mut recent = RecentEvents::new(0);
         for number in 0..2_000 {
             let product = format!("p{number}");
-            chronicle.learn(&granted(&product, 0), 0);
+            recent.learn(&granted(&product, 0), 0);
             let refused = Event::OrderRefused {
                 reason: "contended",
                 products: vec![id(&product)],
             };
-            chronicle.learn(&refused, 0);
+            recent.learn(&refused, 0);
             let made = Event::OrderChanged {
                 order: id(&product),
                 status: OrderStatus::Pending,
             };
-            chronicle.learn(&made, 0);
+            recent.learn(&made, 0);
         }
-        assert_eq!(chronicle.products.len(), MAX_PRODUCTS);
-        assert_eq!(chronicle.entries.len(), MAX_ENTRIES);
-        assert_eq!(chronicle.orders.len(), MAX_ORDERS);
-        chronicle.learn(&granted("late", 0), 120_000);
+        assert_eq!(recent.products.len(), MAX_PRODUCTS);
+        assert_eq!(recent.entries.len(), MAX_ENTRIES);
+        assert_eq!(recent.orders.len(), MAX_ORDERS);
+        recent.learn(&granted("late", 0), 120_000);
         assert!(
-            chronicle.products.contains_key(&id("late")),
+            recent.products.contains_key(&id("late")),
             "the old ones made room"
         );
     }
 
     #[test]
     fn the_same_refusal_is_counted() {
-        let mut chronicle = Chronicle::new(0);
+        let mut recent = RecentEvents::new(0);
         let refused = |product| Event::OrderRefused {
             reason: "contended",
             products: vec![id(product)],
         };
         for product in ["a", "b", "a", "a"] {
-            chronicle.learn(&refused(product), 0);
+            recent.learn(&refused(product), 0);
         }
-        let counts: Vec<_> = chronicle
+        let counts: Vec<_> = recent
             .entries
             .iter()
             .map(|entry| (entry.products[0].as_str(), entry.times))

@@ -99,7 +99,7 @@ fn the_last_line_sums_what_all_runners_counted() {
 }
 
 #[test]
-fn a_test_of_the_chores_installs_nothing() {
+fn a_test_of_the_tasks_installs_nothing() {
     let stage = Stage::new(WITHOUT_NEXTEST);
     assert!(stage.test().status.success());
     let called = fs::read_to_string(stage.folder.path().join("called"));
@@ -194,6 +194,63 @@ fn an_interruption_ends_the_children_too() {
         assert_eq!(xtask.wait().unwrap().code(), Some(130));
         wait_until(|| !is_running(grandchild));
     }
+}
+
+#[test]
+fn an_interruption_ends_what_prepares_the_load_too() {
+    let sleeps = r#"sleep 60 & echo "$!" > "$(dirname "$0")/new"; mv "$(dirname "$0")/new" "$(dirname "$0")/id"; wait"#;
+    // Both the installation of k6 and the build are quiet.
+    for program in ["python3", "cargo"] {
+        let stage = Stage::new("exit 0");
+        stage.add_program(program, sleeps);
+        let mut command = stage.xtask(&["load"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut xtask = command.spawn().unwrap();
+        let id = stage.folder.path().join("id");
+        wait_until(|| id.exists());
+        let grandchild = fs::read_to_string(id).unwrap();
+        let grandchild = Pid::from_raw(grandchild.trim().parse().unwrap());
+
+        kill(Pid::from_raw(xtask.id() as i32), Signal::SIGTERM).unwrap();
+        assert_eq!(xtask.wait().unwrap().code(), Some(130), "{program}");
+        wait_until(|| !is_running(grandchild));
+    }
+}
+
+#[test]
+fn an_interruption_starts_no_further_loop_and_shows_those_that_ended() {
+    // Of the loops with this name, the one in Redis comes first, and ends at once.
+    let stage = Stage::new(
+        r#"echo "$*" >> "$(dirname "$0")/started"
+case "$*" in
+*"--test redis "*) echo "test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s" ;;
+*) sleep 60 ;;
+esac"#,
+    );
+    let mut command = stage.xtask(&["soak", "--jobs", "2", "--filter", "attacks"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let xtask = command.spawn().unwrap();
+    let started = || {
+        let list = fs::read_to_string(stage.folder.path().join("started"));
+        list.unwrap_or_default().lines().count()
+    };
+    wait_until(|| started() == 3);
+
+    kill(Pid::from_raw(xtask.id() as i32), Signal::SIGTERM).unwrap();
+    let output = xtask.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(started(), 3, "there are five of them");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (_, results) = text.split_once("== results").expect("the table");
+    let rows: Vec<Vec<&str>> = results
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .filter(|row: &Vec<&str>| !row.is_empty())
+        .collect();
+    assert_eq!(rows.len(), 3, "{results}");
+    assert_eq!(rows[0][..2], ["redis_attacks", "ok"]);
+    assert_eq!(rows[1][1], "interrupted");
+    assert_eq!(rows[2][1], "interrupted");
 }
 
 /// A killed process whose parent is gone may remain as a zombie where nobody reaps it.

@@ -150,7 +150,7 @@ class Part {
   }
 }
 
-export class Board {
+export class Activity {
   constructor() {
     this.locks = new Part('locks', lock => lock.name, lockRow);
     this.products = new Part('products', product => product.product_id, productRow);
@@ -165,20 +165,20 @@ export class Board {
     this.locks.show(locks.map(lock => ({ ...lock, ttl_ms })), none, more ? `and ${plural(more, 'lock', 'locks')} more` : '');
   }
 
-  showBoard(board) {
-    const { minute, products } = board;
-    write($('#f-waiting'), count(board.waiting));
+  showActivity(activity) {
+    const { minute, products } = activity;
+    write($('#f-waiting'), count(activity.waiting));
     write($('#f-wait'), minute.asked > minute.refused ? count(minute.mean_wait_ms) : '–');
     write($('#f-refused'), minute.asked ? ((100 * minute.refused) / minute.asked).toFixed(1) : '–');
     write($('#f-orders'), count(minute.orders));
-    write($('#breaker'), LIGHTS[board.breaker] ?? board.breaker);
-    const noProducts = board.is_down ? 'The database does not answer.' : 'No products yet. POST /v1/products puts one up for sale.';
-    const left = board.all_products - products.length;
+    write($('#breaker'), LIGHTS[activity.breaker] ?? activity.breaker);
+    const noProducts = activity.is_down ? 'The database does not answer.' : 'No products yet. POST /v1/products puts one up for sale.';
+    const left = activity.all_products - products.length;
     this.products.show(products, noProducts, left > 0 ? `and ${plural(left, 'product', 'products')} more; those that were asked for in the last minute come first` : '');
-    this.log.show(unique(board.entries, this.log.body.keyOf), 'None since somebody opened this page.');
-    this.orders.show(board.orders, 'None since somebody opened this page.');
-    const missed = board.missed ? ` ${count(board.missed)} events came too fast to be shown.` : '';
-    write($('#orders-sub'), `The last eight. Reserved, and neither confirmed nor over: ${count(board.open_orders)}.${missed}`);
+    this.log.show(unique(activity.entries, this.log.body.keyOf), 'None since somebody opened this page.');
+    this.orders.show(activity.orders, 'None since somebody opened this page.');
+    const missed = activity.missed ? ` ${count(activity.missed)} events came too fast to be shown.` : '';
+    write($('#orders-sub'), `The last eight. Reserved, and neither confirmed nor over: ${count(activity.open_orders)}.${missed}`);
   }
 }
 
