@@ -35,7 +35,7 @@ const BENCHES: &[Job] = &[
     Job {
         name: "orders",
         arguments: &["bench", "--package", "fencepost-checkout", "--features", "postgres", "--bench", "orders"],
-        shows: "orders a second under locks, versions and row locks against a bare conditional UPDATE",
+        shows: "orders per second under locks, versions and row locks, against a bare conditional UPDATE",
         counts_tests: false,
     },
     library_bench!("sqlite", "acquire and release on SQLite against the bare statements"),
