@@ -9,6 +9,7 @@ mod bad;
 mod deposed;
 mod errors;
 mod etcd_latch;
+mod fault_list;
 mod flaw;
 mod good;
 mod judging;
@@ -62,6 +63,10 @@ fn main() {
     trials.push(Trial::test(
         "every_scenario_convicts_somebody",
         every_scenario_convicts_somebody,
+    ));
+    trials.push(Trial::test(
+        "every_fault_of_the_list_is_tried",
+        fault_list::every_fault_is_tried,
     ));
     let conclusion = libtest_mimic::run(&arguments, trials);
     rates::print();
