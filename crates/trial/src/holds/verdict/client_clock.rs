@@ -119,14 +119,16 @@ fn spells<'a>(court: &'a Court<'_>) -> Vec<Spell<'a>> {
 }
 
 /// Returns the overlaps that count against this lock: within a lease, or although the lock claims that its lease does not end. In the
-/// second case the machine must not have stalled, and a fence excuses it. What happens to a renewed lease once may be the machine, too.
+/// second case the machine must not have stalled, no session may have ended, and a fence excuses it. What happens to a renewed lease once may
+/// be the machine, too.
 fn guilty_overlaps<'a>(court: &'a Court<'_>) -> Vec<Overlap<'a>> {
     let claims = court.claims;
     let has_no_end = (claims.keep_alive || claims.untimed) && !claims.fencing;
     let mut overlaps = court.checks.overlaps();
     overlaps.retain(|overlap| {
         let (first, second) = (overlap.first, overlap.second);
-        let is_calm = !court.checks.has_stalled(first.asked, second.granted);
+        let is_calm = !court.checks.has_stalled(first.asked, second.granted)
+            && !court.checks.may_have_lost_one(overlap);
         overlap.is_within_lease() || has_no_end && is_calm
     });
     let is_within = |overlap: &Overlap<'_>| overlap.is_within_lease();

@@ -133,7 +133,7 @@ pub(super) fn excuse(court: &Court<'_>, losses: &[LostHold<'_>], bound_ns: u64) 
             "a longer --ttl: two seconds or more.",
         ));
     }
-    let is_calm = !court.checks.has_stalled(first.held.asked, last.at)
+    let is_calm = !court.checks.has_stalled_with(first.held, last.at)
         && control_ns(court) <= court.ttl_ns() / 4;
     (!is_calm).then(|| {
         stalled(format!(

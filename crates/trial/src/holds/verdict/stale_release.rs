@@ -23,15 +23,18 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         let is_running = overlap.is_within_lease() || court.checks.has_no_end(overlap);
         overlap.first.who != HOLDER || is_running
     });
-    // B's lease began when A's had ended, which was at the earliest one TTL after A's request.
+    // B's lease began when A's had ended, which was at the earliest one TTL after A's request. A session may be older.
     let asked = court
         .facts
         .first_of(HOLDER)
         .map_or(0, |held| held.asked.at_ns);
     let end_of_two_leases = asked.saturating_add(ttl_ns.saturating_mul(2));
     let mut guilty = overlaps.clone();
-    guilty
-        .retain(|overlap| overlap.from_ns < end_of_two_leases || court.checks.has_no_end(overlap));
+    guilty.retain(|overlap| {
+        let is_running =
+            overlap.from_ns < end_of_two_leases && !court.checks.may_have_lost_one(overlap);
+        is_running || court.checks.has_no_end(overlap)
+    });
     if !guilty.is_empty() {
         return broken(court, &guilty);
     }
