@@ -39,7 +39,8 @@ impl Court<'_> {
     pub(super) fn was_contended_before(&self, outage: &Outage<'_>, held: &Hold) -> bool {
         self.facts.waits.iter().any(|wait| {
             let refused = wait.refused();
-            wait.who != held.who
+            wait.key == held.key
+                && wait.who != held.who
                 && wait.asked > held.granted
                 && refused.is_some_and(|refused| refused < outage.from)
         })
@@ -198,7 +199,8 @@ pub(super) fn not_overtaken(
     let is_kept = matches!(held.released, Some((_, ReleaseResult::Released)));
     let mut others = court.facts.holds.iter();
     let is_overtaken = others.any(|other| {
-        other.who != held.who && other.granted > outage.from && other.granted < write.mark
+        let is_other = other.key == held.key && other.who != held.who;
+        is_other && other.granted > outage.from && other.granted < write.mark
     });
     (!is_kept && !is_overtaken).then(|| {
         Verdict::inconclusive(
@@ -221,7 +223,9 @@ pub(super) fn not_contended() -> Verdict {
 /// Returns what became of A's lock, in words: "B got the lock 3.1 ms after that", or that A kept it.
 pub(super) fn what_became(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> String {
     let mut holds = court.facts.holds.iter();
-    let is_next = |other: &&Hold| other.who != held.who && other.granted > outage.from;
+    let is_next = |other: &&Hold| {
+        other.key == held.key && other.who != held.who && other.granted > outage.from
+    };
     let release = held.release.map_or(u64::MAX, |release| release.at_ns);
     match holds.find(is_next) {
         Some(next) if next.granted.at_ns < release => {

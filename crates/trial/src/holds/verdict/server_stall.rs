@@ -121,7 +121,8 @@ fn loss(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> Option<Evidence>
     let release = held.release?;
     let mut others = court.facts.holds.iter();
     let other = others.find(|other| {
-        other.who != held.who && other.granted > outage.from && other.granted < release
+        let is_other = other.key == held.key && other.who != held.who;
+        is_other && other.granted > outage.from && other.granted < release
     });
     if let Some(other) = other {
         let sentence = format!(
