@@ -10,7 +10,7 @@ use crate::history::Fault;
 use crate::holds::check::{NOT_KEPT_MIN, Overlap};
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::holds::{HOLDER, OTHER};
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 /// How often a time of day is wrong at least: the holder's is behind, the other's is ahead, and runs fast.
 const SPELLS: usize = 3;
@@ -30,7 +30,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 "Not tried: {} did not ask the C library for the time, so the lab could not set its clock.",
                 unread.who
             ),
-            "clock",
+            Lack::Clock,
             "a program whose clock the lab can set: not Go, and not linked statically.",
         );
     }
@@ -40,7 +40,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if kinds.len() < SPELLS || proven.len() < spells.len() {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not meet A's lock each time that a clock was wrong.",
-            "contention",
+            Lack::Contention,
             "a holder that is granted its lock, and somebody who is refused meanwhile.",
         );
     }

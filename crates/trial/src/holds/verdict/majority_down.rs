@@ -9,7 +9,7 @@ use super::outage::{
 use crate::holds::check::Outage;
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(broken) = two_holders(court) {
@@ -31,7 +31,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 "{} got the lock while two of three servers were dead, and nobody else got it within its lease.",
                 granted.who
             ),
-            "contention",
+            Lack::Contention,
             "a majority that comes back in time to let somebody else in. Run it again.",
         );
     }

@@ -8,7 +8,7 @@ use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::protocol::{Action, ReleaseResult};
 use crate::text::capital;
 use crate::text::numbers::ms;
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 impl Court<'_> {
     /// Returns the outage that lasted longer than a lease while A held the lock.
@@ -120,7 +120,7 @@ fn not_taken(court: &Court<'_>, wait: &Wait) -> Verdict {
                 "{} did not get the lock when the servers were back.",
                 wait.who
             ),
-            "calm",
+            Lack::Calm,
             "a machine that is less busy, or a longer --ttl.",
         );
     }
@@ -177,7 +177,7 @@ fn back(outage: &Outage<'_>) -> Evidence {
 pub(super) fn not_witnessed() -> Verdict {
     Verdict::inconclusive(
         "Nothing broke, and nothing was tested: the servers were not seen to be out of action for longer than A's lease.",
-        "outage",
+        Lack::Outage,
         "servers that are seen to answer nobody for longer than the TTL while A holds the lock.",
     )
 }
@@ -205,7 +205,7 @@ pub(super) fn not_overtaken(
     (!is_kept && !is_overtaken).then(|| {
         Verdict::inconclusive(
             "A wrote when its lease may have been over, and nobody had the lock before that.",
-            "overrun",
+            Lack::Overrun,
             "somebody who gets the lock before A is asked to write. Run it again.",
         )
     })
@@ -215,7 +215,7 @@ pub(super) fn not_overtaken(
 pub(super) fn not_contended() -> Verdict {
     Verdict::inconclusive(
         "Nothing broke, and nothing was tested: nobody was refused because A held the lock, or nobody asked during the outage.",
-        "contention",
+        Lack::Contention,
         "somebody whom A's lock keeps out, and somebody who asks while the servers are out of action.",
     )
 }

@@ -121,7 +121,7 @@ fn holding_needs_somebody_who_met_the_lock() {
         Promise::Exclusion,
     );
     assert_eq!(alone.outcome, Outcome::Inconclusive);
-    assert_eq!(alone.missing.unwrap().what, "contention");
+    assert_eq!(alone.missing.unwrap().what.name(), "contention");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn without_a_lock_holding_needs_somebody_who_met_another_buyer() {
         Promise::Exactness,
     );
     assert_eq!(alone.outcome, Outcome::Inconclusive);
-    assert_eq!(alone.missing.unwrap().what, "contention");
+    assert_eq!(alone.missing.unwrap().what.name(), "contention");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn what_shows_nothing_is_inconclusive() {
     ] {
         let verdict = judged(story, claim);
         assert_eq!(verdict.outcome, Outcome::Inconclusive, "{what}");
-        assert_eq!(verdict.missing.unwrap().what, what);
+        assert_eq!(verdict.missing.unwrap().what.name(), what);
     }
 }
 
@@ -208,7 +208,7 @@ fn an_external_lock_that_alone_says_it_was_contended_shows_nothing() {
         verdict.because,
         "Nothing broke, and nothing was tested: only the lock itself says that it was taken."
     );
-    assert_eq!(verdict.missing.unwrap().what, "contention");
+    assert_eq!(verdict.missing.unwrap().what.name(), "contention");
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_lease_that_ended_while_the_lab_stood_still_accuses_nobody() {
         "2 orders for a stock of 1. The store says 0 are left, the orders say −1. But the lab itself stalled for \
          5,000.0 ms, and a lease of 10,000 ms may have ended meanwhile."
     );
-    assert_eq!(verdict.missing.unwrap().what, "calm");
+    assert_eq!(verdict.missing.unwrap().what.name(), "calm");
     let outcome = |for_ms, promise, claims| oversold(for_ms, promise, claims).outcome;
     let plain = Claims::PLAIN;
     assert_eq!(outcome(4_999.0, Promise::Exclusion, plain), Outcome::Broken);
@@ -376,5 +376,5 @@ fn nothing_is_proven_while_the_machine_is_suspended() {
     assert_eq!(outcome(&oversold), Outcome::Broken);
     let verdict = judge(&header, &oversold.slept(60_000.0).facts());
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
-    assert_eq!(verdict.missing.unwrap().what, "awake");
+    assert_eq!(verdict.missing.unwrap().what.name(), "awake");
 }
