@@ -3,7 +3,7 @@
 
 use super::{Court, evidence, overwritten, stalled};
 use crate::holds::HOLDER;
-use crate::holds::check::Outage;
+use crate::holds::check::{Outage, nanoseconds};
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::protocol::{Action, ReleaseResult};
 use crate::text::capital;
@@ -127,6 +127,7 @@ fn not_taken(court: &Court<'_>, wait: &Wait) -> Verdict {
     court.unanswered()
 }
 
+/// Returns the verdict on a lock that nobody had, and that came too late all the same. The lab's clock alone accuses no lock that promises no time.
 fn late(court: &Court<'_>, wait: &Wait, answered: Mark, took_ns: u64) -> Verdict {
     let who = &wait.who;
     if court.checks.has_stalled(wait.asked, answered) {
@@ -135,11 +136,21 @@ fn late(court: &Court<'_>, wait: &Wait, answered: Mark, took_ns: u64) -> Verdict
             ms(took_ns)
         ));
     }
-    let promise = match court.claims.recovery_ms {
-        Some(promised) if promised.saturating_mul(1_000_000) > court.ttl_ns() => {
-            format!("{promised} ms were promised")
-        }
-        _ => format!("its lease lasts {} ms", ms(court.ttl_ns())),
+    let Some(promised_ms) = court.claims.recovery_ms else {
+        return Verdict::inconclusive(
+            format!(
+                "{who} got the lock only {} ms after the servers were back and nobody had it: too late for a lock that \
+                 nobody has, unless the machine stalled.",
+                ms(took_ns)
+            ),
+            Lack::Calm,
+            "a machine that is less busy. If it happens again, the lock does not notice that its servers are back.",
+        );
+    };
+    let promise = if nanoseconds(promised_ms) > court.ttl_ns() {
+        format!("{promised_ms} ms were promised")
+    } else {
+        format!("its lease lasts {} ms", ms(court.ttl_ns()))
     };
     Verdict {
         evidence: court

@@ -227,20 +227,33 @@ fn a_lock_that_nobody_can_take_afterwards_is_stuck() {
 }
 
 #[test]
-fn a_lock_that_comes_too_late_is_broken_unless_the_lab_stalled() {
-    let late = || {
-        let history = taken_again(stopped_for_long(two_brief_stops("safe"), LONG), LONG);
+fn a_lock_that_comes_too_late_is_broken_only_if_it_claims_when_it_recovers() {
+    let late = |recovery_ms: Option<u64>| {
+        let claims = Claims {
+            recovery_ms,
+            ..Claims::OWNED
+        };
+        let brief = two_brief_stops("safe").promising(claims);
+        let history = taken_again(stopped_for_long(brief, LONG), LONG);
         d_gets_it(history, LONG, 2_400.0 + 3_100.0)
     };
-    let verdict = late().judged();
+    let verdict = late(Some(2_000)).judged();
     assert_eq!(verdict.outcome, Outcome::Broken);
     assert!(
         verdict.because.contains("its lease lasts 2,000.0 ms"),
         "{}",
         verdict.because
     );
-    let busy = late().stalls(LONG + 3_000.0, LONG + 3_900.0).judged();
-    assert_eq!(missing(&busy), "calm");
+    let stall = |history: HistoryBuilder| history.stalls(LONG + 3_000.0, LONG + 3_900.0);
+    assert_eq!(missing(&stall(late(Some(2_000))).judged()), "calm");
+    // Whoever promises no time is not convicted by the lab's clock, as in any other trial.
+    let verdict = late(None).judged();
+    assert_eq!(missing(&verdict), "calm");
+    assert!(
+        verdict.because.contains("unless the machine stalled"),
+        "{}",
+        verdict.because
+    );
 }
 
 #[test]
