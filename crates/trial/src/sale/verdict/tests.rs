@@ -3,6 +3,7 @@
 use super::*;
 use crate::history::tests::header;
 use crate::protocol::Claims;
+use crate::sale::Sale;
 use crate::sale::by_hand::Story;
 use crate::verdict::Evidence;
 
@@ -190,11 +191,16 @@ fn a_lost_answer_widens_what_is_said() {
 
 /// Judges a sale of an external lock.
 fn of_external(story: Story, claims: Claims) -> Verdict {
+    with_work(story, claims, Sale::DELAY_US)
+}
+
+/// The same, with work of this length between reading and writing the stock.
+fn with_work(story: Story, claims: Claims, delay_us: u64) -> Verdict {
     let facts = story.facts();
     let mut header = header(facts.initial, facts.attempts.len(), Promise::Exclusion);
     header.strategy = "python3 my_lock.py".into();
     header.claims = Some(claims);
-    header.delay_us = 1_000;
+    header.delay_us = delay_us;
     judge(&header, &facts)
 }
 
@@ -222,13 +228,14 @@ fn an_external_lock_is_acquitted_by_contention_that_the_lab_saw() {
             "the lab saw 2 of 3 refused while another bought, and 0 kept waiting: the race did take place"
         ]
     );
-    let in_turn = Story::with_stock(4, 4)
-        .sold(0, 4)
-        .sold(1, 3)
-        .sold(2, 2)
-        .sold(3, 1)
-        .left(0);
-    assert_eq!(of_external(in_turn, Claims::PLAIN).outcome, Outcome::Held);
+    let in_turn = || {
+        let story = Story::with_stock(12, 12);
+        let story = (0..12_u64).fold(story, |story, op| story.sold(op, 12 - op as i64));
+        story.left(0)
+    };
+    assert_eq!(of_external(in_turn(), Claims::PLAIN).outcome, Outcome::Held);
+    let brief = with_work(in_turn(), Claims::PLAIN, 1);
+    assert_eq!(brief.missing.unwrap().what.name(), "contention");
 }
 
 const FENCED: Claims = Claims {
