@@ -182,7 +182,7 @@ fn lead<'a>(page: &'a Page<'_>) -> Option<&'a str> {
 fn rows<'a>(page: &'a Page<'_>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for run in &page.runs {
-        let ours = strategy::find(&run.header.strategy);
+        let ours = strategy::of_run(run.header);
         let row = Row {
             name: &run.header.strategy,
             about: ours.map_or("", |strategy| strategy.summary),
