@@ -10,10 +10,21 @@ use crate::holds::facts::{Facts, Mark};
 use crate::holds::{FIRST_LOCK, HOLDER, Judged, OTHER, Scenario, Trial};
 use crate::protocol::Action;
 use crate::text::numbers::{duration, plural};
-use crate::verdict::{Belief, Outcome};
+use crate::verdict::{Belief, Lack, Outcome};
 
 /// How often a length is tried at most, if nothing was seen.
 const TRIES_MAX: usize = 3;
+
+/// What a run lacks if its fault was too short to do anything to the lock.
+const TOO_SHORT: [Lack; 6] = [
+    Lack::Overrun,
+    Lack::Contention,
+    Lack::Pause,
+    Lack::Cut,
+    Lack::Delay,
+    // Its holder was told so late of the grant that it did not take the lock.
+    Lack::Grant,
+];
 
 /// Returns the words before the length of a scenario's fault, such as "a pause of"; `None` if its fault has no length.
 pub fn fault(scenario: Scenario) -> Option<&'static str> {
@@ -84,15 +95,15 @@ impl Attempt {
     }
 }
 
-/// Returns whether a run without a conviction does not show that the lock held: two processes met, the machine was busy, the lock went around
-/// the store, or the fault was much shorter than it should have been.
+/// Returns whether a run without a conviction does not show that the lock held: two processes met, it lacks something else than a fault that
+/// was long enough, the lock went around the store, or the fault was much shorter than it should have been.
 fn is_in_doubt(judged: &Judged, asked_ms: u64) -> bool {
     let verdict = &judged.verdict;
     let has_met = verdict.belief.code == Belief::Overlap || !verdict.damage.code.is_empty();
-    let is_busy = verdict
-        .missing
-        .as_ref()
-        .is_some_and(|one| one.what == "calm");
+    let shows_nothing = match &verdict.missing {
+        Some(missing) => !TOO_SHORT.contains(&missing.what),
+        None => verdict.outcome != Outcome::Held,
+    };
     let went_around = !judged.facts.unseen.is_empty();
     let held = judged.facts.first_of_lock(HOLDER, FIRST_LOCK);
     // Whoever knows that its lock is lost goes no further.
@@ -101,7 +112,7 @@ fn is_in_doubt(judged: &Judged, asked_ms: u64) -> bool {
     let is_short = lasted_ns < asked_ms.saturating_mul(500_000) && !knew;
     // Under a fence, two may meet without harm.
     let is_excused = verdict.outcome == Outcome::Held;
-    has_met && !is_excused || is_busy || went_around || is_short
+    has_met && !is_excused || shows_nothing || went_around || is_short
 }
 
 /// Returns how long the fault lasted at least, if it was seen and the holder did something afterwards.
@@ -302,6 +313,7 @@ mod tests {
     use crate::holds::by_hand::{HistoryBuilder, KEY};
     use crate::protocol::{Claims, ReleaseResult};
     use crate::strategy;
+    use crate::verdict::Verdict;
 
     fn search() -> Search {
         Search::new(&Trial::new(
@@ -434,6 +446,45 @@ mod tests {
             .releases("A", 3_010.0, 1, ReleaseResult::AlreadyLost);
         let stalled = attempt(&stalled, Scenario::TtlEdge, 3_000);
         assert_eq!(stalled.seen, Shown::Nothing);
+    }
+
+    /// The same run as if it had lacked something else.
+    fn seen_without(what: Lack) -> Shown {
+        let trial = Trial::new(Scenario::Pause, strategy::find("safe").unwrap(), 7);
+        let calm = paused(1_030.0);
+        let history = History {
+            header: calm.header(),
+            events: calm.events().to_vec(),
+        };
+        let mut judged = Judged::of(&trial, history);
+        judged.verdict = Verdict::inconclusive("", what, "");
+        Attempt::of(&judged, 700).seen
+    }
+
+    #[test]
+    fn only_what_a_fault_lacks_that_was_too_short_shows_that_a_lock_held() {
+        for what in [
+            Lack::Overrun,
+            Lack::Contention,
+            Lack::Pause,
+            Lack::Cut,
+            Lack::Delay,
+            Lack::Grant,
+        ] {
+            assert_eq!(seen_without(what), Shown::Held, "{what:?}");
+        }
+        for what in [
+            Lack::Answers,
+            Lack::Awake,
+            Lack::Calm,
+            Lack::Clock,
+            Lack::Kept,
+            Lack::Ready,
+            Lack::Scenario,
+            Lack::Traffic,
+        ] {
+            assert_eq!(seen_without(what), Shown::Nothing, "{what:?}");
+        }
     }
 
     #[test]

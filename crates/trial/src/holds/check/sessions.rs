@@ -62,19 +62,17 @@ impl Checks<'_> {
         !self.is_storm && !holds.into_iter().any(is_lost)
     }
 
+    /// Returns whether one of the two holds belongs to a session that may have ended before this overlap.
+    pub fn may_have_lost_one(&self, overlap: &Overlap<'_>) -> bool {
+        let mut both = [overlap.first, overlap.second].into_iter();
+        both.any(|hold| self.may_have_lost_session(hold, overlap.from_ns))
+    }
+
     /// Returns whether the lock belongs to a session that may have ended by this time through no fault of the lock: its process was stopped or
     /// cut off, a server was out of action, or the lab, through which the way to the server leads, stalled.
-    ///
-    /// A session that ends in silence may be older than the request for its lock, and what it missed before the request brings its end nearer. It
-    /// counts for a TTL: a session that outlived that was heard of since.
     pub(super) fn may_have_lost_session(&self, held: &Hold, until_ns: u64) -> bool {
         let who = &held.who;
-        let missed_ns = match self.sessions {
-            SessionEnd::Silence => self.ttl_ns,
-            // The request was answered over a connection that lasts.
-            SessionEnd::Disconnection | SessionEnd::Death => 0,
-        };
-        let from_ns = held.asked.at_ns.saturating_sub(missed_ns);
+        let from_ns = self.missed_since_ns(held);
         if self.ends_with_server && self.had_outage(from_ns, until_ns) {
             return true;
         }
@@ -92,6 +90,17 @@ impl Checks<'_> {
             || is_away
             || self.stalls.touch(from_ns, until_ns)
             || self.had_outage(from_ns, until_ns)
+    }
+
+    /// Returns since when it matters to this hold what its process or the lab missed: since the request.
+    ///
+    /// A session that ends in silence may be older than the request for its lock, and what it missed before the request brings its end nearer. It
+    /// counts for a TTL: a session that outlived that was heard of since.
+    pub(super) fn missed_since_ns(&self, held: &Hold) -> u64 {
+        // Elsewhere, the request was answered over a connection that lasts.
+        let may_be_older = self.claims.ends_with_holder() && self.sessions == SessionEnd::Silence;
+        let older_ns = if may_be_older { self.ttl_ns } else { 0 };
+        held.asked.at_ns.saturating_sub(older_ns)
     }
 
     /// Returns whether this process was cut off from its store, slowed or far from it, lost a connection, or vanished, before this time.
