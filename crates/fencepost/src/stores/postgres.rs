@@ -206,12 +206,12 @@ impl Postgres {
         keys::key_of(name)
     }
 
-    /// Returns an error if the store was opened only to look at locks.
+    /// Returns an error if the store was opened only to look at locks and to release them.
     fn check_may_lock(&self) -> Result<()> {
-        if !self.hub.settings.read_only {
+        if !self.hub.settings.only_to_release {
             return Ok(());
         }
-        let message = "this store was opened to look at locks, not to take them";
+        let message = "this store was opened only to look at locks and to release them; open it with `open` for more";
         Err(Error::new(
             ErrorKind::Unusable,
             STORE,
@@ -219,6 +219,11 @@ impl Postgres {
             message,
         ))
     }
+}
+
+/// Connects to look at locks and to release them.
+pub(super) async fn open_to_release(address: &str) -> Result<Postgres> {
+    Postgres::builder(address).open_to_release().await
 }
 
 impl fmt::Debug for Postgres {

@@ -165,6 +165,14 @@ impl PostgresTable {
     }
 }
 
+/// Connects to tables that exist, even if the address says that missing ones are to be created.
+pub(super) async fn open_existing(address: &str) -> Result<PostgresTable> {
+    PostgresTable::builder(address)
+        .create_table(false)
+        .open()
+        .await
+}
+
 impl fmt::Debug for PostgresTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresTable")
