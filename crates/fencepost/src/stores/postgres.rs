@@ -57,7 +57,9 @@
 //! A name like `#123` is the number 123 itself. Numbers belong to a *database*: programs exclude each other only in the same database. The
 //! server knows only numbers. Our sessions publish names, owners and labels themselves, in a comment before their statements and in
 //! `application_name`. `list` finds the names of all sessions of the same role. It finds those of other roles only for superusers and
-//! members of `pg_read_all_stats`, and only if `track_activities` is on. A lock whose name it cannot read is listed as `#123`.
+//! members of `pg_read_all_stats`, and only if `track_activities` is on. A lock whose name it cannot read is listed as `#123`. So is
+//! a lock for which the comment has no room, which is the case after about eight locks in one session. The owner and the epoch of such
+//! a lock are known only if its session has no other lock.
 //!
 //! # What can go wrong
 //! - *The server restarts or fails over.* Advisory locks are in its memory, so all of them are free, and their holders are told at once.

@@ -59,6 +59,7 @@
 //! - *A standby, missing permissions, missing tables, other columns*: [`ErrorKind::Unusable`](crate::ErrorKind::Unusable). The error says
 //!   what to do.
 //! - *A pooler in transaction mode* does not pass on notifications, and mixes up the statements of sessions. Connect to the server itself.
+//! - *Somebody deletes the row of a held lock in the table of fences*: the lock is held as before, and shown without an epoch.
 //! - *A program that uses ShedLock with its own clock* (without `usingDbTime`): exclusion is only as good as that clock.
 
 use std::fmt;
