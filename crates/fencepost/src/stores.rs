@@ -26,6 +26,7 @@ pub mod redlock;
 // The lab also judges saved trials of stores that its build does not contain. It needs this parser without the store.
 #[cfg(any(feature = "redlock", feature = "unstable-hooks"))]
 mod redlock_address;
+mod restricted;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "zookeeper")]

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::kinds::{KINDS, Opener, Scheme, StoreKind};
+use super::kinds::{KINDS, Open, Opener, Scheme, StoreKind};
+use super::restricted::{Allowed, Restricted};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 
@@ -74,21 +75,52 @@ impl StoreAddress {
     /// # Cancel safety
     /// The same as for [`open`](Self::open).
     pub async fn open_with_ttl(&self, ttl: Duration) -> Result<Arc<dyn Backend>> {
-        (self.opener()?.open_with_ttl)(&self.text, ttl).await
+        let opener = self.opener()?;
+        match opener.open_with_ttl {
+            Some(open) => open(&self.text, ttl).await,
+            None => (opener.open)(&self.text).await,
+        }
     }
 
-    /// Opens the store only to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
+    /// Opens the store only to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list). The store refuses all
+    /// other requests with [`ErrorKind::Unusable`](crate::ErrorKind::Unusable).
     ///
-    /// This differs from [`open`](Self::open) for SQLite, which `open` would change, and for advisory locks in Postgres, where `open`
-    /// refuses to grant locks next to programs of an older version.
+    /// Creates nothing: no file for SQLite, no sequences and no tables for Postgres. An SQLite file of an earlier version stays as it is.
+    /// Works where [`open`](Self::open) refuses to grant locks next to programs of an older version.
     ///
     /// # Errors
-    /// Returns the same errors as [`open`](Self::open).
+    /// Returns the same errors as [`open`](Self::open), and also [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if there is no
+    /// SQLite file, and [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) if there is no Postgres table, even if the address says that
+    /// it is to be created.
     ///
     /// # Cancel safety
     /// The same as for [`open`](Self::open).
     pub async fn open_read_only(&self) -> Result<Arc<dyn Backend>> {
-        (self.opener()?.open_read_only)(&self.text).await
+        let opener = self.opener()?;
+        let open = opener.open_read_only.unwrap_or(opener.open);
+        self.open_restricted(open, Allowed::Nothing).await
+    }
+
+    /// Opens the store to look at its locks and to [release](Backend::release) them by force, whoever holds them. The store refuses to
+    /// acquire and to renew locks with [`ErrorKind::Unusable`](crate::ErrorKind::Unusable).
+    ///
+    /// Creates nothing, and works where [`open`](Self::open) refuses to grant locks, as [`open_read_only`](Self::open_read_only) does. Only
+    /// an SQLite file that exists is prepared as for locking: its tables are created or upgraded, because a release is written into them.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`open_read_only`](Self::open_read_only).
+    ///
+    /// # Cancel safety
+    /// The same as for [`open`](Self::open).
+    pub async fn open_to_release(&self) -> Result<Arc<dyn Backend>> {
+        let opener = self.opener()?;
+        let open = opener.open_to_release.unwrap_or(opener.open);
+        self.open_restricted(open, Allowed::Release).await
+    }
+
+    async fn open_restricted(&self, open: Open, allowed: Allowed) -> Result<Arc<dyn Backend>> {
+        let store = open(&self.text).await?;
+        Ok(Arc::new(Restricted { store, allowed }))
     }
 
     fn opener(&self) -> Result<Opener> {

@@ -67,16 +67,19 @@ pub struct Scheme {
     pub is_built_in: bool,
 }
 
-/// The functions that open a store by its address.
+/// The functions that open a store by its address. Where one is `None`, [`open`](Self::open) does the same.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opener {
-    pub(super) open: fn(&str) -> OpenFuture<'_>,
+    pub(super) open: Open,
     /// Opens the store for locks with this TTL.
-    pub(super) open_with_ttl: fn(&str, Duration) -> OpenFuture<'_>,
-    /// Opens the store only to look at its locks.
-    pub(super) open_read_only: fn(&str) -> OpenFuture<'_>,
+    pub(super) open_with_ttl: Option<fn(&str, Duration) -> OpenFuture<'_>>,
+    /// Opens the store only to look at its locks. Creates nothing.
+    pub(super) open_read_only: Option<Open>,
+    /// Opens the store to look at its locks and to release them. Creates nothing.
+    pub(super) open_to_release: Option<Open>,
 }
 
+pub(super) type Open = fn(&str) -> OpenFuture<'_>;
 type OpenFuture<'a> = BoxFuture<'a, Result<Arc<dyn Backend>>>;
 
 macro_rules! scheme {
@@ -89,25 +92,30 @@ macro_rules! scheme {
     };
 }
 
-/// The opener of a store, or `None` if its feature is off.
+/// The opener of a store, or `None` if its feature is off. The functions besides `open` are given only if they differ from it.
 macro_rules! opener {
-    ($feature:literal, $open:expr) => {
-        opener!($feature, $open, read_only $open)
-    };
-    ($feature:literal, $open:expr, read_only $open_read_only:expr) => {
-        opener!($feature, $open, for |address, _ttl| $open(address), read_only $open_read_only)
-    };
-    ($feature:literal, $open:expr, for $open_with_ttl:expr, read_only $open_read_only:expr) => {{
+    ($feature:literal, $open:expr $(, $field:ident($($argument:ident),+): $function:expr)* $(,)?) => {{
         #[cfg(feature = $feature)]
         let opener = Some(Opener {
-            open: |address| Box::pin(async move { shared($open(address).await) }),
-            open_with_ttl: |address, ttl| Box::pin(async move { shared($open_with_ttl(address, ttl).await) }),
-            open_read_only: |address| Box::pin(async move { shared($open_read_only(address).await) }),
+            $($field: Some(|$($argument),+| Box::pin(async move { shared($function($($argument),+).await) })),)*
+            ..Opener::new(|address| Box::pin(async move { shared($open(address).await) }))
         });
         #[cfg(not(feature = $feature))]
         let opener = None;
         opener
     }};
+}
+
+impl Opener {
+    #[allow(dead_code, reason = "a build without stores opens none")]
+    const fn new(open: Open) -> Self {
+        Self {
+            open,
+            open_with_ttl: None,
+            open_read_only: None,
+            open_to_release: None,
+        }
+    }
 }
 
 #[allow(dead_code, reason = "a build without stores opens none")]
@@ -137,7 +145,12 @@ pub static SQLITE: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: false,
     has_user_alone: false,
-    opener: opener!("sqlite", super::sqlite::open_address, read_only super::sqlite::open_address_read_only),
+    opener: opener!(
+        "sqlite",
+        super::sqlite::open_address,
+        open_read_only(address): super::sqlite::open_address_read_only,
+        open_to_release(address): super::sqlite::open_address_to_release,
+    ),
 };
 
 /// Locks on one Redis server.
@@ -180,7 +193,12 @@ pub static POSTGRES_TABLE: StoreKind = StoreKind {
     parameter: Some("table"),
     has_user_per_server: false,
     has_user_alone: true,
-    opener: opener!("postgres", super::postgres_table::PostgresTable::open),
+    opener: opener!(
+        "postgres",
+        super::postgres_table::PostgresTable::open,
+        open_read_only(address): super::postgres_table::open_existing,
+        open_to_release(address): super::postgres_table::open_existing,
+    ),
 };
 
 /// Advisory locks of Postgres.
@@ -196,7 +214,8 @@ pub static POSTGRES: StoreKind = StoreKind {
     opener: opener!(
         "postgres",
         super::postgres::Postgres::open,
-        read_only | address | super::postgres::Postgres::builder(address).open_read_only()
+        open_read_only(address): super::postgres::open_to_release,
+        open_to_release(address): super::postgres::open_to_release,
     ),
 };
 
@@ -226,8 +245,7 @@ pub static ZOOKEEPER: StoreKind = StoreKind {
     opener: opener!(
         "zookeeper",
         super::zookeeper::Zookeeper::open,
-        for super::zookeeper::open_with_ttl,
-        read_only super::zookeeper::Zookeeper::open
+        open_with_ttl(address, ttl): super::zookeeper::open_with_ttl,
     ),
 };
 

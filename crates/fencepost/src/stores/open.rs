@@ -30,13 +30,12 @@ pub async fn open(address: &str) -> Result<Arc<dyn Backend>> {
     address.parse::<StoreAddress>()?.open().await
 }
 
-/// Opens the store that an address names, only to look at its locks with [`inspect`](Backend::inspect) and [`list`](Backend::list).
-///
-/// This differs from [`open`] for SQLite, which `open` would change, and for advisory locks in Postgres, where `open` refuses to grant
-/// locks next to programs of an older version. See `Sqlite::builder(…).open_read_only` and `Postgres::builder(…).open_read_only`.
+/// Opens the store that an address names, only to look at its locks with [`inspect`](Backend::inspect) and [`list`](Backend::list). Creates
+/// nothing, and the store refuses all other requests. See [`StoreAddress::open_read_only`].
 ///
 /// # Errors
-/// Returns the same errors as [`open`].
+/// Returns the same errors as [`StoreAddress::open_read_only`], and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the
+/// address does not name a store that this build contains.
 ///
 /// # Cancel safety
 /// The same as for [`open`].

@@ -213,6 +213,11 @@ pub(super) async fn open_address_read_only(address: &str) -> Result<Sqlite> {
     Sqlite::builder(path_of(address)).open_read_only().await
 }
 
+/// Opens the file that an address names, to look at its locks and to release them. Does not create it.
+pub(super) async fn open_address_to_release(address: &str) -> Result<Sqlite> {
+    Sqlite::builder(path_of(address)).open_to_release().await
+}
+
 fn path_of(address: &str) -> &str {
     address.strip_prefix("sqlite:").unwrap_or(address)
 }

@@ -9,7 +9,8 @@ use crate::changes::{
     without_held_locks,
 };
 use crate::grants::{
-    Claiming, Granting, GrantsToEverybody, NewLeaseWhenAskedAgain, StorePerConnection,
+    AskingAgainExtendsNothing, Claiming, Granting, GrantsToEverybody, NewLeaseWhenAskedAgain,
+    StorePerConnection,
 };
 use crate::releases::{
     ReleaseDoesNothing, ReleaseIgnoresTheOwner, ReleaseLeavesTheWaiter, ReleaseSaysFreed,
@@ -124,6 +125,10 @@ pub(crate) const BREACHES: &[Line] = &[
             fails("one_owner_never_gets_two_leases", "is not a new grant"),
             fails("asking_again_extends", "is not a new grant"),
         ],
+    ),
+    (
+        || Arc::new(AskingAgainExtendsNothing),
+        &[fails("asking_again_extends", "not extended|a holder")],
     ),
     // Releases.
     (
