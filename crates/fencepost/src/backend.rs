@@ -18,11 +18,13 @@ use crate::error::Result;
 mod loss_bell;
 mod pattern;
 mod polling;
+pub mod records;
 
 pub use loss_bell::LossBell;
 pub(crate) use loss_bell::LossListener;
 pub use pattern::name_matches;
 use polling::poll_until_granted;
+use records::Records;
 
 /// A store of locks.
 ///
@@ -105,6 +107,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// renewal. Always returns the same bell, or always `None`. The default is `None`: the backend learns of a loss only from the answer to
     /// a request.
     fn loss_bell(&self) -> Option<&LossBell> {
+        None
+    }
+
+    /// Returns the records of this store, or `None` if it keeps none. Semaphores, read-write locks, slots of scheduled jobs and, on most
+    /// stores, the values of leaders need them. The default is `None`.
+    fn records(&self) -> Option<&dyn Records> {
         None
     }
 }

@@ -151,12 +151,7 @@ fn fresh_name(what: &str) -> LockName {
 
 /// Creates a claim of a new owner.
 fn claim(name: &LockName, ttl: Duration) -> Claim {
-    Claim {
-        name: name.clone(),
-        owner: OwnerId::random(&SystemRandom),
-        ttl,
-        label: LABEL.into(),
-    }
+    Claim::new(name.clone(), OwnerId::random(&SystemRandom), ttl).with_label(LABEL)
 }
 
 /// Takes a lock that must be free.

@@ -234,12 +234,12 @@ mod tests {
     use crate::stores::sqlite::settings::{Purpose, Settings};
 
     fn claim() -> Claim {
-        Claim {
-            name: LockName::new("one").unwrap(),
-            owner: OwnerId::random(&SystemRandom),
-            ttl: Duration::from_secs(60),
-            label: "test".into(),
-        }
+        Claim::new(
+            LockName::new("one").unwrap(),
+            OwnerId::random(&SystemRandom),
+            Duration::from_secs(60),
+        )
+        .with_label("test")
     }
 
     #[test]
