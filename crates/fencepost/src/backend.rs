@@ -18,11 +18,13 @@ use crate::error::Result;
 mod loss_bell;
 mod pattern;
 mod polling;
+pub mod records;
 
 pub use loss_bell::LossBell;
 pub(crate) use loss_bell::LossListener;
 pub use pattern::name_matches;
 use polling::poll_until_granted;
+use records::Records;
 
 /// A store of locks.
 ///
@@ -108,6 +110,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     fn loss_bell(&self) -> Option<&LossBell> {
         None
     }
+
+    /// Returns the records of this store, or `None` if it keeps none. Semaphores, read-write locks, slots of scheduled jobs and, on most
+    /// stores, the values of leaders need them. The default is `None`. [`Capabilities::records`] says the same before the store is opened.
+    fn records(&self) -> Option<&dyn Records> {
+        None
+    }
 }
 
 /// What a store promises beyond mutual exclusion, fences and recovery after a TTL, which every backend must have.
@@ -121,6 +129,8 @@ pub struct Capabilities {
     /// A lease that is not renewed ends by itself after its TTL at the latest, even if its process is stopped, cut off or gone. It may end
     /// earlier, for example with a connection.
     pub leases: bool,
+    /// The store keeps records beside its locks: [`Backend::records`] is not `None`.
+    pub records: bool,
 }
 
 impl Capabilities {
@@ -130,6 +140,7 @@ impl Capabilities {
             fifo: false,
             across_processes: false,
             leases: false,
+            records: false,
         }
     }
 
@@ -152,6 +163,12 @@ impl Capabilities {
     #[must_use]
     pub const fn leases(self, leases: bool) -> Self {
         Self { leases, ..self }
+    }
+
+    /// Sets whether [`records`](Self::records) is promised.
+    #[must_use]
+    pub const fn records(self, records: bool) -> Self {
+        Self { records, ..self }
     }
 }
 

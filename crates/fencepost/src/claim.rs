@@ -178,6 +178,30 @@ pub struct Claim {
     pub ttl: Duration,
     /// A label for people: host and process. [`Backend::inspect`](crate::Backend::inspect) shows it; nothing depends on it.
     pub label: Arc<str>,
+    /// How much of the name the claim takes. A store of locks is only ever asked for [`Part::Whole`].
+    pub part: Part,
+    /// The value of a candidate in an election, for stores that keep it in the same place as the lock ([`Backend::leaders`]).
+    ///
+    /// [`Backend::leaders`]: crate::Backend::leaders
+    pub value: Option<Arc<str>>,
+}
+
+/// How much of a name a claim takes.
+///
+/// The variants are complete on purpose: a new one would be a breaking change for stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Part {
+    /// All of it, as a lock does.
+    #[default]
+    Whole,
+    /// This many permits of a semaphore.
+    Permits(u32),
+    /// Reading, beside other readers.
+    Read,
+    /// Writing, alone.
+    Write,
+    /// Reading instead of the writing of this owner, which ends in the same step.
+    ReadInPlaceOf(OwnerId),
 }
 
 impl Claim {
@@ -188,6 +212,23 @@ impl Claim {
             owner,
             ttl,
             label: "".into(),
+            part: Part::Whole,
+            value: None,
+        }
+    }
+
+    /// Sets how much of the name the claim takes.
+    #[must_use]
+    pub fn with_part(self, part: Part) -> Self {
+        Self { part, ..self }
+    }
+
+    /// Sets the value of a candidate in an election.
+    #[must_use]
+    pub fn with_value(self, value: impl Into<Arc<str>>) -> Self {
+        Self {
+            value: Some(value.into()),
+            ..self
         }
     }
 

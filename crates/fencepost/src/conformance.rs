@@ -23,6 +23,8 @@ mod guard;
 mod leases;
 mod listing;
 mod locker;
+mod record_changes;
+mod records;
 mod waiting;
 
 use std::future::Future;
@@ -103,6 +105,8 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
         cancellation::REQUIREMENTS,
         locker::REQUIREMENTS,
         guard::REQUIREMENTS,
+        records::REQUIREMENTS,
+        record_changes::REQUIREMENTS,
     ]
     .into_iter()
     .flatten()
@@ -130,6 +134,8 @@ const ACROSS: fn(Capabilities) -> bool = |capabilities| capabilities.across_proc
 const LEASES: fn(Capabilities) -> bool = |capabilities| capabilities.leases;
 /// Applies to stores that serve waiters in order.
 const FIFO: fn(Capabilities) -> bool = |capabilities| capabilities.fifo;
+/// Applies to stores that keep records beside their locks.
+const RECORDS: fn(Capabilities) -> bool = |capabilities| capabilities.records;
 
 /// A TTL that does not end during a test.
 const LONG: Duration = Duration::from_secs(60);
@@ -151,12 +157,7 @@ fn fresh_name(what: &str) -> LockName {
 
 /// Creates a claim of a new owner.
 fn claim(name: &LockName, ttl: Duration) -> Claim {
-    Claim {
-        name: name.clone(),
-        owner: OwnerId::random(&SystemRandom),
-        ttl,
-        label: LABEL.into(),
-    }
+    Claim::new(name.clone(), OwnerId::random(&SystemRandom), ttl).with_label(LABEL)
 }
 
 /// Takes a lock that must be free.

@@ -315,12 +315,12 @@ impl Engine {
     }
 
     fn new_claim(&self, name: &LockName) -> Claim {
-        Claim {
-            name: name.clone(),
-            owner: OwnerId::random(&SystemRandom),
-            ttl: self.settings.ttl,
-            label: self.settings.label.clone(),
-        }
+        Claim::new(
+            name.clone(),
+            OwnerId::random(&SystemRandom),
+            self.settings.ttl,
+        )
+        .with_label(self.settings.label.clone())
     }
 
     /// Calls `tell` with the line of `claim`, and removes the line if nothing is left in it.

@@ -72,12 +72,7 @@ async fn a_forced_release_is_noticed(subject: Subject) {
     for _ in 0..10 {
         let name = fresh_name("forced");
         let guard = take(&mine, &name).await;
-        let claim = Claim {
-            name,
-            owner: guard.owner(),
-            ttl: LONG,
-            label: "operator".into(),
-        };
+        let claim = Claim::new(name, guard.owner(), LONG).with_label("operator");
         subject.other.release(&claim).await.expect("an answer");
         let reason = soon("the loss is told", guard.lost()).await.reason();
         assert!(guard.is_lost());

@@ -25,14 +25,17 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
+use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait, name_matches};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 use crate::mutex::lock;
 
+mod records;
 mod table;
 
+use records::MemoryRecords;
 use table::Table;
 
 /// Locks in memory.
@@ -40,6 +43,7 @@ use table::Table;
 pub struct Memory {
     clock: Arc<dyn Clock>,
     table: Mutex<Table>,
+    records: MemoryRecords,
 }
 
 /// What a waiter learns when it checks the lock.
@@ -55,6 +59,7 @@ impl Memory {
         fifo: true,
         across_processes: false,
         leases: true,
+        records: true,
     };
 
     /// Creates an empty store on the real clock.
@@ -65,6 +70,7 @@ impl Memory {
     /// Creates an empty store on this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
+            records: MemoryRecords::new(clock.clone()),
             clock,
             table: Mutex::default(),
         }
@@ -182,6 +188,10 @@ impl Backend for Memory {
             });
             Ok(listed.collect())
         })
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(&self.records)
     }
 }
 

@@ -137,6 +137,7 @@ impl Postgres {
         fifo: true,
         across_processes: true,
         leases: true,
+        records: false,
     };
 
     /// Connects with the default settings.

@@ -106,6 +106,7 @@ impl PostgresTable {
         fifo: true,
         across_processes: true,
         leases: true,
+        records: false,
     };
 
     /// Connects with the default settings.
