@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::claim::{Claim, Grant, LockName, OwnerId};
+use crate::claim::{Claim, Grant, LockName, OwnerId, Part};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 
@@ -111,7 +111,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns the records of this store, or `None` if it keeps none. Semaphores, read-write locks, slots of scheduled jobs and, on most
-    /// stores, the values of leaders need them. The default is `None`.
+    /// stores, the values of leaders need them. The default is `None`. [`Capabilities::records`] says the same before the store is opened.
     fn records(&self) -> Option<&dyn Records> {
         None
     }
@@ -127,6 +127,8 @@ pub struct Capabilities {
     pub across_processes: bool,
     /// Leases end by themselves after their TTL, and not, for example, with a connection.
     pub leases: bool,
+    /// The store keeps records beside its locks: [`Backend::records`] is not `None`.
+    pub records: bool,
 }
 
 impl Capabilities {
@@ -136,6 +138,7 @@ impl Capabilities {
             fifo: false,
             across_processes: false,
             leases: false,
+            records: false,
         }
     }
 
@@ -158,6 +161,12 @@ impl Capabilities {
     #[must_use]
     pub const fn leases(self, leases: bool) -> Self {
         Self { leases, ..self }
+    }
+
+    /// Sets whether [`records`](Self::records) is promised.
+    #[must_use]
+    pub const fn records(self, records: bool) -> Self {
+        Self { records, ..self }
     }
 }
 
@@ -217,8 +226,10 @@ pub enum Release {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// The holder, or `None` while the lock is between two holders.
+    /// The holder, or `None` while the lock is between two holders. The first holder of a semaphore or read-write lock that has several.
     pub holder: Option<Holder>,
+    /// The other holders of a semaphore or read-write lock, in the order in which they were granted their shares. Empty for a lock.
+    pub further_holders: Vec<Holder>,
     /// The clients that wait at the store, the next one first.
     pub waiting: Vec<Waiter>,
 }
@@ -226,7 +237,16 @@ pub struct Record {
 impl Record {
     /// Creates the record of a lock with this holder, if any, and these waiters, the next one first.
     pub fn new(holder: Option<Holder>, waiting: Vec<Waiter>) -> Self {
-        Self { holder, waiting }
+        Self {
+            holder,
+            further_holders: Vec::new(),
+            waiting,
+        }
+    }
+
+    /// Returns all holders.
+    pub fn holders(&self) -> impl Iterator<Item = &Holder> {
+        self.holder.iter().chain(&self.further_holders)
     }
 }
 
@@ -258,6 +278,8 @@ pub struct Waiter {
     pub label: Arc<str>,
     /// How long the client has stood in the store's line; zero if the store does not know.
     pub waited: Duration,
+    /// How much of the name the client waits for.
+    pub part: Part,
 }
 
 impl Waiter {
@@ -266,6 +288,7 @@ impl Waiter {
         Self {
             label: label.into(),
             waited,
+            part: Part::Whole,
         }
     }
 }
@@ -286,6 +309,10 @@ pub struct Holder {
     pub ttl_left: Option<Duration>,
     /// How long the lease was when it was last granted or renewed. `None` if the store does not know.
     pub ttl: Option<Duration>,
+    /// How much of the name the client holds.
+    pub part: Part,
+    /// The numbers of the permits that the client holds, the lowest first. Empty unless it is a semaphore.
+    pub slots: Vec<u32>,
 }
 
 impl Holder {
@@ -298,6 +325,8 @@ impl Holder {
             since: None,
             ttl_left: None,
             ttl: None,
+            part: Part::Whole,
+            slots: Vec::new(),
         }
     }
 }

@@ -22,6 +22,8 @@ pub enum ErrorKind {
     /// The store answers, but cannot hold locks: it is not a database, read-only, full, or on a network file system. Somebody has to repair
     /// it.
     Unusable,
+    /// The store can never do this, whatever its settings. Another store can.
+    Unsupported,
     /// The lock of the operation is no longer held.
     Lost,
     /// The [`Locker`](crate::Locker) was shut down.
@@ -59,6 +61,10 @@ pub enum Operation {
     Release,
     /// Reading the state of a lock, or listing locks, without changing them.
     Inspect,
+    /// Reading a record that the store keeps beside its locks, or listing such records.
+    ReadRecord,
+    /// Replacing such a record.
+    ReplaceRecord,
     /// Reading or writing through a fenced resource.
     Resource,
     /// Building a value from the caller's input.
@@ -138,6 +144,11 @@ impl Error {
     pub fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let source = Arc::from(source.into());
         self.map(|inner| inner.source = Some(source))
+    }
+
+    /// Sets what the crate was doing, for a request that is a part of something larger.
+    pub(crate) fn during(self, operation: Operation) -> Self {
+        self.map(|inner| inner.operation = operation)
     }
 
     /// Changes this error, but not the errors that it was cloned from.
@@ -221,6 +232,8 @@ impl fmt::Display for Operation {
             Self::Renew => "renew",
             Self::Release => "release",
             Self::Inspect => "inspect",
+            Self::ReadRecord => "read record",
+            Self::ReplaceRecord => "replace record",
             Self::Resource => "fenced resource",
             Self::Configure => "configure",
         })
@@ -283,6 +296,7 @@ mod tests {
         let others = [
             InvalidInput,
             Unusable,
+            Unsupported,
             Lost,
             Closed,
             WrongContext,

@@ -118,6 +118,7 @@ impl Sqlite {
         fifo: true,
         across_processes: true,
         leases: true,
+        records: false,
     };
 
     /// Opens the file with the default settings, and creates it if it does not exist.
