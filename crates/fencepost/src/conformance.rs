@@ -23,6 +23,7 @@ mod guard;
 mod leases;
 mod listing;
 mod locker;
+mod shares;
 mod waiting;
 
 use std::future::Future;
@@ -106,6 +107,7 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
     ]
     .into_iter()
     .flatten()
+    .chain(shares::requirements())
 }
 
 /// Creates a table of requirements from lines `name: condition,` where `name` is also the name of the function.
@@ -130,6 +132,9 @@ const ACROSS: fn(Capabilities) -> bool = |capabilities| capabilities.across_proc
 const LEASES: fn(Capabilities) -> bool = |capabilities| capabilities.leases;
 /// Applies to stores that serve waiters in order.
 const FIFO: fn(Capabilities) -> bool = |capabilities| capabilities.fifo;
+
+/// Applies to stores that keep records beside their locks.
+const RECORDS: fn(Capabilities) -> bool = |capabilities| capabilities.records;
 
 /// A TTL that does not end during a test.
 const LONG: Duration = Duration::from_secs(60);
