@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::claim::{Claim, Grant, LockName, OwnerId};
+use crate::claim::{Claim, Grant, LockName, OwnerId, Part};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 
@@ -228,8 +228,10 @@ pub enum Release {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// The holder, or `None` while the lock is between two holders.
+    /// The holder, or `None` while the lock is between two holders. The first holder of a semaphore or read-write lock that has several.
     pub holder: Option<Holder>,
+    /// The other holders of a semaphore or read-write lock, in the order in which they were granted their shares. Empty for a lock.
+    pub further_holders: Vec<Holder>,
     /// The clients that wait at the store, the next one first.
     pub waiting: Vec<Waiter>,
 }
@@ -237,7 +239,16 @@ pub struct Record {
 impl Record {
     /// Creates the record of a lock with this holder, if any, and these waiters, the next one first.
     pub fn new(holder: Option<Holder>, waiting: Vec<Waiter>) -> Self {
-        Self { holder, waiting }
+        Self {
+            holder,
+            further_holders: Vec::new(),
+            waiting,
+        }
+    }
+
+    /// Returns all holders.
+    pub fn holders(&self) -> impl Iterator<Item = &Holder> {
+        self.holder.iter().chain(&self.further_holders)
     }
 }
 
@@ -269,6 +280,8 @@ pub struct Waiter {
     pub label: Arc<str>,
     /// How long the client has stood in the store's line; zero if the store does not know.
     pub waited: Duration,
+    /// How much of the name the client waits for.
+    pub part: Part,
 }
 
 impl Waiter {
@@ -277,6 +290,7 @@ impl Waiter {
         Self {
             label: label.into(),
             waited,
+            part: Part::Whole,
         }
     }
 }
@@ -298,6 +312,10 @@ pub struct Holder {
     pub ttl_left: Option<Duration>,
     /// How long the lease was when it was last granted or renewed. `None` if the store does not know.
     pub ttl: Option<Duration>,
+    /// How much of the name the client holds.
+    pub part: Part,
+    /// The numbers of the permits that the client holds, the lowest first. Empty unless it is a semaphore.
+    pub slots: Vec<u32>,
 }
 
 impl Holder {
@@ -310,6 +328,8 @@ impl Holder {
             since: None,
             ttl_left: None,
             ttl: None,
+            part: Part::Whole,
+            slots: Vec::new(),
         }
     }
 }

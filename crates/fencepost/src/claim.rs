@@ -61,7 +61,7 @@ impl LockName {
 
 /// Returns whether the character would let a name forge or disguise a line of a log: control characters, line and paragraph separators, and
 /// the marks that override the text direction.
-fn hides_or_breaks_text(c: char) -> bool {
+pub(crate) fn hides_or_breaks_text(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -195,7 +195,12 @@ pub enum Part {
     #[default]
     Whole,
     /// This many permits of a semaphore.
-    Permits(u32),
+    Permits {
+        /// How many the claim takes.
+        count: u32,
+        /// How many there are, if the store does not know. What the store knows counts.
+        of: u32,
+    },
     /// Reading, beside other readers.
     Read,
     /// Writing, alone.

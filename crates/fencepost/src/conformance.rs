@@ -25,6 +25,7 @@ mod listing;
 mod locker;
 mod record_changes;
 mod records;
+mod shares;
 mod waiting;
 
 use std::future::Future;
@@ -110,6 +111,7 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
     ]
     .into_iter()
     .flatten()
+    .chain(shares::requirements())
 }
 
 /// Creates a table of requirements from lines `name: condition,` where `name` is also the name of the function.

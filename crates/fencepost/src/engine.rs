@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::alarm::Alarm;
 use crate::backend::Backend;
-use crate::claim::{Claim, LockName, OwnerId};
+use crate::claim::{Claim, LockName, OwnerId, Part};
 use crate::clock::{Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
@@ -24,6 +24,7 @@ use crate::line::{HandOver, Joined, Line, Manner, StoreRequest, Ticket};
 use crate::mutex::lock;
 use crate::random::SystemRandom;
 use crate::reaper::Reaper;
+use crate::shares::Shares;
 use crate::telemetry::Telemetry;
 
 mod duty;
@@ -100,6 +101,15 @@ pub(crate) struct Engine {
     /// Whether the housekeeping task is running. Becomes false again when its runtime drops the task.
     pub(crate) is_running: Arc<AtomicBool>,
     pub(crate) starting: Mutex<()>,
+    shares: OnceLock<SharesEngine>,
+}
+
+/// The engine of the semaphores and read-write locks of a locker, which is created when it is first needed. It has the same settings, except
+/// that the store decides the order of all tasks.
+pub(crate) struct SharesEngine {
+    pub(crate) engine: Arc<Engine>,
+    /// The backend of that engine.
+    pub(crate) shares: Arc<Shares>,
 }
 
 /// The result of joining a line.
@@ -113,13 +123,18 @@ pub(crate) enum Entry<'a> {
 
 impl Engine {
     pub(crate) fn new(backend: Arc<dyn Backend>, settings: Settings) -> Self {
+        let reaper = Reaper::new(backend.clock(), settings.store_timeout);
+        Self::with_reaper(backend, settings, reaper)
+    }
+
+    fn with_reaper(backend: Arc<dyn Backend>, settings: Settings, reaper: Reaper) -> Self {
         let clock = backend.clock();
         let alarm = Arc::new(Alarm::new(clock.clone()));
         if let Some(bell) = backend.loss_bell() {
             bell.listen(&alarm);
         }
         Self {
-            reaper: Reaper::new(clock.clone(), settings.store_timeout),
+            reaper,
             clock,
             telemetry: Telemetry::new(backend.store_name()),
             settings,
@@ -129,12 +144,27 @@ impl Engine {
             closing: Notify::new(),
             is_running: Arc::default(),
             starting: Mutex::default(),
+            shares: OnceLock::new(),
             backend,
         }
     }
 
-    /// Lets a task join the line of `name`.
-    pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry<'_> {
+    /// Returns the engine of semaphores and read-write locks.
+    pub(crate) fn shares(&self) -> &SharesEngine {
+        self.shares.get_or_init(|| {
+            let shares = Arc::new(Shares::new(self.backend.clone()));
+            let settings = Settings {
+                hand_over: HandOver::default().max_turns(0),
+                ..self.settings.clone()
+            };
+            let reaper = self.reaper.beside();
+            let engine = Arc::new(Self::with_reaper(shares.clone(), settings, reaper));
+            SharesEngine { engine, shares }
+        })
+    }
+
+    /// Lets a task join the line of `name`, for this part of it.
+    pub(crate) fn join(self: &Arc<Self>, name: LockName, part: Part, manner: Manner) -> Entry<'_> {
         let mut receiver = None;
         let sender = || {
             let (sender, turn) = oneshot::channel();
@@ -142,7 +172,7 @@ impl Engine {
             sender
         };
         let (key, claim) = if self.is_hand_over_off() {
-            let claim = self.new_claim(&name);
+            let claim = self.new_claim(&name).with_part(part);
             (self.key(&claim), Some(claim))
         } else {
             (LineKey { name, owner: None }, None)

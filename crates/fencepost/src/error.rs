@@ -22,6 +22,8 @@ pub enum ErrorKind {
     /// The store answers, but cannot hold locks: it is not a database, read-only, full, or on a network file system. Somebody has to repair
     /// it.
     Unusable,
+    /// The store can never do this, whatever its settings. Another store can.
+    Unsupported,
     /// The lock of the operation is no longer held.
     Lost,
     /// The [`Locker`](crate::Locker) was shut down.
@@ -142,6 +144,11 @@ impl Error {
     pub fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let source = Arc::from(source.into());
         self.map(|inner| inner.source = Some(source))
+    }
+
+    /// Sets what the crate was doing, for a request that is a part of something larger.
+    pub(crate) fn during(self, operation: Operation) -> Self {
+        self.map(|inner| inner.operation = operation)
     }
 
     /// Changes this error, but not the errors that it was cloned from.
@@ -289,6 +296,7 @@ mod tests {
         let others = [
             InvalidInput,
             Unusable,
+            Unsupported,
             Lost,
             Closed,
             WrongContext,

@@ -238,6 +238,13 @@ impl Guard {
         self.hold.lost_now()
     }
 
+    /// Ends this hold without a request: another hold has replaced its lease at the store.
+    pub(crate) fn was_replaced(self) {
+        if let Some(hold) = Arc::into_inner(self.hold) {
+            hold.was_replaced();
+        }
+    }
+
     /// Extends the lease so that it lasts at least `ttl` from now on. Never shortens it. With keep-alive this is rarely necessary.
     ///
     /// ```
@@ -261,9 +268,7 @@ impl Guard {
     pub async fn extend(&self, ttl: Duration) -> Result<()> {
         check_ttl(ttl)?;
         let Hold { engine, lease, .. } = &*self.hold;
-        if self.is_lost() {
-            return Err(self.lost_error());
-        }
+        self.check_held()?;
         engine.runtime(Operation::Renew)?;
         let claim = Claim {
             ttl,
@@ -295,6 +300,14 @@ impl Guard {
     #[cfg(feature = "blocking")]
     pub(crate) fn clock(&self) -> Arc<dyn crate::clock::Clock> {
         self.hold.engine.clock.clone()
+    }
+
+    /// Returns an error if the lock is lost.
+    pub(crate) fn check_held(&self) -> Result<()> {
+        if self.is_lost() {
+            return Err(self.lost_error());
+        }
+        Ok(())
     }
 
     fn lost_error(&self) -> Error {

@@ -10,17 +10,19 @@ mod builder;
 pub use builder::{DEFAULT_STORE_TIMEOUT, LockerBuilder};
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Backend;
-use crate::claim::LockName;
+use crate::claim::{LockName, Part};
 use crate::clock::{Moment, within};
-use crate::engine::Engine;
+use crate::engine::{Engine, SharesEngine};
 use crate::error::{Error, Operation, Result};
 use crate::guard::Guard;
 use crate::housekeeping;
 use crate::line::Manner;
+use crate::shares::Shares;
 
 /// Acquires locks in one store. Cheap to clone; all clones share the same state.
 ///
@@ -134,7 +136,8 @@ impl Locker {
         Error: From<N::Error>,
     {
         let name = name.try_into()?;
-        self.ask_for(name, Manner::Try, Moment::FAR).await
+        self.ask_for(name, Part::Whole, Manner::Try, Moment::FAR)
+            .await
     }
 
     /// Waits for the lock without a time limit, in line with the other tasks of this locker and, if the store keeps a line, with
@@ -161,7 +164,9 @@ impl Locker {
         Error: From<N::Error>,
     {
         let name = name.try_into()?;
-        let guard = self.ask_for(name, Manner::Wait, Moment::FAR).await?;
+        let guard = self
+            .ask_for(name, Part::Whole, Manner::Wait, Moment::FAR)
+            .await?;
         // Without a time limit, waiting ends with a guard or an error; `None` would be a bug of the line.
         guard.ok_or_else(|| self.unanswered())
     }
@@ -193,10 +198,12 @@ impl Locker {
     {
         let name = name.try_into()?;
         if timeout.is_zero() {
-            return self.ask_for(name, Manner::Try, Moment::FAR).await;
+            return self
+                .ask_for(name, Part::Whole, Manner::Try, Moment::FAR)
+                .await;
         }
         let until = self.engine.clock.now() + timeout;
-        self.ask_for(name, Manner::Wait, until).await
+        self.ask_for(name, Part::Whole, Manner::Wait, until).await
     }
 
     /// Shuts down this locker and its clones, and releases everything they hold.
@@ -221,10 +228,13 @@ impl Locker {
     /// them.
     pub async fn shutdown(&self) {
         let runtime = self.engine.runtime(Operation::Release);
-        if let Ok(runtime) = &runtime {
-            housekeeping::ensure_running(&self.engine, runtime);
+        let engines = [&self.engine, &self.engine.shares().engine];
+        for engine in engines {
+            if let Ok(runtime) = &runtime {
+                housekeeping::ensure_running(engine, runtime);
+            }
+            engine.close();
         }
-        self.engine.close();
         let clock = &*self.engine.clock;
         let until = clock.now() + self.engine.settings.store_timeout * 2;
         let errands = self.engine.reaper.open_errands();
@@ -235,7 +245,34 @@ impl Locker {
         if !all_released {
             tracing::warn!("shut down before the store had confirmed every release");
         }
-        self.engine.stop_keeper();
+        engines.iter().for_each(|engine| engine.stop_keeper());
+    }
+
+    /// Returns the locker of the semaphores and read-write locks of this locker, and its backend.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the store keeps no records.
+    pub(crate) fn shares(&self) -> Result<(Self, Arc<Shares>)> {
+        let SharesEngine { engine, shares } = self.engine.shares();
+        shares.check_supported()?;
+        let engine = engine.clone();
+        Ok((Self { engine }, shares.clone()))
+    }
+
+    /// Returns the answer to a request that does not ask for a lock.
+    ///
+    /// # Errors
+    /// Returns an error if the locker was shut down, there is no runtime, or the store fails or does not answer within the store timeout.
+    pub(crate) async fn answer<T>(
+        &self,
+        operation: Operation,
+        request: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let engine = &self.engine;
+        engine.runtime_if_open()?;
+        let until = engine.clock.now() + engine.settings.store_timeout;
+        let answer = within(&*engine.clock, until, request).await;
+        answer.unwrap_or_else(|| Err(engine.unanswered(operation)))
     }
 }
 

@@ -11,7 +11,7 @@ pub mod etcd;
 mod kinds;
 #[cfg(feature = "unstable-hooks")]
 pub mod kinds;
-mod kit;
+pub(crate) mod kit;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod open;

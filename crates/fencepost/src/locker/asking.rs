@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 use super::Locker;
-use crate::claim::{Grant, LockName};
+use crate::claim::{Grant, LockName, Part};
 use crate::clock::{BoxFuture, Moment, within};
 use crate::engine::{Duty, Entry, Hold, Queued, Turn};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
@@ -18,10 +18,11 @@ use crate::line::Manner;
 const MAX_UNUSABLE_GRANTS: u32 = 3;
 
 impl Locker {
-    /// Asks for the lock, and reports the outcome to telemetry. Returns `None` if the lock is busy.
+    /// Asks for this part of a name, and reports the outcome to telemetry. Returns `None` if it is busy.
     pub(crate) async fn ask_for(
         &self,
         name: LockName,
+        part: Part,
         manner: Manner,
         until: Moment,
     ) -> Result<Option<Guard>> {
@@ -29,7 +30,10 @@ impl Locker {
         let span = tracing::debug_span!("acquire", store = engine.backend.store_name(), %name);
         let telemetry = &engine.telemetry;
         let asked_at = telemetry.has_recorder.then(|| engine.clock.now());
-        let (asked, was_contended) = self.join_line(name, manner, until).instrument(span).await;
+        let (asked, was_contended) = self
+            .join_line(name, part, manner, until)
+            .instrument(span)
+            .await;
         if was_contended {
             telemetry.contended();
         }
@@ -48,6 +52,7 @@ impl Locker {
     async fn join_line(
         &self,
         name: LockName,
+        part: Part,
         manner: Manner,
         until: Moment,
     ) -> (Result<Option<Arc<Hold>>>, bool) {
@@ -56,7 +61,7 @@ impl Locker {
             Err(error) => return (Err(error), false),
         };
         housekeeping::ensure_running(&self.engine, &runtime);
-        match self.engine.join(name, manner) {
+        match self.engine.join(name, part, manner) {
             Entry::Closed => (Err(self.engine.closed_error()), false),
             Entry::Busy => (Ok(None), true),
             Entry::Ask(duty) => {

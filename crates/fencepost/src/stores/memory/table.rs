@@ -261,23 +261,18 @@ impl Entry {
         if lease.is_none() && self.line.is_empty() {
             return None;
         }
-        Some(Record {
-            holder: lease.map(|lease| Holder {
-                owner: Some(lease.owner),
-                label: lease.label.clone(),
-                epoch: Some(lease.epoch),
-                since: Some(lease.since),
-                ttl_left: Some(lease.ends.saturating_duration_since(now)),
-                ttl: Some(lease.ttl),
-            }),
-            waiting: self
-                .line
-                .values()
-                .map(|waiter| backend::Waiter {
-                    label: waiter.label.clone(),
-                    waited: now.saturating_duration_since(waiter.since),
-                })
-                .collect(),
-        })
+        let holder = lease.map(|lease| Holder {
+            owner: Some(lease.owner),
+            epoch: Some(lease.epoch),
+            since: Some(lease.since),
+            ttl_left: Some(lease.ends.saturating_duration_since(now)),
+            ttl: Some(lease.ttl),
+            ..Holder::new(lease.label.clone())
+        });
+        let waiting = self.line.values().map(|waiter| {
+            let waited = now.saturating_duration_since(waiter.since);
+            backend::Waiter::new(waiter.label.clone(), waited)
+        });
+        Some(Record::new(holder, waiting.collect()))
     }
 }

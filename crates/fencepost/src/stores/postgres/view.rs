@@ -96,11 +96,8 @@ impl SessionRow {
         let Some(published) = &self.published else {
             return Holder {
                 owner: self.owner(),
-                label: self.label(),
                 epoch: self.newest().map(|(epoch, _)| epoch),
-                since: None,
-                ttl_left: None,
-                ttl: None,
+                ..Holder::new(self.label())
             };
         };
         let idle = self.idle.unwrap_or_default();
@@ -112,19 +109,16 @@ impl SessionRow {
         let epoch = published.since.map(|since| since.epoch);
         Holder {
             owner: Some(published.owner),
-            label: published.label.clone(),
             epoch: epoch.or(self.newest().map(|(epoch, _)| epoch)),
             since: Some(self.seen_at.saturating_sub(held)),
             ttl_left: Some(published.ttl.saturating_sub(idle)),
             ttl: Some(published.ttl),
+            ..Holder::new(published.label.clone())
         }
     }
 
     fn waiter(&self) -> Waiter {
-        Waiter {
-            label: self.label(),
-            waited: self.waited,
-        }
+        Waiter::new(self.label(), self.waited)
     }
 }
 
@@ -151,10 +145,10 @@ fn record(sessions: &[SessionRow]) -> Option<Record> {
     }
     let holder = sessions.iter().find(|session| session.is_granted);
     let waiting = sessions.iter().filter(|session| !session.is_granted);
-    Some(Record {
-        holder: holder.map(SessionRow::holder),
-        waiting: waiting.map(SessionRow::waiter).collect(),
-    })
+    Some(Record::new(
+        holder.map(SessionRow::holder),
+        waiting.map(SessionRow::waiter).collect(),
+    ))
 }
 
 pub(super) async fn inspect(hub: &Hub, name: &LockName) -> Result<Option<Record>> {
