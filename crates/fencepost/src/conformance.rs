@@ -18,6 +18,7 @@
 //! ```
 
 mod cancellation;
+mod election;
 mod exclusion;
 mod guard;
 mod leases;
@@ -103,6 +104,7 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
         cancellation::REQUIREMENTS,
         locker::REQUIREMENTS,
         guard::REQUIREMENTS,
+        election::REQUIREMENTS,
     ]
     .into_iter()
     .flatten()

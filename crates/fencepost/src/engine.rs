@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -23,15 +23,17 @@ use crate::lease::{Lease, LostReason};
 use crate::line::{HandOver, Joined, Line, Manner, StoreRequest, Ticket};
 use crate::mutex::lock;
 use crate::random::SystemRandom;
-use crate::reaper::Reaper;
+use crate::reaper::{OpenErrands, Reaper};
 use crate::telemetry::Telemetry;
 
 mod duty;
 mod hold;
+mod wanted;
 
 pub(crate) use duty::{Duty, Queued};
 pub(crate) use hold::Hold;
 pub use hold::ReleaseOutcome;
+pub(crate) use wanted::Wanted;
 
 /// The settings of the builder.
 #[derive(Debug, Clone)]
@@ -97,6 +99,8 @@ pub(crate) struct Engine {
     /// A copy of [`Lines::closed`] that can be read without the mutex.
     closed: AtomicBool,
     closing: Notify,
+    /// The engine of elections and runs, with the same store and settings, but without hand-over. Created when it is first needed.
+    twin: OnceLock<Arc<Engine>>,
     /// Whether the housekeeping task is running. Becomes false again when its runtime drops the task.
     pub(crate) is_running: Arc<AtomicBool>,
     pub(crate) starting: Mutex<()>,
@@ -113,13 +117,18 @@ pub(crate) enum Entry<'a> {
 
 impl Engine {
     pub(crate) fn new(backend: Arc<dyn Backend>, settings: Settings) -> Self {
+        Self::sharing(Arc::default(), backend, settings)
+    }
+
+    /// Creates an engine that counts its errands together with others.
+    fn sharing(errands: Arc<OpenErrands>, backend: Arc<dyn Backend>, settings: Settings) -> Self {
         let clock = backend.clock();
         let alarm = Arc::new(Alarm::new(clock.clone()));
         if let Some(bell) = backend.loss_bell() {
             bell.listen(&alarm);
         }
         Self {
-            reaper: Reaper::new(clock.clone(), settings.store_timeout),
+            reaper: Reaper::new(clock.clone(), settings.store_timeout, errands),
             clock,
             telemetry: Telemetry::new(backend.store_name()),
             settings,
@@ -127,14 +136,41 @@ impl Engine {
             lines: Mutex::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
+            twin: OnceLock::new(),
             is_running: Arc::default(),
             starting: Mutex::default(),
             backend,
         }
     }
 
-    /// Lets a task join the line of `name`.
-    pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry<'_> {
+    /// Returns the engine for holds that never change hands inside the process and are always renewed. It ends with this one.
+    pub(crate) fn without_hand_over(self: &Arc<Self>) -> Arc<Self> {
+        if self.is_hand_over_off() && self.settings.keep_alive {
+            return self.clone();
+        }
+        let twin = self.twin.get_or_init(|| {
+            let settings = Settings {
+                hand_over: HandOver::default().max_turns(0),
+                keep_alive: true,
+                ..self.settings.clone()
+            };
+            let errands = self.reaper.open_errands();
+            Arc::new(Self::sharing(errands, self.backend.clone(), settings))
+        });
+        // Whoever closes this engine either finds the twin, or has closed it before this check.
+        if lock(&self.lines).closed {
+            twin.close();
+        }
+        twin.clone()
+    }
+
+    /// Returns the engine of elections and runs, if it exists.
+    pub(crate) fn twin(&self) -> Option<&Arc<Self>> {
+        self.twin.get()
+    }
+
+    /// Lets a task join the line of the name that it wants.
+    pub(crate) fn join(self: &Arc<Self>, wanted: Wanted, manner: Manner) -> Entry<'_> {
         let mut receiver = None;
         let sender = || {
             let (sender, turn) = oneshot::channel();
@@ -142,9 +178,10 @@ impl Engine {
             sender
         };
         let (key, claim) = if self.is_hand_over_off() {
-            let claim = self.new_claim(&name);
+            let claim = wanted.claim(self.new_claim(&wanted.name));
             (self.key(&claim), Some(claim))
         } else {
+            let name = wanted.name;
             (LineKey { name, owner: None }, None)
         };
         let new_claim = || claim.unwrap_or_else(|| self.new_claim(&key.name));
@@ -229,11 +266,17 @@ impl Engine {
             self.lose(&lease, LostReason::Shutdown);
             self.reaper.give_back(lease.claim_to_release());
         }
+        if let Some(twin) = self.twin.get() {
+            twin.close();
+        }
     }
 
     /// Ends the keeper. The reaper stays until the last guard is gone, because a grant may be on its way.
     pub(crate) fn stop_keeper(&self) {
         self.alarm.ring();
+        if let Some(twin) = self.twin.get() {
+            twin.stop_keeper();
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {

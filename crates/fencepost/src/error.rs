@@ -59,6 +59,8 @@ pub enum Operation {
     Release,
     /// Reading the state of a lock, or listing locks, without changing them.
     Inspect,
+    /// Reading or replacing the record of a job or a leader.
+    Record,
     /// Reading or writing through a fenced resource.
     Resource,
     /// Building a value from the caller's input.
@@ -221,6 +223,7 @@ impl fmt::Display for Operation {
             Self::Renew => "renew",
             Self::Release => "release",
             Self::Inspect => "inspect",
+            Self::Record => "record",
             Self::Resource => "fenced resource",
             Self::Configure => "configure",
         })

@@ -80,6 +80,7 @@ mod fence;
 mod guard;
 mod housekeeping;
 mod keeper;
+pub mod kinds;
 mod lease;
 mod line;
 mod locker;

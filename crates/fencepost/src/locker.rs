@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::claim::LockName;
-use crate::clock::{Moment, within};
+use crate::clock::{Clock, Moment, within};
 use crate::engine::Engine;
 use crate::error::{Error, Operation, Result};
 use crate::guard::Guard;
@@ -96,12 +96,27 @@ impl Locker {
         &self.engine.backend
     }
 
+    /// Returns the locker for holds that never change hands inside the process and are always renewed. It is shut down together with this
+    /// one.
+    pub(crate) fn without_hand_over(&self) -> Self {
+        Self {
+            engine: self.engine.without_hand_over(),
+        }
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.engine.clock
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.engine.settings.ttl
+    }
+
     /// Returns the label under which the store lists this locker among holders and waiters.
     pub fn label(&self) -> &str {
         &self.engine.settings.label
     }
 
-    #[cfg(feature = "blocking")]
     pub(crate) fn store_timeout(&self) -> Duration {
         self.engine.settings.store_timeout
     }
@@ -222,7 +237,10 @@ impl Locker {
     pub async fn shutdown(&self) {
         let runtime = self.engine.runtime(Operation::Release);
         if let Ok(runtime) = &runtime {
-            housekeeping::ensure_running(&self.engine, runtime);
+            let engines = [Some(&self.engine), self.engine.twin()];
+            for engine in engines.into_iter().flatten() {
+                housekeeping::ensure_running(engine, runtime);
+            }
         }
         self.engine.close();
         let clock = &*self.engine.clock;

@@ -79,12 +79,17 @@ impl Drop for OpenErrand {
 }
 
 impl Reaper {
-    pub(crate) fn new(clock: Arc<dyn Clock>, store_timeout: Duration) -> Self {
+    /// Creates a reaper whose errands count among those of `open`.
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        store_timeout: Duration,
+        open: Arc<OpenErrands>,
+    ) -> Self {
         Self {
             clock,
             store_timeout,
             backlog: Mutex::default(),
-            open: Arc::default(),
+            open,
         }
     }
 
