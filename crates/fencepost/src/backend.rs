@@ -15,11 +15,13 @@ use crate::claim::{Claim, Grant, LockName, OwnerId, Part};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 
+pub mod leaders;
 mod loss_bell;
 mod pattern;
 mod polling;
 pub mod records;
 
+use leaders::Leaders;
 pub use loss_bell::LossBell;
 pub(crate) use loss_bell::LossListener;
 pub use pattern::name_matches;
@@ -114,6 +116,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns the records of this store, or `None` if it keeps none. Semaphores, read-write locks, slots of scheduled jobs and, on most
     /// stores, the values of leaders need them. The default is `None`. [`Capabilities::records`] says the same before the store is opened.
     fn records(&self) -> Option<&dyn Records> {
+        None
+    }
+
+    /// Returns the leaders of elections in this store, if it keeps their values in the same place as their locks, so that other programs
+    /// find them there. The default is `None`: the values are [records](Self::records).
+    fn leaders(&self) -> Option<&dyn Leaders> {
         None
     }
 }

@@ -18,6 +18,7 @@
 //! ```
 
 mod cancellation;
+mod election;
 mod exclusion;
 mod guard;
 mod leases;
@@ -108,6 +109,7 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
         guard::REQUIREMENTS,
         records::REQUIREMENTS,
         record_changes::REQUIREMENTS,
+        election::REQUIREMENTS,
     ]
     .into_iter()
     .flatten()

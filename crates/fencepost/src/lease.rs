@@ -42,6 +42,8 @@ pub enum LostReason {
     Gone,
     /// The [`Locker`](crate::Locker) was shut down while the guard was alive.
     Shutdown,
+    /// The [health check](crate::kinds::election::Election::health_check) of the leader failed.
+    Unhealthy,
 }
 
 /// The report that a lock was lost while a guard was alive.
@@ -75,6 +77,7 @@ impl fmt::Display for Lost {
             LostReason::Expired => "the lock was lost: its lease ended without renewal",
             LostReason::Gone => "the lock was lost: the store no longer knows this owner",
             LostReason::Shutdown => "the lock was given up: its locker was shut down",
+            LostReason::Unhealthy => "the lock was given up: the health check of its holder failed",
         })?;
         match self.failed_renewals {
             0 => Ok(()),

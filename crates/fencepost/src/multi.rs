@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::claim::{LockName, Part};
+use crate::claim::LockName;
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::guard::Guard;
@@ -149,16 +149,13 @@ impl Locker {
         until: Moment,
     ) -> Result<Option<Guard>> {
         if held.guards.is_empty() {
-            return self.ask_for(name, Part::Whole, manner, until).await;
+            return self.ask_for(name, manner, until).await;
         }
         let is_late = || self.backend().clock().now() >= until;
         if is_late() {
             return Ok(None);
         }
-        match held
-            .run(self.ask_for(name, Part::Whole, manner, until))
-            .await
-        {
+        match held.run(self.ask_for(name, manner, until)).await {
             // The store has answered before, so the caller's timeout ended here, not the store's.
             Ok(Err(error)) if error.kind() == ErrorKind::Timeout && is_late() => Ok(None),
             Ok(answer) => answer,

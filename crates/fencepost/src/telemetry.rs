@@ -9,7 +9,7 @@
 //! | `fencepost_handovers_total` | counter | `store` | grants inside the process, without a round trip |
 //! | `fencepost_renewals_total` | counter | `store`, `outcome` = `extended`, `lost`, `failed` | renewals of one lease each |
 //! | `fencepost_renewal_margin_seconds` | histogram | `store` | validity that was left when a renewal was answered |
-//! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown` | leases lost while a guard was alive |
+//! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown`, `unhealthy` | leases lost while a guard was alive |
 //!
 //! `fencepost_renewals_total` counts the renewals of the locker itself, not the calls of [`Guard::extend`](crate::Guard::extend).
 //!
@@ -58,6 +58,7 @@ pub(crate) struct Telemetry {
     lost_expired: Counter,
     lost_gone: Counter,
     lost_shutdown: Counter,
+    lost_unhealthy: Counter,
     /// Whether there is a recorder. Without one, times need not be measured.
     pub(crate) has_recorder: bool,
 }
@@ -86,6 +87,7 @@ impl Telemetry {
             lost_expired: lost("expired"),
             lost_gone: lost("gone"),
             lost_shutdown: lost("shutdown"),
+            lost_unhealthy: lost("unhealthy"),
         }
     }
 
@@ -135,6 +137,7 @@ impl Telemetry {
             LostReason::Expired => self.lost_expired.increment(1),
             LostReason::Gone => self.lost_gone.increment(1),
             LostReason::Shutdown => self.lost_shutdown.increment(1),
+            LostReason::Unhealthy => self.lost_unhealthy.increment(1),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::claim::{LockName, Part};
 use crate::clock::Moment;
 use crate::credential::Credential;
+use crate::engine::Wanted;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::line::Manner;
@@ -221,7 +222,8 @@ impl RwLock {
     }
 
     async fn ask(&self, part: Part, manner: Manner, until: Moment) -> Result<Option<Guard>> {
-        let asked = self.locker.ask_for(self.name.clone(), part, manner, until);
+        let wanted = Wanted::from(self.name.clone()).with_part(part);
+        let asked = self.locker.ask_for(wanted, manner, until);
         asked.await
     }
 
