@@ -113,7 +113,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns the records of this store, or `None` if it keeps none. Semaphores, read-write locks, slots of scheduled jobs and, on most
-    /// stores, the values of leaders need them. The default is `None`.
+    /// stores, the values of leaders need them. The default is `None`. [`Capabilities::records`] says the same before the store is opened.
     fn records(&self) -> Option<&dyn Records> {
         None
     }
@@ -135,6 +135,8 @@ pub struct Capabilities {
     pub across_processes: bool,
     /// Leases end by themselves after their TTL, and not, for example, with a connection.
     pub leases: bool,
+    /// The store keeps records beside its locks: [`Backend::records`] is not `None`.
+    pub records: bool,
 }
 
 impl Capabilities {
@@ -144,6 +146,7 @@ impl Capabilities {
             fifo: false,
             across_processes: false,
             leases: false,
+            records: false,
         }
     }
 
@@ -166,6 +169,12 @@ impl Capabilities {
     #[must_use]
     pub const fn leases(self, leases: bool) -> Self {
         Self { leases, ..self }
+    }
+
+    /// Sets whether [`records`](Self::records) is promised.
+    #[must_use]
+    pub const fn records(self, records: bool) -> Self {
+        Self { records, ..self }
     }
 }
 

@@ -24,6 +24,8 @@ mod guard;
 mod leases;
 mod listing;
 mod locker;
+mod record_changes;
+mod records;
 mod waiting;
 
 use std::future::Future;
@@ -105,6 +107,8 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
         locker::REQUIREMENTS,
         guard::REQUIREMENTS,
         election::REQUIREMENTS,
+        records::REQUIREMENTS,
+        record_changes::REQUIREMENTS,
     ]
     .into_iter()
     .flatten()
@@ -132,6 +136,8 @@ const ACROSS: fn(Capabilities) -> bool = |capabilities| capabilities.across_proc
 const LEASES: fn(Capabilities) -> bool = |capabilities| capabilities.leases;
 /// Applies to stores that serve waiters in order.
 const FIFO: fn(Capabilities) -> bool = |capabilities| capabilities.fifo;
+/// Applies to stores that keep records beside their locks.
+const RECORDS: fn(Capabilities) -> bool = |capabilities| capabilities.records;
 
 /// A TTL that does not end during a test.
 const LONG: Duration = Duration::from_secs(60);

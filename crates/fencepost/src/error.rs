@@ -59,8 +59,10 @@ pub enum Operation {
     Release,
     /// Reading the state of a lock, or listing locks, without changing them.
     Inspect,
-    /// Reading or replacing the record of a job or a leader.
-    Record,
+    /// Reading a record that the store keeps beside its locks, or listing such records.
+    ReadRecord,
+    /// Replacing such a record.
+    ReplaceRecord,
     /// Reading or writing through a fenced resource.
     Resource,
     /// Building a value from the caller's input.
@@ -223,7 +225,8 @@ impl fmt::Display for Operation {
             Self::Renew => "renew",
             Self::Release => "release",
             Self::Inspect => "inspect",
-            Self::Record => "record",
+            Self::ReadRecord => "read record",
+            Self::ReplaceRecord => "replace record",
             Self::Resource => "fenced resource",
             Self::Configure => "configure",
         })

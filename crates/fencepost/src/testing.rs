@@ -34,7 +34,7 @@ use crate::clock::{BoxFuture, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::mutex::lock;
 
-mod flaky_records;
+mod records;
 
 /// A clock that stands still until the test moves it.
 #[derive(Debug)]

@@ -308,7 +308,12 @@ impl Election {
             "{store} elects leaders, but keeps no values of them: nobody can ask who leads. SQLite, Redis, a Postgres table, etcd and ZooKeeper \
              keep values"
         );
-        Error::new(ErrorKind::InvalidInput, store, Operation::Record, message)
+        Error::new(
+            ErrorKind::InvalidInput,
+            store,
+            Operation::ReadRecord,
+            message,
+        )
     }
 
     fn checked(&self, value: &str) -> Result<Arc<str>> {

@@ -59,6 +59,7 @@ impl Memory {
         fifo: true,
         across_processes: false,
         leases: true,
+        records: true,
     };
 
     /// Creates an empty store on the real clock.

@@ -135,6 +135,7 @@ impl Postgres {
         fifo: true,
         across_processes: true,
         leases: true,
+        records: false,
     };
 
     /// Connects with the default settings.

@@ -105,6 +105,7 @@ impl PostgresTable {
         fifo: true,
         across_processes: true,
         leases: true,
+        records: false,
     };
 
     /// Connects with the default settings.

@@ -125,6 +125,7 @@ impl Redis {
         fifo: true,
         across_processes: true,
         leases: true,
+        records: false,
     };
 
     /// Connects with the default settings.

@@ -130,6 +130,7 @@ impl Redlock {
         fifo: false,
         across_processes: true,
         leases: true,
+        records: false,
     };
 
     /// Connects with the default settings.

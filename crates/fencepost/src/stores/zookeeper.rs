@@ -104,6 +104,7 @@ impl Zookeeper {
         fifo: true,
         across_processes: true,
         leases: false,
+        records: false,
     };
 
     /// Connects with the default settings.

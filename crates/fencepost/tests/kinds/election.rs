@@ -31,7 +31,8 @@ async fn a_leader_whose_value_is_not_written_at_once_leads_when_it_is() {
         Fault::Swallow,
         Fault::SwallowAnswer,
     ] {
-        stage.store.fail_next(Operation::Record, fault);
+        stage.store.fail_next(Operation::ReadRecord, fault);
+        stage.store.fail_next(Operation::ReplaceRecord, fault);
         let leadership = stage.in_time(election(&stage).campaign("one")).await;
         let leadership = leadership.unwrap();
         let leader = election(&stage).leader().await.unwrap().unwrap();
@@ -63,7 +64,9 @@ async fn a_candidate_that_cannot_write_its_value_gives_the_lock_back() {
 #[tokio::test]
 async fn a_term_that_is_lost_before_the_value_is_written_is_followed_by_another() {
     let stage = Stage::new();
-    stage.store.fail_every(Operation::Record, Fault::Refuse);
+    stage
+        .store
+        .fail_every(Operation::ReplaceRecord, Fault::Refuse);
     stage.store.fail_every(Operation::Renew, Fault::Refuse);
     let elected = tokio::spawn({
         let election = election(&stage);
@@ -125,7 +128,7 @@ async fn an_observer_says_when_it_cannot_tell_and_when_it_can_again() {
         next(&stage, &mut observer).await,
         Observed::Leader(_)
     ));
-    for operation in [Operation::Record, Operation::Inspect] {
+    for operation in [Operation::ReadRecord, Operation::Inspect] {
         for fault in [Fault::Refuse, Fault::Swallow] {
             stage.store.fail_every(operation, fault);
             let Observed::Disconnected(error) = next(&stage, &mut observer).await else {

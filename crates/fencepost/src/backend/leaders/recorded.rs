@@ -94,7 +94,7 @@ impl<'a> RecordedLeaders<'a> {
 
     fn error(&self, message: &'static str) -> Error {
         let store = self.backend.store_name();
-        Error::new(ErrorKind::Unusable, store, Operation::Record, message)
+        Error::new(ErrorKind::Unusable, store, Operation::ReadRecord, message)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The records of a [`FlakyStore`], whose requests fail on demand, too.
+//! The records of a [`FlakyStore`]: reads and replacements fail on demand, too.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::clock::BoxFuture;
 use crate::error::{Operation, Result};
 
 impl FlakyStore {
-    fn inner_records(&self) -> &dyn Records {
+    fn kept(&self) -> &dyn Records {
         let records = self.inner.records();
-        records.expect("`Backend::records` was asked first, and returned records")
+        records.expect("`records` returns this only if the inner store has records")
     }
 }
 
 impl Records for FlakyStore {
     fn read<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Snapshot>> {
-        Box::pin(self.meddle(Operation::Record, self.inner_records().read(key)))
+        Box::pin(self.meddle(Operation::ReadRecord, self.kept().read(key)))
     }
 
     fn replace<'a>(
@@ -27,15 +27,15 @@ impl Records for FlakyStore {
         value: &'a [u8],
         keep_for: Duration,
     ) -> BoxFuture<'a, Result<Replaced>> {
-        let request = self.inner_records().replace(key, seen, value, keep_for);
-        Box::pin(self.meddle(Operation::Record, request))
+        let request = self.kept().replace(key, seen, value, keep_for);
+        Box::pin(self.meddle(Operation::ReplaceRecord, request))
     }
 
     fn changed<'a>(&'a self, key: &'a RecordKey, seen: &'a Snapshot) -> BoxFuture<'a, ()> {
-        self.inner_records().changed(key, seen)
+        self.kept().changed(key, seen)
     }
 
     fn names<'a>(&'a self, kind: RecordKind) -> BoxFuture<'a, Result<Vec<LockName>>> {
-        Box::pin(self.meddle(Operation::Record, self.inner_records().names(kind)))
+        Box::pin(self.meddle(Operation::ReadRecord, self.kept().names(kind)))
     }
 }
