@@ -107,9 +107,9 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
         cancellation::REQUIREMENTS,
         locker::REQUIREMENTS,
         guard::REQUIREMENTS,
+        election::REQUIREMENTS,
         records::REQUIREMENTS,
         record_changes::REQUIREMENTS,
-        election::REQUIREMENTS,
     ]
     .into_iter()
     .flatten()

@@ -339,7 +339,10 @@ impl Engine {
             operation,
             "the store did not answer in time",
         )
-        .with_effect(Effect::Maybe)
+        .with_effect(match operation {
+            Operation::Inspect | Operation::ReadRecord => Effect::None,
+            _ => Effect::Maybe,
+        })
     }
 
     /// Returns the Tokio runtime of a caller that wants a lock, or an error if there is none or the locker was shut down.

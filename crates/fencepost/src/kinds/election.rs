@@ -311,7 +311,7 @@ impl Election {
         Error::new(
             ErrorKind::InvalidInput,
             store,
-            Operation::ReplaceRecord,
+            Operation::ReadRecord,
             message,
         )
     }

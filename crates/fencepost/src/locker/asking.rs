@@ -153,7 +153,12 @@ impl Locker {
     }
 
     pub(crate) fn unanswered(&self) -> Error {
-        self.engine.unanswered(Operation::Acquire)
+        self.unanswered_by(Operation::Acquire)
+    }
+
+    /// Returns the error for a store that did not answer this operation in time.
+    pub(crate) fn unanswered_by(&self, operation: Operation) -> Error {
+        self.engine.unanswered(operation)
     }
 
     /// Returns why this grant cannot be used, or `None` if it can.

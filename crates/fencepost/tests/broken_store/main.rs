@@ -8,6 +8,7 @@ mod records;
 mod releases;
 mod renewals;
 mod table;
+mod table_of_elections;
 mod table_of_records;
 mod views;
 mod waiting;
@@ -22,6 +23,7 @@ use fencepost::conformance::{Requirement, requirements};
 
 use self::breach::{Breach, Nothing, subject};
 use self::table::{BREACHES, Line, NOT_BROKEN_BY_A_STORE, Violation};
+use self::table_of_elections::BREACHES_OF_ELECTIONS;
 use self::table_of_records::BREACHES_OF_RECORDS;
 
 /// On a slow machine, a breach may stay hidden, or a requirement may fail because the machine is slow. So a requirement gets this many
@@ -29,7 +31,8 @@ use self::table_of_records::BREACHES_OF_RECORDS;
 const CHANCES: usize = 3;
 
 fn breaches() -> impl Iterator<Item = &'static Line> {
-    BREACHES.iter().chain(BREACHES_OF_RECORDS)
+    let others = BREACHES_OF_RECORDS.iter().chain(BREACHES_OF_ELECTIONS);
+    BREACHES.iter().chain(others)
 }
 
 #[test]

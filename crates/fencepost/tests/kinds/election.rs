@@ -31,6 +31,7 @@ async fn a_leader_whose_value_is_not_written_at_once_leads_when_it_is() {
         Fault::Swallow,
         Fault::SwallowAnswer,
     ] {
+        stage.store.fail_next(Operation::ReadRecord, fault);
         stage.store.fail_next(Operation::ReplaceRecord, fault);
         let leadership = stage.in_time(election(&stage).campaign("one")).await;
         let leadership = leadership.unwrap();

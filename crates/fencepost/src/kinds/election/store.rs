@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Election, Leader};
 use crate::backend::leaders::{AnyLeaders, LeaderEntry, Proclamation, Standing};
 use crate::clock::{Clock, within};
-use crate::error::{Effect, Error, ErrorKind, Operation, Result};
+use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::guard::Guard;
 
@@ -32,7 +32,7 @@ impl<'a> Answers<'a> {
     /// Asks who leads.
     pub(super) async fn standing(&self) -> Result<Seen> {
         let asked = self.leaders.leader(&self.election.name);
-        let standing = self.in_time(asked).await?;
+        let standing = self.in_time(Operation::ReadRecord, asked).await?;
         let leader = standing.leader.clone().map(|entry| self.leader_of(entry));
         Ok(Seen {
             leader: leader.transpose()?,
@@ -53,7 +53,7 @@ impl<'a> Answers<'a> {
             let asked = self
                 .leaders
                 .publish(guard.claim(), guard.fence().epoch(), value);
-            match self.in_time(asked).await {
+            match self.in_time(Operation::ReplaceRecord, asked).await {
                 Err(error) if error.is_transient() => {
                     tracing::debug!(name = %self.election.name, %error, "value not published yet");
                     clock.sleep_until(clock.now() + PUBLISH_PAUSE).await;
@@ -68,13 +68,13 @@ impl<'a> Answers<'a> {
         let asked = self
             .leaders
             .proclaim(guard.claim(), guard.fence().epoch(), value);
-        self.in_time(asked).await
+        self.in_time(Operation::ReplaceRecord, asked).await
     }
 
     /// Tells observers that the leader of this term has resigned.
     pub(super) async fn withdraw(&self, term: Fence) -> Result<()> {
         let asked = self.leaders.withdraw(&self.election.name, term.epoch());
-        self.in_time(asked).await
+        self.in_time(Operation::ReplaceRecord, asked).await
     }
 
     fn leader_of(&self, entry: LeaderEntry) -> Result<Leader> {
@@ -103,15 +103,15 @@ impl<'a> Answers<'a> {
         })
     }
 
-    async fn in_time<T>(&self, asked: impl Future<Output = Result<T>>) -> Result<T> {
+    async fn in_time<T>(
+        &self,
+        operation: Operation,
+        asked: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let locker = &self.election.locker;
         let clock: &dyn Clock = locker.clock();
         let until = clock.now() + locker.store_timeout();
-        within(clock, until, asked).await.unwrap_or_else(|| {
-            let store = locker.backend().store_name();
-            let message = "the store did not answer in time";
-            let error = Error::new(ErrorKind::Timeout, store, Operation::ReadRecord, message);
-            Err(error.with_effect(Effect::Maybe))
-        })
+        let answer = within(clock, until, asked).await;
+        answer.unwrap_or_else(|| Err(locker.unanswered_by(operation)))
     }
 }
