@@ -65,6 +65,15 @@ impl LibraryStore {
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
         }
     }
+
+    /// Returns whether the locks belong to connections, which end with their server.
+    fn is_connections(&self) -> bool {
+        #[cfg(feature = "postgres")]
+        if matches!(self, Self::Advisory { .. }) {
+            return true;
+        }
+        false
+    }
 }
 
 async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, LibraryStore), Failure> {
@@ -214,6 +223,7 @@ impl Locking for Library {
         let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
         Claims {
             tells_loss_ms: self.keep_alive.then_some(ttl_ms),
+            ends_with_server: self.place.is_connections(),
             ..known
         }
     }
