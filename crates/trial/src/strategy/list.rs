@@ -33,6 +33,15 @@ pub static ALL: [&Strategy; 22] = [
     &queue::STRATEGY,
 ];
 
+/// The strategies that use the library's lock on Postgres.
+static OF_LIBRARY: [&Strategy; 5] = [
+    &safe::STRATEGY,
+    &watchdog::STRATEGY,
+    &watchdog::IN_LINE,
+    &fenced::STRATEGY,
+    &fenced::WRITES_ONLY,
+];
+
 /// The strategies that only one trial, or a few, are about. Tables leave them out.
 static ASIDE: [&Strategy; 5] = [
     &watchdog::IN_LINE,
@@ -73,11 +82,24 @@ pub(crate) fn is_of_external(header: &Header) -> bool {
 /// contain them.
 pub fn claims_of(header: &Header) -> Claims {
     let recorded = header.holds.map(|holds| holds.claims).or(header.claims);
-    let known = of_run(header).map(|strategy| strategy.claims);
-    match (recorded, known) {
-        (Some(recorded), Some(known)) => recorded.made_like(known),
-        (recorded, known) => recorded.or(known).unwrap_or_default(),
+    match (recorded, of_run(header)) {
+        (Some(recorded), Some(strategy)) => Claims {
+            ends_with_server: recorded.ends_with_server || is_of_connections(strategy, header),
+            ..recorded.made_like(strategy.claims)
+        },
+        (Some(recorded), None) => recorded,
+        (None, strategy) => strategy.map_or_else(Claims::default, |strategy| strategy.claims),
     }
+}
+
+/// Returns whether the leases of a strategy of ours belonged to connections. Histories of earlier versions do not say that of the library's
+/// advisory locks.
+fn is_of_connections(strategy: &Strategy, header: &Header) -> bool {
+    let is_library = OF_LIBRARY
+        .into_iter()
+        .any(|one| std::ptr::eq(one, strategy));
+    let store = TrialStore::named(&header.store);
+    is_library && store.is_some_and(|store| store.has_advisory_locks())
 }
 
 #[cfg(test)]

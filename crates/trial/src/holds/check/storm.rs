@@ -108,7 +108,8 @@ impl<'a> Checks<'a> {
     /// Returns the overlaps beyond a lease that a lock without an end, or one that keeps its lease alive, may not allow: neither process
     /// was stopped or out of reach of its store, the lab did not stall, and no session may have ended. Returns nothing if it happened only once.
     pub fn overlaps_not_kept(&self) -> Vec<Overlap<'a>> {
-        let lasts = self.claims.keep_alive || self.claims.ends_with_holder();
+        let claims = self.claims;
+        let lasts = claims.keep_alive || claims.untimed && claims.belongs_to_session();
         if !lasts {
             return Vec::new();
         }

@@ -52,7 +52,7 @@ impl Court<'_> {
     /// Returns an inconclusive verdict if the lock claims that its lease lasts as long as its process, but the lab stalled before each
     /// overlap, and so may have that process.
     pub(super) fn not_renewed_in_a_stall(&self, overlaps: &[Overlap<'_>]) -> Option<Verdict> {
-        let lasts = self.claims.keep_alive || self.claims.ends_with_holder();
+        let lasts = self.claims.keep_alive || self.claims.belongs_to_session();
         let is_excused = |overlap: &Overlap<'_>| {
             !overlap.is_within_lease() && self.checks.has_stalled_before(overlap)
         };
@@ -81,7 +81,7 @@ impl Court<'_> {
     /// A stopped in time, so nothing broke. But the claim was not kept, and once that may be the machine.
     pub(super) fn not_kept(&self, first: &Hold, other: &Hold) -> Option<Verdict> {
         let lasts =
-            self.claims.keep_alive || self.claims.untimed && !self.claims.ends_with_holder();
+            self.claims.keep_alive || self.claims.untimed && !self.claims.belongs_to_session();
         let is_kept = first.release.is_some_and(|release| release < other.granted);
         (lasts && !is_kept).then(|| {
             Verdict::inconclusive(

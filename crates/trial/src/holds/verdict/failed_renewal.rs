@@ -133,7 +133,7 @@ fn failed_late(left_ns: u64) -> Option<Verdict> {
 
 /// Returns the verdict on a lock that ends with its connection, if the lab cut that connection with the reply.
 fn cut_by_the_lab(court: &Court<'_>, loss: &LostHold<'_>, fault: Fault) -> Option<Verdict> {
-    let is_cut = fault == Fault::ReplyLost && court.claims.ends_with_holder();
+    let is_cut = fault == Fault::ReplyLost && court.claims.belongs_to_session();
     is_cut.then(|| {
         Verdict::inconclusive(
             format!(

@@ -29,7 +29,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let claims = court.claims;
     let is_covered = claims.fencing
         || claims.keep_alive && court.facts.stalls.is_empty()
-        || claims.untimed && (!claims.ends_with_holder() || court.facts.stalls.is_empty())
+        || claims.untimed && (!claims.belongs_to_session() || court.facts.stalls.is_empty())
         || court.checks.is_damaged_while_leased();
     if !guilty.is_empty() || court.is_damaged() && is_covered {
         return broken(court, &guilty, loss.as_ref());

@@ -193,7 +193,7 @@ fn held(court: &Court<'_>, seen: &Return<'_>) -> Verdict {
         Some(_) => format!("{who} got the dead A's lock, and had it alone."),
     };
     // Whoever knows that a process is dead may free its lock at once.
-    let notes = early_ns.filter(|_| !court.claims.ends_with_holder());
+    let notes = early_ns.filter(|_| !court.claims.belongs_to_session());
     let notes = notes.map(|early_ns| {
         format!(
             "{who} got the lock {} ms before A's lease was over: either the lock knew that A was dead, or it took {who} for A",

@@ -59,7 +59,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 
 /// Returns whether the lock claims to last while a server is away for less than a lease. A session may end with its connection.
 fn lasts(court: &Court<'_>) -> bool {
-    court.claims.keep_alive || court.claims.untimed && !court.claims.ends_with_holder()
+    court.claims.keep_alive || court.claims.untimed && !court.claims.belongs_to_session()
 }
 
 /// A brief stop in which A lost its lock.

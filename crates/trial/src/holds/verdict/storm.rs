@@ -342,7 +342,7 @@ fn limits(court: &Court<'_>, weather: &Weather) -> String {
 fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
     let overlaps = court.checks.overlaps();
     let witness = [Some(weather.in_words()), weather.others_in_words()];
-    let within = if court.claims.ends_with_holder() {
+    let within = if court.claims.belongs_to_session() {
         "while its session lasted"
     } else {
         "within its lease"
@@ -361,10 +361,12 @@ fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
         let times = plural(overlaps.len(), "time", "times");
         let harmless = if court.claims.fencing {
             "harmless, because the resource asked for the fence"
-        } else if court.claims.ends_with_holder() {
+        } else if court.claims.untimed && court.claims.belongs_to_session() {
             "after a fault that may have ended the session, or only once, which may be the machine"
         } else if court.claims.keep_alive {
             "after its process could not renew the lease, or only once, which may be the machine"
+        } else if court.claims.belongs_to_session() {
+            "beyond a TTL of the request, where this lock promises nothing of its session"
         } else {
             "after the end of a lease, which this lock does not cover"
         };

@@ -78,7 +78,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     let worked = ms(write.mark.at_ns - slow.granted.at_ns);
     let limits = if court.claims.keep_alive {
         "renewing needs a running process: one paused beyond its lease loses it unnoticed"
-    } else if court.claims.ends_with_holder() {
+    } else if court.claims.belongs_to_session() {
         "nobody else could work meanwhile: without a lease, B would have got the lock only after A's end"
     } else if court.checks.lasts_by_itself() {
         "A's lock had no expiry while it worked: a holder that dies there keeps it forever"
