@@ -50,7 +50,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 
 /// Returns whether the lock claims to last while its process lives. A session may end while no server leads.
 fn lasts(court: &Court<'_>) -> bool {
-    court.claims.keep_alive || court.claims.untimed && !court.claims.ends_with_holder()
+    court.claims.keep_alive || court.claims.untimed && !court.claims.belongs_to_session()
 }
 
 /// Returns when the others had elected a leader, for each leader that died while A certainly held its lock.
