@@ -15,6 +15,7 @@ pub(crate) mod kit;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod open;
+mod passwords;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "postgres")]
@@ -33,9 +34,11 @@ pub mod sqlite;
 pub mod zookeeper;
 
 pub use address::StoreAddress;
-#[cfg(feature = "unstable-hooks")]
-pub use address::without_password;
 pub use kinds::{KINDS, Scheme, StoreKind};
+#[cfg(feature = "blocking")]
+pub use open::open_blocking;
 pub use open::{open, open_read_only};
+#[cfg(feature = "unstable-hooks")]
+pub use passwords::without_password;
 #[cfg(feature = "unstable-hooks")]
 pub use redlock_address::RedlockAddress;

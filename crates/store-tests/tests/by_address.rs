@@ -1,11 +1,13 @@
-//! What the ways to open a store by its address allow: to lock, only to look, or to look and release. Every store with an address, with
-//! each of them.
+//! What the ways to open a store by its address allow: to lock (with and without an async runtime), only to look, or to look and release.
+//! Every store with an address, with each of them.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use fencepost::backend::{Release, Wait};
-use fencepost::stores::{KINDS, StoreAddress};
-use fencepost::{Backend, Claim, Effect, Error, ErrorKind};
+use fencepost::blocking::Locker;
+use fencepost::stores::{self, KINDS, StoreAddress};
+use fencepost::{Backend, Claim, DEFAULT_TTL, Effect, Error, ErrorKind};
 use fencepost_store_tests::{LONG, NAME, assert_error, claim, claim_on, run, soon, test_program};
 use libtest_mimic::Trial;
 use tempfile::TempDir;
@@ -27,7 +29,11 @@ const STORES: &[Store] = &[
     ("zookeeper", zookeeper),
 ];
 
-const TESTS: &[Test] = &[("only_to_look", only_to_look), ("to_release", to_release)];
+const TESTS: &[Test] = &[
+    ("only_to_look", only_to_look),
+    ("to_release", to_release),
+    ("without_a_runtime", without_a_runtime),
+];
 
 fn main() {
     for kind in KINDS {
@@ -129,6 +135,26 @@ fn to_release(address: &StoreAddress) {
         let granted = store.try_acquire(&claim(LONG)).await.expect("an answer");
         assert!(granted.is_some(), "the lock is free");
     });
+}
+
+/// A program without an async runtime opens a store by its address and locks in it.
+fn without_a_runtime(address: &StoreAddress) {
+    let locks = |opened: fencepost::Result<Arc<dyn Backend>>, ttl| {
+        let locker = Locker::builder(opened.expect("the store")).ttl(ttl);
+        let locker = locker.build().expect("a TTL that the store allows");
+        let guard = locker.acquire(NAME).expect("a free lock");
+        assert!(guard.release().is_released());
+    };
+    locks(address.open_blocking(), DEFAULT_TTL);
+    locks(stores::open_blocking(address.as_str()), DEFAULT_TTL);
+    locks(address.open_with_ttl_blocking(LONG), LONG);
+    if address.kind().name != "sqlite" {
+        run(async {
+            let error = address.open_blocking().expect_err("a refusal");
+            let words = "a blocking call inside an async runtime";
+            assert_error(&error, ErrorKind::WrongContext, Effect::None, words);
+        });
+    }
 }
 
 /// The store shows the lock of this claim, and no other.

@@ -67,20 +67,42 @@ pub struct Scheme {
     pub is_built_in: bool,
 }
 
-/// The functions that open a store by its address. Where one is `None`, [`open`](Self::open) does the same.
+/// The functions that open a store by its address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opener {
     pub(super) open: Open,
-    /// Opens the store for locks with this TTL.
-    pub(super) open_with_ttl: Option<fn(&str, Duration) -> OpenFuture<'_>>,
-    /// Opens the store only to look at its locks. Creates nothing.
-    pub(super) open_read_only: Option<Open>,
-    /// Opens the store to look at its locks and to release them. Creates nothing.
-    pub(super) open_to_release: Option<Open>,
+    #[cfg(feature = "blocking")]
+    pub(super) open_blocking: fn(&str) -> Opened,
+    pub(super) others: OtherWays,
 }
 
+/// Functions that open a store for less than everything, or for certain locks. `None` where [`Opener::open`] does the same.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OtherWays {
+    /// Opens the store for locks with this TTL.
+    pub(super) with_ttl: Option<fn(&str, Duration) -> OpenFuture<'_>>,
+    #[cfg(feature = "blocking")]
+    pub(super) with_ttl_blocking: Option<fn(&str, Duration) -> Opened>,
+    /// Opens the store only to look at its locks. Creates nothing.
+    pub(super) read_only: Option<Open>,
+    /// Opens the store to look at its locks and to release them. Creates nothing.
+    pub(super) to_release: Option<Open>,
+}
+
+impl OtherWays {
+    #[allow(dead_code, reason = "a build without stores opens none")]
+    const NONE: Self = Self {
+        with_ttl: None,
+        #[cfg(feature = "blocking")]
+        with_ttl_blocking: None,
+        read_only: None,
+        to_release: None,
+    };
+}
+
+type Opened = Result<Arc<dyn Backend>>;
 pub(super) type Open = fn(&str) -> OpenFuture<'_>;
-type OpenFuture<'a> = BoxFuture<'a, Result<Arc<dyn Backend>>>;
+type OpenFuture<'a> = BoxFuture<'a, Opened>;
 
 macro_rules! scheme {
     ($prefix:literal, $feature:literal) => {
@@ -92,13 +114,27 @@ macro_rules! scheme {
     };
 }
 
-/// The opener of a store, or `None` if its feature is off. The functions besides `open` are given only if they differ from it.
+/// The opener of a store, or `None` if its feature is off: how it is opened from async and from blocking code, and [`OtherWays`].
 macro_rules! opener {
-    ($feature:literal, $open:expr $(, $field:ident($($argument:ident),+): $function:expr)* $(,)?) => {{
+    (
+        $feature:literal, $open:expr, $open_blocking:expr
+        $(, async $way:ident($($argument:ident),+): $function:expr)*
+        $(, blocking $blocking_way:ident($($blocking_argument:ident),+): $blocking_function:expr)*
+        $(,)?
+    ) => {{
         #[cfg(feature = $feature)]
         let opener = Some(Opener {
-            $($field: Some(|$($argument),+| Box::pin(async move { shared($function($($argument),+).await) })),)*
-            ..Opener::new(|address| Box::pin(async move { shared($open(address).await) }))
+            open: |address| Box::pin(async move { shared($open(address).await) }),
+            #[cfg(feature = "blocking")]
+            open_blocking: |address| shared($open_blocking(address)),
+            others: OtherWays {
+                $($way: Some(|$($argument),+| Box::pin(async move { shared($function($($argument),+).await) })),)*
+                $(
+                    #[cfg(feature = "blocking")]
+                    $blocking_way: Some(|$($blocking_argument),+| shared($blocking_function($($blocking_argument),+))),
+                )*
+                ..OtherWays::NONE
+            },
         });
         #[cfg(not(feature = $feature))]
         let opener = None;
@@ -106,20 +142,8 @@ macro_rules! opener {
     }};
 }
 
-impl Opener {
-    #[allow(dead_code, reason = "a build without stores opens none")]
-    const fn new(open: Open) -> Self {
-        Self {
-            open,
-            open_with_ttl: None,
-            open_read_only: None,
-            open_to_release: None,
-        }
-    }
-}
-
 #[allow(dead_code, reason = "a build without stores opens none")]
-fn shared(opened: Result<impl Backend>) -> Result<Arc<dyn Backend>> {
+fn shared(opened: Result<impl Backend>) -> Opened {
     let store: Arc<dyn Backend> = Arc::new(opened?);
     Ok(store)
 }
@@ -148,8 +172,9 @@ pub static SQLITE: StoreKind = StoreKind {
     opener: opener!(
         "sqlite",
         super::sqlite::open_address,
-        open_read_only(address): super::sqlite::open_address_read_only,
-        open_to_release(address): super::sqlite::open_address_to_release,
+        super::sqlite::open_address_blocking,
+        async read_only(address): super::sqlite::open_address_read_only,
+        async to_release(address): super::sqlite::open_address_to_release,
     ),
 };
 
@@ -167,7 +192,11 @@ pub static REDIS: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: false,
     has_user_alone: false,
-    opener: opener!("redis", super::redis::Redis::open),
+    opener: opener!(
+        "redis",
+        super::redis::Redis::open,
+        super::redis::Redis::open_blocking
+    ),
 };
 
 /// Locks on several Redis servers, of which a majority decides.
@@ -180,7 +209,11 @@ pub static REDLOCK: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: true,
     has_user_alone: false,
-    opener: opener!("redlock", super::redlock::Redlock::open),
+    opener: opener!(
+        "redlock",
+        super::redlock::Redlock::open,
+        super::redlock::Redlock::open_blocking
+    ),
 };
 
 /// Leases in a Postgres table.
@@ -196,8 +229,9 @@ pub static POSTGRES_TABLE: StoreKind = StoreKind {
     opener: opener!(
         "postgres",
         super::postgres_table::PostgresTable::open,
-        open_read_only(address): super::postgres_table::open_existing,
-        open_to_release(address): super::postgres_table::open_existing,
+        super::postgres_table::PostgresTable::open_blocking,
+        async read_only(address): super::postgres_table::open_existing,
+        async to_release(address): super::postgres_table::open_existing,
     ),
 };
 
@@ -214,8 +248,9 @@ pub static POSTGRES: StoreKind = StoreKind {
     opener: opener!(
         "postgres",
         super::postgres::Postgres::open,
-        open_read_only(address): super::postgres::open_to_release,
-        open_to_release(address): super::postgres::open_to_release,
+        super::postgres::Postgres::open_blocking,
+        async read_only(address): super::postgres::open_to_release,
+        async to_release(address): super::postgres::open_to_release,
     ),
 };
 
@@ -229,7 +264,11 @@ pub static ETCD: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: false,
     has_user_alone: false,
-    opener: opener!("etcd", super::etcd::Etcd::open),
+    opener: opener!(
+        "etcd",
+        super::etcd::Etcd::open,
+        super::etcd::Etcd::open_blocking
+    ),
 };
 
 /// Locks in ZooKeeper.
@@ -245,7 +284,9 @@ pub static ZOOKEEPER: StoreKind = StoreKind {
     opener: opener!(
         "zookeeper",
         super::zookeeper::Zookeeper::open,
-        open_with_ttl(address, ttl): super::zookeeper::open_with_ttl,
+        super::zookeeper::Zookeeper::open_blocking,
+        async with_ttl(address, ttl): super::zookeeper::open_with_ttl,
+        blocking with_ttl_blocking(address, ttl): super::zookeeper::open_with_ttl_blocking,
     ),
 };
 
