@@ -9,7 +9,6 @@ use crate::clock::Moment;
 /// milliseconds.
 pub(crate) const FIRST: Duration = Duration::from_millis(500);
 /// How much later than the waiter ahead of it each further waiter may take the lock.
-#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
 pub(crate) const NEXT: Duration = Duration::from_nanos(FIRST.as_nanos() as u64 / 8);
 
 /// Returns how long a waiter leaves a free lock to those ahead of it. Counts at least one, because its caller knows that somebody is ahead.
