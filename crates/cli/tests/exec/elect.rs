@@ -213,6 +213,49 @@ fn when_the_warden_is_killed_everything_ends() {
 }
 
 #[test]
+fn an_observer_prints_who_leads_and_every_change() {
+    let stage = Stage::new();
+    let mut observer = stage.start(&["elect", "--name", "shared", "--observe"]);
+    let mut lines = stage.start(&["elect", "--name", "shared", "--observe", "--json"]);
+    let said = observer.next_output_line();
+    assert!(said.ends_with(" UTC   shared has no leader\n"), "{said}");
+    let mut next =
+        || -> serde_json::Value { serde_json::from_str(&lines.next_output_line()).unwrap() };
+    let none = next();
+    assert_eq!(none["schema"], "fencepost/election/1");
+    assert_eq!(
+        (&none["state"], none["leader"].is_null()),
+        (&"none".into(), true)
+    );
+    // What a leader says of itself cannot pose as a line of ours.
+    let value = "\u{1b}[31mred\n12:00:00 UTC   shared has no leader";
+    let script = "echo $FENCEPOST_FENCE > term; exec sleep 1000";
+    let words = ["elect", "--name", "shared", "--ttl", "2s", "--value", value];
+    let leader = stage.start(&[&words[..], &["--", "sh", "-c", script]].concat());
+    stage.until_lines("term", 1);
+    let said = observer.next_output_line();
+    let escaped = "shared is led by \\u{1b}[31mred\\n12:00:00 UTC   shared has no leader (";
+    assert!(said.contains(escaped), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let seen = next();
+    assert_eq!(seen["leader"]["value"], value);
+    assert_eq!(seen["leader"]["term"], stage.read("term").trim());
+    assert_eq!(seen["leader"]["process"], leader.pid());
+    leader.send(Signal::SIGKILL);
+    assert_eq!(next()["state"], "none");
+    assert!(observer.next_output_line().contains("shared has no leader"));
+    let leader = candidate(&stage, "--ttl 60s", "sleep 1000");
+    let seen = next();
+    let label = seen["leader"]["label"].as_str().unwrap();
+    assert_eq!(
+        seen["leader"]["value"], label,
+        "without a value, the host and process"
+    );
+    leader.send(Signal::SIGTERM);
+    assert_eq!(next()["state"], "none");
+}
+
+#[test]
 fn what_cannot_be_is_an_error_of_usage() {
     let stage = Stage::new();
     let long = "v".repeat(1025);
