@@ -29,12 +29,12 @@
 //! from task to task inside a process without the store. A lock and an election of the same name exclude each other.
 //!
 //! # The value
-//! A leader has a value: an address, an identity, anything that others need to know of it. On etcd and ZooKeeper it is the content of the
-//! leader's own key or node, where other programs find it. Elsewhere it is a record beside the lock (`term value`), which counts only while
+//! A leader has a value: an address, an identity, anything that others need to know of it. A store that keeps
+//! [records](crate::backend::Capabilities::records) (memory, SQLite, Redis) keeps it beside the lock (`term value`), and it counts only while
 //! the holder of the lock has that term. Such a store answers [`leader`](Election::leader) from the moment at which the new leader has written
 //! its value, shortly after it got the lock.
 //!
-//! On Redlock and with Postgres' advisory locks, leaders can be elected but have no value, and nobody can ask who leads:
+//! On the other stores, leaders can be elected but have no value yet, and nobody can ask who leads:
 //! [`Election::keeps_values`] returns `false`.
 
 use std::fmt;
@@ -305,8 +305,8 @@ impl Election {
     fn keeps_no_values(&self) -> Error {
         let store = self.locker.backend().store_name();
         let message = format!(
-            "{store} elects leaders, but keeps no values of them: nobody can ask who leads. SQLite, Redis, a Postgres table, etcd and ZooKeeper \
-             keep values"
+            "{store} elects leaders, but keeps no values of them: nobody can ask who leads. Memory, SQLite and Redis keep \
+             values"
         );
         Error::new(
             ErrorKind::InvalidInput,
