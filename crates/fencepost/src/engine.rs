@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::alarm::Alarm;
 use crate::backend::Backend;
-use crate::claim::{Claim, LockName, OwnerId};
+use crate::claim::{Claim, LockName, OwnerId, Part};
 use crate::clock::{Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
@@ -393,12 +393,14 @@ impl Engine {
     }
 
     fn new_claim(&self, name: &LockName) -> Claim {
-        Claim::new(
-            name.clone(),
-            OwnerId::random(&SystemRandom),
-            self.settings.ttl,
-        )
-        .with_label(self.settings.label.clone())
+        Claim {
+            name: name.clone(),
+            owner: OwnerId::random(&SystemRandom),
+            ttl: self.settings.ttl,
+            label: self.settings.label.clone(),
+            part: Part::Whole,
+            value: None,
+        }
     }
 
     /// Calls `tell` with the line of `claim`, and removes the line if nothing is left in it.

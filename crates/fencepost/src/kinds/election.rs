@@ -302,6 +302,22 @@ impl Election {
         Ok(Answers::new(self, leaders))
     }
 
+    /// Returns the error of a store that has given the lock a smaller epoch than the last leader had. To try again would not help.
+    fn record_is_ahead(&self) -> Error {
+        let store = self.locker.backend().store_name();
+        let message = format!(
+            "the record of the leader of {} has a later term than the lock gives out: the clock of the store was set back, or it has lost \
+             data; remove the record, or choose another name",
+            self.name
+        );
+        Error::new(
+            ErrorKind::Unusable,
+            store,
+            Operation::ReplaceRecord,
+            message,
+        )
+    }
+
     fn keeps_no_values(&self) -> Error {
         let store = self.locker.backend().store_name();
         let message = format!(
@@ -384,7 +400,16 @@ impl Election {
         if let Ok(answers) = self.answers() {
             match guard.run(answers.publish(&guard, value)).await {
                 Ok(Ok(Proclamation::Made)) => {}
-                Ok(Ok(Proclamation::NotLeading)) | Err(_) => {
+                Ok(Ok(Proclamation::NotLeading)) => {
+                    let still_holds = guard.extend(self.locker.ttl()).await.is_ok();
+                    let _ = guard.release().await;
+                    return if still_holds {
+                        Err(self.record_is_ahead())
+                    } else {
+                        Ok(None)
+                    };
+                }
+                Err(_lost) => {
                     let _ = guard.release().await;
                     return Ok(None);
                 }

@@ -45,20 +45,28 @@ async fn a_leader_whose_value_is_not_written_at_once_leads_when_it_is() {
     }
 }
 
+/// "Not ours", and of a later term than this store will give out, as after a clock that was set back.
 #[tokio::test]
 async fn a_candidate_that_cannot_write_its_value_gives_the_lock_back() {
-    let stage = Stage::new();
-    let records = stage.store.records().unwrap();
-    let key = RecordKey {
-        kind: RecordKind::Leader,
-        name: "scheduler".try_into().unwrap(),
-    };
-    let seen = records.read(&key).await.unwrap();
-    let replaced = records.replace(&key, &seen, b"by somebody else", TTL);
-    replaced.await.unwrap();
-    let error = election(&stage).campaign("one").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unusable);
-    assert!(is_free(&stage).await);
+    for (content, why) in [
+        ("by somebody else", "is not ours"),
+        ("1000000 earlier", "has a later term"),
+    ] {
+        let stage = Stage::new();
+        let records = stage.store.records().unwrap();
+        let key = RecordKey {
+            kind: RecordKind::Leader,
+            name: "scheduler".try_into().unwrap(),
+        };
+        let seen = records.read(&key).await.unwrap();
+        let replaced = records.replace(&key, &seen, content.as_bytes(), TTL);
+        replaced.await.unwrap();
+        let elected = stage.in_time(election(&stage).campaign("one")).await;
+        let error = elected.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unusable);
+        assert!(error.message().contains(why), "{error}");
+        assert!(is_free(&stage).await);
+    }
 }
 
 #[tokio::test]

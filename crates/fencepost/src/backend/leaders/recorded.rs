@@ -42,9 +42,7 @@ impl<'a> RecordedLeaders<'a> {
         for _ in 0..ATTEMPTS_MAX {
             let seen = self.records.read(key).await?;
             let current = self.content(&seen)?;
-            if current.as_ref() == Some(&wanted) {
-                return Ok(Proclamation::Made);
-            }
+            // Even if it is there already, it is written again, so that an earlier proclamation cannot take effect later.
             if current.is_some_and(|current| current.epoch > epoch) {
                 return Ok(Proclamation::NotLeading);
             }
