@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fencepost::conformance::{Requirement, requirements};
 
-use self::breach::{Breach, Nothing, subject};
+use self::breach::{Breach, Nothing, store_with};
 use self::table::{BREACHES, NOT_BROKEN_BY_A_STORE, Violation};
 
 /// On a slow machine, a breach may stay hidden, or a requirement may fail because the machine is slow. So a requirement gets this many
@@ -87,7 +87,7 @@ fn failure_of(requirement: &Requirement, breach: Arc<dyn Breach>) -> Option<Stri
         .enable_all()
         .build()
         .expect("a runtime");
-    let run = AssertUnwindSafe(|| runtime.block_on(requirement.run(subject(breach))));
+    let run = AssertUnwindSafe(|| runtime.block_on(requirement.run(store_with(breach))));
     catch_unwind(run).err().map(text_of)
 }
 
