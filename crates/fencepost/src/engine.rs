@@ -98,8 +98,8 @@ pub(crate) struct Engine {
     closed: AtomicBool,
     closing: Notify,
     /// Whether the housekeeping task is running. Becomes false again when its runtime drops the task.
-    pub(crate) is_running: Arc<AtomicBool>,
-    pub(crate) starting: Mutex<()>,
+    pub(crate) has_housekeeping: Arc<AtomicBool>,
+    pub(crate) starting_housekeeping: Mutex<()>,
 }
 
 /// The result of joining a line.
@@ -127,8 +127,8 @@ impl Engine {
             lines: Mutex::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
-            is_running: Arc::default(),
-            starting: Mutex::default(),
+            has_housekeeping: Arc::default(),
+            starting_housekeeping: Mutex::default(),
             backend,
         }
     }
