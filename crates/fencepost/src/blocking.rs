@@ -1,7 +1,8 @@
 //! The same API as the crate root's, for programs without an async runtime.
 //!
-//! [`Locker::new`] and [`Locker::shutdown`] return a `Result` here. `Guard::lost` and `MultiGuard::lost` are `lost_within`. Their `run` has
-//! no counterpart, because a thread cannot be stopped from outside: check `is_lost` between the steps of the work.
+//! There are three differences. [`Locker::new`] and [`Locker::shutdown`] return a `Result`. [`Guard::lost_within`] and
+//! [`MultiGuard::lost_within`] wait for a loss with a timeout; there is no `lost` without one. And there is no `run`, because a thread cannot
+//! be stopped from outside: check [`Guard::is_lost`] between the steps of the work.
 //!
 //! A store is opened by its address with [`stores::open_blocking`](crate::stores::open_blocking) or
 //! [`StoreAddress::open_with_ttl_blocking`](crate::stores::StoreAddress::open_with_ttl_blocking), and with its own settings by the

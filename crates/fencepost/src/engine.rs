@@ -105,8 +105,8 @@ pub(crate) struct Engine {
     /// The engine of semaphores and read-write locks. Created when it is first needed.
     shares: OnceLock<SharesEngine>,
     /// Whether the housekeeping task is running. Becomes false again when its runtime drops the task.
-    pub(crate) is_running: Arc<AtomicBool>,
-    pub(crate) starting: Mutex<()>,
+    pub(crate) has_housekeeping: Arc<AtomicBool>,
+    pub(crate) starting_housekeeping: Mutex<()>,
 }
 
 /// The engine of the semaphores and read-write locks of a locker, which is created when it is first needed. It has the same settings, except
@@ -149,8 +149,8 @@ impl Engine {
             closing: Notify::new(),
             twin: OnceLock::new(),
             shares: OnceLock::new(),
-            is_running: Arc::default(),
-            starting: Mutex::default(),
+            has_housekeeping: Arc::default(),
+            starting_housekeeping: Mutex::default(),
             backend,
         }
     }

@@ -275,12 +275,14 @@ impl Guard {
             ..lease.claim.clone()
         };
         let asked_at = engine.clock.now();
-        lease.asking_for(ttl);
+        lease.record_requested_ttl(ttl);
         let until = asked_at + engine.settings.store_timeout;
         let claims = [claim];
         let answers = within(&*engine.clock, until, engine.backend.renew(&claims)).await;
         match answers.and_then(|answers| answers.into_iter().next()) {
             Some(Ok(Renewal::Extended)) if lease.renewed(asked_at, ttl, engine.clock.now()) => {
+                // Only now: nobody repeats a request that fails, and a doubt must not be forgotten with it.
+                lease.record_request_at(asked_at);
                 Ok(())
             }
             // The answer arrived after the validity had ended.

@@ -210,13 +210,13 @@ impl Lease {
         self.being_renewed.load(Ordering::Acquire)
     }
 
-    /// Records that the store is being asked to renew this lease.
-    pub(crate) fn asking(&self, now: Moment) {
-        self.asked_at.store(now.as_nanos(), Ordering::Release);
+    /// Records that a request to renew this lease was sent at `moment`. What the store doubted before, the answer decides.
+    pub(crate) fn record_request_at(&self, moment: Moment) {
+        self.asked_at.fetch_max(moment.as_nanos(), Ordering::AcqRel);
     }
 
     /// Records that the store is about to be asked to keep this lease for `ttl`. Whether it answers or not, the lease may last that long.
-    pub(crate) fn asking_for(&self, ttl: Duration) {
+    pub(crate) fn record_requested_ttl(&self, ttl: Duration) {
         self.longest.fetch_max(nanos(ttl), Ordering::AcqRel);
     }
 

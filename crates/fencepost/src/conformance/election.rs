@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{ALWAYS, LONG, Subject, eventually, fresh_name, soon, table};
+use super::{ALWAYS, LONG, StoreUnderTest, eventually, fresh_name, soon, table};
 use crate::backend::Backend;
 use crate::claim::{Claim, LockName};
 use crate::error::ErrorKind;
@@ -41,8 +41,8 @@ fn candidate(backend: &Arc<dyn Backend>, name: &LockName) -> Election {
     election.expect("a valid name")
 }
 
-fn two_candidates(subject: &Subject, name: &LockName) -> [Election; 2] {
-    [&subject.one, &subject.other].map(|backend| candidate(backend, name))
+fn two_candidates(store: &StoreUnderTest, name: &LockName) -> [Election; 2] {
+    [&store.one, &store.other].map(|backend| candidate(backend, name))
 }
 
 /// Returns `value` if the store keeps values, and the empty value otherwise.
@@ -75,9 +75,9 @@ async fn assert_vacant(election: &Election) {
     .await;
 }
 
-async fn a_candidate_leads_until_it_resigns(subject: Subject) {
+async fn a_candidate_leads_until_it_resigns(store: StoreUnderTest) {
     let name = fresh_name("election");
-    let [one, other] = two_candidates(&subject, &name);
+    let [one, other] = two_candidates(&store, &name);
     let first = lead(&one, "one").await;
     for rival in [&one, &other] {
         let asked = rival.try_campaign("").await.expect("an answer");
@@ -92,10 +92,10 @@ async fn a_candidate_leads_until_it_resigns(subject: Subject) {
     resign(second).await;
 }
 
-async fn candidates_lead_one_at_a_time_in_growing_terms(subject: Subject) {
+async fn candidates_lead_one_at_a_time_in_growing_terms(store: StoreUnderTest) {
     const TERMS: usize = 5;
     let name = fresh_name("election-crowd");
-    let candidates = two_candidates(&subject, &name);
+    let candidates = two_candidates(&store, &name);
     let leading = Arc::new(AtomicBool::new(false));
     let latest = Arc::new(AtomicU64::new(0));
     let tasks = (0..4).map(|task| {
@@ -121,10 +121,10 @@ async fn candidates_lead_one_at_a_time_in_growing_terms(subject: Subject) {
     }
 }
 
-async fn a_lock_and_an_election_of_one_name_exclude_each_other(subject: Subject) {
+async fn a_lock_and_an_election_of_one_name_exclude_each_other(store: StoreUnderTest) {
     let name = fresh_name("election-lock");
-    let election = candidate(&subject.one, &name);
-    let locker = Locker::builder(subject.other.clone()).ttl(LONG).build();
+    let election = candidate(&store.one, &name);
+    let locker = Locker::builder(store.other.clone()).ttl(LONG).build();
     let locker = locker.expect("valid settings");
     let leadership = lead(&election, "one").await;
     let asked = locker.try_acquire(&name).await.expect("an answer");
@@ -140,9 +140,9 @@ async fn a_lock_and_an_election_of_one_name_exclude_each_other(subject: Subject)
     assert!(guard.release().await.is_released());
 }
 
-async fn a_value_is_seen_by_others(subject: Subject) {
+async fn a_value_is_seen_by_others(store: StoreUnderTest) {
     let name = fresh_name("election-value");
-    let [one, other] = two_candidates(&subject, &name);
+    let [one, other] = two_candidates(&store, &name);
     if !one.keeps_values() {
         return;
     }
@@ -174,13 +174,10 @@ async fn a_value_is_seen_by_others(subject: Subject) {
     resign(next).await;
 }
 
-async fn elections_are_apart(subject: Subject) {
+async fn elections_are_apart(store: StoreUnderTest) {
     let names = [fresh_name("election-a"), fresh_name("election-b")];
     let [one, other] = &names;
-    let (one, other) = (
-        candidate(&subject.one, one),
-        candidate(&subject.other, other),
-    );
+    let (one, other) = (candidate(&store.one, one), candidate(&store.other, other));
     if !one.keeps_values() {
         return;
     }
@@ -194,12 +191,12 @@ async fn elections_are_apart(subject: Subject) {
     }
 }
 
-async fn a_leader_that_was_deposed_cannot_proclaim(subject: Subject) {
+async fn a_leader_that_was_deposed_cannot_proclaim(store: StoreUnderTest) {
     let name = fresh_name("election-deposed");
-    let [one, other] = two_candidates(&subject, &name);
+    let [one, other] = two_candidates(&store, &name);
     let deposed = lead(&one, "deposed").await;
     let claim = Claim::new(name.clone(), deposed.owner(), LONG);
-    subject.other.release(&claim).await.expect("an answer");
+    store.other.release(&claim).await.expect("an answer");
     let next = lead(&other, "next").await;
     assert!(next.term() > deposed.term());
     if one.keeps_values() {
@@ -232,9 +229,9 @@ async fn until_value(observer: &mut Observer, value: &str, mut latest: Fence) ->
     }
 }
 
-async fn an_observer_starts_with_the_current_state_and_never_goes_back(subject: Subject) {
+async fn an_observer_starts_with_the_current_state_and_never_goes_back(store: StoreUnderTest) {
     let name = fresh_name("election-observer");
-    let candidates = two_candidates(&subject, &name);
+    let candidates = two_candidates(&store, &name);
     if !candidates[0].keeps_values() {
         return;
     }
@@ -264,9 +261,9 @@ async fn an_observer_starts_with_the_current_state_and_never_goes_back(subject: 
     resign(last).await;
 }
 
-async fn an_observer_sees_that_a_leader_is_gone(subject: Subject) {
+async fn an_observer_sees_that_a_leader_is_gone(store: StoreUnderTest) {
     let name = fresh_name("election-gone");
-    let [one, other] = two_candidates(&subject, &name);
+    let [one, other] = two_candidates(&store, &name);
     if !one.keeps_values() {
         return;
     }
@@ -278,9 +275,9 @@ async fn an_observer_sees_that_a_leader_is_gone(subject: Subject) {
     assert!(matches!(next(&mut observer).await, Observed::None));
 }
 
-async fn an_unhealthy_leader_makes_way(subject: Subject) {
+async fn an_unhealthy_leader_makes_way(store: StoreUnderTest) {
     let name = fresh_name("election-health");
-    let [one, other] = two_candidates(&subject, &name);
+    let [one, other] = two_candidates(&store, &name);
     let healthy = Arc::new(AtomicBool::new(true));
     let check = {
         let healthy = healthy.clone();
@@ -312,10 +309,10 @@ async fn cut_off<F: Future>(polls: usize, future: F) -> bool {
     cut.is_some()
 }
 
-async fn a_dropped_campaign_leaves_nothing(subject: Subject) {
+async fn a_dropped_campaign_leaves_nothing(store: StoreUnderTest) {
     for polls in 1.. {
         let name = fresh_name("election-cancel");
-        let [one, other] = two_candidates(&subject, &name);
+        let [one, other] = two_candidates(&store, &name);
         let value = possible(&one, "dropped");
         let done = cut_off(polls, one.campaign(value)).await;
         assert_vacant(&other).await;
@@ -326,11 +323,11 @@ async fn a_dropped_campaign_leaves_nothing(subject: Subject) {
 }
 
 /// Drops campaigns while somebody else leads, and while that leader resigns.
-async fn a_dropped_campaign_leaves_nothing_when_contended(subject: Subject) {
+async fn a_dropped_campaign_leaves_nothing_when_contended(store: StoreUnderTest) {
     for resigns in [false, true] {
         for polls in 1.. {
             let name = fresh_name("election-cancel-contended");
-            let [one, other] = two_candidates(&subject, &name);
+            let [one, other] = two_candidates(&store, &name);
             let held = lead(&other, "held").await;
             let value = possible(&one, "dropped");
             let campaign = poll_at_most(polls, one.campaign(value));
@@ -350,10 +347,10 @@ async fn a_dropped_campaign_leaves_nothing_when_contended(subject: Subject) {
     }
 }
 
-async fn a_dropped_resignation_still_resigns(subject: Subject) {
+async fn a_dropped_resignation_still_resigns(store: StoreUnderTest) {
     for polls in 1.. {
         let name = fresh_name("election-cancel-resign");
-        let [one, other] = two_candidates(&subject, &name);
+        let [one, other] = two_candidates(&store, &name);
         let leadership = lead(&one, "one").await;
         let done = cut_off(polls, leadership.resign()).await;
         assert_vacant(&other).await;
@@ -363,10 +360,10 @@ async fn a_dropped_resignation_still_resigns(subject: Subject) {
     }
 }
 
-async fn a_dropped_proclamation_leaves_one_of_the_values(subject: Subject) {
+async fn a_dropped_proclamation_leaves_one_of_the_values(store: StoreUnderTest) {
     for polls in 1.. {
         let name = fresh_name("election-cancel-proclaim");
-        let [one, other] = two_candidates(&subject, &name);
+        let [one, other] = two_candidates(&store, &name);
         if !one.keeps_values() {
             return;
         }
@@ -390,9 +387,9 @@ async fn a_dropped_proclamation_leaves_one_of_the_values(subject: Subject) {
     }
 }
 
-async fn a_store_without_values_says_so(subject: Subject) {
+async fn a_store_without_values_says_so(store: StoreUnderTest) {
     let name = fresh_name("election-without");
-    let [one, other] = two_candidates(&subject, &name);
+    let [one, other] = two_candidates(&store, &name);
     if one.keeps_values() {
         return;
     }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fencepost::conformance::{Requirement, requirements};
 
-use self::breach::{Breach, Nothing, subject};
+use self::breach::{Breach, Nothing, store_with};
 use self::table::{BREACHES, Line, NOT_BROKEN_BY_A_STORE, Violation};
 use self::table_of_elections::BREACHES_OF_ELECTIONS;
 use self::table_of_records::BREACHES_OF_RECORDS;
@@ -99,7 +99,7 @@ fn failure_of(requirement: &Requirement, breach: Arc<dyn Breach>) -> Option<Stri
         .enable_all()
         .build()
         .expect("a runtime");
-    let run = AssertUnwindSafe(|| runtime.block_on(requirement.run(subject(breach))));
+    let run = AssertUnwindSafe(|| runtime.block_on(requirement.run(store_with(breach))));
     catch_unwind(run).err().map(text_of)
 }
 
