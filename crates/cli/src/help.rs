@@ -318,11 +318,11 @@ Seven scenarios with every strategy that fits, and the ways of waiting of retry,
 Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are pause, lost-wakeup, names, turns, waiters, deadline, reentry, same-pid, cut,
-  slow-replies, lost-reply, lost-release, store-errors, pause-at-step, failed-renewal, many-leases,
-  dead-connection, vanish, late-write, write-only-fence, storm, failover, restart-empty,
-  server-clock, clock-back, eviction, taken-away, deposed, server-stall, majority-down,
-  client-clock and suspend: fencepost trial NAME
+  Not in it are pause, lost-wakeup, names, turns, waiters, deadline, order, reentry, same-pid, cut,
+  cut-replies, cut-requests, slow-replies, lost-reply, lost-release, store-errors, pause-at-step,
+  failed-renewal, many-leases, dead-connection, vanish, late-write, write-only-fence, storm,
+  failover, restart-empty, restart-behind, server-clock, clock-back, eviction, taken-away, deposed,
+  server-stall, majority-down, leader-deaths, client-clock and suspend: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

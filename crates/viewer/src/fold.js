@@ -9,6 +9,9 @@ const FAULTS = {
   killed: 'SIGKILL',
   stopped: 'SIGSTOP',
   cut_off: 'cut off',
+  replies_cut: 'no replies',
+  requests_cut: 'unheard',
+  passed_one_way: 'passes one way',
   slowed: 'slow replies',
   distant: 'far away',
   connections_dead: 'connections dead',
@@ -31,7 +34,7 @@ const FAULTS = {
 };
 const SIGNALS = ['killed', 'stopped'];
 // Those that another event ends.
-const LASTING = ['stopped', 'cut_off', 'slowed', 'distant', 'clock_ahead', 'clock_behind', 'clock_fast'];
+const LASTING = ['stopped', 'cut_off', 'replies_cut', 'requests_cut', 'slowed', 'distant', 'clock_ahead', 'clock_behind', 'clock_fast'];
 
 class Fold {
   constructor(run) {

@@ -320,6 +320,8 @@ const CHECKS: [(&str, Charge); 9] = [
 fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
     let lasts = kind.renewed || kind.hold != EndsWith::Lease;
     match scenario.lock() {
+        // A fence that is floored by the server's time falls with that time, if nothing else remembers it.
+        Some(Scenario::RestartBehind) if kind.fenced => &[Charge::Fence, Charge::TwoHolders],
         // The server ends every lease by its own time of day.
         Some(Scenario::ClockBack) => &[Charge::Stuck, Charge::Recovery],
         // Two that wait for each other keep their locks for as long as they live.
@@ -330,6 +332,7 @@ fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
             | Scenario::Waiters
             | Scenario::LostReply
             | Scenario::StoreErrors
+            | Scenario::LeaderDeaths
             | Scenario::Storm,
         ) if kind.hold == EndsWith::Untimed => &[Charge::Stuck, Charge::Recovery],
         // No server hears of the end of a connection whose machine has vanished.
@@ -343,12 +346,15 @@ fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
             Scenario::Pause
             | Scenario::Suspend
             | Scenario::Cut
+            | Scenario::CutReplies
+            | Scenario::CutRequests
             | Scenario::SlowReplies
             | Scenario::PauseAtStep
             | Scenario::LateWrite
             | Scenario::WriteOnlyFence
             | Scenario::Failover
             | Scenario::RestartEmpty
+            | Scenario::RestartBehind
             | Scenario::ServerClock
             | Scenario::Eviction
             | Scenario::TakenAway
@@ -371,11 +377,14 @@ fn is_about_an_end(scenario: AnyScenario) -> bool {
                 | Scenario::Pause
                 | Scenario::Suspend
                 | Scenario::Cut
+                | Scenario::CutReplies
+                | Scenario::CutRequests
                 | Scenario::SlowReplies
                 | Scenario::LateWrite
                 | Scenario::WriteOnlyFence
                 | Scenario::Failover
                 | Scenario::RestartEmpty
+                | Scenario::RestartBehind
                 | Scenario::ServerClock
                 | Scenario::ClockBack
                 | Scenario::Eviction

@@ -30,6 +30,7 @@ mod false_release;
 mod fences;
 mod kept_alive;
 mod late_write;
+mod leader_deaths;
 mod lost_lock;
 mod lost_release;
 mod lost_reply;
@@ -40,6 +41,8 @@ mod majority_down;
 mod many_leases;
 mod names;
 mod not_granted;
+mod one_way;
+mod order;
 mod outage;
 mod overlap;
 mod overwritten;
@@ -117,21 +120,27 @@ fn of_scenario(court: &Court<'_>, scenario: Scenario) -> Verdict {
         Scenario::Pause => pause::judge(court),
         Scenario::Suspend => pause::judge_suspended(court),
         Scenario::ClientClock => client_clock::judge(court),
-        Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(court),
+        Scenario::Failover | Scenario::RestartEmpty | Scenario::RestartBehind => {
+            lost_store::judge(court)
+        }
         Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(court),
         Scenario::TakenAway => taken_away::judge(court),
         Scenario::Deposed => deposed::judge(court),
         Scenario::ClockBack => clock_back::judge(court),
         Scenario::ServerStall => server_stall::judge(court),
         Scenario::MajorityDown => majority_down::judge(court),
+        Scenario::LeaderDeaths => leader_deaths::judge(court),
         Scenario::LostWakeup => lost_wakeup::judge(court),
         Scenario::Names => names::judge(court),
         Scenario::Turns => turns::judge(court),
         Scenario::Waiters => waiters::judge(court),
         Scenario::Deadline => deadline::judge(court),
+        Scenario::Order => order::judge(court),
         Scenario::Reentry => reentry::judge(court),
         Scenario::SamePid => same_pid::judge(court),
         Scenario::Cut => pause::judge_cut(court),
+        Scenario::CutReplies => one_way::judge_replies(court),
+        Scenario::CutRequests => one_way::judge_requests(court),
         Scenario::SlowReplies => slow_replies::judge(court),
         Scenario::LostReply => lost_reply::judge(court),
         Scenario::LostRelease => lost_release::judge(court),

@@ -12,7 +12,7 @@ pub struct Claims {
     pub fencing: bool,
     /// It renews its lease while its holder lives.
     pub keep_alive: bool,
-    /// Waiters are served in order. Stated only: no trial judges it yet.
+    /// Waiters are served in the order in which they asked.
     pub fair: bool,
     /// It has no lease: it lasts until it is released, however long its holder takes. If it also promises
     /// [`recovery_ms`](Self::recovery_ms), it ends when its holder dies; otherwise only a [`session`](Self::session) does.

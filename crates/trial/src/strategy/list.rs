@@ -34,15 +34,22 @@ pub static ALL: [&Strategy; 22] = [
 ];
 
 /// The strategies that use the library's lock on Postgres.
-static OF_LIBRARY: [&Strategy; 4] = [
+static OF_LIBRARY: [&Strategy; 5] = [
     &safe::STRATEGY,
     &watchdog::STRATEGY,
+    &watchdog::IN_LINE,
     &fenced::STRATEGY,
     &fenced::WRITES_ONLY,
 ];
 
-/// The strategies that only one trial is about. Tables leave them out.
-static ASIDE: [&Strategy; 1] = [&fenced::WRITES_ONLY];
+/// The strategies that only one trial, or a few, are about. Tables leave them out.
+static ASIDE: [&Strategy; 5] = [
+    &watchdog::IN_LINE,
+    &fenced::WRITES_ONLY,
+    &database::KEPT_BY_POOL,
+    &database::ROLLED_BACK,
+    &database::TRUSTS_ROLLBACK,
+];
 
 /// Returns the strategies that can be tried on this store, in the same order.
 pub fn at(store: &TrialStore) -> impl Iterator<Item = &'static Strategy> + Clone {

@@ -62,6 +62,10 @@ pub enum Lack {
     Kill,
     /// A lease that was long enough, or of the lock's own.
     Lease,
+    /// Leaders that died, one after the other.
+    Leaders,
+    /// Processes that waited one after the other.
+    Line,
     /// Processes that came back.
     Lives,
     /// A lock that was lost, a server that lost it, or a reply that was lost.
@@ -132,6 +136,8 @@ impl Lack {
             Self::Kept => "kept",
             Self::Kill => "kill",
             Self::Lease => "lease",
+            Self::Leaders => "leaders",
+            Self::Line => "line",
             Self::Lives => "lives",
             Self::Loss => "loss",
             Self::Order => "order",

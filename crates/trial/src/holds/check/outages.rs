@@ -79,7 +79,9 @@ pub(super) fn first_failure_ns(facts: &Facts) -> Option<u64> {
         | Change::Silent
         | Change::Continued
         | Change::Restarted
-        | Change::LivesOn => false,
+        | Change::LivesOn
+        // It has what a majority had written.
+        | Change::Elected => false,
         // It has its data when it is started again.
         Change::Killed => {
             let mut later = facts.servers.iter();

@@ -95,6 +95,8 @@ impl Checks<'_> {
     pub fn was_disturbed(&self, who: &str, before_ns: u64) -> bool {
         let faults = [
             Fault::CutOff,
+            Fault::RepliesCut,
+            Fault::RequestsCut,
             Fault::Slowed,
             Fault::Distant,
             Fault::ConnectionsDead,

@@ -42,6 +42,22 @@ pub(super) const CUT_OFF: Manner = Manner {
     state: "cut off",
 };
 
+/// No reply of the store reached its process.
+pub(super) const WITHOUT_REPLIES: Manner = Manner {
+    began: Fault::RepliesCut,
+    was: "without replies from its store",
+    state: "without replies",
+    ..CUT_OFF
+};
+
+/// No request of its process reached the store.
+pub(super) const UNHEARD: Manner = Manner {
+    began: Fault::RequestsCut,
+    was: "unheard by its store",
+    state: "unheard",
+    ..CUT_OFF
+};
+
 /// A time in which a holder was away, as the lab saw it.
 #[derive(Clone, Copy)]
 pub(super) struct Absence {

@@ -72,7 +72,8 @@ pub(super) fn judge_cut(court: &Court<'_>) -> Verdict {
     judge_absence(court, CUT_OFF, helps, nothing)
 }
 
-fn judge_absence(
+/// Judges a holder that was away in this manner. `nothing` is the verdict if that was not seen, or was too short.
+pub(super) fn judge_absence(
     court: &Court<'_>,
     manner: Manner,
     watchdog_helps: &'static str,
