@@ -22,7 +22,7 @@
 //! ```
 //!
 //! # How it works
-//! Whoever leads holds the lock of the election's name; its fence is the *term*. The promises of a [`Guard`](crate::Guard) are therefore those
+//! Whoever leads holds the lock of the election's name; its fence is the *term*. The promises of a [`Guard`] are therefore those
 //! of a [`Leadership`]: a leader that can run knows that it lost before another can lead, as long as the store keeps what it acknowledged, and
 //! a [resource](crate::resource) that checks the term refuses a leader that was stopped and does not know it yet. Candidates get their turn in the
 //! order of the store's line. Leaderships are always renewed, whatever [`keep_alive`](crate::LockerBuilder::keep_alive) says, and never pass

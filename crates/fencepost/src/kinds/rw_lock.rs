@@ -247,7 +247,8 @@ impl fmt::Debug for RwLock {
 /// Holds an [`RwLock`] for reading, beside other readers. Dropping it releases it in the background.
 ///
 /// It has the same contract as a [`Guard`], except for the fence: it is larger than that of every earlier writer, but a reader that came
-/// later is right as well. A resource checks it with a gate for read-write locks ([`FencedRwCell`](crate::resource::FencedRwCell)).
+/// later is right as well. A resource must refuse a write below any fence that it has seen, and a read below the fence of any write. The
+/// library has no such resource yet: those in [`resource`](crate::resource) would refuse readers that are right.
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct ReadGuard {
     guard: Guard,
