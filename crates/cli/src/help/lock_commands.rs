@@ -35,8 +35,7 @@ Usage: fencepost elect --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
        fencepost elect --name NAME --observe [--json]
 
   --name NAME         the election; a lock of that name excludes it
-  --value TEXT        what others see of the leader, at most 1024 bytes; otherwise host:process.
-                      Only SQLite and Redis keep it so far
+  --value TEXT        what others see (on SQLite and Redis), at most 1024 bytes  [host:process]
   --health COMMAND    a shell command; while it fails or hangs, this process does not lead
   --health-every TIME how often it is run, and how long it may take   [default: 5s]
   --ttl TIME          how long a crashed leader blocks the next, 500ms to 24h
@@ -58,7 +57,7 @@ Exit codes
 pub(super) const ELECT_EXAMPLES: &str = "\
 Examples
   fencepost elect --name scheduler -- ./scheduler --port 8080
-  fencepost elect --name scheduler --value \"$(hostname -f):8080\" --store redis://cache -- ./scheduler
+  fencepost elect --name scheduler --value \"$(hostname):8080\" --store redis://cache -- ./scheduler
   fencepost elect --name primary --health 'pg_isready -q' --health-every 2s -- ./archive-wal
   fencepost elect --name scheduler --observe --json | jq -r '.leader.value // .state'
 ";
