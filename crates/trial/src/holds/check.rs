@@ -110,8 +110,6 @@ pub struct Checks<'a> {
     measures_recovery: bool,
     /// What ends a session on this store.
     sessions: SessionEnd,
-    /// Whether its leases end when their server is restarted, because they belong to connections.
-    ends_with_server: bool,
     /// Whether several processes are killed, one after the other.
     kills_several: bool,
     /// How long a lease lasts.
@@ -130,7 +128,6 @@ impl<'a> Checks<'a> {
             pauses: Pauses::of(facts),
             reach: Reach::of(facts),
             sessions: SessionEnd::at(&header.store),
-            ends_with_server: sessions::ends_with_server(header),
             is_storm: header.scenario == Scenario::Storm.name(),
             measures_recovery: !RECOVERY_UNMEASURED.contains(&Scenario::find(&header.scenario)),
             kills_several: Scenario::find(&header.scenario).is_some_and(Scenario::kills_several),

@@ -146,7 +146,7 @@ pub fn expected(trial: &Trial) -> Option<Outcome> {
     };
     // The sessions of the primary are not copied, and whoever has taken over lets another one in while the lease runs.
     let is_let_in = trial.scenario == Scenario::Deposed
-        && trial.store.parameters().starts_with("?locks=advisory")
+        && trial.store.has_advisory_locks()
         && trial.strategy.name == "safe";
     Some(match (survives, is_let_in) {
         (true, _) => Outcome::Held,

@@ -13,7 +13,7 @@ use crate::history::Header;
 use crate::protocol::Action;
 use crate::strategy;
 use crate::text::numbers::{count, plural};
-use crate::verdict::{Belief, Cited, Evidence, Outcome, Verdict};
+use crate::verdict::{Belief, Cited, Evidence, Lack, Outcome, Verdict};
 
 mod absence;
 mod cause;
@@ -77,7 +77,11 @@ pub(super) use lost_update::lost_update;
 pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     let Some(scenario) = Scenario::find(&header.scenario) else {
         let because = format!("There is no scenario '{}' to judge by.", header.scenario);
-        return Verdict::inconclusive(because, "scenario", "a scenario that this version knows.");
+        return Verdict::inconclusive(
+            because,
+            Lack::Scenario,
+            "a scenario that this version knows.",
+        );
     };
     let court = Court {
         header,
@@ -208,7 +212,7 @@ fn belief_in(overlaps: &[Overlap<'_>]) -> Belief {
 fn stalled(because: impl Into<String>) -> Verdict {
     Verdict::inconclusive(
         because,
-        "calm",
+        Lack::Calm,
         "a lab that is not stopped, on a machine that is less busy.",
     )
 }

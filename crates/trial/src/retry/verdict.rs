@@ -4,7 +4,7 @@ use super::{Round, budget_in_words, conclusions};
 use crate::history::Header;
 use crate::sale::facts::Answer;
 use crate::text::numbers::{count, plural, word};
-use crate::verdict::{Checked, Finding, Missing, Outcome, Verdict};
+use crate::verdict::{Checked, Finding, Lack, Missing, Outcome, Verdict};
 
 /// Judges a comparison: combines the verdicts on all rounds. Inconclusive if there are none.
 pub fn judge(header: &Header, rounds: &[Round]) -> Verdict {
@@ -97,7 +97,7 @@ fn witness(rounds: &[Round]) -> String {
 /// Rephrases what is missing with the flags of this command.
 fn missing(missing: &Missing) -> Missing {
     let advice = match missing.what {
-        "order" => {
+        Lack::Order => {
             "an order. Something to sell (--stock), or more patience (--max-retries, --budget)."
         }
         _ => missing.advice,

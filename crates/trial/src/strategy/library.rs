@@ -67,6 +67,15 @@ impl LibraryStore {
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
         }
     }
+
+    /// Returns whether the locks belong to connections, which end with their server.
+    fn is_connections(&self) -> bool {
+        #[cfg(feature = "postgres")]
+        if matches!(self, Self::Advisory { .. }) {
+            return true;
+        }
+        false
+    }
 }
 
 async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, LibraryStore), Failure> {
@@ -220,6 +229,7 @@ impl Locking for Library {
         Claims {
             fair: known.fair && self.is_fifo,
             tells_loss_ms: self.keep_alive.then_some(ttl_ms),
+            ends_with_server: self.place.is_connections(),
             ..known
         }
     }

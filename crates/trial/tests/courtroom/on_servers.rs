@@ -50,6 +50,15 @@ pub(crate) const SESSION: ExternalLock = lock(
     },
 );
 
+/// The same, in the words of a lock that promises nothing of its session.
+pub(crate) const BARE_SESSION: ExternalLock = lock(
+    "honest-bare-session",
+    Claims {
+        session: true,
+        ..Claims::PLAIN
+    },
+);
+
 const fn redlock(name: &'static str, flaw: Flaw) -> ExternalLock {
     flawed(name, flaw, REDLOCK.claims)
 }

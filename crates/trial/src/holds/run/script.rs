@@ -68,7 +68,7 @@ const LONGEST_RECOVERY: Duration = Duration::from_secs(60);
 pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let chance = &Chance::new(trial.seed);
     match trial.scenario {
-        Scenario::Crash if claims.ends_with_holder() => crash::of_session(trial, claims, chance),
+        Scenario::Crash if claims.belongs_to_session() => crash::of_session(trial, claims, chance),
         Scenario::Crash => crash::script(trial, claims, chance),
         Scenario::TtlEdge => crash::ttl_edge(trial, chance),
         Scenario::Deadlock => deadlock::script(trial, claims, chance),

@@ -6,7 +6,7 @@ use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::facts::{Hold, Mark};
 use crate::text::numbers::{count, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// How a holder was away.
 #[derive(Clone, Copy)]
@@ -101,7 +101,7 @@ pub(super) fn kept(court: &Court<'_>, late: &Hold, new: &Hold, absence: Absence)
     let (Some(release), true) = (release, waited) else {
         return Verdict::inconclusive(
             format!("Nothing broke, and nothing was tested: B did not wait while A was {state}."),
-            "contention",
+            Lack::Contention,
             "somebody who waits for the lock meanwhile.",
         );
     };

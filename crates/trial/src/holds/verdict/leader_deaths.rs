@@ -7,7 +7,7 @@ use crate::history::Change;
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER, SECOND_LOCK, THIRD};
 use crate::text::numbers::{in_words, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// How often the leader must die during one hold.
 const DEATHS_MIN: usize = 2;
@@ -23,7 +23,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(last) = deaths.last().filter(|_| deaths.len() >= DEATHS_MIN) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: the leader did not die several times while A held the lock.",
-            "leaders",
+            Lack::Leaders,
             "leaders that are seen to die, one after the other, and to be followed by another one within A's lease.",
         );
     };
@@ -38,7 +38,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(refused) = refused_after(court, holder, *last) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: nobody was refused A's lock after the last election.",
-            "contention",
+            Lack::Contention,
             "somebody whom A's lock keeps out when the last leader is elected.",
         );
     };
@@ -50,7 +50,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 
 /// Returns whether the lock claims to last while its process lives. A session may end while no server leads.
 fn lasts(court: &Court<'_>) -> bool {
-    court.claims.keep_alive || court.claims.untimed && !court.claims.ends_with_holder()
+    court.claims.keep_alive || court.claims.untimed && !court.claims.belongs_to_session()
 }
 
 /// Returns when the others had elected a leader, for each leader that died while A certainly held its lock.
@@ -85,7 +85,7 @@ fn lost_too_soon(court: &Court<'_>, losses: &[LostHold<'_>]) -> Option<Verdict> 
                 "A lost its lock {} ms after the last server was back: that is less than a lease, and may be the machine.",
                 ms(served_ns)
             ),
-            "calm",
+            Lack::Calm,
             "a machine that is less busy, or a longer --ttl.",
         ));
     }

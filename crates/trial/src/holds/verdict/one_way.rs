@@ -7,7 +7,7 @@ use super::absence::{Absence, Manner, UNHEARD, WITHOUT_REPLIES, kept};
 use super::{Court, pause};
 use crate::history::Fault;
 use crate::holds::{HOLDER, OTHER};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// Judges a holder that no reply reached.
 pub(super) fn judge_replies(court: &Court<'_>) -> Verdict {
@@ -29,7 +29,7 @@ fn judge(court: &Court<'_>, manner: Manner) -> Verdict {
     let nothing = || {
         Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A's road to its store was not seen to be cut for longer than its lease.",
-            "cut",
+            Lack::Cut,
             "a holder that takes its lock through the address it is given, and is cut off in one direction for longer than the TTL.",
         )
     };

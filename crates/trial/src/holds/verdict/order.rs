@@ -4,7 +4,7 @@ use super::{Court, evidence};
 use crate::holds::HOLDER;
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::text::numbers::{in_words, ms};
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 /// How much later than the one before it a process must have asked. By then, that one had its place in line.
 const GAP_NS: u64 = 300_000_000;
@@ -19,7 +19,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if !court.claims.fair {
         return Verdict::inconclusive(
             "Not tried: the lock does not claim to serve waiters in order.",
-            "claim",
+            Lack::Claim,
             "a lock that claims fair.",
         );
     }
@@ -40,14 +40,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if rounds.len() < ROUNDS_MIN {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: three processes were not seen to wait one after the other.",
-            "line",
+            Lack::Line,
             "processes that are answered at once, and that ask well after each other: a machine that is less busy.",
         );
     }
     if !wrong.is_empty() {
         return Verdict::inconclusive(
             "One process was served before another one that had asked earlier, but only once: that may be the machine.",
-            "calm",
+            Lack::Calm,
             "a machine that is less busy. Run it again.",
         );
     }

@@ -147,7 +147,7 @@ fn why_over(court: &Court<'_>, lost: Option<&LostUpdate<'_>>) -> Option<String> 
         Some(lost) => court.facts.hold_of(lost.write)?,
         None => court.facts.first_of(HOLDER)?,
     };
-    let kept_alive = court.claims.keep_alive || court.claims.ends_with_holder();
+    let kept_alive = court.claims.keep_alive || court.claims.belongs_to_session();
     // What happened to it before this hold explains nothing.
     let from_ns = held.asked.at_ns;
     let until_ns = lost.map_or(u64::MAX, |lost| lost.write.mark.at_ns);

@@ -49,7 +49,7 @@ fn missing(verdict: &Verdict) -> &'static str {
         "{}",
         verdict.because
     );
-    verdict.missing.as_ref().unwrap().what
+    verdict.missing.as_ref().unwrap().what.name()
 }
 
 fn held(verdict: &Verdict) {
