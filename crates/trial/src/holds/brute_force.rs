@@ -11,11 +11,11 @@ use fencepost::random::{Random as _, SeededRandom};
 use super::check::{Checks, Late, Stuck, StuckBy, nanoseconds, with_slack};
 use super::facts::{
     Buy, Cycle, Facts, FailedRequest, FaultSeen, Halted, Hold, Inspection, Mark, Op, ServerChange,
-    StockSet, Wait, WaitEnd,
+    Stall, StockSet, Wait, WaitEnd,
 };
 use super::{Scenario, Trial};
 use crate::history::fence::compare;
-use crate::history::{Event, Fault, What};
+use crate::history::{Change, Event, Fault, What};
 use crate::protocol::{Action, Claims, Purchase, PurchaseOutcome, ReleaseResult};
 use crate::strategy;
 
@@ -29,6 +29,7 @@ struct BruteForce {
     ops: Vec<Op>,
     faults: Vec<FaultSeen>,
     servers: Vec<ServerChange>,
+    stalls: Vec<Stall>,
     halted: Vec<Halted>,
     buys: Vec<Buy>,
     inspections: Vec<Inspection>,
@@ -256,7 +257,7 @@ impl BruteForce {
         Some(free)
     }
 
-    /// Returns whether a request of another process had an unknown result, so that this process may have the lock.
+    /// Returns whether another request, also of the same process, had no known result by then, so that it may have the lock.
     fn may_be_taken_unseen(&self, wait: &Wait, answered: Mark) -> bool {
         let mut others = self.waits.iter().filter(|other| {
             other.op != wait.op && other.key == wait.key && other.asked.at_ns < answered.at_ns

@@ -109,6 +109,10 @@ impl BruteForce {
                 server: server.clone(),
                 change: *change,
             }),
+            What::Stalled { for_ms } => self.stalls.push(Stall {
+                from_ns: mark.at_ns.saturating_sub((for_ms * 1e6) as u64),
+                until: mark,
+            }),
             What::StockSet { units } => {
                 let units = *units;
                 self.stock_set.push(StockSet { mark, units });

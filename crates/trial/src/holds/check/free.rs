@@ -114,7 +114,7 @@ impl<'a> Lock<'a> {
         }
     }
 
-    /// Returns whether a request of another process had an unknown result, so that this process may have the lock.
+    /// Returns whether another request, also of the same process, had no known result by then, so that it may have the lock.
     fn may_be_taken_unseen(&self, wait: &Wait, answered: Mark) -> bool {
         let others = self.requests.of_others(answered.at_ns, wait.op);
         others.is_some_and(|last| last > Answered::AtNs(answered.at_ns))
