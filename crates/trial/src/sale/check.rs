@@ -2,8 +2,6 @@
 //!
 //! A check counts as violated only if it fails for every outcome that the lost answers allow.
 
-use serde::Serialize;
-
 use super::facts::Facts;
 use super::fences::FenceFault;
 use crate::protocol::Claims;
@@ -31,15 +29,13 @@ impl Facts {
             } else {
                 Finding::Held
             },
-            exclusion: Finding::NotApplicable,
             fence: Finding::NotApplicable,
-            recovery: Finding::NotApplicable,
         }
     }
 }
 
 /// The properties of a sale. A sale records no holds, so properties of holds do not apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Findings {
     /// No more units were sold than existed, and the stock is not below zero.
     pub no_oversell: Finding,
@@ -47,12 +43,8 @@ pub struct Findings {
     pub no_lost_update: Finding,
     /// Nobody was turned away while units were left. Reported, but never decides a verdict.
     pub no_undersell: Finding,
-    /// There were never two holders at once.
-    pub exclusion: Finding,
     /// Fences increase.
     pub fence: Finding,
-    /// A dead holder's lock becomes free.
-    pub recovery: Finding,
 }
 
 impl Findings {
@@ -85,6 +77,7 @@ impl Findings {
             facts.left_by_orders()
         );
         let no_hold = "a sale claims no hold";
+        let of_holds = |name| Checked::of(name, name, Finding::NotApplicable).because(no_hold);
         let fences = match self.fence {
             Finding::NotApplicable => no_hold.to_owned(),
             _ => format!("{} buyers told theirs", count(facts.fenced() as i64)),
@@ -105,15 +98,15 @@ impl Findings {
                 count(facts.unsold()),
                 count(facts.refused() as i64)
             )),
-            Checked::of("exclusion", "exclusion", self.exclusion).because(no_hold),
-            Checked::of("fence", "fence", self.fence)
+            of_holds("exclusion"),
+            Checked::of("fence_issued", "fences grow", self.fence)
                 .because(fences)
                 .at(facts
                     .fence_fault()
                     .into_iter()
                     .flat_map(FenceFault::events)
                     .filter(|_| self.fence == Finding::Violated)),
-            Checked::of("recovery", "recovery", self.recovery).because(no_hold),
+            of_holds("recovery"),
         ]
     }
 }

@@ -264,7 +264,7 @@ fn a_fence_that_two_buyers_had_breaks_the_promise() {
             verdict.because
         );
         assert_eq!(verdict.evidence.len(), 2);
-        assert!(verdict.violates("fence"));
+        assert!(verdict.violates("fence_issued"));
         let why = verdict.why.unwrap();
         assert!(
             why.starts_with("The resource knows the latest holder"),
