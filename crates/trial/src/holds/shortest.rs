@@ -1,4 +1,4 @@
-//! The shortest beginning of a history that convicts a lock, found exactly.
+//! The shortest beginning of a history that convicts a lock: no shorter one convicts it on evidence that the whole history still shows.
 //!
 //! A verdict on the beginning of a history differs from that on a shorter one only because of its last event. Most events cannot convict
 //! anybody. So one pass over the history collects those that can, and the judge is asked about these, in order.

@@ -130,8 +130,8 @@ impl<'a> Freed<'a> {
             "When A had answered,"
         };
         format!(
-            "{begins} B got the lock, and {} was refused. {learns} B's lock was gone, within its lease: A has released it once more, \
-             without looking whose it was.",
+            "{begins} B got the lock, and {} was refused. {learns} B's lock was gone within its lease: a repeated release that does \
+             not compare the owner does this.",
             self.second.who
         )
     }
