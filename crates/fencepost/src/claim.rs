@@ -61,7 +61,7 @@ impl LockName {
 
 /// Returns whether the character would let a name forge or disguise a line of a log: control characters, line and paragraph separators, and
 /// the marks that override the text direction.
-fn hides_or_breaks_text(c: char) -> bool {
+pub(crate) fn hides_or_breaks_text(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -178,6 +178,35 @@ pub struct Claim {
     pub ttl: Duration,
     /// A label for people: host and process. [`Backend::inspect`](crate::Backend::inspect) shows it; nothing depends on it.
     pub label: Arc<str>,
+    /// How much of the name the claim takes. A store of locks is only ever asked for [`Part::Whole`].
+    pub part: Part,
+    /// The value of a candidate in an election, for stores that keep it in the same place as the lock ([`Backend::leaders`]).
+    ///
+    /// [`Backend::leaders`]: crate::Backend::leaders
+    pub value: Option<Arc<str>>,
+}
+
+/// How much of a name a claim takes.
+///
+/// The variants are complete on purpose: a new one would be a breaking change for stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Part {
+    /// All of it, as a lock does.
+    #[default]
+    Whole,
+    /// This many permits of a semaphore.
+    Permits {
+        /// How many the claim takes.
+        count: u32,
+        /// How many there are, if the store does not know. What the store knows counts.
+        of: u32,
+    },
+    /// Reading, beside other readers.
+    Read,
+    /// Writing, alone.
+    Write,
+    /// Reading instead of the writing of this owner, which ends in the same step.
+    ReadInPlaceOf(OwnerId),
 }
 
 impl Claim {
@@ -188,6 +217,23 @@ impl Claim {
             owner,
             ttl,
             label: "".into(),
+            part: Part::Whole,
+            value: None,
+        }
+    }
+
+    /// Sets how much of the name the claim takes.
+    #[must_use]
+    pub fn with_part(self, part: Part) -> Self {
+        Self { part, ..self }
+    }
+
+    /// Sets the value of a candidate in an election.
+    #[must_use]
+    pub fn with_value(self, value: impl Into<Arc<str>>) -> Self {
+        Self {
+            value: Some(value.into()),
+            ..self
         }
     }
 
@@ -210,8 +256,8 @@ pub struct Grant {
     /// A moment, on the backend's [`clock`](crate::Backend::clock), *before* the request that obtained this grant was sent.
     pub asked_at: Moment,
     /// For at least this long after `asked_at`, the store keeps others out. A client that waited may be granted less than its TTL at first.
-    /// If less than half of that is left when the grant arrives, [`HandOver::min_valid_percent`](crate::HandOver::min_valid_percent)
-    /// prevents hand-over, and the process releases the lock after every hold.
+    /// Do not make that too short: a locker hands the lock on inside its process only while at least
+    /// [`HandOver::min_valid_percent`](crate::HandOver::min_valid_percent) of this time is left, and otherwise releases it.
     pub lease: Duration,
 }
 

@@ -286,7 +286,7 @@ mod tests {
         let cells =
             anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));
         let cells: Vec<Trial> = cells.collect();
-        assert_eq!(cells.len(), 18 * 7);
+        assert_eq!(cells.len(), 19 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();
         stems.dedup();

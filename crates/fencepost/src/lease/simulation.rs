@@ -46,12 +46,7 @@ proptest! {
         // A fast store is through with a lease earlier.
         let store_lease = ttl - ttl * u32::try_from(fast_per_mille).expect("small") / 1_000;
         let mut now = Moment::ZERO + ms(10_000);
-        let claim = Claim {
-            name: LockName::new("simulated").expect("a valid name"),
-            owner: OwnerId::random(&SeededRandom::new(1)),
-            ttl,
-            label: "simulated".into(),
-        };
+        let claim = Claim::new(LockName::new("simulated").expect("a valid name"), OwnerId::random(&SeededRandom::new(1)), ttl).with_label("simulated");
         let mut store_ends = now + ms(there_ms) + store_lease;
         let lease = Lease::new(claim, Grant { epoch: 1, asked_at: now, lease: ttl }, now);
         let mut was_lost = false;
@@ -82,12 +77,7 @@ proptest! {
     #[test]
     fn a_renewal_is_due_before_the_end(ttl_ms in 20u64..100_000) {
         let asked_at = Moment::ZERO + ms(10_000);
-        let claim = Claim {
-            name: LockName::new("simulated").expect("a valid name"),
-            owner: OwnerId::random(&SeededRandom::new(1)),
-            ttl: ms(ttl_ms),
-            label: "simulated".into(),
-        };
+        let claim = Claim::new(LockName::new("simulated").expect("a valid name"), OwnerId::random(&SeededRandom::new(1)), ms(ttl_ms)).with_label("simulated");
         let lease = Lease::new(claim, Grant { epoch: 1, asked_at, lease: ms(ttl_ms) }, asked_at);
         prop_assert!(lease.renew_at() < lease.valid_until());
         prop_assert!(lease.valid_until() <= (asked_at + ms(ttl_ms)).saturating_sub(margin(ms(ttl_ms))));

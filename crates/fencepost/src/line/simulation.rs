@@ -432,12 +432,12 @@ impl World {
 }
 
 fn new_claim(random: &SeededRandom) -> Claim {
-    Claim {
-        name: LockName::new("simulated").expect("a valid name"),
-        owner: OwnerId::random(random),
-        ttl: TTL,
-        label: "simulated".into(),
-    }
+    Claim::new(
+        LockName::new("simulated").expect("a valid name"),
+        OwnerId::random(random),
+        TTL,
+    )
+    .with_label("simulated")
 }
 
 proptest! {

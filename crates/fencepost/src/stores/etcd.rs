@@ -116,6 +116,7 @@ impl Etcd {
         fifo: true,
         across_processes: true,
         leases: true,
+        records: false,
     };
 
     /// Connects with the default settings.

@@ -15,19 +15,7 @@ pub(crate) mod blocking;
 pub(crate) mod certificates;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod current_session;
-#[cfg(any(
-    feature = "redis",
-    feature = "postgres",
-    feature = "etcd",
-    feature = "zookeeper"
-))]
 pub(crate) mod outage;
-#[cfg(any(
-    feature = "redis",
-    feature = "postgres",
-    feature = "etcd",
-    feature = "zookeeper"
-))]
 pub(crate) mod percent;
 #[cfg(any(
     feature = "redis",
@@ -40,5 +28,4 @@ pub(crate) mod renewals;
 pub(crate) mod silence;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "unstable-hooks"))]
 pub(crate) mod times;
-#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
 pub(crate) mod turn_window;

@@ -25,21 +25,25 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
+use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait, name_matches};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 use crate::mutex::lock;
 
+mod records;
 mod table;
 
-use table::Table;
+use records::MemoryRecords;
+use table::{Table, Ticket};
 
 /// Locks in memory.
 #[derive(Debug)]
 pub struct Memory {
     clock: Arc<dyn Clock>,
     table: Mutex<Table>,
+    records: MemoryRecords,
 }
 
 /// What a waiter learns when it checks the lock.
@@ -55,6 +59,7 @@ impl Memory {
         fifo: true,
         across_processes: false,
         leases: true,
+        records: true,
     };
 
     /// Creates an empty store on the real clock.
@@ -65,25 +70,21 @@ impl Memory {
     /// Creates an empty store on this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
+            records: MemoryRecords::new(clock.clone()),
             clock,
             table: Mutex::default(),
         }
     }
 
-    fn check(
-        &self,
-        claim: &Claim,
-        ticket: &mut Option<(u64, Moment)>,
-        wake: &Arc<Notify>,
-    ) -> Outcome {
+    fn check(&self, claim: &Claim, ticket: &mut Option<Ticket>, wake: &Arc<Notify>) -> Outcome {
         let now = self.clock.now();
         let mut table = lock(&self.table);
         if let Some(grant) = table.claim(claim, now) {
             return Outcome::Granted(grant);
         }
-        let (place, since) = table.enqueue(claim, *ticket, wake, now);
-        *ticket = Some((place, since));
-        Outcome::Later(table.turn_of(&claim.name, place))
+        let drawn = table.enqueue(claim, *ticket, wake, now);
+        *ticket = Some(drawn);
+        Outcome::Later(table.turn_of(&claim.name, drawn))
     }
 }
 
@@ -182,6 +183,10 @@ impl Backend for Memory {
             });
             Ok(listed.collect())
         })
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(&self.records)
     }
 }
 

@@ -104,6 +104,7 @@ impl Zookeeper {
         fifo: true,
         across_processes: true,
         leases: false,
+        records: false,
     };
 
     /// Connects with the default settings.
@@ -170,6 +171,13 @@ impl Zookeeper {
 pub(super) async fn open_with_ttl(address: &str, ttl: Duration) -> Result<Zookeeper> {
     let builder = Zookeeper::builder(address).session_timeout(ttl);
     builder.open().await
+}
+
+/// Does the same, and blocks the calling thread.
+#[cfg(feature = "blocking")]
+pub(super) fn open_with_ttl_blocking(address: &str, ttl: Duration) -> Result<Zookeeper> {
+    let builder = Zookeeper::builder(address).session_timeout(ttl);
+    builder.open_blocking()
 }
 
 impl fmt::Debug for Zookeeper {

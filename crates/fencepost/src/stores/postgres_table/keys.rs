@@ -84,12 +84,12 @@ mod tests {
 
     #[test]
     fn a_holder_is_read_back_and_other_programs_are_told_apart() {
-        let claim = Claim {
-            name: LockName::new("stock").unwrap(),
-            owner: OwnerId::random(&SeededRandom::new(3)),
-            ttl: Duration::from_millis(1500),
-            label: format!("ci-7:2210\0{}", "x".repeat(300)).into(),
-        };
+        let claim = Claim::new(
+            LockName::new("stock").unwrap(),
+            OwnerId::random(&SeededRandom::new(3)),
+            Duration::from_millis(1500),
+        )
+        .with_label(format!("ci-7:2210\0{}", "x".repeat(300)));
         let written = holder_of(&claim);
         assert_eq!(written.chars().count(), 255);
         let read = ours(&written).unwrap();

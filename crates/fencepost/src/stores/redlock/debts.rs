@@ -135,12 +135,12 @@ mod tests {
     #[test]
     fn a_debt_does_not_shrink() {
         let (debts, long) = (Debts::default(), Duration::from_secs(60));
-        let mut claim = Claim {
-            name: "stock".try_into().expect("a name"),
-            owner: OwnerId::random(&SystemRandom),
-            ttl: long,
-            label: "test".into(),
-        };
+        let mut claim = Claim::new(
+            "stock".try_into().expect("a name"),
+            OwnerId::random(&SystemRandom),
+            long,
+        )
+        .with_label("test");
         debts.owe(&claim, Span::up_to(9));
         claim.ttl = Duration::ZERO;
         let smaller = Span {

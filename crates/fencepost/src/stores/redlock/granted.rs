@@ -138,12 +138,12 @@ mod tests {
     use crate::random::SystemRandom;
 
     fn claim(ttl: Duration) -> Claim {
-        Claim {
-            name: "stock".try_into().expect("a name"),
-            owner: OwnerId::random(&SystemRandom),
+        Claim::new(
+            "stock".try_into().expect("a name"),
+            OwnerId::random(&SystemRandom),
             ttl,
-            label: "test".into(),
-        }
+        )
+        .with_label("test")
     }
 
     fn lease(epoch: u64) -> Lease {

@@ -24,6 +24,8 @@ pub(super) struct Database {
     pub(super) features: TableFeatures,
     /// The boot whose leases count.
     pub(super) boot: String,
+    /// What was asked for before was not read from this file.
+    pub(super) opened_at: Moment,
     at: Opened,
     /// How many files were opened before this one. Tickets of an earlier file mean nothing here.
     pub(super) generation: u64,
@@ -65,7 +67,7 @@ impl Database {
         let found = Identity::of(path)?;
         let creation = match found {
             Some(_) => None,
-            None if settings.purpose == Purpose::Look => {
+            None if settings.purpose != Purpose::Lock => {
                 return Err(Failure::Unavailable(format!("there is no file {path:?}")));
             }
             None => {
@@ -97,6 +99,7 @@ impl Database {
             connection,
             features: TableFeatures::ALL,
             boot: settings.boot.clone(),
+            opened_at: BootClock.now(),
             at: Opened::new(identity, path),
             generation,
             busy_deadline: Arc::default(),
@@ -108,7 +111,7 @@ impl Database {
         database.at = Opened::new(identity, path);
         drop(opening);
         match settings.purpose {
-            Purpose::Lock => database.prepare(settings)?,
+            Purpose::Lock | Purpose::Release => database.prepare(settings)?,
             Purpose::Look => database.features = database.table_features(settings)?,
         }
         Ok(Some(database))
