@@ -187,22 +187,24 @@ impl Gauntlet {
         let Some(worst) = Outcome::worst(rows.iter().map(Row::outcome)) else {
             return Verdict::bare(Outcome::Inconclusive, "No scenario was tried.");
         };
-        let name = self.strategy.name;
-        let times = rows.iter().filter(|row| row.outcome() == worst).count();
-        let of = plural(rows.len(), "scenario", "scenarios");
-        let because = match worst {
-            Outcome::Held => format!("{name} held in all of {of}."),
-            Outcome::Broken => format!("{name} broke in {times} of {of}."),
-            Outcome::Stuck => format!("{name} got stuck in {times} of {of}."),
-            Outcome::Inconclusive => format!("Nothing broke, and {times} of {of} showed nothing."),
-        };
         Verdict {
             found: label::summary(rows),
             limits: self
                 .not_tried(untried)
                 .map(|names| format!("not tried: {names}")),
-            ..Verdict::bare(worst, because)
+            ..Verdict::bare(worst, self.in_a_sentence(rows))
         }
+    }
+
+    fn in_a_sentence(&self, rows: &[Row<'_>]) -> String {
+        let times = |outcome| rows.iter().filter(|row| row.outcome() == outcome).count();
+        counted(
+            self.strategy.name,
+            rows.len(),
+            times(Outcome::Broken),
+            times(Outcome::Stuck),
+            times(Outcome::Inconclusive),
+        )
     }
 
     /// Returns the scenarios that were left out, each with its reason; `None` if there are none.
@@ -229,6 +231,23 @@ impl Gauntlet {
         }
         format!("{text} --seed {}", self.seed)
     }
+}
+
+/// Returns how often a lock did what, the worst first.
+fn counted(name: &str, of: usize, broke: usize, stuck: usize, nothing: usize) -> String {
+    let of = plural(of, "scenario", "scenarios");
+    let what = match (broke, stuck) {
+        (0, 0) if nothing == 0 => return format!("{name} held in all of {of}."),
+        (0, 0) => return format!("Nothing broke, and {nothing} of {of} showed nothing."),
+        (broke, 0) => format!("broke in {broke}"),
+        (0, stuck) => format!("got stuck in {stuck}"),
+        (broke, stuck) => format!("broke in {broke} and got stuck in {stuck}"),
+    };
+    let and_nothing = match nothing {
+        0 => String::new(),
+        nothing => format!("; {nothing} showed nothing"),
+    };
+    format!("{name} {what} of {of}{and_nothing}.")
 }
 
 /// Returns why the lab cannot make servers fail, or come between them and the processes, as this scenario demands; `None` if it can, or if

@@ -110,7 +110,7 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         judged_alike_again(&results.join(scenario));
     }
     let page = std::fs::read_to_string(&page).unwrap();
-    let broke = format!("safe broke in 5 of {} scenarios.", tried.len());
+    let broke = format!("safe broke in 5 of {} scenarios", tried.len());
     assert!(page.contains(&broke));
     assert!(page.contains("limit of its kind: it is the reference lock of its kind"));
     for entry in document["scenarios"].as_array().unwrap() {
