@@ -61,7 +61,7 @@ impl LockName {
 
 /// Returns whether the character would let a name forge or disguise a line of a log: control characters, line and paragraph separators, and
 /// the marks that override the text direction.
-fn hides_or_breaks_text(c: char) -> bool {
+pub(crate) fn hides_or_breaks_text(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -195,7 +195,12 @@ pub enum Part {
     #[default]
     Whole,
     /// This many permits of a semaphore.
-    Permits(u32),
+    Permits {
+        /// How many the claim takes.
+        count: u32,
+        /// How many there are, if the store does not know. What the store knows counts.
+        of: u32,
+    },
     /// Reading, beside other readers.
     Read,
     /// Writing, alone.
@@ -251,8 +256,8 @@ pub struct Grant {
     /// A moment, on the backend's [`clock`](crate::Backend::clock), *before* the request that obtained this grant was sent.
     pub asked_at: Moment,
     /// For at least this long after `asked_at`, the store keeps others out. A client that waited may be granted less than its TTL at first.
-    /// If less than half of that is left when the grant arrives, [`HandOver::min_valid_percent`](crate::HandOver::min_valid_percent)
-    /// prevents hand-over, and the process releases the lock after every hold.
+    /// Do not make that too short: a locker hands the lock on inside its process only while at least
+    /// [`HandOver::min_valid_percent`](crate::HandOver::min_valid_percent) of this time is left, and otherwise releases it.
     pub lease: Duration,
 }
 

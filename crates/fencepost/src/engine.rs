@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::alarm::Alarm;
 use crate::backend::Backend;
-use crate::claim::{Claim, LockName, OwnerId};
+use crate::claim::{Claim, LockName, OwnerId, Part};
 use crate::clock::{Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
@@ -24,14 +24,17 @@ use crate::line::{HandOver, Joined, Line, Manner, StoreRequest, Ticket};
 use crate::mutex::lock;
 use crate::random::SystemRandom;
 use crate::reaper::Reaper;
+use crate::shares::Shares;
 use crate::telemetry::Telemetry;
 
 mod duty;
 mod hold;
+mod wanted;
 
 pub(crate) use duty::{Duty, Queued};
 pub(crate) use hold::Hold;
 pub use hold::ReleaseOutcome;
+pub(crate) use wanted::Wanted;
 
 /// The settings of the builder.
 #[derive(Debug, Clone)]
@@ -97,9 +100,21 @@ pub(crate) struct Engine {
     /// A copy of [`Lines::closed`] that can be read without the mutex.
     closed: AtomicBool,
     closing: Notify,
+    /// The engine of elections and runs, with the same store and settings, but without hand-over. Created when it is first needed.
+    twin: OnceLock<Arc<Engine>>,
+    /// The engine of semaphores and read-write locks. Created when it is first needed.
+    shares: OnceLock<SharesEngine>,
     /// Whether the housekeeping task is running. Becomes false again when its runtime drops the task.
-    pub(crate) is_running: Arc<AtomicBool>,
-    pub(crate) starting: Mutex<()>,
+    pub(crate) has_housekeeping: Arc<AtomicBool>,
+    pub(crate) starting_housekeeping: Mutex<()>,
+}
+
+/// The engine of the semaphores and read-write locks of a locker, which is created when it is first needed. It has the same settings, except
+/// that the store decides the order of all tasks.
+pub(crate) struct SharesEngine {
+    pub(crate) engine: Arc<Engine>,
+    /// The backend of that engine.
+    pub(crate) shares: Arc<Shares>,
 }
 
 /// The result of joining a line.
@@ -113,13 +128,18 @@ pub(crate) enum Entry<'a> {
 
 impl Engine {
     pub(crate) fn new(backend: Arc<dyn Backend>, settings: Settings) -> Self {
+        let reaper = Reaper::new(backend.clock(), settings.store_timeout);
+        Self::with_reaper(backend, settings, reaper)
+    }
+
+    fn with_reaper(backend: Arc<dyn Backend>, settings: Settings, reaper: Reaper) -> Self {
         let clock = backend.clock();
         let alarm = Arc::new(Alarm::new(clock.clone()));
         if let Some(bell) = backend.loss_bell() {
             bell.listen(&alarm);
         }
         Self {
-            reaper: Reaper::new(clock.clone(), settings.store_timeout),
+            reaper,
             clock,
             telemetry: Telemetry::new(backend.store_name()),
             settings,
@@ -127,14 +147,62 @@ impl Engine {
             lines: Mutex::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
-            is_running: Arc::default(),
-            starting: Mutex::default(),
+            twin: OnceLock::new(),
+            shares: OnceLock::new(),
+            has_housekeeping: Arc::default(),
+            starting_housekeeping: Mutex::default(),
             backend,
         }
     }
 
-    /// Lets a task join the line of `name`.
-    pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry<'_> {
+    /// Returns the engine for holds that never change hands inside the process and are always renewed. It ends with this one.
+    pub(crate) fn without_hand_over(self: &Arc<Self>) -> Arc<Self> {
+        if self.is_hand_over_off() && self.settings.keep_alive {
+            return self.clone();
+        }
+        let twin = self.twin.get_or_init(|| {
+            let settings = Settings {
+                hand_over: HandOver::default().max_turns(0),
+                keep_alive: true,
+                ..self.settings.clone()
+            };
+            let reaper = self.reaper.beside();
+            Arc::new(Self::with_reaper(self.backend.clone(), settings, reaper))
+        });
+        // Whoever closes this engine either finds the twin, or has closed it before this check.
+        if lock(&self.lines).closed {
+            twin.close();
+        }
+        twin.clone()
+    }
+
+    /// Returns the engine of semaphores and read-write locks. It ends with this one.
+    pub(crate) fn shares(&self) -> &SharesEngine {
+        let shares = self.shares.get_or_init(|| {
+            let shares = Arc::new(Shares::new(self.backend.clone()));
+            let settings = Settings {
+                hand_over: HandOver::default().max_turns(0),
+                ..self.settings.clone()
+            };
+            let reaper = self.reaper.beside();
+            let engine = Arc::new(Self::with_reaper(shares.clone(), settings, reaper));
+            SharesEngine { engine, shares }
+        });
+        // Whoever closes this engine either finds the other one, or has closed it before this check.
+        if lock(&self.lines).closed {
+            shares.engine.close();
+        }
+        shares
+    }
+
+    /// Returns the engines for other kinds of lock that exist beside this one. They end with it.
+    pub(crate) fn siblings(&self) -> impl Iterator<Item = &Arc<Self>> {
+        let shares = self.shares.get().map(|shares| &shares.engine);
+        self.twin.get().into_iter().chain(shares)
+    }
+
+    /// Lets a task join the line of the name that it wants.
+    pub(crate) fn join(self: &Arc<Self>, wanted: Wanted, manner: Manner) -> Entry<'_> {
         let mut receiver = None;
         let sender = || {
             let (sender, turn) = oneshot::channel();
@@ -142,9 +210,10 @@ impl Engine {
             sender
         };
         let (key, claim) = if self.is_hand_over_off() {
-            let claim = self.new_claim(&name);
+            let claim = wanted.claim(self.new_claim(&wanted.name));
             (self.key(&claim), Some(claim))
         } else {
+            let name = wanted.name;
             (LineKey { name, owner: None }, None)
         };
         let new_claim = || claim.unwrap_or_else(|| self.new_claim(&key.name));
@@ -229,11 +298,17 @@ impl Engine {
             self.lose(&lease, LostReason::Shutdown);
             self.reaper.give_back(lease.claim_to_release());
         }
+        for sibling in self.siblings() {
+            sibling.close();
+        }
     }
 
     /// Ends the keeper. The reaper stays until the last guard is gone, because a grant may be on its way.
     pub(crate) fn stop_keeper(&self) {
         self.alarm.ring();
+        for sibling in self.siblings() {
+            sibling.stop_keeper();
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -264,7 +339,10 @@ impl Engine {
             operation,
             "the store did not answer in time",
         )
-        .with_effect(Effect::Maybe)
+        .with_effect(match operation {
+            Operation::Inspect | Operation::ReadRecord => Effect::None,
+            _ => Effect::Maybe,
+        })
     }
 
     /// Returns the Tokio runtime of a caller that wants a lock, or an error if there is none or the locker was shut down.
@@ -315,12 +393,14 @@ impl Engine {
     }
 
     fn new_claim(&self, name: &LockName) -> Claim {
-        Claim::new(
-            name.clone(),
-            OwnerId::random(&SystemRandom),
-            self.settings.ttl,
-        )
-        .with_label(self.settings.label.clone())
+        Claim {
+            name: name.clone(),
+            owner: OwnerId::random(&SystemRandom),
+            ttl: self.settings.ttl,
+            label: self.settings.label.clone(),
+            part: Part::Whole,
+            value: None,
+        }
     }
 
     /// Calls `tell` with the line of `claim`, and removes the line if nothing is left in it.

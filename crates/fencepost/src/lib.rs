@@ -80,6 +80,7 @@ mod fence;
 mod guard;
 mod housekeeping;
 mod keeper;
+pub mod kinds;
 mod lease;
 mod line;
 mod locker;
@@ -93,6 +94,10 @@ mod reaper;
 mod refusal;
 pub mod resource;
 pub mod retry;
+#[cfg(not(feature = "unstable-hooks"))]
+mod shares;
+#[cfg(feature = "unstable-hooks")]
+pub mod shares;
 pub mod stores;
 pub mod telemetry;
 #[cfg(feature = "testing")]
@@ -106,6 +111,7 @@ pub use engine::ReleaseOutcome;
 pub use error::{Effect, Error, ErrorKind, Operation, Result};
 pub use fence::Fence;
 pub use guard::Guard;
+pub use kinds::{Permit, ReadGuard, RwLock, Semaphore, WriteGuard};
 pub use lease::{FailedRenewals, Lost, LostReason};
 pub use line::HandOver;
 pub use locker::{DEFAULT_STORE_TIMEOUT, Locker, LockerBuilder};

@@ -10,17 +10,19 @@ mod builder;
 pub use builder::{DEFAULT_STORE_TIMEOUT, LockerBuilder};
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::claim::LockName;
-use crate::clock::{Moment, within};
-use crate::engine::Engine;
+use crate::clock::{Clock, Moment, within};
+use crate::engine::{Engine, SharesEngine};
 use crate::error::{Error, Operation, Result};
 use crate::guard::Guard;
 use crate::housekeeping;
 use crate::line::Manner;
+use crate::shares::Shares;
 
 /// Acquires locks in one store. Cheap to clone; all clones share the same state.
 ///
@@ -96,12 +98,27 @@ impl Locker {
         &self.engine.backend
     }
 
+    /// Returns the locker for holds that never change hands inside the process and are always renewed. It is shut down together with this
+    /// one.
+    pub(crate) fn without_hand_over(&self) -> Self {
+        Self {
+            engine: self.engine.without_hand_over(),
+        }
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.engine.clock
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.engine.settings.ttl
+    }
+
     /// Returns the label under which the store lists this locker among holders and waiters.
     pub fn label(&self) -> &str {
         &self.engine.settings.label
     }
 
-    #[cfg(feature = "blocking")]
     pub(crate) fn store_timeout(&self) -> Duration {
         self.engine.settings.store_timeout
     }
@@ -222,7 +239,9 @@ impl Locker {
     pub async fn shutdown(&self) {
         let runtime = self.engine.runtime(Operation::Release);
         if let Ok(runtime) = &runtime {
-            housekeeping::ensure_running(&self.engine, runtime);
+            for engine in std::iter::once(&self.engine).chain(self.engine.siblings()) {
+                housekeeping::ensure_running(engine, runtime);
+            }
         }
         self.engine.close();
         let clock = &*self.engine.clock;
@@ -236,6 +255,33 @@ impl Locker {
             tracing::warn!("shut down before the store had confirmed every release");
         }
         self.engine.stop_keeper();
+    }
+
+    /// Returns the locker of the semaphores and read-write locks of this locker, and its backend.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the store keeps no records.
+    pub(crate) fn shares(&self) -> Result<(Self, Arc<Shares>)> {
+        let SharesEngine { engine, shares } = self.engine.shares();
+        shares.check_supported()?;
+        let engine = engine.clone();
+        Ok((Self { engine }, shares.clone()))
+    }
+
+    /// Returns the answer to a request that does not ask for a lock.
+    ///
+    /// # Errors
+    /// Returns an error if the locker was shut down, there is no runtime, or the store fails or does not answer within the store timeout.
+    pub(crate) async fn answer<T>(
+        &self,
+        operation: Operation,
+        request: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let engine = &self.engine;
+        engine.runtime_if_open()?;
+        let until = engine.clock.now() + engine.settings.store_timeout;
+        let answer = within(&*engine.clock, until, request).await;
+        answer.unwrap_or_else(|| Err(engine.unanswered(operation)))
     }
 }
 

@@ -80,11 +80,20 @@ impl Drop for OpenErrand {
 
 impl Reaper {
     pub(crate) fn new(clock: Arc<dyn Clock>, store_timeout: Duration) -> Self {
+        Self::counting(Arc::default(), clock, store_timeout)
+    }
+
+    /// Creates a reaper for another engine of the same locker. Both count the same open errands.
+    pub(crate) fn beside(&self) -> Self {
+        Self::counting(self.open.clone(), self.clock.clone(), self.store_timeout)
+    }
+
+    fn counting(open: Arc<OpenErrands>, clock: Arc<dyn Clock>, store_timeout: Duration) -> Self {
         Self {
             clock,
             store_timeout,
             backlog: Mutex::default(),
-            open: Arc::default(),
+            open,
         }
     }
 

@@ -97,6 +97,13 @@ impl Hold {
         }
     }
 
+    /// Ends this hold without a request: another hold has replaced its lease at the store.
+    pub(crate) fn was_replaced(mut self) {
+        if let Ending::Release { next } = self.end() {
+            self.engine.deliver_duty(next);
+        }
+    }
+
     fn end(&mut self) -> Ending {
         self.ended = true;
         let now = self.engine.clock.now();

@@ -17,19 +17,7 @@ pub(crate) mod certificates;
 pub(crate) mod current_session;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod key_bells;
-#[cfg(any(
-    feature = "redis",
-    feature = "postgres",
-    feature = "etcd",
-    feature = "zookeeper"
-))]
 pub(crate) mod outage;
-#[cfg(any(
-    feature = "redis",
-    feature = "postgres",
-    feature = "etcd",
-    feature = "zookeeper"
-))]
 pub(crate) mod percent;
 #[cfg(any(
     feature = "redis",
@@ -42,5 +30,4 @@ pub(crate) mod renewals;
 pub(crate) mod silence;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "unstable-hooks"))]
 pub(crate) mod times;
-#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
 pub(crate) mod turn_window;

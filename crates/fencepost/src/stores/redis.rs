@@ -1,4 +1,4 @@
-//! Locks in Redis (6.2 or later) or Valkey.
+//! Locks in Redis (6.2 or later). Valkey should work, and is not tested.
 //!
 //! ```no_run
 //! # async fn example() -> fencepost::Result<()> {

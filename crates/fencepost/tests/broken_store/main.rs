@@ -7,8 +7,11 @@ mod record_changes;
 mod records;
 mod releases;
 mod renewals;
+mod shares;
 mod table;
+mod table_of_elections;
 mod table_of_records;
+mod table_of_shares;
 mod views;
 mod waiting;
 
@@ -20,16 +23,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fencepost::conformance::{Requirement, requirements};
 
-use self::breach::{Breach, Nothing, subject};
+use self::breach::{Breach, Nothing, store_with};
 use self::table::{BREACHES, Line, NOT_BROKEN_BY_A_STORE, Violation};
+use self::table_of_elections::BREACHES_OF_ELECTIONS;
 use self::table_of_records::BREACHES_OF_RECORDS;
+use self::table_of_shares::BREACHES_OF_SHARES;
 
 /// On a slow machine, a breach may stay hidden, or a requirement may fail because the machine is slow. So a requirement gets this many
 /// chances to fail as the table says.
 const CHANCES: usize = 3;
 
 fn breaches() -> impl Iterator<Item = &'static Line> {
-    BREACHES.iter().chain(BREACHES_OF_RECORDS)
+    let of_kinds = BREACHES_OF_ELECTIONS.iter().chain(BREACHES_OF_SHARES);
+    BREACHES.iter().chain(BREACHES_OF_RECORDS).chain(of_kinds)
 }
 
 #[test]
@@ -93,7 +99,7 @@ fn failure_of(requirement: &Requirement, breach: Arc<dyn Breach>) -> Option<Stri
         .enable_all()
         .build()
         .expect("a runtime");
-    let run = AssertUnwindSafe(|| runtime.block_on(requirement.run(subject(breach))));
+    let run = AssertUnwindSafe(|| runtime.block_on(requirement.run(store_with(breach))));
     catch_unwind(run).err().map(text_of)
 }
 

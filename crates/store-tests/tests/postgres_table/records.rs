@@ -25,7 +25,7 @@ pub(crate) const TESTS: &[NamedTest] = tests![
     those_who_wait_are_told_when_the_connection_ends,
     epochs_grow_after_a_loss,
     a_restored_copy_repeats_no_epoch_and_no_version,
-    an_absent_record_of_an_earlier_connection_is_not_created,
+    a_record_seen_over_an_earlier_connection_is_not_replaced,
     an_open_transaction_does_not_hold_up_the_connection,
 ];
 
@@ -290,19 +290,23 @@ fn a_restored_copy_repeats_no_epoch_and_no_version() {
 }
 
 /// Somebody else may have created it in the meantime, with a higher epoch, at a server that has failed since.
-fn an_absent_record_of_an_earlier_connection_is_not_created() {
+/// Somebody else may have created or replaced it in the meantime, with a higher epoch, at a server that has failed since.
+fn a_record_seen_over_an_earlier_connection_is_not_replaced() {
     run(async {
         let server = Server::start().await;
         let proxy = server.proxy();
         let store = open(proxy.address()).await;
-        let seen = read(&*store).await;
-        proxy.cut();
-        eventually("another connection", async || {
-            records(&*store).read(&key()).await.is_ok()
-        })
-        .await;
-        assert_eq!(replace(&*store, &seen, b"any").await, Replaced::Outdated);
-        put(&*store, b"any").await;
+        for what in ["absent", "present"] {
+            let seen = read(&*store).await;
+            proxy.cut();
+            eventually("another connection", async || {
+                records(&*store).read(&key()).await.is_ok()
+            })
+            .await;
+            let replaced = replace(&*store, &seen, b"any").await;
+            assert_eq!(replaced, Replaced::Outdated, "{what}");
+            put(&*store, b"any").await;
+        }
     });
 }
 

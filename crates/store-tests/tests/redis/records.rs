@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[NamedTest] = tests![
     are_kept_as_long_as_fences,
     are_kept_longer_if_asked,
     epochs_grow_after_a_loss,
-    an_absent_record_of_an_earlier_connection_is_not_created,
+    a_record_seen_over_an_earlier_connection_is_not_replaced,
     names_of_ours_are_refused,
     what_is_no_record_is_refused,
     locks_and_records_are_listed_apart,
@@ -206,20 +206,23 @@ fn epochs_grow_after_a_loss() {
     });
 }
 
-/// Somebody else may have created it in the meantime, with a higher epoch, at a server that has failed since.
-fn an_absent_record_of_an_earlier_connection_is_not_created() {
+/// Somebody else may have created or replaced it in the meantime, with a higher epoch, at a server that has failed since.
+fn a_record_seen_over_an_earlier_connection_is_not_replaced() {
     run(async {
         let server = Server::start();
         let proxy = server.proxy();
         let store = open(proxy.address()).await;
-        let seen = read(&*store).await;
-        proxy.cut();
-        eventually("another connection", async || {
-            records(&*store).read(&key()).await.is_ok()
-        })
-        .await;
-        assert_eq!(replace(&*store, &seen, b"any").await, Replaced::Outdated);
-        put(&*store, b"any").await;
+        for what in ["absent", "present"] {
+            let seen = read(&*store).await;
+            proxy.cut();
+            eventually("another connection", async || {
+                records(&*store).read(&key()).await.is_ok()
+            })
+            .await;
+            let replaced = replace(&*store, &seen, b"any").await;
+            assert_eq!(replaced, Replaced::Outdated, "{what}");
+            put(&*store, b"any").await;
+        }
     });
 }
 

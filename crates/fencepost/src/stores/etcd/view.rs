@@ -43,10 +43,8 @@ pub(super) async fn inspect(hub: &Hub, name: &str) -> Result<Option<Record>> {
             None => Some(Duration::ZERO),
         },
     };
-    Ok(Some(Record {
-        holder: Some(holder(first, ttl_left)),
-        waiting: others.iter().map(waiter).collect(),
-    }))
+    let waiting = others.iter().map(waiter).collect();
+    Ok(Some(Record::new(Some(holder(first, ttl_left)), waiting)))
 }
 
 /// Returns `None` if the lease does not exist.
@@ -64,35 +62,25 @@ async fn ttl_left(hub: &Hub, lease: i64) -> Result<Option<Duration>> {
 fn holder(kv: &KeyValue, ttl_left: Option<Duration>) -> Holder {
     let Some(value) = Value::read(kv.value()) else {
         return Holder {
-            owner: None,
-            label: "".into(),
-            epoch: None,
-            since: None,
-            ttl: None,
             ttl_left,
+            ..Holder::new("")
         };
     };
     let since = (!value.had_to_wait).then(|| BootClock.now().saturating_sub(age(&value)));
     Holder {
         owner: Some(value.owner),
-        label: value.label.into(),
         epoch: Some(kv.create_revision().cast_unsigned()),
         since,
         ttl: Some(value.ttl),
         ttl_left,
+        ..Holder::new(value.label)
     }
 }
 
 fn waiter(kv: &KeyValue) -> Waiter {
     match Value::read(kv.value()) {
-        Some(value) => Waiter {
-            waited: age(&value),
-            label: value.label.into(),
-        },
-        None => Waiter {
-            label: "".into(),
-            waited: Duration::ZERO,
-        },
+        Some(value) => Waiter::new(value.label.as_str(), age(&value)),
+        None => Waiter::new("", Duration::ZERO),
     }
 }
 

@@ -173,14 +173,14 @@ async fn replace(
     value: &[u8],
 ) -> Result<Replaced> {
     let prepared = Prepared::get(hub, Operation::ReplaceRecord).await?;
-    let is_absent = seen.version == 0;
-    // This may be another server. What was granted there in the meantime is unknown here.
-    if is_absent && seen.asked_at < prepared.session.connected_at {
+    // This may be another server. It may have the record that was seen although others have replaced that since, and granted what is unknown
+    // here.
+    if seen.asked_at < prepared.session.connected_at {
         return Ok(Replaced::Outdated);
     }
     let (kind, name) = (key.kind.as_str(), key.name.as_str());
     let version = new_version();
-    let rows = if is_absent {
+    let rows = if seen.version == 0 {
         let parameters: &Parameters<'_> = &[&kind, &name, &value, &&version[..]];
         prepared.ask(|all| &all.create, parameters).await?
     } else {

@@ -52,10 +52,8 @@ fn records(rows: &[Row]) -> Result<BTreeMap<String, Record>> {
         let Some((name, seen)) = read(row, now) else {
             return Err(failure::unexpected(Operation::Inspect, "other columns"));
         };
-        let record = records.entry(name).or_insert_with(|| Record {
-            holder: None,
-            waiting: Vec::new(),
-        });
+        let nobody = || Record::new(None, Vec::new());
+        let record = records.entry(name).or_insert_with(nobody);
         match seen {
             Client::Holder(holder) => record.holder = Some(holder),
             Client::Waiter(waiter) => record.waiting.push(waiter),
@@ -76,10 +74,7 @@ fn read(row: &Row, now: Moment) -> Option<(String, Client)> {
     let name = text(0)??;
     let time = duration(number(3)??);
     if let Some(label) = text(2)? {
-        let waiter = Waiter {
-            label: label.into(),
-            waited: time,
-        };
+        let waiter = Waiter::new(label, time);
         return Some((name, Client::Waiter(waiter)));
     }
     let locked_by = text(1)??;
@@ -89,12 +84,12 @@ fn read(row: &Row, now: Moment) -> Option<(String, Client)> {
     let epoch = number(5)?.and_then(|epoch| u64::try_from(epoch).ok());
     let holder = Holder {
         owner: ours.as_ref().map(|ours| ours.owner),
-        label: label.into(),
         epoch,
         since: number(4)?.map(|held| now.saturating_sub(duration(held))),
         // A lease is rounded up to milliseconds; show at most what was requested.
         ttl_left: Some(ttl.map_or(time, |ttl| time.min(ttl))),
         ttl,
+        ..Holder::new(label)
     };
     Some((name, Client::Holder(holder)))
 }

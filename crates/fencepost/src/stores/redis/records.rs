@@ -123,15 +123,14 @@ async fn replace(
     const REPLACE: Operation = Operation::ReplaceRecord;
     refuse_reserved(key, REPLACE)?;
     let session = hub.session(REPLACE).await?;
-    let is_absent = seen.version == 0;
-    // This may be another server, or the same one without its data. What was granted there in the meantime is unknown here.
-    if is_absent && seen.asked_at < session.connected_at {
+    // This may be another server, or the same one without its data. It may have the record that was seen although others have replaced that
+    // since, and granted what is unknown here.
+    if seen.asked_at < session.connected_at {
         return Ok(Replaced::Outdated);
     }
-    let before = if is_absent {
-        String::new()
-    } else {
-        digits(seen.version)
+    let before = match seen.version {
+        0 => String::new(),
+        version => digits(version),
     };
     let mut stored = digits(new_version()).into_bytes();
     stored.push(b' ');

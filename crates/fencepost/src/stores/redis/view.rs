@@ -60,15 +60,13 @@ fn read(answer: &Value, now: Moment) -> Option<Option<Record>> {
             ..ours.unwrap_or_else(plain)
         }
     });
-    Some((holder.is_some() || !waiting.is_empty()).then_some(Record { holder, waiting }))
+    Some((holder.is_some() || !waiting.is_empty()).then(|| Record::new(holder, waiting)))
 }
 
 fn waiter(value: &Value) -> Option<Waiter> {
     let waited = u64::try_from(value.item(1)?.integer()?).unwrap_or(0);
-    Some(Waiter {
-        label: value.item(0)?.text()?.into(),
-        waited: Duration::from_millis(waited),
-    })
+    let label = value.item(0)?.text()?;
+    Some(Waiter::new(label, Duration::from_millis(waited)))
 }
 
 /// Parses "owner epoch ttl since label", with the marks that the scripts use. The start of the hold is by the clock of the server or of the
@@ -86,11 +84,10 @@ fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
     let held = Duration::from_millis(server_now.saturating_sub(since));
     Some(Holder {
         owner: Some(owner),
-        label: parts.next()?.into(),
         epoch: Some(epoch),
         since: Some(now.saturating_sub(held)),
         ttl: Some(Duration::from_millis(ttl)),
-        ttl_left: None,
+        ..Holder::new(parts.next()?)
     })
 }
 

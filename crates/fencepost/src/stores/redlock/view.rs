@@ -187,10 +187,7 @@ fn held_by_a_majority(mut keys: Vec<Key>, needed: usize) -> Option<Holder> {
 }
 
 fn record(holder: Holder) -> Record {
-    Record {
-        holder: Some(holder),
-        waiting: Vec::new(),
-    }
+    Record::new(Some(holder), Vec::new())
 }
 
 #[cfg(test)]
@@ -202,11 +199,9 @@ mod tests {
     fn key(seed: u64, epoch: u64, left_ms: u64) -> Key {
         let holder = Holder {
             owner: Some(OwnerId::random(&SeededRandom::new(seed))),
-            label: "test".into(),
             epoch: Some(epoch),
-            since: None,
             ttl_left: Some(Duration::from_millis(left_ms)),
-            ttl: None,
+            ..Holder::new("test")
         };
         Key {
             holder,

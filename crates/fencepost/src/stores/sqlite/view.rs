@@ -31,7 +31,7 @@ impl Database {
                 .prepare_cached(&self.features.lines(ONE))?
                 .query_map(key, |row| waiter(row, now))?
                 .collect::<rusqlite::Result<_>>()?;
-            Ok((holder.is_some() || !waiting.is_empty()).then_some(Record { holder, waiting }))
+            Ok((holder.is_some() || !waiting.is_empty()).then(|| Record::new(holder, waiting)))
         })
     }
 
@@ -69,10 +69,7 @@ impl Database {
 }
 
 fn nobody() -> Record {
-    Record {
-        holder: None,
-        waiting: Vec::new(),
-    }
+    Record::new(None, Vec::new())
 }
 
 /// Returns `None` if the row only says since when the lock is free.
@@ -87,20 +84,18 @@ fn holder(row: &Row<'_>, now: Moment) -> rusqlite::Result<Option<Holder>> {
         .map_err(|_| rusqlite::Error::InvalidColumnType(1, "owner".into(), Type::Text))?;
     Ok(Some(Holder {
         owner: Some(owner),
-        label: row.get::<_, String>(2)?.into(),
         epoch: Some(unsigned(row, 3)?),
         since: Some(moment(row, 4)?),
         ttl_left: Some(ttl_left),
         ttl: Some(Duration::from_nanos(unsigned(row, 6)?)).filter(|ttl| !ttl.is_zero()),
+        ..Holder::new(row.get::<_, String>(2)?)
     }))
 }
 
 fn waiter(row: &Row<'_>, now: Moment) -> rusqlite::Result<Waiter> {
     let joined = Some(moment(row, 2)?).filter(|joined| *joined != Moment::ZERO);
-    Ok(Waiter {
-        label: row.get::<_, String>(1)?.into(),
-        waited: joined.map_or(Duration::ZERO, |joined| {
-            now.saturating_duration_since(joined)
-        }),
-    })
+    let waited = joined.map_or(Duration::ZERO, |joined| {
+        now.saturating_duration_since(joined)
+    });
+    Ok(Waiter::new(row.get::<_, String>(1)?, waited))
 }

@@ -99,10 +99,7 @@ async fn look(session: &Session, folder: &str) -> Result<(Option<Record>, bool)>
     let Some(first) = seen.next() else {
         return Ok((None, false));
     };
-    let record = Record {
-        holder: Some(holder(&first)),
-        waiting: seen.map(|one| waiter(&one)).collect(),
-    };
+    let record = Record::new(Some(holder(&first)), seen.map(|one| waiter(&one)).collect());
     Ok((Some(record), has_ours))
 }
 
@@ -154,34 +151,22 @@ fn holder(seen: &NodeData) -> Holder {
     match note_of(seen) {
         Some(note) => Holder {
             owner: Some(note.owner),
-            label: note.label.into(),
             epoch: u64::try_from(stat.czxid).ok(),
             since: Some(BootClock.now().saturating_sub(ago(note.since_ms))),
             // Only the server knows when it last heard of the holder, and it does not report that.
             ttl_left: Some(note.ttl),
             ttl: Some(note.ttl),
+            ..Holder::new(note.label)
         },
-        None => Holder {
-            owner: None,
-            label: foreign_label(data).into(),
-            epoch: None,
-            since: None,
-            ttl_left: None,
-            ttl: None,
-        },
+        None => Holder::new(foreign_label(data)),
     }
 }
 
 fn waiter(seen: &NodeData) -> Waiter {
     let (_, data, stat) = seen;
     let label = note_of(seen).map(|note| note.label);
-    Waiter {
-        label: label
-            .as_deref()
-            .unwrap_or_else(|| foreign_label(data))
-            .into(),
-        waited: ago(u64::try_from(stat.ctime).unwrap_or(0)),
-    }
+    let label = label.as_deref().unwrap_or_else(|| foreign_label(data));
+    Waiter::new(label, ago(u64::try_from(stat.ctime).unwrap_or(0)))
 }
 
 /// Returns how long ago that was by this machine's clock, or zero if this clock is behind the writer's clock.
