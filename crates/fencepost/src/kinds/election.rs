@@ -30,11 +30,11 @@
 //!
 //! # The value
 //! A leader has a value: an address, an identity, anything that others need to know of it. A store that keeps
-//! [records](crate::backend::Capabilities::records) (memory, SQLite, Redis) keeps it beside the lock (`term value`), and it counts only while
-//! the holder of the lock has that term. Such a store answers [`leader`](Election::leader) from the moment at which the new leader has written
-//! its value, shortly after it got the lock.
+//! [records](crate::backend::Capabilities::records) (all but Redlock and Postgres' advisory locks) keeps it beside the lock (`term value`), and
+//! it counts only while the holder of the lock has that term. Such a store answers [`leader`](Election::leader) from the moment at which the new
+//! leader has written its value, shortly after it got the lock.
 //!
-//! On the other stores, leaders can be elected but have no value yet, and nobody can ask who leads:
+//! On Redlock and with Postgres' advisory locks, leaders can be elected but have no value, and nobody can ask who leads:
 //! [`Election::keeps_values`] returns `false`.
 
 use std::fmt;
@@ -321,8 +321,8 @@ impl Election {
     fn keeps_no_values(&self) -> Error {
         let store = self.locker.backend().store_name();
         let message = format!(
-            "{store} elects leaders, but keeps no values of them: nobody can ask who leads. Memory, SQLite and Redis keep \
-             values"
+            "{store} elects leaders, but keeps no values of them: nobody can ask who leads. All stores but Redlock and Postgres' \
+             advisory locks keep values"
         );
         Error::new(
             ErrorKind::InvalidInput,

@@ -103,7 +103,6 @@ mod hooks;
 mod hub;
 mod keys;
 mod names;
-mod record_waiters;
 mod records;
 pub(crate) mod register;
 mod requests;
