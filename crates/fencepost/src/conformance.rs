@@ -23,6 +23,8 @@ mod guard;
 mod leases;
 mod listing;
 mod locker;
+mod record_changes;
+mod records;
 mod shares;
 mod waiting;
 
@@ -104,6 +106,8 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
         cancellation::REQUIREMENTS,
         locker::REQUIREMENTS,
         guard::REQUIREMENTS,
+        records::REQUIREMENTS,
+        record_changes::REQUIREMENTS,
     ]
     .into_iter()
     .flatten()
@@ -132,7 +136,6 @@ const ACROSS: fn(Capabilities) -> bool = |capabilities| capabilities.across_proc
 const LEASES: fn(Capabilities) -> bool = |capabilities| capabilities.leases;
 /// Applies to stores that serve waiters in order.
 const FIFO: fn(Capabilities) -> bool = |capabilities| capabilities.fifo;
-
 /// Applies to stores that keep records beside their locks.
 const RECORDS: fn(Capabilities) -> bool = |capabilities| capabilities.records;
 

@@ -27,11 +27,14 @@ use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BoxFuture, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::mutex::lock;
+
+mod records;
 
 /// A clock that stands still until the test moves it.
 #[derive(Debug)]
@@ -370,5 +373,9 @@ impl Backend for FlakyStore {
 
     fn loss_bell(&self) -> Option<&LossBell> {
         self.inner.loss_bell()
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        self.inner.records().map(|_| self as &dyn Records)
     }
 }

@@ -26,6 +26,9 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Shares, Self::Runs, Self::Leader];
+
     /// Returns the word for this kind in keys and tables.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,6 +60,8 @@ pub struct Snapshot {
     pub time: Option<StoreTime>,
     /// The lowest epoch that a grant based on this snapshot may have. A store that could lose its records lifts it to its own time, so that
     /// epochs keep growing after a loss. Zero if records cannot be lost without the whole store.
+    ///
+    /// A replacement grants at most one epoch: the store may count replacements to know how far the epochs have come.
     pub epoch_floor: u64,
     /// A moment, on the backend's clock, *before* the request was sent.
     pub asked_at: Moment,
@@ -119,7 +124,7 @@ pub struct StoreTime {
 pub enum Replaced {
     /// The record has the new content now.
     Yes,
-    /// The record was no longer the one in the snapshot. It was not changed.
+    /// The record was no longer the one in the snapshot, or this is unknown. It was not changed.
     Outdated,
 }
 
@@ -135,6 +140,10 @@ pub trait Records: fmt::Debug + Send + Sync {
 
     /// Replaces the record if it still is the one in `seen`, and creates it if `seen` is absent and still nobody has. A version never
     /// returns, even if the contents are equal or the record was removed in between.
+    ///
+    /// Also returns [`Replaced::Outdated`] if `seen` is absent and was read before the store learned that it may have lost its data, for
+    /// instance over an earlier connection: the epoch that the caller chose may have been granted in the meantime, and forgotten. Read
+    /// again, then.
     ///
     /// A store that forgets records may forget this one `keep_for` after its last replacement. Most stores keep it for ever.
     fn replace<'a>(

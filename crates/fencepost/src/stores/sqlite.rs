@@ -43,16 +43,23 @@
 //! | `fencepost_lock` | one row per lock that was held: `name`, `owner`, `label`, `boot`, `acquired_ns`, `expires_ns`, `epoch`, `ttl_ns` |
 //! | `fencepost_line` | one row per waiter: `ticket`, `name`, `owner`, `label`, `boot`, `joined_ns` |
 //! | `fencepost_fence` | the last epoch, for all names of the file, and the boot for which it was raised |
+//! | `fencepost_record` | one row per record of another kind of lock ([`Records`]): `kind`, `name`, `value`, `version` |
 //! | `fencepost_meta` | the version of the tables |
 //!
 //! Programs in other languages may read them. A lock is held only if its `owner` is not empty, its `boot` is that of this boot, and its
 //! `expires_ns` is later than `CLOCK_BOOTTIME`. Other rows of `fencepost_lock` are locks that are free: somebody waits for them, or their
 //! lease ended without a release.
 //!
+//! **Records** are kept until the file is deleted. A replacement is one write transaction, which gives the record a new, random version and
+//! also raises the counter of fences, so that a reboot or a new file lifts the epochs in records as it lifts those of locks. Their time is
+//! the time since boot, and its era is the boot. Those who wait for a change are told at once if this process replaced the record, and
+//! otherwise by the thread's check of `PRAGMA data_version`, which goes on while anybody waits.
+//!
 //! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is
 //! opened for locking ([`SqliteBuilder::open_read_only`] leaves it as it is): its counter is lifted to the time in the new units. From then
 //! on a program of version 1 refuses to open the file. One that already has it open keeps using the same counter in the same kind of
-//! transactions, so its epochs and ours grow together.
+//! transactions, so its epochs and ours grow together. Programs of version 2 that know no records share the file: the table is added when
+//! a newer program opens it, and they do not look at it.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends.
@@ -74,6 +81,7 @@ use std::sync::mpsc::Sender;
 
 use tokio::sync::oneshot;
 
+use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -88,10 +96,13 @@ mod features;
 mod file;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;
+mod record_waiters;
+mod records;
 mod requests;
 mod schema;
 mod session;
 mod settings;
+mod stored_records;
 mod view;
 mod waiting;
 mod worker;
@@ -118,7 +129,7 @@ impl Sqlite {
         fifo: true,
         across_processes: true,
         leases: true,
-        records: false,
+        records: true,
     };
 
     /// Opens the file with the default settings, and creates it if it does not exist.
@@ -287,5 +298,9 @@ impl Backend for Sqlite {
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
         let pattern = pattern.map(str::to_owned);
         Box::pin(self.request(Operation::Inspect, |reply| Request::List { pattern, reply }))
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
+use fencepost::backend::records::{RecordKey, RecordKind, Records, Replaced, Snapshot};
 use fencepost::backend::{Capabilities, Listed, Record, Release, Renewal, Wait};
 use fencepost::clock::BoxFuture;
 use fencepost::conformance::Subject;
@@ -47,6 +49,37 @@ pub(crate) trait Breach: fmt::Debug + Send + Sync + 'static {
         store.list(pattern)
     }
 
+    fn has_records(&self) -> bool {
+        true
+    }
+
+    fn read_record<'a>(&'a self, store: &'a Store, key: &'a RecordKey) -> Answer<'a, Snapshot> {
+        kept(store).read(key)
+    }
+
+    fn replace_record<'a>(
+        &'a self,
+        store: &'a Store,
+        key: &'a RecordKey,
+        seen: &'a Snapshot,
+        value: &'a [u8],
+    ) -> Answer<'a, Replaced> {
+        kept(store).replace(key, seen, value, Duration::MAX)
+    }
+
+    fn record_changed<'a>(
+        &'a self,
+        store: &'a Store,
+        key: &'a RecordKey,
+        seen: &'a Snapshot,
+    ) -> BoxFuture<'a, ()> {
+        kept(store).changed(key, seen)
+    }
+
+    fn record_names<'a>(&'a self, store: &'a Store, kind: RecordKind) -> Answer<'a, Vec<LockName>> {
+        kept(store).names(kind)
+    }
+
     /// Returns the store behind the second connection.
     fn other_store(&self, store: &Store) -> Store {
         store.clone()
@@ -77,6 +110,11 @@ pub(crate) fn subject(breach: Arc<dyn Breach>) -> Subject {
     Subject::with_two_connections(connect(one), connect(other))
 }
 
+/// Returns the records of the store in memory.
+pub(crate) fn kept(store: &Store) -> &dyn Records {
+    store.records().expect("the store in memory has records")
+}
+
 /// Locks what a breach remembers.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("not poisoned")
@@ -93,7 +131,7 @@ impl Backend for Broken {
     }
     fn capabilities(&self) -> Capabilities {
         let all = Capabilities::new().fifo(true).leases(true);
-        all.across_processes(true)
+        all.across_processes(true).records(true)
     }
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> Answer<'a, Option<Grant>> {
         self.breach.try_acquire(&self.store, claim)
@@ -112,5 +150,29 @@ impl Backend for Broken {
     }
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> Answer<'a, Vec<Listed>> {
         self.breach.list(&self.store, pattern)
+    }
+    fn records(&self) -> Option<&dyn Records> {
+        self.breach.has_records().then_some(self)
+    }
+}
+
+impl Records for Broken {
+    fn read<'a>(&'a self, key: &'a RecordKey) -> Answer<'a, Snapshot> {
+        self.breach.read_record(&self.store, key)
+    }
+    fn replace<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        seen: &'a Snapshot,
+        value: &'a [u8],
+        _: Duration,
+    ) -> Answer<'a, Replaced> {
+        self.breach.replace_record(&self.store, key, seen, value)
+    }
+    fn changed<'a>(&'a self, key: &'a RecordKey, seen: &'a Snapshot) -> BoxFuture<'a, ()> {
+        self.breach.record_changed(&self.store, key, seen)
+    }
+    fn names<'a>(&'a self, kind: RecordKind) -> Answer<'a, Vec<LockName>> {
+        self.breach.record_names(&self.store, kind)
     }
 }

@@ -31,9 +31,9 @@ pub(crate) struct Violation {
     pub(crate) message: &'static str,
 }
 
-type Line = (fn() -> Arc<dyn Breach>, &'static [Violation]);
+pub(crate) type Line = (fn() -> Arc<dyn Breach>, &'static [Violation]);
 
-const fn fails(requirement: &'static str, message: &'static str) -> Violation {
+pub(crate) const fn fails(requirement: &'static str, message: &'static str) -> Violation {
     Violation {
         requirement,
         message,

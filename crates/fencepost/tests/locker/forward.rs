@@ -9,6 +9,10 @@ macro_rules! forward {
         fn capabilities(&self) -> fencepost::backend::Capabilities {
             self.inner.capabilities()
         }
+
+        fn records(&self) -> Option<&dyn fencepost::backend::records::Records> {
+            self.inner.records()
+        }
     };
     (@ try_acquire) => {
         fn try_acquire<'a>(

@@ -1,44 +1,49 @@
-//! The conformance suite on shares in memory: one permit of one and writing behave as a lock, and the requirements on semaphores and
-//! read-write locks hold.
+//! Shares as locks, on the stores that need no server: with one permit of one, and with writing, every requirement on locks holds.
 
 use std::sync::Arc;
 
-use fencepost::Part;
-use fencepost::conformance::{Subject, requirements};
+use fencepost::backend::Capabilities;
+use fencepost::conformance::{Requirement, Subject, requirements};
 use fencepost::stores::memory::Memory;
+use fencepost::stores::sqlite::Sqlite;
+use fencepost::{Backend, Part};
 use libtest_mimic::{Arguments, Trial};
+use tempfile::TempDir;
+
+const PARTS: [(&str, Part); 2] = [
+    ("permits", Part::Permits { count: 1, of: 1 }),
+    ("write", Part::Write),
+];
 
 fn main() {
-    let mut tests = Vec::new();
-    let parts = [
-        ("permits", Part::Permits { count: 1, of: 1 }),
-        ("write", Part::Write),
-    ];
-    for (what, part) in parts {
-        let subject = move || {
-            let subject = Subject::new(Arc::new(Memory::new())).with_locks_as(part);
-            subject.expect("memory keeps records")
-        };
-        tests.extend(suite(what, subject));
-    }
-    tests.extend(suite("memory", || Subject::new(Arc::new(Memory::new()))));
+    let all = Capabilities::new().fifo(true).leases(true);
+    let all = all.across_processes(true);
+    let tests = requirements().filter(|one| one.applies_to(all));
+    let tests = tests.flat_map(|one| PARTS.map(|(what, part)| tests_of(one, what, part)));
+    let tests = tests.flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), tests).exit();
 }
 
-fn suite(
-    what: &'static str,
-    subject: impl Fn() -> Subject + Clone + Send + 'static,
-) -> impl Iterator<Item = Trial> {
-    let capabilities = subject().capabilities();
-    let picked = requirements().filter(move |one| one.applies_to(capabilities));
-    picked.map(move |requirement| {
-        let subject = subject.clone();
-        Trial::test(format!("{what}::{}", requirement.name()), move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .enable_all()
-                .build()?;
-            runtime.block_on(requirement.run(subject()));
-            Ok(())
-        })
-    })
+fn tests_of(one: &'static Requirement, what: &str, part: Part) -> [Trial; 2] {
+    let run = move |subject: Subject| {
+        let subject = subject.with_locks_as(part).expect("a store with records");
+        tokio::runtime::Runtime::new()?.block_on(one.run(subject));
+        Ok(())
+    };
+    let in_memory = Trial::test(format!("memory::{what}::{}", one.name()), move || {
+        run(Subject::new(Arc::new(Memory::new())))
+    });
+    let in_a_file = Trial::test(format!("sqlite::{what}::{}", one.name()), move || {
+        let folder = tempfile::tempdir()?;
+        run(two_connections(&folder)?)
+    });
+    [in_memory, in_a_file]
+}
+
+fn two_connections(folder: &TempDir) -> fencepost::Result<Subject> {
+    let open = || -> fencepost::Result<Arc<dyn Backend>> {
+        let file = Sqlite::open_blocking(folder.path().join("locks.db"))?;
+        Ok(Arc::new(file))
+    };
+    Ok(Subject::with_two_connections(open()?, open()?))
 }

@@ -1,4 +1,4 @@
-//! Tests of the SQLite store: exclusion, the line, cancellation, reboots, bad files, and other programs.
+//! Tests of the SQLite store: exclusion, the line, cancellation, reboots, records, bad files, and other programs.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
@@ -8,5 +8,6 @@ mod files;
 mod line;
 mod other_programs;
 mod reboot;
+mod records;
 mod stage;
 mod support;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::task::JoinHandle;
+
 use super::{NOT_LONG, Stage, got};
 use crate::claim::Part;
 use crate::conformance::{RECORDS, SHORT, Subject, eventually, soon, table};
@@ -27,6 +29,18 @@ async fn reads(lock: &RwLock) -> ReadGuard {
 async fn writes(lock: &RwLock) -> WriteGuard {
     let writing = soon("a writer is let in", lock.write()).await;
     writing.expect("an answer")
+}
+
+/// Waits for a reader in a separate task.
+fn reading(lock: &RwLock) -> JoinHandle<ReadGuard> {
+    let lock = lock.clone();
+    tokio::spawn(async move { lock.read().await.expect("an answer") })
+}
+
+/// Waits for a writer in a separate task.
+fn writing(lock: &RwLock) -> JoinHandle<WriteGuard> {
+    let lock = lock.clone();
+    tokio::spawn(async move { lock.write().await.expect("an answer") })
 }
 
 async fn readers_are_together_and_a_writer_is_alone(subject: Subject) {
@@ -69,23 +83,17 @@ async fn readers_do_not_overtake_a_writer(subject: Subject) {
     };
     let [one, other] = stage.rw_locks();
     let reader = reads(&one).await;
-    let writer = tokio::spawn({
-        let other = other.clone();
-        async move { writes(&other).await }
-    });
+    let writer = writing(&other);
     stage.until_waiting(1).await;
     assert!(
         got(one.try_read().await).is_none(),
         "a reader overtook a writer"
     );
-    let late = tokio::spawn({
-        let one = one.clone();
-        async move { reads(&one).await }
-    });
+    let late = reading(&one);
     stage.until_waiting(2).await;
     let record = stage.record().await.expect("held");
     let parts: Vec<Part> = record.waiting.iter().map(|waiter| waiter.part).collect();
-    assert_eq!(parts, [Part::Write, Part::Read]);
+    assert_eq!(parts, [Part::Write, Part::Read], "the line is in order");
     drop(reader);
     let writer = soon("the writer", writer).await.expect("no panic");
     assert!(!late.is_finished(), "a reader beside a writer");
@@ -102,14 +110,10 @@ async fn readers_between_writers_come_in_together(subject: Subject) {
     let first = writes(&one).await;
     let mut readers = Vec::new();
     for lock in [&one, &other, &one] {
-        let lock = lock.clone();
-        readers.push(tokio::spawn(async move { reads(&lock).await }));
+        readers.push(reading(lock));
         stage.until_waiting(readers.len()).await;
     }
-    let last = tokio::spawn({
-        let other = other.clone();
-        async move { writes(&other).await }
-    });
+    let last = writing(&other);
     stage.until_waiting(4).await;
     drop(first);
     let mut inside = Vec::new();
@@ -204,15 +208,9 @@ async fn a_downgrade_lets_readers_in_that_wait_in_front(subject: Subject) {
     };
     let [one, other] = stage.rw_locks();
     let writer = writes(&one).await;
-    let before = tokio::spawn({
-        let other = other.clone();
-        async move { reads(&other).await }
-    });
+    let before = reading(&other);
     stage.until_waiting(1).await;
-    let next = tokio::spawn({
-        let one = one.clone();
-        async move { writes(&one).await }
-    });
+    let next = writing(&one);
     stage.until_waiting(2).await;
     let reader = soon("a downgrade", writer.downgrade())
         .await

@@ -7,11 +7,13 @@ use std::time::Duration;
 use super::{NOT_LONG, Stage, got, take};
 use crate::claim::Part;
 use crate::conformance::{LONG, RECORDS, SHORT, Subject, eventually, soon, table};
+use crate::credential::Credential;
 use crate::engine::ReleaseOutcome;
 use crate::error::ErrorKind;
 use crate::fence::Fence;
 use crate::kinds::Semaphore;
 use crate::lease::LostReason;
+use crate::mutex::lock;
 
 table! {
     permits_are_given_out_until_none_is_left: RECORDS,
@@ -121,7 +123,7 @@ async fn no_two_holders_have_the_same_slot(subject: Subject) {
     let holders: Arc<Mutex<BTreeMap<u32, Fence>>> = Arc::default();
     let out = holders.clone();
     under_load(&stage, PERMITS, move |permit| {
-        let mut holders = holders.lock().expect("not poisoned");
+        let mut holders = lock(&holders);
         for slot in permit.slots() {
             assert!(slot < PERMITS);
             match holders.remove(&slot) {
@@ -131,21 +133,23 @@ async fn no_two_holders_have_the_same_slot(subject: Subject) {
         }
     })
     .await;
-    assert!(out.lock().expect("not poisoned").is_empty());
+    assert!(lock(&out).is_empty());
 }
 
 async fn every_slot_sees_growing_fences(subject: Subject) {
     let Some(stage) = Stage::new(&subject, "slot-fences").await else {
         return;
     };
-    let highest: Mutex<BTreeMap<u32, Fence>> = Mutex::default();
+    let highest: Mutex<BTreeMap<u32, Credential>> = Mutex::default();
     under_load(&stage, 2, move |permit| {
         for (slot, credential) in permit.credentials() {
-            let mut highest = highest.lock().expect("not poisoned");
-            let before = highest.insert(slot, credential.fence);
+            let mut highest = lock(&highest);
+            let before = highest.insert(slot, credential);
+            let follows =
+                |before: Credential| before == credential || before.fence < credential.fence;
             assert!(
-                before.is_none_or(|before| before <= credential.fence),
-                "slot {slot}"
+                before.is_none_or(follows),
+                "slot {slot}: {credential:?} after {before:?}"
             );
         }
     })
@@ -167,10 +171,7 @@ async fn waiters_for_permits_are_served_in_order(subject: Subject) {
             tasks.push(tokio::spawn(async move {
                 let permit = take(&semaphore, 1).await;
                 let at = std::time::Instant::now();
-                served
-                    .lock()
-                    .expect("not poisoned")
-                    .push((number, permit.fence(), at));
+                lock(&served).push((number, permit.fence(), at));
                 drop(permit);
             }));
             stage.until_waiting(number + 1).await;
@@ -179,7 +180,7 @@ async fn waiters_for_permits_are_served_in_order(subject: Subject) {
         for task in tasks {
             soon("everybody is served", task).await.expect("no panic");
         }
-        let served = served.lock().expect("not poisoned");
+        let served = lock(&served);
         let was_slow = served
             .windows(2)
             .any(|pair| pair[1].2 - pair[0].2 > Duration::from_millis(200));
@@ -277,7 +278,7 @@ async fn inspect_shows_every_permit(subject: Subject) {
         assert_eq!(holder.owner, Some(permit.owner()));
         assert_eq!(holder.epoch, Some(permit.fence().epoch()));
         assert!(holder.slots.iter().copied().eq(permit.slots()));
-        assert_eq!(&*holder.label, "ci-7");
+        assert_eq!(&*holder.label, "ci-7", "the holder's label");
         assert!(shown(holder.part) && holder.ttl_left <= Some(LONG));
     }
     assert_eq!(&*record.waiting[0].label, "ci-7");

@@ -1,7 +1,7 @@
 //! Requirements on claims of several permits, and on a number of permits that changes.
 
 use super::{NOT_LONG, Stage, got, take};
-use crate::conformance::{LONG, RECORDS, Subject, soon, table};
+use crate::conformance::{LONG, RECORDS, Subject, eventually, soon, table};
 use crate::error::ErrorKind;
 use crate::kinds::{Permit, Semaphore};
 
@@ -66,6 +66,11 @@ async fn many_permits_are_had_although_others_want_few(subject: Subject) {
     });
     let busy: Vec<_> = busy.collect();
     for _ in 0..3 {
+        eventually("all permits are out", || async {
+            let record = stage.record().await;
+            record.is_some_and(|record| record.holders().count() == 3)
+        })
+        .await;
         let all = take(&other, 3).await;
         assert_eq!(all.count(), 3);
         assert!(all.release().await.is_released());
@@ -153,7 +158,8 @@ async fn the_number_in_the_store_counts(subject: Subject) {
     let too_many = other.acquire(3).await.expect_err("three of two");
     assert_eq!(too_many.kind(), ErrorKind::InvalidInput);
     other.resize(3).await.expect("an answer");
-    assert_eq!(one.permits().await.expect("an answer"), 3);
+    let seen = one.permits().await.expect("an answer");
+    assert_eq!(seen, 3, "everybody sees the new number");
     assert_eq!(take(&one, 3).await.count(), 3);
     let zero = one.resize(0).await.expect_err("no permit");
     assert_eq!(zero.kind(), ErrorKind::InvalidInput);

@@ -90,10 +90,7 @@ impl Roster {
         }
         let place = self.take_place(claim, need, asking, now);
         self.call(now.saturating_add(turn_window::FIRST));
-        let is_called = self
-            .waiting(claim.owner)
-            .is_some_and(|one| one.called_until.is_some());
-        Ok(if is_called {
+        Ok(if self.may_take_its_turn(claim.owner) {
             self.line.retain(|waiting| waiting.owner != claim.owner);
             self.grant(claim, need, now, epoch_floor)
         } else if asking == Asking::Once {
@@ -234,6 +231,16 @@ impl Roster {
         };
         self.line.insert(at, waiting);
         place
+    }
+
+    /// Returns whether this owner is called and gets what it was called for. A number of permits that somebody has changed by hand may be too
+    /// low.
+    fn may_take_its_turn(&self, owner: OwnerId) -> bool {
+        let waiting = self.waiting(owner);
+        waiting.is_some_and(|waiting| {
+            let slots = self.lowest_free_slots(waiting.need);
+            waiting.called_until.is_some() && slots.count() == waiting.need.permits()
+        })
     }
 
     fn grant(&mut self, claim: &Claim, need: Need, now: Duration, epoch_floor: u64) -> Claimed {

@@ -6,6 +6,7 @@ pub(super) struct TableFeatures {
     pub(super) has_tables: bool,
     pub(super) has_ttl: bool,
     pub(super) has_joined: bool,
+    pub(super) has_records: bool,
 }
 
 impl TableFeatures {
@@ -13,11 +14,13 @@ impl TableFeatures {
         has_tables: true,
         has_ttl: true,
         has_joined: true,
+        has_records: true,
     };
     pub(super) const NONE: Self = Self {
         has_tables: false,
         has_ttl: false,
         has_joined: false,
+        has_records: false,
     };
 
     /// Returns the query for the holders.

@@ -24,7 +24,7 @@ LEFT JOIN fencepost_lock AS held ON held.name = :name AND held.boot = :boot
 LEFT JOIN fencepost_line AS mine ON mine.name = :name AND mine.boot = :boot AND mine.owner = :owner";
 
 /// There are two statements because SQLite would create a temporary table with its own page cache for `RETURNING`.
-const RAISE_EPOCH: &str = "UPDATE fencepost_fence SET epoch = epoch + 1 WHERE id = 1";
+pub(super) const RAISE_EPOCH: &str = "UPDATE fencepost_fence SET epoch = epoch + 1 WHERE id = 1";
 const EPOCH: &str = "SELECT epoch FROM fencepost_fence WHERE id = 1";
 
 const SET_LOCK: &str = "

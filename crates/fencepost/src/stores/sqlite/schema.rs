@@ -52,6 +52,18 @@ CREATE TABLE fencepost_line (
 CREATE INDEX fencepost_line_order ON fencepost_line (name, ticket);
 ";
 
+/// Values of other kinds of lock, which files of earlier programs lack. A program without records does not look at this table. It raises
+/// the same counter as one with records, at grants and after a boot.
+const RECORDS: &str = "
+CREATE TABLE IF NOT EXISTS fencepost_record (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value BLOB NOT NULL,
+    version BLOB NOT NULL,
+    PRIMARY KEY (kind, name)
+);
+";
+
 /// Columns for people that files of earlier programs lack: how long a lease was when it was last extended, and since when a ticket exists.
 /// Those programs continue to write zero, which means unknown.
 const LATER_COLUMNS: [(&str, &str); 2] = [
@@ -85,6 +97,9 @@ impl Database {
                 self.add_column(table, column)?;
             }
         }
+        if !self.has_table("fencepost_record")? {
+            self.write(|connection, _| Ok(connection.execute_batch(RECORDS)?))?;
+        }
         if self.fence_boot()? != self.boot {
             self.durably(|| self.begin_boot())?;
         }
@@ -101,6 +116,7 @@ impl Database {
                     has_tables: true,
                     has_ttl: self.has_column(locks, ttl)?,
                     has_joined: self.has_column(line, joined)?,
+                    has_records: self.has_table("fencepost_record")?,
                 })
             }
             Some(version) => Err(of_another_version(version, settings)),
@@ -108,11 +124,8 @@ impl Database {
     }
 
     pub(super) fn version(&self) -> Result<Option<i64>> {
-        const EXISTS: &str =
-            "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'fencepost_meta'";
         const VERSION: &str = "SELECT value FROM fencepost_meta WHERE key = 'version'";
-        let exists: i64 = self.connection.query_row(EXISTS, [], |row| row.get(0))?;
-        if exists == 0 {
+        if !self.has_table("fencepost_meta")? {
             return Ok(None);
         }
         let version = self.connection.query_row(VERSION, [], |row| row.get(0));
@@ -126,6 +139,7 @@ impl Database {
                 return Ok(());
             }
             connection.execute_batch(TABLES)?;
+            connection.execute_batch(RECORDS)?;
             connection.execute(
                 "INSERT INTO fencepost_meta (key, value) VALUES ('version', ?1)",
                 [VERSION],
@@ -155,6 +169,12 @@ impl Database {
             )?;
             Ok(())
         })
+    }
+
+    fn has_table(&self, table: &str) -> Result<bool> {
+        const SQL: &str = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+        let count: i64 = self.connection.query_row(SQL, [table], |row| row.get(0))?;
+        Ok(count > 0)
     }
 
     fn has_column(&self, table: &str, column: &str) -> Result<bool> {

@@ -24,6 +24,8 @@ pub(super) struct Database {
     pub(super) features: TableFeatures,
     /// The boot whose leases count.
     pub(super) boot: String,
+    /// What was asked for before was not read from this file.
+    pub(super) opened_at: Moment,
     at: Opened,
     /// How many files were opened before this one. Tickets of an earlier file mean nothing here.
     pub(super) generation: u64,
@@ -97,6 +99,7 @@ impl Database {
             connection,
             features: TableFeatures::ALL,
             boot: settings.boot.clone(),
+            opened_at: BootClock.now(),
             at: Opened::new(identity, path),
             generation,
             busy_deadline: Arc::default(),

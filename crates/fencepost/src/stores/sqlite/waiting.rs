@@ -14,7 +14,7 @@ use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
 /// How long a check waits for other programs. It can be short, because a failed check is simply repeated.
-const LOOK_TIMEOUT: Duration = Duration::from_millis(50);
+pub(super) const LOOK_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Why a wait ends without the lock although its future is alive: the caller used one claim twice at the same time.
 pub(super) const ASKED_AGAIN: &str = "the same claim was asked for again while this one waited";
@@ -222,7 +222,7 @@ fn leave(file: &mut LockFile, claim: &Claim) -> Result<()> {
 }
 
 /// Returns a moment 2 to 4 ms later, at random, so that processes that wait for one lock do not check in step.
-fn look_after(now: Moment) -> Moment {
+pub(super) fn look_after(now: Moment) -> Moment {
     const LEAST: Duration = Duration::from_millis(2);
     now + LEAST + SystemRandom.up_to(LEAST)
 }

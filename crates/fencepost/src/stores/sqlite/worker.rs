@@ -7,12 +7,16 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::STORE;
+use super::record_waiters::RecordWaiters;
 use super::requests::{IfBusy, Outcome};
 use super::session::{Database, LockFile};
 use super::settings::Settings;
+use super::stored_records::Seen;
 use super::waiting::{ASKED_AGAIN, RELEASED, Waiter, Waiting};
+use crate::backend::records::{RecordKey, RecordKind, Replaced, Snapshot};
 use crate::backend::{Listed, Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
+use crate::clock::Moment;
 use crate::error::{Error, ErrorKind, Operation, Result};
 
 /// How long a checkpoint waits for other programs. It can be short, because they can do it later.
@@ -49,6 +53,28 @@ pub(super) enum Request {
         pattern: Option<String>,
         reply: Reply<Vec<Listed>>,
     },
+    ReadRecord {
+        key: RecordKey,
+        asked_at: Moment,
+        reply: Reply<Snapshot>,
+    },
+    ReplaceRecord {
+        key: RecordKey,
+        seen: Seen,
+        value: Vec<u8>,
+        reply: Reply<Replaced>,
+    },
+    AwaitRecord {
+        key: RecordKey,
+        /// The version that the caller has seen.
+        version: u128,
+        /// Receives a message if the record has another version, and is dropped if that cannot be found out.
+        told: oneshot::Sender<()>,
+    },
+    RecordNames {
+        kind: RecordKind,
+        reply: Reply<Vec<LockName>>,
+    },
     Checkpoint {
         reply: Reply<bool>,
     },
@@ -68,6 +94,7 @@ pub(super) fn start(
                 requests,
                 file,
                 waiting: Waiting::new(),
+                record_waiters: RecordWaiters::new(),
             }
             .run();
         }
@@ -89,12 +116,14 @@ struct Worker {
     requests: Receiver<Request>,
     file: LockFile,
     waiting: Waiting,
+    record_waiters: RecordWaiters,
 }
 
 impl Worker {
     fn run(mut self) {
         loop {
-            let request = match self.waiting.pause() {
+            let pauses = [self.waiting.pause(), self.record_waiters.pause()];
+            let request = match pauses.into_iter().flatten().min() {
                 None => self.requests.recv().map_err(RecvTimeoutError::from),
                 Some(pause) => self.requests.recv_timeout(pause),
             };
@@ -104,6 +133,7 @@ impl Worker {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.waiting.look_if_due(&mut self.file);
+            self.record_waiters.look_if_due(&mut self.file);
         }
     }
 
@@ -146,6 +176,39 @@ impl Worker {
                     database.list(pattern.as_deref())
                 });
                 let _ = reply.send(listed);
+            }
+            Request::ReadRecord {
+                key,
+                asked_at,
+                reply,
+            } => {
+                let seen = self.file.run(Operation::ReadRecord, |database| {
+                    database.read_record(&key, asked_at)
+                });
+                let _ = reply.send(seen);
+            }
+            Request::ReplaceRecord {
+                key,
+                seen,
+                value,
+                reply,
+            } => {
+                if !reply.is_closed() {
+                    let replaced = self.file.run(Operation::ReplaceRecord, |database| {
+                        database.replace_record(&key, seen, &value)
+                    });
+                    self.record_waiters.replaced_here(&key);
+                    let _ = reply.send(replaced);
+                }
+            }
+            Request::AwaitRecord { key, version, told } => {
+                self.record_waiters.add(&mut self.file, key, version, told);
+            }
+            Request::RecordNames { kind, reply } => {
+                let names = self.file.run(Operation::ReadRecord, |database| {
+                    database.record_names(kind)
+                });
+                let _ = reply.send(names);
             }
             Request::Checkpoint { reply } => {
                 let done = self.file.run_within(
