@@ -23,7 +23,7 @@ const IN_BASKET = 3;
 
 const made = new Counter('orders_created');
 const refused = new Counter('orders_refused');
-const replay_differs = new Counter('replays_that_differ');
+const replayDiffers = new Counter('replays_that_differ');
 const violations = new Counter('invariant_violations');
 // What the answers said, minus what the service says in the end. Any value except 0 means lost or duplicated units.
 const sold = new Counter('units_sold_unaccounted');
@@ -59,28 +59,28 @@ function post(url, body, more = {}) {
   const name = url.replace(/\/orders\/[^/]+/, '/orders/{id}');
   const text = body === null ? null : JSON.stringify(body);
   const answer = http.post(url, text, { headers: { ...headers(), ...more }, tags: { name } });
-  tell_once(name, answer);
+  warnOnce(name, answer);
   return answer;
 }
 
 const reported = {};
 
 // Failures repeat: each user reports only the first of a kind.
-function tell_once(name, { status, body, error }) {
+function warnOnce(name, { status, body, error }) {
   if ([200, 201, 409].includes(status) || reported[status]) return;
   reported[status] = true;
   console.warn(`${name}: ${status} ${error || body}`);
 }
 
-const product_id = (run, number) => `k6-${run}-${number}`;
-const shop_id = (number) => `shop-${number % SHOPS}`;
+const productId = (run, number) => `k6-${run}-${number}`;
+const shopId = (number) => `shop-${number % SHOPS}`;
 
 export function setup() {
   const run = Date.now().toString(36);
   for (let number = 0; number < PRODUCTS; number += 1) {
     const answer = post(`${URLS[0]}/v1/products`, {
-      product_id: product_id(run, number),
-      shop_id: shop_id(number),
+      product_id: productId(run, number),
+      shop_id: shopId(number),
       name: `Product ${number}`,
       price_cents: 100 + number,
       stock: number % 5 === 0 ? Math.ceil(STOCK / 20) : STOCK,
@@ -99,8 +99,8 @@ function basket(run) {
   while (chosen.size < IN_BASKET) chosen.add(below(PRODUCTS));
   const shops = {};
   for (const number of chosen) {
-    const item = { product_id: product_id(run, number), quantity: 1 + below(3) };
-    (shops[shop_id(number)] = shops[shop_id(number)] || []).push(item);
+    const item = { product_id: productId(run, number), quantity: 1 + below(3) };
+    (shops[shopId(number)] = shops[shopId(number)] || []).push(item);
   }
   return {
     cart_id: `cart-${exec.vu.idInTest}`,
@@ -129,7 +129,7 @@ export default function ({ run }) {
   const id = answer.json('order_id');
   if (Math.random() < 0.2) {
     const again = post(`${URLS[(at + 1) % URLS.length]}/v1/checkout/order`, body, { 'Idempotency-Key': key });
-    if (again.status !== 201 || again.json('order_id') !== id) replay_differs.add(1);
+    if (again.status !== 201 || again.json('order_id') !== id) replayDiffers.add(1);
   }
   settle(`${URLS[(at + 1) % URLS.length]}/v1/orders/${id}`, units(body));
 }
@@ -157,7 +157,7 @@ export function teardown({ run }) {
     if (answer.json('holds') !== true) violations.add(Math.max(1, answer.json('violations').length));
   }
   for (let number = 0; number < PRODUCTS; number += 1) {
-    const product = http.get(`${URLS[0]}/v1/products/${product_id(run, number)}`).json();
+    const product = http.get(`${URLS[0]}/v1/products/${productId(run, number)}`).json();
     sold.add(-product.sold);
     reserved.add(-product.reserved);
   }

@@ -1,7 +1,7 @@
-// A hundred users for a minute, all on one product, with one attempt each: a user that finds the lock taken is refused.
+// A hundred users for a minute, all on one product. Each purchase is one attempt: if the lock is taken, it is refused.
 
 import { sleep } from 'k6';
-import { NOTHING_LOST, count_what_is_left, purchase, reset } from './scratch-shop.js';
+import { NOTHING_LOST, countWhatIsLeft, purchase, reset } from './scratch-shop.js';
 import { IS_QUICK } from './settings.js';
 import { TREND } from './summary.js';
 
@@ -33,12 +33,12 @@ export function setup() {
   return reset('k6-high-load', 10000);
 }
 
-export default function ({ product_id }) {
-  purchase(product_id);
+export default function ({ productId }) {
+  purchase(productId);
   // A user looks at the answer before the next click.
   sleep(0.1);
 }
 
-export function teardown({ product_id }) {
-  count_what_is_left(product_id);
+export function teardown({ productId }) {
+  countWhatIsLeft(productId);
 }

@@ -1,6 +1,6 @@
 // Fifty users want the only unit at the same moment. Exactly one gets it.
 
-import { NOTHING_LOST, count_what_is_left, purchase, reset } from './scratch-shop.js';
+import { NOTHING_LOST, countWhatIsLeft, purchase, reset } from './scratch-shop.js';
 import { TREND } from './summary.js';
 
 export { handleSummary } from './summary.js';
@@ -22,10 +22,10 @@ export function setup() {
   return reset('k6-oversell', 1);
 }
 
-export default function ({ product_id }) {
-  purchase(product_id);
+export default function ({ productId }) {
+  purchase(productId);
 }
 
-export function teardown({ product_id }) {
-  count_what_is_left(product_id);
+export function teardown({ productId }) {
+  countWhatIsLeft(productId);
 }

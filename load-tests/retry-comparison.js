@@ -4,7 +4,7 @@
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { Rate, Trend } from 'k6/metrics';
-import { NOTHING_LOST, count_what_is_left, purchase, reset } from './scratch-shop.js';
+import { NOTHING_LOST, countWhatIsLeft, purchase, reset } from './scratch-shop.js';
 import { IS_QUICK } from './settings.js';
 import { TREND } from './summary.js';
 
@@ -22,7 +22,7 @@ const NAMES = Object.keys(SCHEDULES);
 
 const retries = new Trend('retries_per_purchase');
 const took = new Trend('purchase_with_retries', true);
-const given_up = new Rate('given_up');
+const givenUp = new Rate('given_up');
 
 const BEGIN_RAMP = IS_QUICK ? '4s' : '35s';
 const stages = IS_QUICK
@@ -30,10 +30,10 @@ const stages = IS_QUICK
   : [{ duration: '10s', target: 20 }, { duration: '15s', target: 20 }, { duration: '5s', target: 0 }];
 
 // A threshold per schedule, so that each gets its own line among the figures. The limit itself is always met.
-const per_schedule = {};
+const perSchedule = {};
 for (const name of NAMES) {
-  per_schedule[`retries_per_purchase{schedule:${name}}`] = ['max>=0'];
-  per_schedule[`purchase_with_retries{schedule:${name}}`] = ['max>=0'];
+  perSchedule[`retries_per_purchase{schedule:${name}}`] = ['max>=0'];
+  perSchedule[`purchase_with_retries{schedule:${name}}`] = ['max>=0'];
 }
 
 export const options = {
@@ -50,7 +50,7 @@ export const options = {
     // As many as there are users at once, who buy one unit each. The users of the ramp buy many more.
     purchases_created: ['count>=30'],
     given_up: ['rate<0.05'],
-    ...per_schedule,
+    ...perSchedule,
     ...NOTHING_LOST,
   },
   summaryTrendStats: TREND,
@@ -60,22 +60,22 @@ export function setup() {
   return reset('k6-retry', 10000);
 }
 
-export default function ({ product_id }) {
+export default function ({ productId }) {
   const schedule = NAMES[exec.vu.idInTest % NAMES.length];
   const began = Date.now();
   for (let retry = 0; retry <= MAX_RETRIES; retry += 1) {
-    const entry = purchase(product_id, { schedule });
+    const entry = purchase(productId, { schedule });
     if (entry && entry.success) {
       retries.add(retry, { schedule });
       took.add(Date.now() - began, { schedule });
-      given_up.add(false, { schedule });
+      givenUp.add(false, { schedule });
       return;
     }
-    sleep(SCHEDULES[schedule](retry) / 1000);
+    if (retry < MAX_RETRIES) sleep(SCHEDULES[schedule](retry) / 1000);
   }
-  given_up.add(true, { schedule });
+  givenUp.add(true, { schedule });
 }
 
-export function teardown({ product_id }) {
-  count_what_is_left(product_id);
+export function teardown({ productId }) {
+  countWhatIsLeft(productId);
 }

@@ -25,16 +25,16 @@ function post(path, body, tags) {
 }
 
 // Throws if the service does not answer: no other figure would mean anything.
-export function reset(product_id, stock) {
-  const answer = post('/reset', { product_id, stock });
+export function reset(productId, stock) {
+  const answer = post('/reset', { product_id: productId, stock });
   if (answer.status !== 200) throw new Error(`POST /reset: ${answer.status} ${answer.body}`);
   unaccounted.add(stock);
-  return { product_id };
+  return { productId };
 }
 
-// The body of a valid answer, or null. A refusal is a valid answer, too.
-export function purchase(product_id, tags) {
-  const answer = post('/purchase', { product_id, quantity: 1, lock_strategy: LOCK }, tags);
+// Returns the body of a valid answer, or null. A refusal is a valid answer, too.
+export function purchase(productId, tags) {
+  const answer = post('/purchase', { product_id: productId, quantity: 1, lock_strategy: LOCK }, tags);
   if (answer.status !== 200) return null;
   const entry = answer.json();
   share.add(entry.success, tags);
@@ -48,8 +48,8 @@ export function purchase(product_id, tags) {
   return entry;
 }
 
-export function count_what_is_left(product_id) {
-  const answer = http.get(`${BASE_URL}/stock/${product_id}`);
+export function countWhatIsLeft(productId) {
+  const answer = http.get(`${BASE_URL}/stock/${productId}`);
   if (answer.status !== 200) throw new Error(`GET /stock: ${answer.status} ${answer.body}`);
   const left = answer.json('stock');
   unaccounted.add(-left);

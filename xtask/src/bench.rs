@@ -2,6 +2,7 @@
 
 mod chart;
 mod figures;
+mod locks;
 mod redis;
 mod stores;
 
@@ -35,7 +36,7 @@ const BENCHES: &[Job] = &[
     Job {
         name: "orders",
         arguments: &["bench", "--package", "fencepost-checkout", "--features", "postgres", "--bench", "orders"],
-        shows: "orders a second under locks, versions and row locks against a bare conditional UPDATE",
+        shows: "orders per second under locks, versions and row locks, against a bare conditional UPDATE",
         counts_tests: false,
     },
     library_bench!("sqlite", "acquire and release on SQLite against the bare statements"),
@@ -43,26 +44,28 @@ const BENCHES: &[Job] = &[
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only the one with this name, or those whose name contains it
-    #[arg(long, value_name = "NAME", conflicts_with = "of_stores")]
-    filter: Option<String>,
+    /// Only the benchmark (with --stores: the store) with this name or, if there is none, those whose name contains it. May be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "redis")]
+    filter: Vec<String>,
     /// Print the names and what each shows, and run nothing
-    #[arg(long, conflicts_with = "of_stores")]
+    #[arg(long, conflicts_with = "lock_benches")]
     list: bool,
     #[command(flatten)]
     redis: redis::RedisOptions,
     #[command(flatten)]
     stores: stores::StoresOptions,
+    #[command(flatten)]
+    locks: locks::LockBenchOptions,
 }
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
     if options.redis.redis {
-        return redis::run(&options.redis);
+        return redis::run(&options.redis, &options.locks);
     }
     if options.stores.stores {
-        return stores::run(&options.stores, &options.redis);
+        return stores::run(&options.filter, &options.locks);
     }
-    let chosen = jobs::chosen(BENCHES, options.filter.as_deref())?;
+    let chosen = jobs::chosen(BENCHES, &options.filter)?;
     if options.list {
         jobs::list(&chosen);
         say(

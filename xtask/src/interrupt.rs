@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(15);
 /// The process groups of all running commands.
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 static HAPPENED: AtomicBool = AtomicBool::new(false);
-static HAS_TO_TIDY_UP: AtomicBool = AtomicBool::new(false);
+static MUST_CLEAN_UP: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether a signal asked this program to stop.
 pub(crate) fn happened() -> bool {
@@ -39,7 +39,7 @@ pub(crate) fn watch() -> Result<()> {
 fn on_signal() {
     let first = !HAPPENED.swap(true, Ordering::SeqCst);
     let nothing_runs = groups().is_empty();
-    if nothing_runs && !HAS_TO_TIDY_UP.load(Ordering::SeqCst) {
+    if nothing_runs && !MUST_CLEAN_UP.load(Ordering::SeqCst) {
         std::process::exit(EXIT_CODE.into());
     }
     signal_groups(Signal::SIGTERM);
@@ -66,18 +66,18 @@ fn send(group: Pid, signal: Signal) {
 }
 
 /// While this value lives, an interruption does not end the program at once, so that every `Drop` runs. Long work must check [`happened`].
-pub(crate) struct TidyUp(());
+pub(crate) struct CleanUp(());
 
-impl TidyUp {
-    pub(crate) fn afterwards() -> Self {
-        HAS_TO_TIDY_UP.store(true, Ordering::SeqCst);
+impl CleanUp {
+    pub(crate) fn on_interrupt() -> Self {
+        MUST_CLEAN_UP.store(true, Ordering::SeqCst);
         Self(())
     }
 }
 
-impl Drop for TidyUp {
+impl Drop for CleanUp {
     fn drop(&mut self) {
-        HAS_TO_TIDY_UP.store(false, Ordering::SeqCst);
+        MUST_CLEAN_UP.store(false, Ordering::SeqCst);
     }
 }
 

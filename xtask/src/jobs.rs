@@ -6,9 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::counts::{Tally, TestRunner};
+use crate::filter;
 use crate::interrupt;
 use crate::runner;
 use crate::terminal;
@@ -30,27 +31,12 @@ struct Outcome {
     took: Duration,
 }
 
-/// Returns the job with this name or, if there is none, those whose name contains the filter.
+/// Returns the jobs that the filters select.
 ///
 /// # Errors
-/// Returns an error if there are none.
-pub(crate) fn chosen<'a>(jobs: &'a [Job], filter: Option<&str>) -> Result<Vec<&'a Job>> {
-    let filter = filter.unwrap_or_default();
-    if let Some(named) = jobs.iter().find(|job| job.name == filter) {
-        return Ok(vec![named]);
-    }
-    let chosen: Vec<_> = jobs
-        .iter()
-        .filter(|job| job.name.contains(filter))
-        .collect();
-    if chosen.is_empty() {
-        let names: Vec<_> = jobs.iter().map(|job| job.name).collect();
-        bail!(
-            "no name contains '{filter}'; there are: {}",
-            names.join(", ")
-        );
-    }
-    Ok(chosen)
+/// Returns an error if a filter selects none.
+pub(crate) fn chosen<'a>(jobs: &'a [Job], filters: &[String]) -> Result<Vec<&'a Job>> {
+    filter::chosen(jobs, |job| job.name, filters)
 }
 
 /// Prints names and purposes.
@@ -178,8 +164,9 @@ mod tests {
         },
     ];
 
-    fn run_named(filter: &str) -> bool {
-        run(&chosen(JOBS, Some(filter)).unwrap(), 1, |_| {}).unwrap()
+    fn run_named(filters: &[&str]) -> bool {
+        let filters: Vec<String> = filters.iter().map(|filter| (*filter).into()).collect();
+        run(&chosen(JOBS, &filters).unwrap(), 1, |_| {}).unwrap()
     }
 
     #[test]
@@ -198,33 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_name_selects_one_even_if_it_is_part_of_another() {
-        let job = |name| Job {
-            name,
-            arguments: &[],
-            shows: "",
-            counts_tests: false,
-        };
-        let jobs = [job("line"), job("line_model")];
-        let names = |filter| {
-            let chosen = chosen(&jobs, Some(filter)).unwrap();
-            chosen.iter().map(|job| job.name).collect::<Vec<_>>()
-        };
-        assert_eq!(names("line"), ["line"]);
-        assert_eq!(names("lin"), ["line", "line_model"]);
-    }
-
-    #[test]
     fn a_run_is_good_only_when_it_succeeds_and_tested_something() {
-        assert!(run_named("here"));
-        assert!(!run_named("nothing"));
-        assert!(!run_named("broken"));
-        assert!(!run_named(""));
-    }
-
-    #[test]
-    fn an_unknown_name_is_answered_with_the_list() {
-        let error = chosen(JOBS, Some("elsewhere")).err().unwrap().to_string();
-        assert!(error.ends_with("here, nothing, broken"), "{error}");
+        assert!(run_named(&["here"]));
+        assert!(!run_named(&["nothing"]));
+        assert!(!run_named(&["broken"]));
+        assert!(!run_named(&[]));
     }
 }

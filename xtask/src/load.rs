@@ -2,8 +2,8 @@
 //!
 //! The scripts in load-tests/ define the load and the limits; this module starts what they need.
 
-mod limits;
 mod stage;
+mod thresholds;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,13 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::clients;
-use crate::interrupt::TidyUp;
+use crate::filter;
+use crate::interrupt::CleanUp;
 use crate::runner;
 use crate::terminal::{self, headline, say};
 use crate::tree;
-use limits::Limit;
 use stage::Stage;
+use thresholds::Threshold;
 
 /// The scripts in load-tests/, and what each of them shows.
 const SCRIPTS: &[(&str, &str)] = &[
@@ -42,12 +43,12 @@ const SCRIPTS: &[(&str, &str)] = &[
 ];
 
 const EXAMPLES: &str = "Examples:
-  cargo xtask load                       everything, on SQLite: some five minutes
-  cargo xtask load --db postgres         the same on a private Postgres, locks in a private Redis
-  cargo xtask load oversell high-load    two of them
-  cargo xtask load checkout --quick      five seconds, without limits on time
-  cargo xtask load --store redis://HOST  locks elsewhere, as for `fencepost serve --store`
-  cargo xtask load --list                what each shows
+  cargo xtask load                              everything, on SQLite: about five minutes
+  cargo xtask load --db postgres                the same on Postgres, with locks in Redis
+  cargo xtask load --filter oversell            one of them
+  cargo xtask load --filter checkout --quick    five seconds, without limits on time
+  cargo xtask load --store redis://HOST         locks elsewhere, as for `fencepost serve --store`
+  cargo xtask load --list                       what each shows
 
 The figures of each run are written to results/load/NAME-DATABASE.json.
 Exit code: 0 when every limit held, 1 when one did not, 130 when interrupted.";
@@ -55,9 +56,9 @@ Exit code: 0 when every limit held, 1 when one did not, 130 when interrupted.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Which scripts of load-tests/ to run [default: all]
-    #[arg(value_name = "NAME")]
-    names: Vec<String>,
+    /// Only the script of load-tests/ with this name or, if there is none, those whose name contains it. May be repeated
+    #[arg(long, value_name = "NAME")]
+    filter: Vec<String>,
     /// The database for products and orders; `postgres` starts a private server
     #[arg(long, value_enum, default_value = "sqlite")]
     db: Db,
@@ -99,16 +100,16 @@ impl Db {
 /// The result of one script.
 struct Outcome {
     name: &'static str,
-    limits: Vec<Limit>,
+    thresholds: Vec<Threshold>,
     /// Whether k6 exited successfully.
     is_complete: bool,
 }
 
 /// Runs the scripts. Returns whether every limit held.
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let chosen = chosen(&options.names)?;
+    let chosen = filter::chosen(SCRIPTS, |(name, _)| name, &options.filter)?;
     if options.list {
-        let row = |(name, shows): &(&str, &str)| vec![(*name).to_owned(), (*shows).to_owned()];
+        let row = |(name, shows): &&(&str, &str)| vec![(*name).to_owned(), (*shows).to_owned()];
         say(terminal::table(&chosen.iter().map(row).collect::<Vec<_>>()));
         return Ok(true);
     }
@@ -122,7 +123,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
     // Dropping the stage removes servers and folders, also after Ctrl-C.
-    let _tidy_up = TidyUp::afterwards();
+    let _clean_up = CleanUp::on_interrupt();
     headline(&format!("a service on {}", options.db.as_str()));
     let stage = Stage::start(&program, options.db, options.store.as_deref())?;
     let mut outcomes = Vec::new();
@@ -134,18 +135,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     headline("results");
     print(&outcomes, &folder);
     Ok(outcomes.iter().all(Outcome::is_good))
-}
-
-fn chosen(names: &[String]) -> Result<Vec<(&'static str, &'static str)>> {
-    for name in names {
-        if !SCRIPTS.iter().any(|(known, _)| known == name) {
-            let known: Vec<_> = SCRIPTS.iter().map(|(known, _)| *known).collect();
-            bail!("there is no '{name}'; there are: {}", known.join(", "));
-        }
-    }
-    let is_chosen = |name: &str| names.is_empty() || names.iter().any(|chosen| chosen == name);
-    let all = SCRIPTS.iter().copied();
-    Ok(all.filter(|(name, _)| is_chosen(name)).collect())
 }
 
 /// Builds the program in the release profile and returns its path.
@@ -199,21 +188,23 @@ fn run_one(
         command.env("VUS", users.to_string());
     }
     let status = runner::run(&mut command, |_| {})?;
-    let limits = limits::read(summary).unwrap_or_else(|error| {
+    let thresholds = thresholds::read(summary).unwrap_or_else(|error| {
         say(format!("no figures: {error:#}"));
         Vec::new()
     });
     say(format!("took {}", terminal::duration(began.elapsed())));
     Ok(Outcome {
         name,
-        limits,
+        thresholds,
         is_complete: status.success(),
     })
 }
 
 impl Outcome {
     fn is_good(&self) -> bool {
-        self.is_complete && !self.limits.is_empty() && self.limits.iter().all(|limit| limit.is_held)
+        self.is_complete
+            && !self.thresholds.is_empty()
+            && self.thresholds.iter().all(Threshold::is_held)
     }
 }
 
@@ -224,9 +215,9 @@ fn print(outcomes: &[Outcome], folder: &Path) {
             .to_vec(),
     ];
     for outcome in outcomes {
-        let limits = outcome.limits.iter().filter(|limit| limit.is_limit());
-        rows.extend(limits.map(|limit| limit.row(outcome.name)));
-        let without_reason = outcome.limits.iter().all(|limit| limit.is_held);
+        let thresholds = outcome.thresholds.iter();
+        rows.extend(thresholds.filter_map(|threshold| threshold.limit(outcome.name)));
+        let without_reason = outcome.thresholds.iter().all(Threshold::is_held);
         if !outcome.is_good() && without_reason {
             let name = outcome.name.to_owned();
             rows.push(vec![name, "k6 failed".into(), String::new(), String::new()]);
@@ -245,12 +236,12 @@ fn print(outcomes: &[Outcome], folder: &Path) {
 
 fn print_figures(outcomes: &[Outcome]) {
     let all = outcomes.iter().flat_map(|outcome| {
-        let figures = outcome.limits.iter();
-        figures.filter_map(|limit| limit.figures(outcome.name))
+        let thresholds = outcome.thresholds.iter();
+        thresholds.filter_map(|threshold| threshold.figures(outcome.name))
     });
     let mut rows: Vec<_> = all.collect();
     if !rows.is_empty() {
-        let head = ["script", "metric"].iter().chain(&limits::FIGURES);
+        let head = ["script", "metric"].iter().chain(&thresholds::FIGURES);
         rows.insert(0, head.map(|word| (*word).to_owned()).collect());
         say(format!("\n{}\n", terminal::table(&rows)));
     }
@@ -275,13 +266,5 @@ mod tests {
         for name in runnable {
             assert!(SCRIPTS.iter().any(|(known, _)| *known == name), "{name}");
         }
-    }
-
-    #[test]
-    fn an_unknown_name_is_answered_with_the_list() {
-        let error = chosen(&["elsewhere".into()]).unwrap_err().to_string();
-        assert!(error.contains("oversell, high-load"), "{error}");
-        assert_eq!(chosen(&["checkout".into()]).unwrap().len(), 1);
-        assert_eq!(chosen(&[]).unwrap().len(), SCRIPTS.len());
     }
 }

@@ -84,9 +84,9 @@ const LOOPS: &[Job] = &[
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only the one with this name, or those whose name contains it
+    /// Only the loop with this name or, if there is none, those whose name contains it. May be repeated
     #[arg(long, value_name = "NAME")]
-    filter: Option<String>,
+    filter: Vec<String>,
     /// How many run side by side. Most of them wait; but next to others, a loop that measures a bound of time may exceed it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: usize,
@@ -99,7 +99,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let chosen = jobs::chosen(LOOPS, options.filter.as_deref())?;
+    let chosen = jobs::chosen(LOOPS, &options.filter)?;
     if options.list {
         jobs::list(&chosen);
         return Ok(true);

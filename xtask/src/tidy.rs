@@ -73,6 +73,12 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Prints the layers of the modules, as ARCHITECTURE.md shows them.
+pub(crate) fn print_layers() -> Result<()> {
+    say(layers::picture(&tree::files()?).trim_end());
+    Ok(())
+}
+
 /// Runs the checks whose name contains the filter.
 pub(crate) fn run(filter: Option<&str>) -> Result<Counts> {
     let files = tree::files()?;
@@ -92,9 +98,6 @@ pub(crate) fn run(filter: Option<&str>) -> Result<Counts> {
         findings
             .iter()
             .for_each(|finding| say(format!("  {finding}")));
-    }
-    if filter.is_none() {
-        say(layers::picture(&files));
     }
     Ok(counts)
 }

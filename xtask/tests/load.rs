@@ -120,7 +120,7 @@ fn figures(folder: &TempDir, file: &str) -> Value {
 }
 
 fn one_unit_is_sold_once() {
-    let (code, said, output) = load("oversell").run();
+    let (code, said, output) = load("--filter oversell").run();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("every limit held"), "{said}");
     let figures = figures(&output, "oversell-sqlite.json");
@@ -133,7 +133,7 @@ fn one_unit_is_sold_once() {
 
 fn a_broken_limit_is_told() {
     // Nobody can buy with a lock that there is not. (Without any lock one unit is sold once or oftener, as chance has it.)
-    let mut in_vain = load("oversell");
+    let mut in_vain = load("--filter oversell");
     in_vain.command.env("LOCK", "no-such-lock");
     let (code, said, _) = in_vain.run();
     assert_eq!(code, Some(1), "{said}");
@@ -145,7 +145,7 @@ fn a_broken_limit_is_told() {
 
 fn every_unit_is_accounted_for() {
     // As many users as a busy machine serves from an unoptimised program.
-    let (code, said, _) = load("checkout --quick --users 10").run();
+    let (code, said, _) = load("--filter checkout --quick --users 10").run();
     assert_eq!(code, Some(0), "{said}");
 }
 
@@ -158,12 +158,13 @@ fn on_postgres_and_redis_too() {
         assert!(std::env::var_os("FENCEPOST_NO_SKIP").is_none(), "{reason}");
         return println!("skipped: {reason}");
     }
-    let (code, said, _) = load("oversell checkout --db postgres --quick --users 10").run();
+    let (code, said, _) =
+        load("--filter oversell --filter checkout --db postgres --quick --users 10").run();
     assert_eq!(code, Some(0), "{said}");
 }
 
 fn an_interruption_leaves_nothing_behind() {
-    let mut run = load("high-load");
+    let mut run = load("--filter high-load");
     let mut child = run.command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let address = lines.find_map(|line| {

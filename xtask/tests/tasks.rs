@@ -302,3 +302,48 @@ fn no_loop_at_a_time_is_refused() {
     let refused = refused.unwrap();
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
+
+#[test]
+fn every_table_of_names_is_filtered_in_the_same_way() {
+    let stage = Stage::new("exit 0");
+    let listed = |task: &str, filters: &[&str]| {
+        let filters = filters.iter().flat_map(|filter| ["--filter", filter]);
+        let arguments: Vec<&str> = [task, "--list"].into_iter().chain(filters).collect();
+        let output = stage.xtask(&arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let names = text.lines().filter_map(|line| line.split(' ').next());
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // A whole name selects one, a part of a name several, and the order is that of the table.
+    let loops = listed("soak", &["redlock_", "redis_line"]);
+    let expected = [
+        "redis_line",
+        "redlock_attacks",
+        "redlock_fences",
+        "redlock_interop",
+    ];
+    assert_eq!(loops, expected);
+    assert_eq!(
+        listed("load", &["check", "oversell"]),
+        ["oversell", "checkout"]
+    );
+    assert_eq!(
+        listed("bench", &["sqlite", "orders"])[..2],
+        ["orders", "sqlite"]
+    );
+    let stores = ["bench", "--stores", "--filter", "mysql"];
+    let unknown = stage.xtask(&stores).output().unwrap();
+    let error = String::from_utf8(unknown.stderr).unwrap();
+    assert!(error.contains("no name contains 'mysql'"), "{error}");
+    assert!(error.contains("zookeeper, versus"), "{error}");
+}
+
+#[test]
+fn tidy_prints_the_layers_when_asked_and_checks_nothing() {
+    let tidy = Stage::new("exit 0").xtask(&["tidy", "--layers"]).output();
+    let layers = String::from_utf8(tidy.unwrap().stdout).unwrap();
+    let first = layers.lines().next();
+    assert_eq!(first, Some("crates/checkout"), "{layers}");
+    assert!(!layers.contains(" ... "), "{layers}");
+}

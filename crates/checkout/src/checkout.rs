@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::events::{Event, Events};
 use crate::id::Id;
-use crate::locks::{Locks, NotTaken};
+use crate::locks::{Locks, NotGranted};
 use crate::order::{Basket, Order, OrderStatus, PricedBasket};
 use crate::storage::{
     Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError,
@@ -227,8 +227,8 @@ impl Checkout {
             };
             let held = match held {
                 Ok(held) => held,
-                Err(NotTaken::Busy) => return Ok(Placed::Conflict),
-                Err(NotTaken::StoreDown(time)) => return Err(Refusal::StoreDown(time)),
+                Err(NotGranted::Busy) => return Ok(Placed::Conflict),
+                Err(NotGranted::StoreDown(time)) => return Err(Refusal::StoreDown(time)),
             };
             // Commit first, then release. If a lock is lost in between, the fence check in the transaction fails.
             let written = if held.is_lost() {
@@ -323,7 +323,7 @@ impl Checkout {
                     this.tell_change(order);
                 }
                 Settled::Unread => ended(OrderStatus::Expired.as_str()),
-                Settled::Before(_) | Settled::Unknown | Settled::StaleFence => {}
+                Settled::Unchanged(_) | Settled::Unknown | Settled::StaleFence => {}
             }
             Ok(settled)
         };

@@ -81,7 +81,7 @@ pub enum Event {
     },
 }
 
-/// What the circuit breaker did. That it lets a probe through is no event.
+/// What the circuit breaker did. Letting a probe through is not an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerChange {
@@ -109,7 +109,7 @@ pub struct Fenced {
     /// The fence of its lock.
     pub fence: String,
     /// Whether another order held it when it was requested.
-    pub was_taken: bool,
+    pub was_contended: bool,
 }
 
 fn public_suffix_of<S: Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
@@ -160,5 +160,28 @@ impl Events {
     /// Subscribes to all events from now on.
     pub fn watch(&self) -> broadcast::Receiver<Arc<Event>> {
         self.0.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_granted_lock_says_whether_it_was_contended() {
+        let event = Event::LockGranted {
+            locks: vec![Fenced {
+                product: Id::new("lamp").unwrap(),
+                fence: "7.0".into(),
+                was_contended: true,
+            }],
+            waited_ms: 3,
+        };
+        let expected = serde_json::json!({
+            "type": "lock_granted",
+            "locks": [{ "product": "lamp", "fence": "7.0", "was_contended": true }],
+            "waited_ms": 3,
+        });
+        assert_eq!(serde_json::to_value(event).unwrap(), expected);
     }
 }

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_but_a_whole_number_is_one() {
+    fn only_whole_numbers_are_accepted() {
         let read = |text: &str| whole(&serde_json::from_str(text).unwrap());
         assert_eq!(read("2"), Some(2));
         assert_eq!(read("2.0"), Some(2));

@@ -81,8 +81,8 @@ impl Random for Highest {
 
 /// Why an order has no locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotTaken {
-    /// Another order holds one of them.
+pub enum NotGranted {
+    /// Another order holds one of them, or one was lost while the others were awaited.
     Busy,
     /// The lock store is unavailable; retry after this time.
     StoreDown(Duration),
@@ -154,15 +154,15 @@ impl Locks {
     /// Takes the locks of all products of a basket. Waits until the deadline at most.
     ///
     /// # Errors
-    /// Returns [`NotTaken`]; then no lock is held.
+    /// Returns [`NotGranted`]; then no lock is held.
     ///
     /// # Cancel safety
     /// If the future is dropped, no lock is held: locks that were taken are released in the background.
-    pub async fn take(&self, basket: &Basket, until: Instant) -> Result<OrderLocks, NotTaken> {
+    pub async fn take(&self, basket: &Basket, until: Instant) -> Result<OrderLocks, NotGranted> {
         let products = basket.lines().iter().map(|line| line.product_id.clone());
         let products: Vec<Id> = products.collect();
         let permit = self.breaker.try_pass(Instant::now());
-        let permit = permit.map_err(NotTaken::StoreDown)?;
+        let permit = permit.map_err(NotGranted::StoreDown)?;
         self.events.tell(|| Event::LockWanted {
             products: products.clone(),
         });
@@ -176,39 +176,40 @@ impl Locks {
             Poll::Pending => wait.await,
         };
         match answer {
-            Ok(Some(taken)) => {
+            Ok(Some(granted)) => {
                 self.store_answered(permit);
-                Ok(self.granted(taken, products, waiting))
+                Ok(self.granted(granted, products, waiting))
             }
             Ok(None) => {
                 self.store_answered(permit);
                 waiting.refused();
                 self.events.tell(|| Event::LockRefused { products });
-                Err(NotTaken::Busy)
+                Err(NotGranted::Busy)
             }
             Err(error) => {
                 waiting.refused();
+                // A lock that was lost while the others were awaited, or a timeout while the store answers others, is no failure of the store.
                 let is_contention = error.kind() == ErrorKind::Timeout && self.answered_recently();
                 if is_contention || error.kind() == ErrorKind::Lost {
                     self.events.tell(|| Event::LockRefused { products });
-                    return Err(NotTaken::Busy);
+                    return Err(NotGranted::Busy);
                 }
                 self.store_failed(permit, &error);
-                Err(NotTaken::StoreDown(self.open_for))
+                Err(NotGranted::StoreDown(self.open_for))
             }
         }
     }
 
     /// Reports that the locks were granted, and counts the order as their holder.
-    fn granted(&self, taken: Taken, products: Vec<Id>, waiting: Waiting) -> OrderLocks {
-        let Taken { guards, is_retry } = taken;
+    fn granted(&self, granted: Granted, products: Vec<Id>, waiting: Waiting) -> OrderLocks {
+        let Granted { guards, is_retry } = granted;
         let locks: Vec<Fenced> = products
             .iter()
             .zip(guards.guards())
             .map(|(product, guard)| Fenced {
                 product: product.clone(),
                 fence: guard.fence().to_string(),
-                was_taken: is_retry || guard.was_contended(),
+                was_contended: is_retry || guard.was_contended(),
             })
             .collect();
         let fences: Vec<String> = locks.iter().map(|lock| lock.fence.clone()).collect();
@@ -252,39 +253,39 @@ impl Locks {
         answered.is_some_and(|at| at.elapsed() < RECENT_ANSWER)
     }
 
-    async fn wait(&self, names: &[String], until: Instant) -> fencepost::Result<Option<Taken>> {
+    async fn wait(&self, names: &[String], until: Instant) -> fencepost::Result<Option<Granted>> {
         let left = || until.saturating_duration_since(Instant::now());
         let pauses = self.wait_policy.pauses();
         if self.wait_policy.mode == WaitMode::Line {
             let timeout = pauses.iter().sum::<Duration>().min(left());
             let names = names.iter().map(String::as_str);
-            let taken = self.locker.acquire_all_within(names, timeout).await?;
-            return Ok(taken.map(|guards| Taken::new(guards, false)));
+            let granted = self.locker.acquire_all_within(names, timeout).await?;
+            return Ok(granted.map(|guards| Granted::new(guards, false)));
         }
         let all = || names.iter().map(String::as_str);
         let mut is_retry = false;
         for pause in pauses {
-            let taken = self.locker.try_acquire_all(all()).await?;
-            if taken.is_some() || left() <= pause {
-                return Ok(taken.map(|guards| Taken::new(guards, is_retry)));
+            let granted = self.locker.try_acquire_all(all()).await?;
+            if granted.is_some() || left() <= pause {
+                return Ok(granted.map(|guards| Granted::new(guards, is_retry)));
             }
             is_retry = true;
             counter!("checkout_lock_retries_total").increment(1);
             tokio::time::sleep(pause).await;
         }
-        let taken = self.locker.try_acquire_all(all()).await?;
-        Ok(taken.map(|guards| Taken::new(guards, is_retry)))
+        let granted = self.locker.try_acquire_all(all()).await?;
+        Ok(granted.map(|guards| Granted::new(guards, is_retry)))
     }
 }
 
 /// Locks that were granted.
-struct Taken {
+struct Granted {
     guards: MultiGuard,
-    /// Taken after the first try; it is unknown which of the locks was held before.
+    /// Whether the first try failed. It is unknown which of the locks was held then.
     is_retry: bool,
 }
 
-impl Taken {
+impl Granted {
     fn new(guards: MultiGuard, is_retry: bool) -> Self {
         Self { guards, is_retry }
     }

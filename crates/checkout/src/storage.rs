@@ -218,8 +218,8 @@ impl Ending {
 pub enum Settled {
     /// The order was ended by this call.
     Done(Order),
-    /// The order had ended before, as its status says, or it is not past its time.
-    Before(Order),
+    /// This call did not end the order: it had ended already, or it is not overdue yet.
+    Unchanged(Order),
     /// The order was expired by this call, but its stored document cannot be read. Returning its units does not need the document.
     Unread,
     /// There is no such order.
@@ -234,7 +234,7 @@ impl Settled {
         if is_done {
             Self::Done(order)
         } else {
-            Self::Before(order)
+            Self::Unchanged(order)
         }
     }
 }

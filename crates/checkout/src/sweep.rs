@@ -165,7 +165,7 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
                     ended += 1;
                 }
                 // It was confirmed or cancelled at the last moment.
-                Ok(Settled::Before(_) | Settled::Unknown) => {
+                Ok(Settled::Unchanged(_) | Settled::Unknown) => {
                     left.insert(id);
                 }
                 Ok(Settled::StaleFence) => return Ok(refused()),

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_has_no_control_characters_and_an_end() {
+    fn a_text_is_short_and_has_no_control_characters() {
         for wrong in ["a\0b", "line\nline", "\u{7f}", &"x".repeat(201)] {
             assert_eq!(Text::try_from(wrong.to_owned()), Err(NotAText));
         }

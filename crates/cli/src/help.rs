@@ -16,7 +16,8 @@ mod stores;
 mod ttls;
 
 use lock_commands::{
-    DOCTOR, DOCTOR_EXAMPLES, EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES, SERVE, SERVE_EXAMPLES,
+    DOCTOR, DOCTOR_EXAMPLES, ELECT, ELECT_EXAMPLES, EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES,
+    SERVE, SERVE_EXAMPLES,
 };
 use scenarios::{TRIAL, TRIAL_EXAMPLES};
 use stores::{INDENT, every_trial, lock_server_names, lock_servers, with_servers};
@@ -63,8 +64,12 @@ const TIMES: &str = "\
 ";
 
 /// The commands that use locks, with one line of description each.
-pub(crate) const LOCK_COMMANDS: [(&str, &str); 4] = [
+pub(crate) const LOCK_COMMANDS: [(&str, &str); 5] = [
     ("exec", "run a command while holding a lock"),
+    (
+        "elect",
+        "run a command on one machine of many, while it leads",
+    ),
     ("locks", "list, show or release locks"),
     ("doctor", "what endangers locks in a store"),
     (
@@ -97,6 +102,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("run-all") => (RUN_ALL.to_owned() + &every_trial(), RUN_ALL_EXAMPLES),
         Some("gauntlet") => (gauntlet(), GAUNTLET_EXAMPLES),
         Some("exec") => (with_servers(EXEC), EXEC_EXAMPLES),
+        Some("elect") => (with_servers(ELECT), ELECT_EXAMPLES),
         Some("locks") => (with_servers(LOCKS), LOCKS_EXAMPLES),
         Some("doctor") => (with_servers(DOCTOR), DOCTOR_EXAMPLES),
         Some("serve" | "http-server") => (SERVE.to_owned(), SERVE_EXAMPLES),
@@ -318,11 +324,11 @@ Seven scenarios with every strategy that fits, and the ways of waiting of retry,
 Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  Not in it are pause, lost-wakeup, names, turns, waiters, deadline, reentry, same-pid, cut,
-  slow-replies, lost-reply, lost-release, store-errors, pause-at-step, failed-renewal, many-leases,
-  dead-connection, vanish, late-write, write-only-fence, storm, failover, restart-empty,
-  server-clock, clock-back, eviction, taken-away, deposed, server-stall, majority-down,
-  client-clock and suspend: fencepost trial NAME
+  Not in it are pause, lost-wakeup, names, turns, waiters, deadline, order, reentry, same-pid, cut,
+  cut-replies, cut-requests, slow-replies, lost-reply, lost-release, store-errors, pause-at-step,
+  failed-renewal, many-leases, dead-connection, vanish, late-write, write-only-fence, storm,
+  failover, restart-empty, restart-behind, server-clock, clock-back, eviction, taken-away, deposed,
+  server-stall, majority-down, leader-deaths, client-clock and suspend: fencepost trial NAME
 
   --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]

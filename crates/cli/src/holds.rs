@@ -340,7 +340,7 @@ fn servers_to_fail(
     scenario: Scenario,
     asked: Option<TrialStore>,
 ) -> Result<OpenStore, CommandError> {
-    let asked = asked.unwrap_or_else(|| scenario.store());
+    let asked = asked_or_default(scenario, asked)?;
     let what = if !asked.is_private() {
         "this trial makes servers fail, so it uses only private servers that the lab starts"
     } else if let Some(ServerFault::Unavailable(why)) = scenario.server_fault(asked.facts()) {
@@ -358,10 +358,24 @@ fn store_with_server(
     scenario: Scenario,
     asked: Option<TrialStore>,
 ) -> Result<TrialStore, CommandError> {
-    let asked = asked.unwrap_or_else(|| scenario.store());
+    let asked = asked_or_default(scenario, asked)?;
     match scenario.server_fault(asked.facts()) {
         Some(ServerFault::Unavailable(why)) => Err(store_refused(why, asked.name(), scenario)),
         _ => Ok(asked),
+    }
+}
+
+/// Returns the store that was asked for, or the default of the scenario. What was asked for has been checked while it was parsed.
+fn asked_or_default(
+    scenario: Scenario,
+    asked: Option<TrialStore>,
+) -> Result<TrialStore, CommandError> {
+    match asked {
+        Some(store) => Ok(store),
+        None => {
+            let store = scenario.store();
+            store::has_default(&store).map(|()| store)
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod check;
 mod command_error;
 mod contender;
 mod doctor;
+mod elect;
 mod exec;
 mod exit;
 mod gauntlet;
@@ -22,6 +23,7 @@ mod run_all;
 mod screen;
 mod serve;
 mod store;
+mod supervision;
 mod terminal;
 mod trial_flags;
 mod usage;
@@ -38,6 +40,7 @@ use fencepost_trial::{strategy, subject};
 use check::Check;
 use command_error::CommandError;
 use doctor::Doctor;
+use elect::Elect;
 use exec::Exec;
 use gauntlet::RunGauntlet;
 use holds::{Crash, Deadlock, NamedTrial};
@@ -74,6 +77,7 @@ enum Command {
     Gauntlet(RunGauntlet),
     Check(Check),
     Exec(Exec),
+    Elect(Elect),
     Locks(Locks),
     Doctor(Doctor),
     Serve(Box<Serve>),
@@ -112,9 +116,11 @@ fn main() -> ExitCode {
 
 fn run(command: Command, style: OutputStyle) -> ExitCode {
     let outcome = match command {
-        // The lab ends `subject`. `exec` and `serve` handle signals themselves, and `exec` forks before anything else happens.
+        // The lab ends `subject`. `exec`, `elect` and `serve` handle signals themselves, and the first two fork before
+        // anything else happens.
         Command::Subject { lock } => return answer(&lock, style),
         Command::Exec(arguments) => return exec::run(arguments, style),
+        Command::Elect(arguments) => return elect::run(arguments, style),
         Command::Serve(arguments) => serve::run(*arguments),
         Command::HttpServer(arguments) => serve::run(arguments.with_lab()),
         Command::Oversell(arguments) => {

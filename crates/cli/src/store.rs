@@ -7,7 +7,7 @@ mod open_store;
 mod private_servers;
 
 pub(crate) use lock_store::{LockStore, NotOpened};
-pub(crate) use open_store::{OpenStore, open, open_to_fail, parse_trial_store};
+pub(crate) use open_store::{OpenStore, has_default, open, open_to_fail, parse_trial_store};
 pub(crate) use private_servers::PrivateServers;
 
 /// The command that builds this program with all stores.

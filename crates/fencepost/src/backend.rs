@@ -15,11 +15,13 @@ use crate::claim::{Claim, Grant, LockName, OwnerId, Part};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 
+pub mod leaders;
 mod loss_bell;
 mod pattern;
 mod polling;
 pub mod records;
 
+use leaders::Leaders;
 pub use loss_bell::LossBell;
 pub(crate) use loss_bell::LossListener;
 pub use pattern::name_matches;
@@ -88,7 +90,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Returns what the store knows about a lock, without changing it. Returns `None` if the lock is free and nobody waits for it.
     ///
-    /// For a lock of this library, owner, label and epoch are always known.
+    /// For a lock of this library, a store gives the owner, the label and the epoch if it knows them. The documentation of the store says when
+    /// it does not.
     fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>>;
 
     /// Returns the locks that are held or wanted now, each name once, in no particular order. Changes nothing.
@@ -115,6 +118,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     fn records(&self) -> Option<&dyn Records> {
         None
     }
+
+    /// Returns the leaders of elections in this store, if it keeps their values in the same place as their locks, so that other programs
+    /// find them there. The default is `None`: the values are [records](Self::records).
+    fn leaders(&self) -> Option<&dyn Leaders> {
+        None
+    }
 }
 
 /// What a store promises beyond mutual exclusion, fences and recovery after a TTL, which every backend must have.
@@ -125,7 +134,8 @@ pub struct Capabilities {
     pub fifo: bool,
     /// Clients in different processes share the locks.
     pub across_processes: bool,
-    /// Leases end by themselves after their TTL, and not, for example, with a connection.
+    /// A lease that is not renewed ends by itself after its TTL at the latest, even if its process is stopped, cut off or gone. It may end
+    /// earlier, for example with a connection.
     pub leases: bool,
     /// The store keeps records beside its locks: [`Backend::records`] is not `None`.
     pub records: bool,
@@ -297,11 +307,12 @@ impl Waiter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The owner of the lease. `None` if another program holds the lock; [`Backend::release`] cannot release it then.
+    /// The owner of the lease. `None` if another program holds the lock, or if the store does not know the owner; [`Backend::release`] cannot
+    /// release it then.
     pub owner: Option<OwnerId>,
     /// The label of the client, for people: host and process. Empty if the store does not know it.
     pub label: Arc<str>,
-    /// The epoch of the lease's fence, or `None` if the client has no fence.
+    /// The epoch of the lease's fence, or `None` if the client has no fence or the store does not know it.
     pub epoch: Option<u64>,
     /// When the lease was granted, on the backend's clock. Renewals do not change it. `None` if the store does not know.
     pub since: Option<Moment>,

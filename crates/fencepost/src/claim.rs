@@ -256,8 +256,8 @@ pub struct Grant {
     /// A moment, on the backend's [`clock`](crate::Backend::clock), *before* the request that obtained this grant was sent.
     pub asked_at: Moment,
     /// For at least this long after `asked_at`, the store keeps others out. A client that waited may be granted less than its TTL at first.
-    /// If less than half of that is left when the grant arrives, [`HandOver::min_valid_percent`](crate::HandOver::min_valid_percent)
-    /// prevents hand-over, and the process releases the lock after every hold.
+    /// Do not make that too short: a locker hands the lock on inside its process only while at least
+    /// [`HandOver::min_valid_percent`](crate::HandOver::min_valid_percent) of this time is left, and otherwise releases it.
     pub lease: Duration,
 }
 

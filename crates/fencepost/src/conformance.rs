@@ -7,17 +7,18 @@
 //! ```
 //! use std::sync::Arc;
 //! use fencepost::stores::memory::Memory;
-//! use fencepost::conformance::{Subject, requirements};
+//! use fencepost::conformance::{StoreUnderTest, requirements};
 //!
 //! # tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap().block_on(async {
 //! let store = Arc::new(Memory::new());
 //! for requirement in requirements().filter(|one| one.name() == "a_free_lock_is_granted") {
-//!     requirement.run(Subject::new(store.clone())).await;
+//!     requirement.run(StoreUnderTest::new(store.clone())).await;
 //! }
 //! # });
 //! ```
 
 mod cancellation;
+mod election;
 mod exclusion;
 mod guard;
 mod leases;
@@ -40,13 +41,13 @@ use crate::random::SystemRandom;
 
 /// The store under test, with two connections to it.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct StoreUnderTest {
     one: Arc<dyn Backend>,
     other: Arc<dyn Backend>,
 }
 
-impl Subject {
-    /// Creates a subject whose tests all use the same connection.
+impl StoreUnderTest {
+    /// Tests the store through one connection.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             other: backend.clone(),
@@ -54,7 +55,7 @@ impl Subject {
         }
     }
 
-    /// Creates a subject with two connections to the same store, as two processes would have them.
+    /// Tests the store through two connections to it, as two processes would have them.
     pub fn with_two_connections(one: Arc<dyn Backend>, other: Arc<dyn Backend>) -> Self {
         Self { one, other }
     }
@@ -70,7 +71,7 @@ impl Subject {
 pub struct Requirement {
     name: &'static str,
     applies: fn(Capabilities) -> bool,
-    run: fn(Subject) -> BoxFuture<'static, ()>,
+    run: fn(StoreUnderTest) -> BoxFuture<'static, ()>,
 }
 
 impl Requirement {
@@ -91,8 +92,8 @@ impl Requirement {
     ///
     /// # Cancel safety
     /// Do not drop the future: locks may remain until their TTL ends.
-    pub async fn run(&self, subject: Subject) {
-        (self.run)(subject).await;
+    pub async fn run(&self, store: StoreUnderTest) {
+        (self.run)(store).await;
     }
 }
 
@@ -106,6 +107,7 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
         cancellation::REQUIREMENTS,
         locker::REQUIREMENTS,
         guard::REQUIREMENTS,
+        election::REQUIREMENTS,
         records::REQUIREMENTS,
         record_changes::REQUIREMENTS,
     ]
@@ -121,7 +123,7 @@ macro_rules! table {
             $crate::conformance::Requirement {
                 name: stringify!($name),
                 applies: $applies,
-                run: |subject| Box::pin($name(subject)),
+                run: |store| Box::pin($name(store)),
             },
         )*];
     };

@@ -29,10 +29,12 @@ use crate::telemetry::Telemetry;
 
 mod duty;
 mod hold;
+mod wanted;
 
 pub(crate) use duty::{Duty, Queued};
 pub(crate) use hold::Hold;
 pub use hold::ReleaseOutcome;
+pub(crate) use wanted::Wanted;
 
 /// The settings of the builder.
 #[derive(Debug, Clone)]
@@ -98,10 +100,13 @@ pub(crate) struct Engine {
     /// A copy of [`Lines::closed`] that can be read without the mutex.
     closed: AtomicBool,
     closing: Notify,
-    /// Whether the housekeeping task is running. Becomes false again when its runtime drops the task.
-    pub(crate) is_running: Arc<AtomicBool>,
-    pub(crate) starting: Mutex<()>,
+    /// The engine of elections and runs, with the same store and settings, but without hand-over. Created when it is first needed.
+    twin: OnceLock<Arc<Engine>>,
+    /// The engine of semaphores and read-write locks. Created when it is first needed.
     shares: OnceLock<SharesEngine>,
+    /// Whether the housekeeping task is running. Becomes false again when its runtime drops the task.
+    pub(crate) has_housekeeping: Arc<AtomicBool>,
+    pub(crate) starting_housekeeping: Mutex<()>,
 }
 
 /// The engine of the semaphores and read-write locks of a locker, which is created when it is first needed. It has the same settings, except
@@ -142,16 +147,38 @@ impl Engine {
             lines: Mutex::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
-            is_running: Arc::default(),
-            starting: Mutex::default(),
+            twin: OnceLock::new(),
             shares: OnceLock::new(),
+            has_housekeeping: Arc::default(),
+            starting_housekeeping: Mutex::default(),
             backend,
         }
     }
 
-    /// Returns the engine of semaphores and read-write locks.
+    /// Returns the engine for holds that never change hands inside the process and are always renewed. It ends with this one.
+    pub(crate) fn without_hand_over(self: &Arc<Self>) -> Arc<Self> {
+        if self.is_hand_over_off() && self.settings.keep_alive {
+            return self.clone();
+        }
+        let twin = self.twin.get_or_init(|| {
+            let settings = Settings {
+                hand_over: HandOver::default().max_turns(0),
+                keep_alive: true,
+                ..self.settings.clone()
+            };
+            let reaper = self.reaper.beside();
+            Arc::new(Self::with_reaper(self.backend.clone(), settings, reaper))
+        });
+        // Whoever closes this engine either finds the twin, or has closed it before this check.
+        if lock(&self.lines).closed {
+            twin.close();
+        }
+        twin.clone()
+    }
+
+    /// Returns the engine of semaphores and read-write locks. It ends with this one.
     pub(crate) fn shares(&self) -> &SharesEngine {
-        self.shares.get_or_init(|| {
+        let shares = self.shares.get_or_init(|| {
             let shares = Arc::new(Shares::new(self.backend.clone()));
             let settings = Settings {
                 hand_over: HandOver::default().max_turns(0),
@@ -160,11 +187,22 @@ impl Engine {
             let reaper = self.reaper.beside();
             let engine = Arc::new(Self::with_reaper(shares.clone(), settings, reaper));
             SharesEngine { engine, shares }
-        })
+        });
+        // Whoever closes this engine either finds the other one, or has closed it before this check.
+        if lock(&self.lines).closed {
+            shares.engine.close();
+        }
+        shares
     }
 
-    /// Lets a task join the line of `name`, for this part of it.
-    pub(crate) fn join(self: &Arc<Self>, name: LockName, part: Part, manner: Manner) -> Entry<'_> {
+    /// Returns the engines for other kinds of lock that exist beside this one. They end with it.
+    pub(crate) fn siblings(&self) -> impl Iterator<Item = &Arc<Self>> {
+        let shares = self.shares.get().map(|shares| &shares.engine);
+        self.twin.get().into_iter().chain(shares)
+    }
+
+    /// Lets a task join the line of the name that it wants.
+    pub(crate) fn join(self: &Arc<Self>, wanted: Wanted, manner: Manner) -> Entry<'_> {
         let mut receiver = None;
         let sender = || {
             let (sender, turn) = oneshot::channel();
@@ -172,9 +210,10 @@ impl Engine {
             sender
         };
         let (key, claim) = if self.is_hand_over_off() {
-            let claim = self.new_claim(&name).with_part(part);
+            let claim = wanted.claim(self.new_claim(&wanted.name));
             (self.key(&claim), Some(claim))
         } else {
+            let name = wanted.name;
             (LineKey { name, owner: None }, None)
         };
         let new_claim = || claim.unwrap_or_else(|| self.new_claim(&key.name));
@@ -259,11 +298,17 @@ impl Engine {
             self.lose(&lease, LostReason::Shutdown);
             self.reaper.give_back(lease.claim_to_release());
         }
+        for sibling in self.siblings() {
+            sibling.close();
+        }
     }
 
     /// Ends the keeper. The reaper stays until the last guard is gone, because a grant may be on its way.
     pub(crate) fn stop_keeper(&self) {
         self.alarm.ring();
+        for sibling in self.siblings() {
+            sibling.stop_keeper();
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -294,7 +339,10 @@ impl Engine {
             operation,
             "the store did not answer in time",
         )
-        .with_effect(Effect::Maybe)
+        .with_effect(match operation {
+            Operation::Inspect | Operation::ReadRecord => Effect::None,
+            _ => Effect::Maybe,
+        })
     }
 
     /// Returns the Tokio runtime of a caller that wants a lock, or an error if there is none or the locker was shut down.
@@ -345,12 +393,14 @@ impl Engine {
     }
 
     fn new_claim(&self, name: &LockName) -> Claim {
-        Claim::new(
-            name.clone(),
-            OwnerId::random(&SystemRandom),
-            self.settings.ttl,
-        )
-        .with_label(self.settings.label.clone())
+        Claim {
+            name: name.clone(),
+            owner: OwnerId::random(&SystemRandom),
+            ttl: self.settings.ttl,
+            label: self.settings.label.clone(),
+            part: Part::Whole,
+            value: None,
+        }
     }
 
     /// Calls `tell` with the line of `claim`, and removes the line if nothing is left in it.

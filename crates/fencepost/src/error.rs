@@ -80,7 +80,8 @@ pub struct Error(Arc<Inner>);
 #[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
-    store: &'static str,
+    /// `None` if no store was involved.
+    store: Option<&'static str>,
     operation: Operation,
     effect: Effect,
     message: Cow<'static, str>,
@@ -95,23 +96,33 @@ impl Error {
         operation: Operation,
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
+        Self::create(kind, Some(store), operation, message.into())
+    }
+
+    fn create(
+        kind: ErrorKind,
+        store: Option<&'static str>,
+        operation: Operation,
+        message: Cow<'static, str>,
+    ) -> Self {
         Self(Arc::new(Inner {
             kind,
             store,
             operation,
             effect: Effect::None,
-            message: message.into(),
+            message,
             source: None,
         }))
     }
 
+    /// Creates the error for an argument that never reached a store.
     pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(
-            ErrorKind::InvalidInput,
-            "input",
-            Operation::Configure,
-            message,
-        )
+        Self::of_no_store(Operation::Configure, message)
+    }
+
+    /// Creates the error for an operation with an argument that names no store.
+    pub(crate) fn of_no_store(operation: Operation, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::create(ErrorKind::InvalidInput, None, operation, message.into())
     }
 
     /// Creates the error for an address or settings with which a store can never be opened.
@@ -177,9 +188,9 @@ impl Error {
         matches!(self.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
     }
 
-    /// Returns the store, as [`Backend::store_name`](crate::Backend::store_name) names it. Returns `"postgres_transaction"` for locks of
-    /// `pg_tx`, and `"input"` for arguments that never reached a store.
-    pub fn store(&self) -> &'static str {
+    /// Returns the store, as [`Backend::store_name`](crate::Backend::store_name) names it, or `"postgres_transaction"` for locks of `pg_tx`.
+    /// Returns `None` for arguments that never reached a store.
+    pub fn store(&self) -> Option<&'static str> {
         self.0.store
     }
 
@@ -210,7 +221,10 @@ impl fmt::Display for Error {
         if *operation == Operation::Configure {
             return f.write_str(message);
         }
-        write!(f, "{store}: {operation}: {message}")?;
+        if let Some(store) = store {
+            write!(f, "{store}: ")?;
+        }
+        write!(f, "{operation}: {message}")?;
         if self.0.effect == Effect::Maybe {
             f.write_str(" (it may have taken effect)")?;
         }
@@ -280,9 +294,20 @@ mod tests {
             error.to_string(),
             "sqlite: acquire: no answer for 5 s (it may have taken effect)"
         );
+        assert_eq!(error.store(), Some("sqlite"));
         assert_eq!(error.effect(), Effect::Maybe);
         let source = std::error::Error::source(&error).unwrap();
         assert_eq!(source.to_string(), "underneath");
+    }
+
+    #[test]
+    fn an_argument_that_never_reached_a_store_names_none() {
+        let error = Error::invalid("no names: at least one is needed");
+        assert_eq!(error.store(), None);
+        assert_eq!(error.to_string(), "no names: at least one is needed");
+        let error = Error::of_no_store(Operation::Open, "not a store address");
+        assert_eq!(error.store(), None);
+        assert_eq!(error.to_string(), "open: not a store address");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "redis"))]
 use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, Result};
@@ -104,7 +104,7 @@ impl FromStr for Fence {
 
 /// Returns the epoch at which a new counter starts: the wall time since 2024 in units of 7.8125 µs, but at most 2⁴⁶ (the year 2041), so
 /// that a wrong clock does not exhaust the fence.
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "redis"))]
 pub(crate) fn epoch_of_time(time: SystemTime) -> u64 {
     const START_OF_2024_S: u64 = 1_704_067_200;
     /// The length of two units, which is a whole number.
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "sqlite", feature = "redis"))]
     #[test]
     fn a_first_epoch_is_the_time_since_2024() {
         let at = |s| SystemTime::UNIX_EPOCH + Duration::from_secs(s);

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use crate::backend::Renewal;
 use crate::claim::{Claim, LockName, OwnerId};
-use crate::clock::within;
+use crate::clock::{Clock, within};
 use crate::credential::Credential;
-use crate::engine::{Hold, ReleaseOutcome};
+use crate::engine::{Engine, Hold, ReleaseOutcome};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
-use crate::lease::{FailedRenewals, Lost, LostReason};
+use crate::lease::{FailedRenewals, Lease, Lost, LostReason};
 use crate::ttl::check_ttl;
 
 /// A lock that is held.
@@ -275,12 +275,14 @@ impl Guard {
             ..lease.claim.clone()
         };
         let asked_at = engine.clock.now();
-        lease.asking_for(ttl);
+        lease.record_requested_ttl(ttl);
         let until = asked_at + engine.settings.store_timeout;
         let claims = [claim];
         let answers = within(&*engine.clock, until, engine.backend.renew(&claims)).await;
         match answers.and_then(|answers| answers.into_iter().next()) {
             Some(Ok(Renewal::Extended)) if lease.renewed(asked_at, ttl, engine.clock.now()) => {
+                // Only now: nobody repeats a request that fails, and a doubt must not be forgotten with it.
+                lease.record_request_at(asked_at);
                 Ok(())
             }
             // The answer arrived after the validity had ended.
@@ -310,7 +312,19 @@ impl Guard {
         Ok(())
     }
 
-    fn lost_error(&self) -> Error {
+    pub(crate) fn claim(&self) -> &Claim {
+        &self.hold.lease.claim
+    }
+
+    /// Returns a handle with which to lose the lock on purpose. It does not hold the lock.
+    pub(crate) fn loss_handle(&self) -> LossHandle {
+        LossHandle {
+            engine: self.hold.engine.clone(),
+            lease: self.hold.lease.clone(),
+        }
+    }
+
+    pub(crate) fn lost_error(&self) -> Error {
         let store = self.hold.engine.backend.store_name();
         let message = format!("the lock {} is lost", self.name());
         let error = Error::new(ErrorKind::Lost, store, Operation::Renew, message);
@@ -364,6 +378,28 @@ impl Guard {
             Some(hold) => hold.release().await,
             None => ReleaseOutcome::StillHeld,
         }
+    }
+}
+
+/// Loses a lock on purpose. It does not hold the lock.
+pub(crate) struct LossHandle {
+    engine: Arc<Engine>,
+    lease: Arc<Lease>,
+}
+
+impl LossHandle {
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.engine.clock
+    }
+
+    /// Tells the holder that the lock is lost. It is renewed no more, and released when the guard is dropped.
+    pub(crate) fn lose(&self, reason: LostReason) {
+        self.engine.lose(&self.lease, reason);
+    }
+
+    /// Completes when the lock is lost.
+    pub(crate) async fn lost(&self) {
+        self.lease.until_lost(self.clock()).await;
     }
 }
 

@@ -14,19 +14,19 @@ use crate::reaper;
 
 /// Starts the background task in `runtime` if it is not running anywhere.
 pub(crate) fn ensure_running(engine: &Arc<Engine>, runtime: &Handle) {
-    if engine.is_running.load(Ordering::Acquire) {
+    if engine.has_housekeeping.load(Ordering::Acquire) {
         return;
     }
     // Other callers wait here until the reaper can be reached.
-    let _starting = lock(&engine.starting);
-    if !engine.is_running.load(Ordering::Acquire) {
+    let _starting = lock(&engine.starting_housekeeping);
+    if !engine.has_housekeeping.load(Ordering::Acquire) {
         let reader = engine.reaper.new_queue();
         let keeping = keeper::keep(Arc::downgrade(engine), engine.alarm.clone());
         let timeout = engine.settings.store_timeout;
         let reaping = reaper::reap(reader, engine.backend.clone(), timeout);
-        let clear_on_drop = ClearOnDrop(engine.is_running.clone());
+        let clear_on_drop = ClearOnDrop(engine.has_housekeeping.clone());
         // Set the flag before the task exists: a runtime that is shutting down drops the task inside `spawn`, which clears the flag.
-        engine.is_running.store(true, Ordering::Release);
+        engine.has_housekeeping.store(true, Ordering::Release);
         runtime.spawn(async move {
             let _clear_on_drop = clear_on_drop;
             tokio::join!(keeping, reaping);

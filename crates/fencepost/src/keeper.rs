@@ -19,11 +19,14 @@ use renewals::{Renewals, apply_answers, longest_call};
 /// How often a doubt may cause a renewal of the same lease at most.
 const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the keeper found when it looked.
-struct Look {
+/// The leases that are held, sorted by what the keeper has to do about them.
+struct LeasesToKeep {
+    /// Those that have to be renewed now.
     due: Vec<Renewing>,
+    /// Those that have ended.
     ended: Vec<Arc<Lease>>,
-    next: Moment,
+    /// When the keeper has to look again, because of the others.
+    next_look: Moment,
 }
 
 /// Runs until the locker is shut down, or the locker and all its guards are gone.
@@ -38,21 +41,22 @@ pub(crate) async fn keep(weak: Weak<Engine>, alarm: Arc<Alarm>) {
             return;
         }
         let age = age_of_doubts(&engine);
-        let look = alarm.with_doubts(age, |doubts| look(&engine, doubts, &mut idle_looks));
-        for lease in &look.ended {
+        let leases = alarm.with_doubts(age, |doubts| sort_leases(&engine, doubts, &mut idle_looks));
+        let next_look = leases.next_look;
+        for lease in &leases.ended {
             engine.lose(lease, LostReason::Expired);
         }
-        for renewing in look.due {
+        for renewing in leases.due {
             renewals.add(renewing);
         }
         renewals.start(&engine);
-        alarm.set(look.next);
+        alarm.set(next_look);
         // A lease may have been granted between the look and the line above without ringing, so look once more.
-        if first_due(&engine).is_some_and(|moment| moment < look.next) {
+        if first_due(&engine).is_some_and(|moment| moment < next_look) {
             continue;
         }
         drop(engine);
-        until_next_look(&weak, &alarm, &mut renewals, look.next).await;
+        until_next_look(&weak, &alarm, &mut renewals, next_look).await;
     }
 }
 
@@ -98,13 +102,13 @@ fn first_due_of(engine: &Engine, alarm: &Alarm, renewed: &[Renewing]) -> Moment 
 }
 
 /// Sorts the leases that are held into due, ended and later.
-fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
+fn sort_leases(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> LeasesToKeep {
     let settings = &engine.settings;
     let now = engine.clock.now();
-    let mut look = Look {
+    let mut sorted = LeasesToKeep {
         due: Vec::new(),
         ended: Vec::new(),
-        next: Moment::FAR,
+        next_look: Moment::FAR,
     };
     let leases = engine.leases();
     // A busy locker holds something at most looks. The keeper goes to sleep for good only after a second empty look, which saves the next
@@ -115,25 +119,25 @@ fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
         0
     };
     if *idle_looks < 2 {
-        look.next = now + settings.ttl / 3;
+        sorted.next_look = now + settings.ttl / 3;
     }
     for lease in leases {
         if lease.lost_at(now).is_some() {
-            look.ended.push(lease);
+            sorted.ended.push(lease);
             continue;
         }
         let renew_at = renew_at(&lease, doubts);
         let is_due = renew_at <= now || lease.renew_at() <= batch_due_by(&lease, now);
         if settings.keep_alive && is_due && !lease.is_being_renewed() {
-            look.next = look.next.min(lease.valid_until());
-            look.due.push(Renewing::new(lease));
+            sorted.next_look = sorted.next_look.min(lease.valid_until());
+            sorted.due.push(Renewing::new(lease));
         } else {
-            look.next = look
-                .next
+            sorted.next_look = sorted
+                .next_look
                 .min(due_at_unless_renewing(engine, &lease, renew_at));
         }
     }
-    look
+    sorted
 }
 
 /// Returns how long a doubt matters: until the store was asked about every lease that it concerns.

@@ -1,9 +1,15 @@
-//! Kinds of lock beside the mutex: a [`Semaphore`], of which several clients hold permits at the same time, and an [`RwLock`], with many
-//! readers or one writer.
+//! Kinds of lock beside the mutex: each is a few rules on top of a [`Locker`](crate::Locker).
 //!
-//! Both keep the promises of the mutex: a validity that ends before the lease, a signal at a loss, a fence, and nothing left behind. They
-//! need a store that keeps records and has a clock: memory, SQLite, Redis, or a table in Postgres. They exclude only users of this library.
+//! | kind | what it allows | where |
+//! |---|---|---|
+//! | election | one leader at a time, with a value that everybody can see | [`election`] |
+//! | semaphore | several holders of permits at the same time | [`Semaphore`] |
+//! | read-write lock | many readers, or one writer | [`RwLock`] |
+//!
+//! All keep the promises of the mutex: a validity that ends before the lease, a signal at a loss, a fence, and nothing left behind.
+//! Semaphores and read-write locks need a store that keeps records and has a clock, and exclude only users of this library.
 
+pub mod election;
 mod held;
 mod rw_lock;
 mod semaphore;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::claim::{Claim, Grant};
+use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{Clock, Moment, nanos};
 use crate::error::Error;
 use crate::mutex::lock;
@@ -42,51 +42,56 @@ pub enum LostReason {
     Gone,
     /// The [`Locker`](crate::Locker) was shut down while the guard was alive.
     Shutdown,
+    /// The [health check](crate::kinds::election::Election::health_check) of the leader failed.
+    Unhealthy,
 }
 
 /// The report that a lock was lost while a guard was alive.
 #[derive(Debug, Clone)]
 pub struct Lost {
+    name: LockName,
     reason: LostReason,
-    failed_renewals: u32,
-    last_error: Option<Error>,
+    failed_renewals: Option<FailedRenewals>,
 }
 
 impl Lost {
+    /// Returns the name of the lock. Of several locks that are held together, it is the one whose loss was noticed first.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
     /// Returns the reason.
     pub fn reason(&self) -> LostReason {
         self.reason
     }
 
-    /// Returns how many renewals in a row had failed.
-    pub fn failed_renewals(&self) -> u32 {
-        self.failed_renewals
-    }
-
-    /// Returns the error of the last failed renewal.
-    pub fn last_error(&self) -> Option<&Error> {
-        self.last_error.as_ref()
+    /// Returns the renewals that had failed in a row until the loss. Returns `None` if the last renewal had succeeded.
+    pub fn failed_renewals(&self) -> Option<&FailedRenewals> {
+        self.failed_renewals.as_ref()
     }
 }
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.reason {
-            LostReason::Expired => "the lock was lost: its lease ended without renewal",
-            LostReason::Gone => "the lock was lost: the store no longer knows this owner",
-            LostReason::Shutdown => "the lock was given up: its locker was shut down",
-        })?;
-        match self.failed_renewals {
-            0 => Ok(()),
-            1 => f.write_str(" (1 renewal failed)"),
-            n => write!(f, " ({n} renewals failed)"),
+        let what = match self.reason {
+            LostReason::Expired => "was lost: its lease ended without renewal",
+            LostReason::Gone => "was lost: the store no longer knows this owner",
+            LostReason::Shutdown => "was given up: its locker was shut down",
+            LostReason::Unhealthy => "was given up: the health check of its holder failed",
+        };
+        write!(f, "the lock {} {what}", self.name)?;
+        match self.failed_renewals.as_ref().map(|failed| failed.count) {
+            None => Ok(()),
+            Some(1) => f.write_str(" (1 renewal failed)"),
+            Some(n) => write!(f, " ({n} renewals failed)"),
         }
     }
 }
 
 impl std::error::Error for Lost {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.last_error.as_ref().map(|error| error as _)
+        let failed = self.failed_renewals.as_ref();
+        failed.map(|failed| &failed.last_error as _)
     }
 }
 
@@ -184,9 +189,9 @@ impl Lease {
         let lost = self.lost.get_or_init(|| {
             first = true;
             Lost {
+                name: self.claim.name.clone(),
                 reason,
-                failed_renewals: self.failed_renewals.load(Ordering::Relaxed),
-                last_error: lock(&self.last_error).clone(),
+                failed_renewals: self.failed_renewals(),
             }
         });
         if first {
@@ -205,13 +210,13 @@ impl Lease {
         self.being_renewed.load(Ordering::Acquire)
     }
 
-    /// Records that the store is being asked to renew this lease.
-    pub(crate) fn asking(&self, now: Moment) {
-        self.asked_at.store(now.as_nanos(), Ordering::Release);
+    /// Records that a request to renew this lease was sent at `moment`. What the store doubted before, the answer decides.
+    pub(crate) fn record_request_at(&self, moment: Moment) {
+        self.asked_at.fetch_max(moment.as_nanos(), Ordering::AcqRel);
     }
 
     /// Records that the store is about to be asked to keep this lease for `ttl`. Whether it answers or not, the lease may last that long.
-    pub(crate) fn asking_for(&self, ttl: Duration) {
+    pub(crate) fn record_requested_ttl(&self, ttl: Duration) {
         self.longest.fetch_max(nanos(ttl), Ordering::AcqRel);
     }
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Backend;
-use crate::claim::{LockName, Part};
-use crate::clock::{Moment, within};
+use crate::claim::LockName;
+use crate::clock::{Clock, Moment, within};
 use crate::engine::{Engine, SharesEngine};
 use crate::error::{Error, Operation, Result};
 use crate::guard::Guard;
@@ -98,12 +98,27 @@ impl Locker {
         &self.engine.backend
     }
 
+    /// Returns the locker for holds that never change hands inside the process and are always renewed. It is shut down together with this
+    /// one.
+    pub(crate) fn without_hand_over(&self) -> Self {
+        Self {
+            engine: self.engine.without_hand_over(),
+        }
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.engine.clock
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.engine.settings.ttl
+    }
+
     /// Returns the label under which the store lists this locker among holders and waiters.
     pub fn label(&self) -> &str {
         &self.engine.settings.label
     }
 
-    #[cfg(feature = "blocking")]
     pub(crate) fn store_timeout(&self) -> Duration {
         self.engine.settings.store_timeout
     }
@@ -136,8 +151,7 @@ impl Locker {
         Error: From<N::Error>,
     {
         let name = name.try_into()?;
-        self.ask_for(name, Part::Whole, Manner::Try, Moment::FAR)
-            .await
+        self.ask_for(name, Manner::Try, Moment::FAR).await
     }
 
     /// Waits for the lock without a time limit, in line with the other tasks of this locker and, if the store keeps a line, with
@@ -164,9 +178,7 @@ impl Locker {
         Error: From<N::Error>,
     {
         let name = name.try_into()?;
-        let guard = self
-            .ask_for(name, Part::Whole, Manner::Wait, Moment::FAR)
-            .await?;
+        let guard = self.ask_for(name, Manner::Wait, Moment::FAR).await?;
         // Without a time limit, waiting ends with a guard or an error; `None` would be a bug of the line.
         guard.ok_or_else(|| self.unanswered())
     }
@@ -198,12 +210,10 @@ impl Locker {
     {
         let name = name.try_into()?;
         if timeout.is_zero() {
-            return self
-                .ask_for(name, Part::Whole, Manner::Try, Moment::FAR)
-                .await;
+            return self.ask_for(name, Manner::Try, Moment::FAR).await;
         }
         let until = self.engine.clock.now() + timeout;
-        self.ask_for(name, Part::Whole, Manner::Wait, until).await
+        self.ask_for(name, Manner::Wait, until).await
     }
 
     /// Shuts down this locker and its clones, and releases everything they hold.
@@ -228,13 +238,12 @@ impl Locker {
     /// them.
     pub async fn shutdown(&self) {
         let runtime = self.engine.runtime(Operation::Release);
-        let engines = [&self.engine, &self.engine.shares().engine];
-        for engine in engines {
-            if let Ok(runtime) = &runtime {
+        if let Ok(runtime) = &runtime {
+            for engine in std::iter::once(&self.engine).chain(self.engine.siblings()) {
                 housekeeping::ensure_running(engine, runtime);
             }
-            engine.close();
         }
+        self.engine.close();
         let clock = &*self.engine.clock;
         let until = clock.now() + self.engine.settings.store_timeout * 2;
         let errands = self.engine.reaper.open_errands();
@@ -245,7 +254,7 @@ impl Locker {
         if !all_released {
             tracing::warn!("shut down before the store had confirmed every release");
         }
-        engines.iter().for_each(|engine| engine.stop_keeper());
+        self.engine.stop_keeper();
     }
 
     /// Returns the locker of the semaphores and read-write locks of this locker, and its backend.

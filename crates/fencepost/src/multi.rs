@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::claim::{LockName, Part};
+use crate::claim::LockName;
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::guard::Guard;
@@ -135,7 +135,7 @@ impl Locker {
             }
         }
         match held.lost_now() {
-            Some(lost) => Err(self.lost_meanwhile(&held, lost)),
+            Some(lost) => Err(self.lost_meanwhile(lost)),
             None => Ok(Some(held)),
         }
     }
@@ -149,27 +149,23 @@ impl Locker {
         until: Moment,
     ) -> Result<Option<Guard>> {
         if held.guards.is_empty() {
-            return self.ask_for(name, Part::Whole, manner, until).await;
+            return self.ask_for(name, manner, until).await;
         }
         let is_late = || self.backend().clock().now() >= until;
         if is_late() {
             return Ok(None);
         }
-        match held
-            .run(self.ask_for(name, Part::Whole, manner, until))
-            .await
-        {
+        match held.run(self.ask_for(name, manner, until)).await {
             // The store has answered before, so the caller's timeout ended here, not the store's.
             Ok(Err(error)) if error.kind() == ErrorKind::Timeout && is_late() => Ok(None),
             Ok(answer) => answer,
-            Err(lost) => Err(self.lost_meanwhile(held, lost)),
+            Err(lost) => Err(self.lost_meanwhile(lost)),
         }
     }
 
-    fn lost_meanwhile(&self, held: &MultiGuard, lost: Lost) -> Error {
-        let name = held.guards.iter().find(|guard| guard.is_lost());
-        let name = name.map_or_else(String::new, |guard| format!(" {}", guard.name()));
-        let message = format!("the lock{name} was lost while waiting for the other names");
+    fn lost_meanwhile(&self, lost: Lost) -> Error {
+        let name = lost.name();
+        let message = format!("the lock {name} was lost while waiting for the other names");
         let store = self.backend().store_name();
         Error::new(ErrorKind::Lost, store, Operation::Acquire, message).with_source(lost)
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// A source of random bits.
 pub trait Random: fmt::Debug + Send + Sync + 'static {
-    /// Returns 64 uniformly distributed bits. Owners are made of them, so a source for production must be unpredictable and must not repeat
-    /// itself in a forked process.
+    /// Returns 64 uniformly distributed bits. [`OwnerId::random`](crate::OwnerId::random) makes owners of such bits. In production, give it
+    /// [`SystemRandom`], as a locker does: its bits cannot be predicted, and a forked process does not draw the same ones.
     fn next_u64(&self) -> u64;
 
     /// Returns 128 uniformly distributed bits, for a new owner.

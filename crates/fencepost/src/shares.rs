@@ -1,4 +1,4 @@
-//! [`Shares`]: the backend of semaphores and read-write locks, on top of the records of another backend.
+//! `Shares`: the backend of semaphores and read-write locks, on top of the records of another backend.
 //!
 //! A semaphore and a read-write lock are one idea: a name has a capacity, of which each holder has a share. The [`machine`] decides who has
 //! which share, and this module carries that out: it reads the record of the name, lets the machine decide at the time of the store, and
@@ -9,10 +9,10 @@
 //!
 //! **Waiting.** A waiter stands in the record. Whoever frees room calls the waiters who fit now, in the same replacement, and the store
 //! tells them that the record has changed. That is a hint which may be lost, so a waiter also looks when the next lease or turn ends, and
-//! every [`LONGEST_NAP`](waiting) anyway.
+//! every `LONGEST_NAP` anyway.
 //!
 //! **What can go wrong.** A replacement whose answer was lost may take effect later, as long as nobody else replaces the record. Therefore a
-//! [release](requests) replaces the record even if its owner has nothing in it, unless all requests of that owner were answered.
+//! release replaces the record even if its owner has nothing in it, unless all requests of that owner were answered.
 
 use std::fmt;
 use std::sync::Arc;

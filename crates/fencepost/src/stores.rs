@@ -15,6 +15,7 @@ pub(crate) mod kit;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod open;
+mod passwords;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "postgres")]
@@ -26,15 +27,18 @@ pub mod redlock;
 // The lab also judges saved trials of stores that its build does not contain. It needs this parser without the store.
 #[cfg(any(feature = "redlock", feature = "unstable-hooks"))]
 mod redlock_address;
+mod restricted;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
 
 pub use address::StoreAddress;
-#[cfg(feature = "unstable-hooks")]
-pub use address::without_password;
 pub use kinds::{KINDS, Scheme, StoreKind};
+#[cfg(feature = "blocking")]
+pub use open::open_blocking;
 pub use open::{open, open_read_only};
+#[cfg(feature = "unstable-hooks")]
+pub use passwords::without_password;
 #[cfg(feature = "unstable-hooks")]
 pub use redlock_address::RedlockAddress;

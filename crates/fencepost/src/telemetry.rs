@@ -9,7 +9,7 @@
 //! | `fencepost_handovers_total` | counter | `store` | grants inside the process, without a round trip |
 //! | `fencepost_renewals_total` | counter | `store`, `outcome` = `extended`, `lost`, `failed` | renewals of one lease each |
 //! | `fencepost_renewal_margin_seconds` | histogram | `store` | validity that was left when a renewal was answered |
-//! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown` | leases lost while a guard was alive |
+//! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown`, `unhealthy` | leases lost while a guard was alive |
 //!
 //! `fencepost_renewals_total` counts the renewals of the locker itself, not the calls of [`Guard::extend`](crate::Guard::extend).
 //!
@@ -27,6 +27,10 @@
 //! | "shut down before the store had confirmed every release" | warn | | [`Locker::shutdown`](crate::Locker::shutdown) ended after twice the store timeout |
 //! | "ended before the store had confirmed every release" | warn | | the last clone of a `blocking::Locker` was dropped, and the store timeout was over |
 //! | "no thread could be started; what is not released ends with its TTL" | warn | `error` | the last clone of a `blocking::Locker` was dropped inside an async runtime |
+//! | "leading" | info | `name`, `term` | a candidate was elected |
+//! | "lease not extended yet" | debug | `name`, `error` | the short first lease of a new leader was not extended; it is renewed nevertheless |
+//! | "value not published yet" | debug | `name`, `error` | the value of a new leader could not be written, and is tried again |
+//! | "value not withdrawn" | debug | `name`, `error` | a leader that resigned could not withdraw its value, which no longer counts |
 //! | "cannot look after waiting claims; trying again" | warn | `error` | SQLite: the file cannot be used while clients wait |
 //! | "the file of locks was deleted or replaced, and its locks with it; opening the new one" | warn | `path` | SQLite: somebody replaced the file |
 //!
@@ -58,6 +62,7 @@ pub(crate) struct Telemetry {
     lost_expired: Counter,
     lost_gone: Counter,
     lost_shutdown: Counter,
+    lost_unhealthy: Counter,
     /// Whether there is a recorder. Without one, times need not be measured.
     pub(crate) has_recorder: bool,
 }
@@ -86,6 +91,7 @@ impl Telemetry {
             lost_expired: lost("expired"),
             lost_gone: lost("gone"),
             lost_shutdown: lost("shutdown"),
+            lost_unhealthy: lost("unhealthy"),
         }
     }
 
@@ -135,6 +141,7 @@ impl Telemetry {
             LostReason::Expired => self.lost_expired.increment(1),
             LostReason::Gone => self.lost_gone.increment(1),
             LostReason::Shutdown => self.lost_shutdown.increment(1),
+            LostReason::Unhealthy => self.lost_unhealthy.increment(1),
         }
     }
 }

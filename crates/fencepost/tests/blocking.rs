@@ -115,6 +115,9 @@ async fn inside_a_runtime_there_is_an_error_not_a_panic() {
     let error = guard.extend(Duration::from_secs(60));
     let error = error.expect_err("inside a runtime");
     assert_eq!(error.operation(), Operation::Renew);
+    let error = guard.lost_within(Duration::ZERO);
+    let error = error.expect_err("inside a runtime");
+    assert_eq!(error.operation(), Operation::Renew);
     // Both may also be dropped here.
     drop(guard);
     drop(locker);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fencepost::conformance::{Subject, requirements};
+use fencepost::conformance::{StoreUnderTest, requirements};
 use libtest_mimic::{Arguments, Trial};
 
 #[allow(
@@ -21,8 +21,8 @@ fn main() {
         Trial::test(requirement.name(), || {
             let folder = tempfile::tempdir()?;
             let open = || Folder::open(folder.path()).map(Arc::new);
-            let subject = Subject::with_two_connections(open()?, open()?);
-            tokio::runtime::Runtime::new()?.block_on(requirement.run(subject));
+            let store = StoreUnderTest::with_two_connections(open()?, open()?);
+            tokio::runtime::Runtime::new()?.block_on(requirement.run(store));
             Ok(())
         })
     });

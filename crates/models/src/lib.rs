@@ -1,7 +1,7 @@
 //! Models of the store protocols: what the servers store, what the clients know, and every move that either can make.
 //!
 //! Each model is a test target in `tests/`. The tests search every reachable state for one that breaks a promise. They form a
-//! separate package because they are compute-intensive: the workspace compiles this package, and no other, with optimisation.
+//! package of their own because they compute a lot: of the workspace's packages, it is the only one that a development build optimises.
 //!
 //! Each model has a table that says what its parts are in the store. It is kept by hand; [`assert_names_exist`] finds names in
 //! it that are out of date.

@@ -58,11 +58,27 @@ impl Connection {
     /// Returns the system's error, or [`InvalidData`](io::ErrorKind::InvalidData) if the answer is not RESP. After an error, the
     /// connection must not be used any more.
     pub fn ask(&mut self, words: &[&str]) -> io::Result<Value> {
+        self.send(words)?;
+        self.hear()
+    }
+
+    /// Sends one command, and does not wait for its answer.
+    ///
+    /// # Errors
+    /// Returns the system's error.
+    pub fn send(&mut self, words: &[&str]) -> io::Result<()> {
         let mut command = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             command.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
         }
-        self.0.get_mut().write_all(&command)?;
+        self.0.get_mut().write_all(&command)
+    }
+
+    /// Waits for the next answer, or for the next message of a channel.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`ask`](Self::ask).
+    pub fn hear(&mut self) -> io::Result<Value> {
         read(&mut self.0, NESTING_MAX)
     }
 }

@@ -4,14 +4,15 @@
 //! the rig: private servers, child processes, and networks that fail.
 //!
 //! A test runs on its own runtime ([`run`]), waits for conditions rather than for a fixed time ([`eventually`], [`soon`], [`outlives_its_ttl`]),
-//! starts children that hold or want the lock ([`actor`]), makes servers silent ([`silence`]), drops futures after a number of polls
-//! ([`poll_at_most`]), and checks errors ([`assert_error`]). The test program of a store lists its tests by theme and passes them to
-//! [`main`](test_program::main).
+//! starts children that hold or want the lock ([`actor`]), makes servers silent ([`silence`]), reads and replaces records ([`records`]),
+//! drops futures after a number of polls ([`poll_at_most`]), and checks errors ([`assert_error`]). The test program of a store lists its
+//! tests by theme and passes them to [`main`](test_program::main).
 
 pub mod actor;
 pub mod database;
 mod errors;
 mod lockers;
+pub mod records;
 pub mod redis;
 pub mod silence;
 pub mod test_program;

@@ -105,7 +105,7 @@ pub fn while_holding<S: SilentServer>() {
         server.stops();
         let lost = soon("the loss", guard.lost()).await;
         assert_eq!(lost.reason(), LostReason::Expired);
-        assert!(lost.failed_renewals() > 0, "it was renewed in vain");
+        assert!(lost.failed_renewals().is_some(), "it was renewed in vain");
         let fence = guard.fence();
         drop(guard);
         server.goes_on();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fencepost::Backend;
 use fencepost::backend::Capabilities;
-use fencepost::conformance::{self, Subject};
+use fencepost::conformance::{self, StoreUnderTest};
 use fencepost::stores::KINDS;
 use fencepost::stores::etcd::Etcd;
 use fencepost::stores::memory::Memory;
@@ -23,7 +23,7 @@ use libtest_mimic::Trial;
 use tempfile::TempDir;
 
 /// A store for one test, and the folder or server that must outlive it.
-type Stage = (Subject, Box<dyn Any>);
+type Stage = (StoreUnderTest, Box<dyn Any>);
 
 fn main() {
     let capabilities = PostgresTable::CAPABILITIES;
@@ -46,13 +46,13 @@ fn main() {
 }
 
 /// Two connections, as two processes would have them.
-async fn two<B: Backend>(connect: impl AsyncFn() -> B) -> Subject {
+async fn two<B: Backend>(connect: impl AsyncFn() -> B) -> StoreUnderTest {
     let (one, other) = (connect().await, connect().await);
-    Subject::with_two_connections(Arc::new(one), Arc::new(other))
+    StoreUnderTest::with_two_connections(Arc::new(one), Arc::new(other))
 }
 
 async fn memory() -> Stage {
-    (Subject::new(Arc::new(Memory::new())), Box::new(()))
+    (StoreUnderTest::new(Arc::new(Memory::new())), Box::new(()))
 }
 
 /// Two connections to one file, as two processes would have.
@@ -61,16 +61,16 @@ async fn sqlite() -> Stage {
     let path = folder.path().join("locks.db");
     let [one, other] =
         [(), ()].map(|()| Arc::new(Sqlite::open_blocking(&path).expect("a new file")));
-    let subject = Subject::with_two_connections(one, other);
-    (subject, Box::new(folder))
+    let store = StoreUnderTest::with_two_connections(one, other);
+    (store, Box::new(folder))
 }
 
 /// Two connections to a private server.
 async fn redis() -> Stage {
     let server = fencepost_rig::Redis::start().expect("a private redis-server");
     let connect = async || Redis::open(&server.url()).await.expect("a connection");
-    let subject = two(connect).await;
-    (subject, Box::new(server))
+    let store = two(connect).await;
+    (store, Box::new(server))
 }
 
 /// Advisory locks of a database, through the connections of two clients.
@@ -85,8 +85,8 @@ async fn postgres() -> Stage {
             .connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
     };
-    let subject = two(connect).await;
-    (subject, Box::new(database))
+    let store = two(connect).await;
+    (store, Box::new(database))
 }
 
 /// Two connections to a private table.
@@ -98,8 +98,8 @@ async fn postgres_table() -> Stage {
         let builder = builder.connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
     };
-    let subject = two(connect).await;
-    (subject, Box::new(database))
+    let store = two(connect).await;
+    (store, Box::new(database))
 }
 
 /// Two sessions on a private server, or below a private node of the server that `FENCEPOST_SHARED_ZK` (host:port) names. The
@@ -121,8 +121,8 @@ async fn zookeeper() -> Stage {
         let store = Zookeeper::builder(&address).session_timeout(SESSION);
         store.open().await.expect("a session")
     };
-    let subject = two(connect).await;
-    (subject, server)
+    let store = two(connect).await;
+    (store, server)
 }
 
 /// A ZooKeeper lease ends after its TTL while its process lives, which is all that tests in a single process can see.
@@ -145,8 +145,8 @@ async fn etcd() -> Stage {
         }
     };
     let connect = async || Etcd::open(&address).await.expect("a connection");
-    let subject = two(connect).await;
-    (subject, server)
+    let store = two(connect).await;
+    (store, server)
 }
 
 /// Two connections to each of three private servers.
@@ -157,8 +157,8 @@ async fn redlock() -> Stage {
         .map(|server| server.address().to_string());
     let address = format!("redlock://{}", addresses.join(","));
     let connect = async || Redlock::open(&address).await.expect("a connection");
-    let subject = two(connect).await;
-    (subject, Box::new(servers))
+    let store = two(connect).await;
+    (store, Box::new(servers))
 }
 
 /// Returns the name of the store and its tests.
@@ -177,8 +177,8 @@ where
                 .enable_all()
                 .build()?;
             runtime.block_on(async {
-                let (subject, _store) = stage().await;
-                requirement.run(subject).await;
+                let (store, _place) = stage().await;
+                requirement.run(store).await;
             });
             Ok(())
         })

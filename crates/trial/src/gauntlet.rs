@@ -22,7 +22,7 @@ pub use kind::Kind;
 pub use label::{Label, LabelName, Limit, labelled};
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [AnyScenario; 39] = [
+pub const SCENARIOS: [AnyScenario; 44] = [
     AnyScenario::Sale,
     AnyScenario::Lock(Scenario::Deadlock),
     AnyScenario::Lock(Scenario::DeadlockSorted),
@@ -38,9 +38,12 @@ pub const SCENARIOS: [AnyScenario; 39] = [
     AnyScenario::Lock(Scenario::Turns),
     AnyScenario::Lock(Scenario::Waiters),
     AnyScenario::Lock(Scenario::Deadline),
+    AnyScenario::Lock(Scenario::Order),
     AnyScenario::Lock(Scenario::Reentry),
     AnyScenario::Lock(Scenario::SamePid),
     AnyScenario::Lock(Scenario::Cut),
+    AnyScenario::Lock(Scenario::CutReplies),
+    AnyScenario::Lock(Scenario::CutRequests),
     AnyScenario::Lock(Scenario::SlowReplies),
     AnyScenario::Lock(Scenario::LostReply),
     AnyScenario::Lock(Scenario::LostRelease),
@@ -53,6 +56,7 @@ pub const SCENARIOS: [AnyScenario; 39] = [
     AnyScenario::Lock(Scenario::Storm),
     AnyScenario::Lock(Scenario::Failover),
     AnyScenario::Lock(Scenario::RestartEmpty),
+    AnyScenario::Lock(Scenario::RestartBehind),
     AnyScenario::Lock(Scenario::ServerClock),
     AnyScenario::Lock(Scenario::ClockBack),
     AnyScenario::Lock(Scenario::Eviction),
@@ -60,6 +64,7 @@ pub const SCENARIOS: [AnyScenario; 39] = [
     AnyScenario::Lock(Scenario::Deposed),
     AnyScenario::Lock(Scenario::ServerStall),
     AnyScenario::Lock(Scenario::MajorityDown),
+    AnyScenario::Lock(Scenario::LeaderDeaths),
     AnyScenario::Lock(Scenario::ClientClock),
     AnyScenario::Lock(Scenario::Suspend),
 ];
@@ -200,12 +205,9 @@ impl Gauntlet {
         }
     }
 
-    /// Returns the scenarios that were left out and the claims that no scenario tests, each with its reason; `None` if there are none.
+    /// Returns the scenarios that were left out, each with its reason; `None` if there are none.
     pub(crate) fn not_tried(&self, untried: &[Untried]) -> Option<String> {
-        let scenarios = (!untried.is_empty()).then(|| left_out(untried));
-        let fair = self.strategy.claims.fair.then(|| UNJUDGED_FAIRNESS.into());
-        let all: Vec<String> = scenarios.into_iter().chain(fair).collect();
-        (!all.is_empty()).then(|| all.join("; "))
+        (!untried.is_empty()).then(|| left_out(untried))
     }
 
     /// Returns the command that runs it again.
@@ -228,9 +230,6 @@ impl Gauntlet {
         format!("{text} --seed {}", self.seed)
     }
 }
-
-/// What the gauntlet says of a lock that claims to be fair.
-const UNJUDGED_FAIRNESS: &str = "fair (no trial judges the order of waiters)";
 
 /// Returns why the lab cannot make servers fail, or come between them and the processes, as this scenario demands; `None` if it can, or if
 /// the scenario does not demand it.
@@ -261,6 +260,9 @@ fn without_servers(
 /// Returns why a scenario has nothing to judge in a lock with these claims; `None` if it has.
 fn not_claimed(scenario: AnyScenario, claims: Claims) -> Option<&'static str> {
     let is_about_renewal = scenario.lock().is_some_and(Scenario::is_about_renewal);
+    if scenario.lock() == Some(Scenario::Order) && !claims.fair {
+        return Some("not claimed: it does not serve waiters in order");
+    }
     (is_about_renewal && !claims.keep_alive).then_some("not claimed: it does not renew its leases")
 }
 

@@ -41,6 +41,9 @@ pub struct Header {
     pub scenario: String,
     /// The strategy on trial.
     pub strategy: String,
+    /// Whether that is a program of the user. `None` in histories of earlier versions, which tell it by the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<bool>,
     /// What the strategy promises.
     #[serde(rename = "claim")]
     pub promise: Promise,
@@ -336,6 +339,7 @@ pub(crate) mod tests {
                 "safe"
             }
             .into(),
+            external: None,
             promise,
             store: "sqlite".into(),
             seed: 7041,

@@ -108,7 +108,7 @@ impl Trial {
     pub fn of(header: &Header) -> Option<Self> {
         Some(Self {
             scenario: Scenario::find(&header.scenario)?,
-            strategy: strategy::find(&header.strategy)?,
+            strategy: strategy::of_run(header)?,
             ttl_ms: header.ttl_ms,
             work_ms: header.holds?.work_ms,
             length_ms: None,
@@ -132,6 +132,7 @@ impl Trial {
             recorded: history::now(),
             scenario: self.scenario.name().into(),
             strategy: self.strategy.name.into(),
+            external: Some(self.strategy.is_external()),
             promise: self.strategy.promise,
             store: self.store.name().into(),
             seed: self.seed,
@@ -285,7 +286,7 @@ mod tests {
         let cells =
             anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));
         let cells: Vec<Trial> = cells.collect();
-        assert_eq!(cells.len(), 18 * 7);
+        assert_eq!(cells.len(), 19 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();
         stems.dedup();

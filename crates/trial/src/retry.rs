@@ -120,7 +120,7 @@ impl Comparison {
     /// or store is not one of ours.
     pub fn of(history: &History) -> Option<Self> {
         let header = &history.header;
-        let strategy = strategy::find(&header.strategy)?;
+        let strategy = strategy::of_run(header)?;
         let first = history.events.iter().find_map(|event| match event.what {
             What::Round { retry } => Some(retry),
             _ => None,

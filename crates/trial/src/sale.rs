@@ -83,7 +83,7 @@ impl Sale {
     /// Returns the sale that a history belongs to. Returns `None` if it belongs to another scenario, or if its strategy or
     /// store is not one of ours.
     pub fn of(header: &Header) -> Option<Self> {
-        let strategy = strategy::find(&header.strategy)?;
+        let strategy = strategy::of_run(header)?;
         (header.scenario == SCENARIO).then_some(Self {
             strategy,
             stock: u32::try_from(header.stock).ok()?,
@@ -116,6 +116,7 @@ impl Sale {
             recorded: history::now(),
             scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
+            external: Some(self.strategy.is_external()),
             promise: self.strategy.promise,
             store: self.store.name().into(),
             seed: self.seed,

@@ -30,8 +30,8 @@ mod safe;
 mod watchdog;
 
 pub use crate::protocol::Failure;
-pub(crate) use list::is_of_external;
 pub use list::{ALL, at, claims_of, find};
+pub(crate) use list::{is_of_external, of_run};
 
 /// A way of buying.
 #[derive(Debug)]

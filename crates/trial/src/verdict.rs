@@ -8,6 +8,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+mod lack;
+
+pub use lack::{Lack, Missing};
+
 /// The possible verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -62,15 +66,6 @@ impl fmt::Display for Outcome {
             Self::Inconclusive => "INCONCLUSIVE",
         })
     }
-}
-
-/// What an inconclusive run is missing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// A single word, for programs.
-    pub what: &'static str,
-    /// What is missing and how to get it, for people.
-    pub advice: &'static str,
 }
 
 /// One of the two axes of a lock trial: what holders believed ([`Belief`]), and what happened to the resource ([`Damage`]).
@@ -212,7 +207,7 @@ impl Verdict {
     /// Creates an inconclusive verdict: its reason, what the run is missing in a word, and how to get it.
     pub(crate) fn inconclusive(
         because: impl Into<String>,
-        what: &'static str,
+        what: Lack,
         advice: &'static str,
     ) -> Self {
         Self {
@@ -225,7 +220,7 @@ impl Verdict {
     pub(crate) fn not_begun(why: &str) -> Self {
         Self::inconclusive(
             format!("Nothing was tried: {why}."),
-            "ready",
+            Lack::Ready,
             "a program that gets ready every time it is started.",
         )
     }
@@ -237,7 +232,7 @@ impl Verdict {
                 "The machine was suspended for {:.1} s during the run: leases went on, and the lab's clock stood still.",
                 for_ms / 1e3
             ),
-            "awake",
+            Lack::Awake,
             "a machine that is not suspended during the run.",
         )
     }

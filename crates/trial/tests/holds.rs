@@ -83,7 +83,7 @@ fn a_lock_that_lets_everybody_in_is_convicted_wherever_two_meet() {
     }
     let crash = judged(Scenario::Crash, "safe", &script).verdict;
     assert_eq!(
-        crash.missing.unwrap().what,
+        crash.missing.unwrap().what.name(),
         "contention",
         "nobody was ever kept out"
     );
@@ -240,7 +240,7 @@ fn a_kill_is_written_down_only_after_the_death_was_seen() {
     let suicide = format!("{GRANT}step() {{ exit 0; }};{RELEASE}");
     let tried = judged(Scenario::Crash, "safe", &suicide);
     assert_eq!(count(&tried, killed), 0);
-    assert_eq!(tried.verdict.missing.unwrap().what, "kill");
+    assert_eq!(tried.verdict.missing.unwrap().what.name(), "kill");
 }
 
 /// Exits at this step. A process that it started answers in its place once it is gone, and keeps its output open.

@@ -51,6 +51,8 @@ fn claims(random: &SeededRandom) -> Claims {
         blind_release: coin(random),
         looks_before_release: coin(random),
         looks_before_wait: coin(random),
+        session: coin(random),
+        ends_with_server: coin(random),
     }
 }
 

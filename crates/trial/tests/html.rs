@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fencepost_trial::history::Event;
 use fencepost_trial::report::html::Page;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use fixtures::{FIXTURES, Fixture, HOSTILE, hostile, long};
@@ -60,6 +60,21 @@ fn every_fixture_is_on_the_page_with_its_verdict_and_its_events() {
     assert_eq!(data["columns"].as_array().unwrap().len(), 4);
     assert_eq!(data["rows"].as_array().unwrap().len(), 4);
     assert_eq!(data["lead"], "safe.ttl-edge");
+}
+
+/// A page that looks for two holders itself would find some where the checks find none: in the bars, which are longer than what a process
+/// certainly believed.
+#[test]
+fn a_page_draws_the_overlaps_that_the_checks_found_and_no_others() {
+    for (name, expected) in [
+        ("safe.ttl-edge", json!([[2, 7, 2_011_200, 2_012_100]])),
+        ("watchdog.pause", json!([])),
+        ("safe.crash", json!([])),
+    ] {
+        let fixture = fixtures::load(name);
+        let data = data(&single(&fixture).render());
+        assert_eq!(data["runs"][0]["overlaps"], expected, "{name}");
+    }
 }
 
 /// Returns the events of a run, unpacked from its rows.

@@ -21,6 +21,9 @@ const SEEN = {
   killed: 'its death by this signal',
   stopped: 'its state in the process table',
   cut_off: 'it had taken its lock this way',
+  replies_cut: 'it had taken its lock this way',
+  requests_cut: 'it had taken its lock this way',
+  passed_one_way: 'by the proxy, which counts what passes',
   slowed: 'in the picture: its grant came late',
   distant: 'it had taken its lock this way',
   connections_dead: 'by the proxy: the connections were open',
@@ -124,7 +127,8 @@ export function summary(model) {
     return `${size}${count(of('sold'))} sold, ${count(of('no_stock'))} found no stock, ${count(of('busy'))} turned away.${locked} Bars end when the answer arrives, so they are longer than the work.`;
   }
   const most = Math.max(1, ...model.overlaps.map(overlap => overlap.holders.length));
-  if (most > 1) return `${size}Up to ${most} ${model.broken ? 'held' : 'believed they held'} one lock at the same time${model.broken ? '.' : '; nothing was damaged.'}`;
+  const isDamaged = ['no_lost_update', 'exclusion_at_resource'].some(name => run.check(name) === 'violated');
+  if (most > 1) return `${size}Up to ${most} ${model.broken ? 'held' : 'believed they held'} one lock at the same time${model.broken || isDamaged ? '.' : '; nothing was damaged.'}`;
   return `${size}Never more than one holder.`;
 }
 

@@ -9,6 +9,9 @@ const FAULTS = {
   killed: 'SIGKILL',
   stopped: 'SIGSTOP',
   cut_off: 'cut off',
+  replies_cut: 'no replies',
+  requests_cut: 'unheard',
+  passed_one_way: 'passes one way',
   slowed: 'slow replies',
   distant: 'far away',
   connections_dead: 'connections dead',
@@ -31,7 +34,7 @@ const FAULTS = {
 };
 const SIGNALS = ['killed', 'stopped'];
 // Those that another event ends.
-const LASTING = ['stopped', 'cut_off', 'slowed', 'distant', 'clock_ahead', 'clock_behind', 'clock_fast'];
+const LASTING = ['stopped', 'cut_off', 'replies_cut', 'requests_cut', 'slowed', 'distant', 'clock_ahead', 'clock_behind', 'clock_fast'];
 
 class Fold {
   constructor(run) {
@@ -367,30 +370,37 @@ class Fold {
     return {
       run: this.run, lanes: this.lanes, keys: this.keys, leases: this.leases, faults: this.faults, ops: this.ops, holds, isSale,
       works: isSale ? this.lanes.flatMap(lane => lane.items.filter(item => item.type === 'work')) : [],
-      overlaps: overlapsOf(holds, this.keys.length), cycles: cyclesOf(this.lanes),
+      overlaps: overlapsOf(this.run.overlaps, this.marks), cycles: cyclesOf(this.lanes),
       marks: this.marks, end: Math.max(last, 1), broken: this.broken,
       items: this.lanes.reduce((sum, lane) => sum + lane.items.length, 0),
     };
   }
 }
 
-// Finds two holders at once, by a sweep over the inner intervals of each lock. Holds that only touch do not count.
-export function overlapsOf(holds, keys) {
-  const overlaps = [];
-  for (let key = 0; key < keys; key++) {
-    const ends = [];
-    for (const hold of holds) if (hold.key === key) ends.push([hold.t0, 1, hold], [hold.t1, 0, hold]);
-    ends.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-    const now = new Set();
-    let since = 0;
-    for (const [t, starts, hold] of ends) {
-      if (now.size > 1 && t > since) overlaps.push({ type: 'overlap', key, t0: since, t1: t, holders: [...now] });
-      if (starts) now.add(hold);
-      else now.delete(hold);
-      since = t;
-    }
+// Joins the pairs of holds that the lab found to overlap into times with two holders or more. The picture looks for no others: a bar is
+// longer than what its process certainly believed. A pair is the events with both grants, from when, and until when.
+export function overlapsOf(pairs, marks) {
+  const ends = new Map();
+  for (const [first, second, t0, t1] of pairs) {
+    const holds = [marks.get(first), marks.get(second)];
+    if (holds.some(hold => hold?.type !== 'hold')) continue;
+    const { key } = holds[0];
+    if (!ends.has(key)) ends.set(key, []);
+    ends.get(key).push([t0, 1, holds], [t1, 0, holds]);
   }
-  return overlaps;
+  return [...ends].flatMap(([key, all]) => [...crowded(key, all)]);
+}
+
+function* crowded(key, ends) {
+  ends.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const now = new Set();
+  let since = 0;
+  for (const [t, starts, pair] of ends) {
+    if (now.size && t > since) yield { type: 'overlap', key, t0: since, t1: t, holders: [...new Set([...now].flat())] };
+    if (starts) now.add(pair);
+    else now.delete(pair);
+    since = t;
+  }
 }
 
 // Finds two processes that wait for each other's lock, by a sweep over waits and holds.

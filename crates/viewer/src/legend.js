@@ -20,7 +20,7 @@ const MARKS = [
   ['killed', m => has(m, 'kill'), [path('M9 2l10 10M19 2L9 12', 'k-ink thick')]],
   ['wait cycle', m => m.cycles.length, [path('M0 7h28', 'k-stuck dash')]],
   ['more than one holder', m => m.broken && m.overlaps.length, [box({ width: 28, height: 14 }, 'k-badsoft'), box({ y: 11, width: 28, height: 3 }, 'k-bad'), ['circle', { cx: 8, cy: 5, r: 3.4, class: 'k-bad' }]]],
-  ['overlap of belief, no damage', m => !m.broken && m.overlaps.length, [box({ x: 0.5, y: 0.5, width: 27, height: 13 }, 'k-ink2 dash')]],
+  ['overlap of belief', m => !m.broken && m.overlaps.length, [box({ x: 0.5, y: 0.5, width: 27, height: 13 }, 'k-ink2 dash')]],
   ['fault', m => m.faults.length, [box({ width: 28, height: 14 }, 'k-fault'), path('M.5 0v14M27.5 0v14', 'k-faultline dash')]],
   ['read', m => !m.isSale && m.ops.some(op => op.shape === 'ring'), [['circle', { cx: 14, cy: 7, r: 4.5, class: 'k-ring' }]]],
   ['write', m => !m.isSale && m.ops.some(op => op.shape === 'square'), [box({ x: 9, y: 2, width: 10, height: 10 }, 'k-dark')]],

@@ -3,7 +3,7 @@
 import { duration, exactMoment } from './format.js';
 import { firstFrom } from './view.js';
 
-// Red is used only if the verdict is BROKEN; an overlap of belief that did no harm is an outline.
+// Red is used only if the verdict is BROKEN; an overlap of belief that convicts nobody is an outline.
 export function paintOverlapShade({ palette, view, layout, model }) {
   const { g, c } = palette;
   if (!model.broken) return;

@@ -2,25 +2,23 @@
 
 use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use fencepost::stores::KINDS;
 
 use super::chart;
 use super::figures::Figures;
-use super::redis::{RedisOptions, benchmark};
+use super::locks::LockBenchOptions;
 use crate::clients;
+use crate::filter;
 use crate::runner;
 use crate::terminal::{headline, say};
 use crate::tree;
 
 #[derive(Args)]
 pub(crate) struct StoresOptions {
-    /// Locks in every store against its own limit and the lock that people use there: a table, target/bench/stores.json, .md and .svg
-    #[arg(long, group = "of_stores")]
+    #[arg(long, group = "lock_benches", help = help())]
     pub(super) stores: bool,
-    #[arg(long, value_name = "etcd,redis", requires = "stores", help = help_of_only())]
-    only: Option<String>,
 }
 
 /// Redis against Postgres, which is measured like a store.
@@ -33,16 +31,18 @@ fn names() -> Vec<String> {
     stores.chain([VERSUS.to_owned()]).collect()
 }
 
-fn help_of_only() -> String {
+fn help() -> String {
     format!(
-        "Only these stores: {} (Redis against Postgres)",
+        "Locks in every store against its own limit and the lock that people use there: a table, target/bench/stores.json, .md and .svg. \
+         The names for --filter are {} (Redis against Postgres)",
         names().join(", ")
     )
 }
 
 /// Runs the benchmarks. Returns whether all stores could be measured.
-pub(super) fn run(options: &StoresOptions, shared: &RedisOptions) -> Result<bool> {
-    let chosen = chosen(options.only.as_deref())?;
+pub(super) fn run(filters: &[String], shared: &LockBenchOptions) -> Result<bool> {
+    let names = names();
+    let chosen = filter::chosen(&names, String::as_str, filters)?;
     let folder = tree::root().join("target/bench");
     fs::create_dir_all(&folder)?;
     let file = |ending: &str| folder.join(format!("stores.{ending}"));
@@ -53,14 +53,11 @@ pub(super) fn run(options: &StoresOptions, shared: &RedisOptions) -> Result<bool
     for store in chosen {
         headline(&format!("locks in every store: {store}"));
         let part = folder.join(format!("stores-{store}.json"));
-        let mut command = benchmark("stores", shared.real_time)?;
+        let mut command = shared.benchmark("stores")?;
         command.env("FENCEPOST_BENCH_JSON", &part);
-        command.env("FENCEPOST_BENCH_STORES", &store);
-        if let Some(workloads) = &shared.workloads {
-            command.env("FENCEPOST_BENCH", workloads);
-        }
+        command.env("FENCEPOST_BENCH_STORES", store);
         if !runner::run(&mut command, |_| {})?.success() {
-            failed.push(store);
+            failed.push(store.as_str());
             continue;
         }
         let part = Figures::read(&part)?;
@@ -84,31 +81,23 @@ pub(super) fn run(options: &StoresOptions, shared: &RedisOptions) -> Result<bool
     Ok(failed.is_empty())
 }
 
-fn chosen(only: Option<&str>) -> Result<Vec<String>> {
-    let names = names();
-    let Some(only) = only else {
-        return Ok(names);
-    };
-    let find = |name: &str| {
-        let known = names.iter().find(|store| *store == name).cloned();
-        known.with_context(|| format!("no such store: {name}; there are {}", names.join(", ")))
-    };
-    only.split(',').map(find).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn stores_are_chosen_by_name() {
-        assert_eq!(chosen(None).unwrap().len(), KINDS.len() + 1);
+        let names = names();
+        assert_eq!(names.len(), KINDS.len() + 1);
+        let chosen = |filters: &[&str]| {
+            let filters: Vec<String> = filters.iter().map(|filter| (*filter).into()).collect();
+            let chosen = filter::chosen(&names, String::as_str, &filters);
+            chosen.unwrap().into_iter().cloned().collect::<Vec<_>>()
+        };
         assert_eq!(
-            chosen(Some("postgres-table,versus")).unwrap(),
+            chosen(&["versus", "postgres-table"]),
             ["postgres-table", "versus"]
         );
-        assert_eq!(chosen(Some("etcd,redis")).unwrap(), ["etcd", "redis"]);
-        let error = chosen(Some("etcd,mysql")).unwrap_err().to_string();
-        assert!(error.contains("mysql"), "{error}");
+        assert_eq!(chosen(&["postgres"]), ["postgres"]);
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn modules_form_layers(files: &[SourceFile]) -> Vec<Finding> {
 }
 
 /// Returns the layers of every crate and folder, as ARCHITECTURE.md shows them, except for those with a cycle.
-pub(crate) fn picture(files: &[SourceFile]) -> String {
+pub(super) fn picture(files: &[SourceFile]) -> String {
     let mut picture = String::new();
     for (root, parent) in parents(files) {
         let Ok(source) = Source::read(&root, parent, files) else {

@@ -1,8 +1,8 @@
 //! Orders per second of each order path against a bare `UPDATE … WHERE stock >= 1`, in one run: `cargo xtask bench --filter orders`.
 //!
-//! Sixteen buyers order one unit each, as fast as they can: all of one product, or of fifty. The limit does nothing but the conditional
-//! update, in a transaction of its own, as durable as an order's. Players take turns in short rounds; what counts is the median of the
-//! ratios of each round.
+//! Sixteen buyers order one unit each, as fast as they can: all of one product, or of fifty. The baseline is the bare conditional update, in
+//! a transaction of its own and as durable as an order. The order paths take turns in short rounds; the result is the median of the ratios
+//! of all rounds.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
 const PATHS: [OrderPath; 3] = [OrderPath::Lock, OrderPath::Optimistic, OrderPath::Row];
 
-/// What one player came to in one round.
+/// Orders per second of one order path in one round: made, and refused.
 #[derive(Clone, Copy)]
 struct Score {
     made: f64,
@@ -46,7 +46,7 @@ fn main() {
         "{BUYERS} buyers, one unit an order; 1 is a bare UPDATE … WHERE stock >= 1 in a transaction of its own"
     );
     println!(
-        "median of {ROUNDS} rounds (smallest … largest), orders a second in the middle round\n"
+        "median of {ROUNDS} rounds (smallest … largest), then orders per second, made and refused (medians)\n"
     );
     for stage in Stage::all(&runtime) {
         for products in [1, 50] {
@@ -79,15 +79,15 @@ async fn compare(stage: &Stage, products: u64) {
     println!(
         "{}: {what}; bare UPDATE {:.0}/s",
         stage.name,
-        median(rounds.iter().map(|round| round.0)).1
+        spread(rounds.iter().map(|round| round.0)).1
     );
     for (at, path) in PATHS.iter().enumerate() {
         let ratios = rounds.iter().map(|(bare, scores)| scores[at].made / bare);
-        let (least, middle, most) = median(ratios);
-        let made = median(rounds.iter().map(|(_, scores)| scores[at].made)).1;
-        let refused = median(rounds.iter().map(|(_, scores)| scores[at].refused)).1;
+        let (least, middle, most) = spread(ratios);
+        let made = spread(rounds.iter().map(|(_, scores)| scores[at].made)).1;
+        let refused = spread(rounds.iter().map(|(_, scores)| scores[at].refused)).1;
         println!(
-            "  {:<11} {middle:.2} ({least:.2} … {most:.2})   {made:>6.0}/s   turned away {refused:.0}/s",
+            "  {:<11} {middle:.2} ({least:.2} … {most:.2})   {made:>6.0}/s   refused {refused:.0}/s",
             path.as_str()
         );
     }
@@ -97,8 +97,8 @@ async fn compare(stage: &Stage, products: u64) {
     }
 }
 
-/// The smallest, the middle and the largest.
-fn median(figures: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+/// Returns the smallest, the middle and the largest.
+fn spread(figures: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);
     (

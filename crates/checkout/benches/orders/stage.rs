@@ -67,7 +67,7 @@ impl Stage {
         }
     }
 
-    /// Updates a second.
+    /// Returns bare updates per second.
     pub(crate) async fn bare(&self, ids: &[String], buyers: u64, round: Duration) -> f64 {
         match &self.bare {
             Bare::File(path) => {
@@ -80,7 +80,7 @@ impl Stage {
     }
 }
 
-/// One thread does all, one transaction after the other: nobody waits for anybody.
+/// One thread runs one transaction after the other, without contention.
 fn in_a_file(path: PathBuf, ids: &[String], round: Duration) -> f64 {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.busy_timeout(Duration::from_secs(5)).unwrap();

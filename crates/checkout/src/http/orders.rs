@@ -111,8 +111,8 @@ async fn settle(
 ) -> Result<Json<Order>, Problem> {
     match app.0.checkout.settle(id, ending, permit).await? {
         Settled::Done(order) => Ok(Json(order)),
-        Settled::Before(order) if order.order_status == wanted => Ok(Json(order)),
-        Settled::Before(order) => Err(Problem::conflict(
+        Settled::Unchanged(order) if order.order_status == wanted => Ok(Json(order)),
+        Settled::Unchanged(order) => Err(Problem::conflict(
             "order-ended",
             "Order has ended",
             format!("the order is {}", order.order_status.as_str()),

@@ -164,9 +164,9 @@ impl From<Refusal> for Problem {
                     .about(None, products)
             }
             Refusal::OutOfStock(_) => {
-                unavailable("too little is left").about(Some(reason), products)
+                product_unavailable("too little is left").about(Some(reason), products)
             }
-            Refusal::Contended(_, time) => unavailable("others are buying it right now")
+            Refusal::Contended(_, time) => product_unavailable("others are buying it right now")
                 .about(Some(reason), products)
                 .retry_after(time),
             Refusal::StoreDown(time) => Self::unavailable(
@@ -198,7 +198,7 @@ impl From<NotReviewed> for Problem {
     }
 }
 
-fn unavailable(detail: &str) -> Problem {
+fn product_unavailable(detail: &str) -> Problem {
     Problem::conflict("product-unavailable", "Product unavailable", detail)
 }
 

@@ -27,7 +27,7 @@ const SAME_MS: i64 = 10_000;
 #[derive(Debug, Clone, Copy, Default)]
 struct Second {
     asked: u32,
-    met: u32,
+    contended: u32,
     refused: u32,
     waited_ms: u64,
     orders: u32,
@@ -47,7 +47,7 @@ pub(super) struct Sum {
     /// Orders that asked for locks and have an answer.
     pub(super) asked: u64,
     /// How many of these found a lock taken.
-    pub(super) met: u64,
+    pub(super) contended: u64,
     /// How many of these did not get their locks in time.
     pub(super) refused: u64,
     /// How long successful orders waited, on average.
@@ -85,7 +85,9 @@ impl Minute {
         let seconds = (1..=SECONDS as i64).map(|age| minute.seconds[place(minute.last + age)]);
         let share = |second: Second| match second.asked {
             0 => -1,
-            asked => i32::try_from(u64::from(second.met) * 100 / u64::from(asked)).unwrap_or(100),
+            asked => {
+                i32::try_from(u64::from(second.contended) * 100 / u64::from(asked)).unwrap_or(100)
+            }
         };
         seconds.map(share).collect()
     }
@@ -103,7 +105,7 @@ impl Minute {
         Sum {
             asked,
             refused,
-            met: total(|second| second.met.into()),
+            contended: total(|second| second.contended.into()),
             mean_wait_ms: match granted {
                 0 => 0.0,
                 granted => total(|second| second.waited_ms) as f64 / granted as f64,
@@ -164,7 +166,7 @@ impl RecentEvents {
     pub(super) fn learn(&mut self, event: &Event, now_ms: i64) {
         match event {
             Event::LockGranted { locks, waited_ms } => {
-                let products = locks.iter().map(|lock| (&lock.product, lock.was_taken));
+                let products = locks.iter().map(|lock| (&lock.product, lock.was_contended));
                 self.answered(products, Some(*waited_ms), now_ms);
             }
             Event::LockRefused { products } => {
@@ -196,21 +198,27 @@ impl RecentEvents {
         now_ms: i64,
     ) {
         let now = now_ms / 1_000;
-        let count = |second: &mut Second, met: bool| {
+        let count = |second: &mut Second, was_contended: bool| {
             second.asked += 1;
-            second.met += u32::from(met);
+            second.contended += u32::from(was_contended);
             second.refused += u32::from(waited_ms.is_none());
             second.waited_ms += waited_ms.unwrap_or(0);
         };
-        count(self.all.at(now), products.clone().any(|(_, met)| met));
-        for (product, met) in products {
+        count(
+            self.all.at(now),
+            products.clone().any(|(_, was_contended)| was_contended),
+        );
+        for (product, was_contended) in products {
             if !self.products.contains_key(product) && self.products.len() >= MAX_PRODUCTS {
                 self.products
                     .retain(|_, minute| now - minute.last < SECONDS as i64);
             }
             if self.products.len() < MAX_PRODUCTS || self.products.contains_key(product) {
                 let minute = self.products.entry(product.clone());
-                count(minute.or_insert_with(|| Minute::new(now)).at(now), met);
+                count(
+                    minute.or_insert_with(|| Minute::new(now)).at(now),
+                    was_contended,
+                );
             }
         }
     }
@@ -263,12 +271,12 @@ mod tests {
         granted_when(product, false, waited_ms)
     }
 
-    fn granted_when(product: &str, was_taken: bool, waited_ms: u64) -> Event {
+    fn granted_when(product: &str, was_contended: bool, waited_ms: u64) -> Event {
         Event::LockGranted {
             locks: vec![Fenced {
                 product: id(product),
                 fence: "1.0".into(),
-                was_taken,
+                was_contended,
             }],
             waited_ms,
         }
@@ -280,7 +288,7 @@ mod tests {
         recent.learn(&granted("a", 900), 0);
         recent.learn(&granted_when("a", true, 1), 0);
         let sum = recent.all.sum(0);
-        assert_eq!((sum.asked, sum.met), (2, 1));
+        assert_eq!((sum.asked, sum.contended), (2, 1));
     }
 
     #[test]
@@ -295,7 +303,7 @@ mod tests {
         let shares = recent.products[&id("a")].shares(1_001);
         assert_eq!((shares.len(), &shares[57..]), (60, &[-1, 50, 100][..]));
         let sum = recent.all.sum(1_001);
-        assert_eq!((sum.asked, sum.met, sum.refused), (3, 2, 1));
+        assert_eq!((sum.asked, sum.contended, sum.refused), (3, 2, 1));
         assert!((sum.mean_wait_ms - 15.0).abs() < 1e-9);
         assert_eq!(recent.all.sum(1_060).asked, 1, "one second is over");
         assert_eq!(recent.all.sum(1_061), Sum::default());

@@ -52,7 +52,7 @@ fn lines_are_sorted_so_that_nobody_deadlocks() {
 }
 
 #[test]
-fn a_product_does_not_stand_in_an_order_twice() {
+fn an_order_lists_each_product_once() {
     let item = json!({"product_id": "p", "quantity": 1});
     let shops = json!([
         {"shop_id": "s", "item_products": [item]},

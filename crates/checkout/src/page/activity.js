@@ -91,7 +91,7 @@ function productRow() {
     write(name, product.name);
     name.title = product.product_id;
     draw(product.shares);
-    write(minute, product.minute.asked ? `${Math.round((100 * product.minute.met) / product.minute.asked)} %` : '–');
+    write(minute, product.minute.asked ? `${Math.round((100 * product.minute.contended) / product.minute.asked)} %` : '–');
     write(stock, count(product.stock));
     write(reserved, count(product.reserved));
     write(sold, count(product.sold));

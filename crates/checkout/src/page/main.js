@@ -13,7 +13,7 @@ const activity = new Activity();
 const trials = new Trials();
 const samples = new Samples((...request) => trials.post(...request));
 const newest = {};
-let isStill = false;
+let isPaused = false;
 let isLinked = null;
 let version = null;
 
@@ -28,7 +28,7 @@ const draw = {
 
 function take(topic, frame) {
   newest[topic] = frame;
-  if (!document.hidden && (!isStill || topic === 'trial')) drawNewest(topic);
+  if (!document.hidden && (!isPaused || topic === 'trial')) drawNewest(topic);
 }
 
 function drawNewest(topic) {
@@ -39,7 +39,7 @@ function drawNewest(topic) {
 
 function catchUp() {
   if (document.hidden) return;
-  for (const topic of Object.keys(draw)) if (!isStill || topic === 'trial') drawNewest(topic);
+  for (const topic of Object.keys(draw)) if (!isPaused || topic === 'trial') drawNewest(topic);
 }
 
 function link(isThere) {
@@ -58,10 +58,10 @@ function hello({ page }) {
   version = page;
 }
 
-$('#still').addEventListener('click', event => {
-  isStill = !isStill;
-  event.target.setAttribute('aria-pressed', String(isStill));
-  event.target.textContent = isStill ? 'Resume' : 'Pause';
+$('#pause').addEventListener('click', event => {
+  isPaused = !isPaused;
+  event.target.setAttribute('aria-pressed', String(isPaused));
+  event.target.textContent = isPaused ? 'Resume' : 'Pause';
   catchUp();
 });
 document.addEventListener('visibilitychange', catchUp);

@@ -1,4 +1,4 @@
-//! Tests of the checkout's storage: the same trials on SQLite and on Postgres.
+//! Tests of the checkout's storage: the same tests on SQLite and on Postgres.
 //!
 //! `FENCEPOST_SOAK=1` makes the races ten times as long. If Postgres is not installed, or not built in, its part is skipped and
 //! counted as skipped.
@@ -15,7 +15,7 @@ use stage::Stage;
 
 type Play = fn(&Stage);
 
-const TRIALS: &[(&str, Play)] = &[
+const TESTS: &[(&str, Play)] = &[
     ("an_order_is_never_made_in_part", place::never_in_part),
     ("a_product_is_never_replaced", place::never_replaced),
     ("a_stale_fence_never_reads_or_writes", place::stale_fence),
@@ -41,9 +41,9 @@ fn main() {
     let has_postgres = cfg!(feature = "postgres") && fencepost_rig::Postgres::is_installed();
     let mut arguments = Arguments::from_args();
     arguments.test_threads = arguments.test_threads.or(Some(1));
-    let mut trials = Vec::new();
-    for (name, play) in TRIALS {
-        trials.push(Trial::test(format!("sqlite::{name}"), move || {
+    let mut tests = Vec::new();
+    for (name, play) in TESTS {
+        tests.push(Trial::test(format!("sqlite::{name}"), move || {
             play(&Stage::sqlite());
             Ok(())
         }));
@@ -51,7 +51,7 @@ fn main() {
             play(&Stage::postgres());
             Ok(())
         });
-        trials.push(postgres.with_ignored_flag(!has_postgres));
+        tests.push(postgres.with_ignored_flag(!has_postgres));
     }
-    libtest_mimic::run(&arguments, trials).exit();
+    libtest_mimic::run(&arguments, tests).exit();
 }

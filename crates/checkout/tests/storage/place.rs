@@ -181,7 +181,7 @@ pub(crate) fn back_once(stage: &Stage) {
         let own = || order.order_id.clone();
         for _ in 0..2 {
             let settled = shop.0.settle(own(), Ending::Cancel).await.unwrap();
-            let (Settled::Done(order) | Settled::Before(order)) = settled else {
+            let (Settled::Done(order) | Settled::Unchanged(order)) = settled else {
                 panic!("{settled:?}")
             };
             assert_eq!(order.order_status, OrderStatus::Cancelled);
@@ -191,9 +191,9 @@ pub(crate) fn back_once(stage: &Stage) {
             .settle(own(), Ending::Expire(credential(1)))
             .await
             .unwrap();
-        assert!(matches!(swept, Settled::Before(_)), "{swept:?}");
+        assert!(matches!(swept, Settled::Unchanged(_)), "{swept:?}");
         let sold = shop.0.settle(own(), Ending::Confirm).await.unwrap();
-        assert!(matches!(sold, Settled::Before(_)), "{sold:?}");
+        assert!(matches!(sold, Settled::Unchanged(_)), "{sold:?}");
         let a = shop.product("a").await;
         assert_eq!((a.stock, a.reserved, a.sold), (5, 0, 0));
         let unknown = shop.0.settle(id("nobody"), Ending::Cancel).await.unwrap();
@@ -218,7 +218,7 @@ pub(crate) fn in_time(stage: &Stage) {
             .settle(kept.order_id.clone(), Ending::Expire(late))
             .await
             .unwrap();
-        assert!(matches!(too_soon, Settled::Before(_)), "{too_soon:?}");
+        assert!(matches!(too_soon, Settled::Unchanged(_)), "{too_soon:?}");
         let other = shop
             .0
             .settle(overdue.order_id.clone(), Ending::Expire(early))

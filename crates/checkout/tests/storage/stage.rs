@@ -1,4 +1,4 @@
-//! A private database for one trial, and the operations that trials perform on it.
+//! A private database for one test, and the operations that tests perform on it.
 
 use std::future::Future;
 use std::sync::Arc;

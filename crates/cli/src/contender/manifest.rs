@@ -132,10 +132,10 @@ impl Manifest {
 
     /// Returns the claims by which the lock is judged. Refuses a program that makes other claims than its manifest.
     pub(super) fn claims(&self, flag: &str, said: Option<Claims>) -> Result<Claims, CommandError> {
-        let claims = self.fields.claims.claims();
-        let differences = said.map_or_else(Vec::new, |said| self.fields.claims.differences(said));
+        let Fields { kind, claims, .. } = &self.fields;
+        let differences = said.map_or_else(Vec::new, |said| claims.differences(*kind, said));
         if differences.is_empty() {
-            return Ok(claims);
+            return Ok(claims.claims(*kind));
         }
         let what = format!("{} makes other claims than its manifest", self.title());
         let error = CommandError::new(exit::SUBJECT, what).at(flag);

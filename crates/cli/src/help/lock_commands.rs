@@ -29,6 +29,39 @@ Examples
   fencepost exec --name deploy --store redis://cache -- ./deploy.sh
 ";
 
+pub(super) const ELECT: &str = "\
+Runs a command while this process leads. After a loss, stops all of it and campaigns again.
+Usage: fencepost elect --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
+       fencepost elect --name NAME --observe [--json]
+
+  --name NAME         the election; a lock of that name excludes it
+  --value TEXT        what others see (on SQLite and Redis), at most 1024 bytes  [host:process]
+  --health COMMAND    a shell command; while it fails or hangs, this process does not lead
+  --health-every TIME how often it is run, and how long it may take   [default: 5s]
+  --ttl TIME          how long a crashed leader blocks the next, 500ms to 24h
+                      ZooKeeper: at most its maxSessionTimeout        [default: 10s]
+  --grace TIME        from SIGTERM to SIGKILL; at most 0.45 × TTL - 0.1 s
+                                                                      [default: 2s, at most TTL / 5]
+  --observe           print who leads now, and every change; --json: one document per line
+  --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
+{servers}                      FENCEPOST_STORE sets it, except for trials, and keeps passwords out of ps
+  -q, --quiet         do not print who leads while waiting, nor that this process leads
+The command has FENCEPOST_NAME and FENCEPOST_FENCE (its term) in its environment. When it ends by
+itself, what it left running is stopped, and this process resigns. Ctrl-C and SIGTERM do the same.
+Exit codes
+  the command's own; 128 + N if signal N ended it, or this process while it did not lead
+  The command was not started: 126 cannot be executed   127 not found   69 store unreachable
+  64 usage   70 elect could not watch over the command: standard error says why
+";
+
+pub(super) const ELECT_EXAMPLES: &str = "\
+Examples
+  fencepost elect --name scheduler -- ./scheduler --port 8080
+  fencepost elect --name scheduler --value \"$(hostname):8080\" --store redis://cache -- ./scheduler
+  fencepost elect --name primary --health 'pg_isready -q' --health-every 2s -- ./archive-wal
+  fencepost elect --name scheduler --observe --json | jq -r '.leader.value // .state'
+";
+
 pub(super) const LOCKS: &str = "\
 Shows locks, and releases a lock by force.
 Usage: fencepost locks list [PATTERN] | show NAME | release NAME [OPTIONS]

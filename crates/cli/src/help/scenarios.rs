@@ -20,6 +20,8 @@ Every store (default --store sqlite)
                       and another one joins: is everybody else served, one at a time?
   deadline            B gives up after 300 ms: is C held up by what is left of it? And is a grant
                       after a long wait a whole lease?
+  order               three wait for A, each of which asked well after the other: are they served
+                      in that order? Only a lock that claims to be fair is tried: --lock=in-line
   reentry             A asks for a lock that it has, and releases it once too often while B has it:
                       is there a second hold, and is B's lock released?
   same-pid            A dies and comes back with the same process id: is it taken for the dead one,
@@ -32,6 +34,10 @@ Every store (default --store sqlite)
                       ever a second holder, a falling fence, a stuck lock?
 A store with a server (default --store redis)
   cut                 A is cut off from its store beyond its lease, then writes: over B's update?
+  cut-replies         A's requests reach its store, and no reply reaches A, beyond its lease: does A
+                      write over B's update, or let B in while it believes in its lock?
+  cut-requests        no request of A's reaches its store, and A hears what the store sends: does
+                      it take that for a renewal?
   slow-replies        A learns late that it has the lock: does it count its lease from there?
   lost-reply          a reply to A's request is lost: is that a grant, and is the lock free again?
   lost-release        the reply to A's release is lost, even when B has the lock by then: is B's
@@ -62,7 +68,11 @@ Private servers that the lab makes fail (all but redis: built with --features fu
                       and free again? --store redis (the default), redlock, postgres, etcd or zk
   majority-down       two of three servers die, and come back with their data: does anybody get the
                       lock without a majority? --store redlock (the default), etcd or zk
+  leader-deaths       the leader dies three times while A holds the lock, and after C has died with
+                      one: is A's kept, and when is C's free? --store etcd (the default)
 Clocks (needs cc)
+  restart-behind      the server comes back without its data and an hour behind: does B get the
+                      lock, and a higher fence? --store redis (the default): a private server
   server-clock        the clock of the lock's server jumps an hour forward: does B get the lock?
                       --store redis (the default): a private server
   clock-back          the server's clock jumps an hour back, then A dies: when is its lock free?
@@ -100,10 +110,12 @@ Examples
   fencepost trial deposed --lock=watchdog      the old primary goes on renewing the lease
   fencepost trial server-stall --lock=watchdog      keeps its lease, or knows that it is over
   fencepost trial majority-down --store etcd      unavailable, and says so
+  fencepost trial leader-deaths --lock=watchdog      three elections, one hold
   fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
   fencepost trial names --lock=watchdog      keeps several names alive, and each apart
   fencepost trial same-pid --lock=watchdog   waits for the lease of its own first life
   fencepost trial cut --lock=watchdog        stops itself when its lease is over
+  fencepost trial cut-replies --lock=watchdog      hears nothing, and stops itself
   fencepost trial lost-reply --lock=naive    its key stays without an expiry
   fencepost trial store-errors --lock=naive  sets no expiry when the store refuses that step
   fencepost trial lost-release --lock=watchdog      asks again, for its own lock only

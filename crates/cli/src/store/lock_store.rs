@@ -159,7 +159,10 @@ impl LockStore {
         match self {
             Self::Sqlite(path) if !self.exists(&self.path(path.as_deref())?)? => Ok(None),
             Self::Sqlite(_) => self.open_with_ttl(fencepost::DEFAULT_TTL).await.map(Some),
-            Self::Address(_) => self.open_read_only().await,
+            Self::Address(address) => match address.open_to_release().await {
+                Ok(store) => Ok(Some(store)),
+                Err(error) => Err(NotOpened::new(self, &error)),
+            },
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use fencepost::stores::kinds::{POSTGRES, REDIS, SQLITE};
-use fencepost::stores::without_password;
+use fencepost::stores::{StoreKind, without_password};
 use fencepost_trial::store::reach::{HAS_POSTGRES, NotReached, has_valid_address, reach};
 use fencepost_trial::store::{TrialStore, private_name, private_names};
 use fencepost_trial::text::numbers::decimal;
@@ -26,9 +26,9 @@ pub(crate) struct OpenStore {
 pub(crate) fn parse_trial_store(text: &str) -> Result<TrialStore, BadValue> {
     let store = TrialStore::named(text).ok_or_else(|| unknown(text))?;
     let kind = store.kind();
-    if !kind.is_built_in() || *kind == POSTGRES && !HAS_POSTGRES {
+    if !is_built_in(kind) {
         return Err(BadValue {
-            what: format!("this program was built without {}", kind.title),
+            what: built_without(kind),
             advice: format!("{WITH_ALL_STORES} · or --store sqlite or redis"),
         });
     }
@@ -43,6 +43,28 @@ pub(crate) fn parse_trial_store(text: &str) -> Result<TrialStore, BadValue> {
         });
     }
     Ok(store)
+}
+
+fn is_built_in(kind: &StoreKind) -> bool {
+    kind.is_built_in() && (*kind != POSTGRES || HAS_POSTGRES)
+}
+
+fn built_without(kind: &StoreKind) -> String {
+    format!("this program was built without {}", kind.title)
+}
+
+/// Checks that this program contains the store that a trial uses if nobody asked for another one.
+pub(crate) fn has_default(store: &TrialStore) -> Result<(), CommandError> {
+    if is_built_in(store.kind()) {
+        return Ok(());
+    }
+    Err(CommandError::new(exit::USAGE, built_without(store.kind()))
+        .at(format_args!(
+            "--store {}, the default of this trial",
+            store.name()
+        ))
+        .effect(NO_EFFECT)
+        .try_this(WITH_ALL_STORES))
 }
 
 fn unknown(text: &str) -> BadValue {

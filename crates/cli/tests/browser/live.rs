@@ -124,13 +124,13 @@ pub(crate) fn what_happens_is_told_and_nothing_piles_up() {
 
     // The page can be frozen for reading.
     let elements = shown(&mut browser, "*");
-    browser.evaluate("still.click()");
+    browser.evaluate("pause.click()");
     let before = browser.text("#orders tbody");
     service.put_in("last", 1);
     service.order(&[("last", 1)]);
     browser.evaluate("new Promise(done => setTimeout(done, 2500))");
     assert_eq!(browser.text("#orders tbody"), before);
-    browser.evaluate("still.click()");
+    browser.evaluate("pause.click()");
     browser.wait_for(&says("#orders tbody", "last"));
     assert_eq!(shown(&mut browser, "*"), elements);
     assert_eq!(browser.troubles(), NOTHING);

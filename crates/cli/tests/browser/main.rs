@@ -39,6 +39,10 @@ fn main() {
             pages::every_run_of_a_page_can_be_opened_and_red_means_broken,
         ),
         (
+            "damage_that_convicts_nobody_is_not_called_harmless",
+            pages::damage_that_convicts_nobody_is_not_called_harmless,
+        ),
+        (
             "the_keyboard_reaches_everything",
             pages::the_keyboard_reaches_everything,
         ),

@@ -79,7 +79,10 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         .filter(|name| *name != "same-pid")
         .collect();
     let expected = [
+        "order",
         "cut",
+        "cut-replies",
+        "cut-requests",
         "slow-replies",
         "lost-reply",
         "lost-release",
@@ -91,6 +94,7 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         "vanish",
         "failover",
         "restart-empty",
+        "restart-behind",
         "server-clock",
         "clock-back",
         "eviction",
@@ -98,6 +102,7 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         "deposed",
         "server-stall",
         "majority-down",
+        "leader-deaths",
         "suspend",
     ];
     assert_eq!(left_out, expected);
@@ -337,7 +342,7 @@ fn the_table_names_the_verdict_the_promise_the_ground_and_the_command() {
 fn the_list_says_what_is_not_tried_and_starts_nothing() {
     let ran = run("gauntlet --list");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert_eq!(ran.stdout.lines().count(), 39);
+    assert_eq!(ran.stdout.lines().count(), 44);
     let line = "  eviction         not tried: a file has no server that could fail\n";
     assert!(ran.stdout.contains(line), "{}", ran.stdout);
     let yours = run("gauntlet --list --store redis://192.0.2.1");

@@ -265,6 +265,17 @@ fn servers_that_cannot_fail_so_are_refused() {
     }
 }
 
+#[cfg(not(feature = "redlock"))]
+#[test]
+fn a_default_store_that_is_not_built_in_is_refused_like_one_that_was_asked_for() {
+    let ran = run("trial majority-down");
+    assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{}", ran.stderr);
+    let error = "error: this program was built without Redlock\n";
+    assert!(ran.stderr.starts_with(error), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--features full"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("or redis"), "{}", ran.stderr);
+}
+
 #[cfg(feature = "redlock")]
 #[test]
 fn one_of_three_servers_that_comes_back_empty_lets_a_second_one_in() {

@@ -91,9 +91,12 @@ fn a_named_trial_and_its_history() {
     keeps_its_word("trial turns --ttl 300 --lock=fenced");
     keeps_its_word("trial waiters --ttl 400 --lock=safe");
     keeps_its_word("trial deadline --lock=safe");
+    keeps_its_word("trial order --lock=in-line");
     keeps_its_word("trial reentry --lock=safe");
     keeps_its_word("trial same-pid --lock=safe");
     keeps_its_word("trial cut --ttl 300 --lock=safe");
+    keeps_its_word("trial cut-replies --ttl 300 --lock=watchdog");
+    keeps_its_word("trial cut-requests --ttl 300 --lock=safe");
     keeps_its_word("trial slow-replies --ttl 300 --lock=safe");
     keeps_its_word("trial lost-reply --ttl 300 --lock=safe");
     keeps_its_word("trial lost-release --ttl 300 --lock=safe");
@@ -108,6 +111,7 @@ fn a_named_trial_and_its_history() {
     keeps_its_word("trial short-stock --ttl 300 --lock=late-expiry");
     keeps_its_word("trial failover");
     keeps_its_word("trial restart-empty --lock=fenced");
+    keeps_its_word("trial restart-behind --lock=fenced");
     keeps_its_word("trial server-clock --lock=fenced");
     keeps_its_word("trial clock-back --ttl 300");
     keeps_its_word("trial eviction");

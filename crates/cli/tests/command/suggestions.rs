@@ -103,7 +103,7 @@ fn all_suggestions() -> BTreeSet<String> {
             trials.push(format!("{command} --lock={} --ttl 300{work}", lock.name));
         }
     }
-    assert_eq!(trials.len(), 18 * 7);
+    assert_eq!(trials.len(), 19 * 7);
     let next = AtomicUsize::new(0);
     let suggested = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {

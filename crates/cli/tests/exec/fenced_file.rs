@@ -63,9 +63,13 @@ fn plays_the_writer() {
 
 /// Starts `exec` with a command that writes a line every 10 ms to the fenced file `file`.
 pub(crate) fn writer(stage: &Stage, flags: &str) -> Play {
+    writer_under(stage, &format!("exec --name shared {flags}"))
+}
+
+/// Starts the same command under another command of ours, with these words.
+pub(crate) fn writer_under(stage: &Stage, words: &str) -> Play {
     let program = std::env::current_exe().unwrap();
-    let mut arguments = vec!["exec", "--name", "shared"];
-    arguments.extend(flags.split_whitespace());
+    let arguments: Vec<&str> = words.split_whitespace().collect();
     let mut command = stage.fencepost(&arguments);
     command
         .arg("--")

@@ -1,8 +1,9 @@
-//! Tests of `fencepost exec` and `fencepost locks` with real processes, real signals and a real terminal.
+//! Tests of `fencepost exec`, `elect` and `locks` with real processes, real signals and a real terminal.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod codes;
+mod elect;
 mod fenced_file;
 mod killed;
 mod locks;

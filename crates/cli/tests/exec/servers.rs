@@ -65,31 +65,35 @@ fn a_program_of_the_other_kind_is_seen_though_no_lock_is_granted_beside_it() {
     assert_eq!(holder.code(), 0, "{}", holder.stderr);
 }
 
-/// The first command creates the tables, but only on request.
+/// The first command that locks creates the tables, but only on request. A command that only looks creates nothing.
 #[cfg(feature = "postgres")]
 #[test]
 fn of_a_table_that_is_made_when_it_is_asked_for() {
     let server = fencepost_rig::Postgres::start().unwrap();
     let with = |parameters: &str| Stage::with_store(format!("{}?{parameters}", server.url()));
     let list: &[&str] = &["locks", "list"];
+    let release: &[&str] = &["locks", "release", "deploy", "--yes"];
     let exec: &[&str] = &["exec", "--name", "deploy", "--", "true"];
-    for first in [list, exec] {
-        let refused = with("table=shedlock").run(first);
+    let missing = |parameters: &str, command: &[&str]| {
+        let refused = with(parameters).run(command);
         assert_eq!(refused.code(), 69, "{}", refused.stderr);
         let way = "say create=true in the address";
         assert!(refused.stderr.contains(way), "{}", refused.stderr);
+    };
+    for first in [list, release, exec] {
+        missing("table=shedlock", first);
         let wrong = with("table=shedlock&create=maybe").run(first);
         assert_eq!(wrong.code(), 64, "{}", wrong.stderr);
         let without = with("create=true").run(first);
         assert_eq!(without.code(), 64, "{}", without.stderr);
-        let made = with("table=shedlock&create=true").run(first);
-        assert_eq!(made.code(), 0, "{}", made.stderr);
-        let there = with("table=shedlock").run(list);
-        assert_eq!(there.code(), 0, "{}", there.stderr);
-        let dropping = "drop table shedlock, shedlock_fence, shedlock_line";
-        let dropped = server.psql().args(["-c", dropping]).output().unwrap();
-        assert!(dropped.status.success(), "{dropped:?}");
     }
+    for looks in [list, release] {
+        missing("table=shedlock&create=true", looks);
+    }
+    let made = with("table=shedlock&create=true").run(exec);
+    assert_eq!(made.code(), 0, "{}", made.stderr);
+    let there = with("table=shedlock").run(list);
+    assert_eq!(there.code(), 0, "{}", there.stderr);
     two_commands_take_turns(format!("{}?table=shedlock&create=true", server.url()));
 }
 

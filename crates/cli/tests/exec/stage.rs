@@ -161,6 +161,17 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Reads one line, byte by byte, so that nothing of the next line is read.
+fn line_of(stream: &mut impl Read) -> String {
+    let mut line = Vec::new();
+    while line.last() != Some(&b'\n') {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).unwrap()
+}
+
 /// A running program that is killed when it is dropped.
 pub(crate) struct Play(Option<std::process::Child>);
 
@@ -199,15 +210,12 @@ impl Play {
     /// Waits until the program has written a line to standard error, and returns it with its line break. [`Self::end`] returns only what
     /// follows.
     pub(crate) fn next_line(&mut self) -> String {
-        let stderr = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
-        let mut line = Vec::new();
-        // Byte by byte, so that nothing of the next line is read.
-        while line.last() != Some(&b'\n') {
-            let mut byte = [0];
-            stderr.read_exact(&mut byte).unwrap();
-            line.push(byte[0]);
-        }
-        String::from_utf8(line).unwrap()
+        line_of(self.0.as_mut().unwrap().stderr.as_mut().unwrap())
+    }
+
+    /// The same for standard output.
+    pub(crate) fn next_output_line(&mut self) -> String {
+        line_of(self.0.as_mut().unwrap().stdout.as_mut().unwrap())
     }
 
     /// Waits for the program to exit.

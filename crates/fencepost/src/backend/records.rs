@@ -128,6 +128,13 @@ pub enum Replaced {
     Outdated,
 }
 
+impl Replaced {
+    /// Returns whether this is [`Yes`](Self::Yes).
+    pub(crate) fn is_done(self) -> bool {
+        self == Self::Yes
+    }
+}
+
 /// Small values in a store, each replaced as a whole and only if nobody else has replaced it in the meantime.
 ///
 /// # Cancel safety

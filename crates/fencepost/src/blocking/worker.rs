@@ -50,19 +50,17 @@ impl Worker {
 
     /// Runs the future to completion. `operation` is what a refusal names.
     pub(super) fn wait<F: Future>(&self, operation: Operation, future: F) -> Result<F::Output> {
-        let refused = |message| Error::new(ErrorKind::WrongContext, self.store, operation, message);
         if Handle::try_current().is_ok() {
-            return Err(refused(
-                "a blocking call inside an async runtime would stall it; use fencepost::Locker there",
-            ));
+            let message = "a blocking call inside an async runtime would stall it; use fencepost::Locker there";
+            let wrong_context = ErrorKind::WrongContext;
+            return Err(Error::new(wrong_context, self.store, operation, message));
         }
-        match &self.runtime {
-            Some(runtime) => Ok(runtime.block_on(future)),
-            None => Err(refused("the background thread has ended")),
-        }
+        let runtime = self.runtime.as_ref();
+        let runtime = runtime.expect("only `drop` takes the runtime");
+        Ok(runtime.block_on(future))
     }
 
-    /// Waits for the loss of a lock. Returns `None` if the future did not complete within `timeout`.
+    /// Waits for the loss of a lock, which is the end of its renewals. Returns `None` if the future did not complete within `timeout`.
     pub(super) fn wait_for_loss<F: Future>(
         &self,
         clock: &dyn Clock,
@@ -70,7 +68,7 @@ impl Worker {
         future: F,
     ) -> Result<Option<F::Output>> {
         let until = clock.now() + timeout;
-        self.wait(Operation::Inspect, within(clock, until, future))
+        self.wait(Operation::Renew, within(clock, until, future))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use super::{ALWAYS, LONG, Subject, eventually, fresh_name, soon, table};
+use super::{ALWAYS, LONG, StoreUnderTest, eventually, fresh_name, soon, table};
 use crate::claim::LockName;
 use crate::error::Result;
 use crate::guard::Guard;
@@ -41,13 +41,13 @@ async fn ask(locker: Locker, name: LockName, asked: Way) -> Result<Option<Guard>
     }
 }
 
-fn locker(subject: &Subject) -> Locker {
-    let locker = Locker::builder(subject.one.clone()).ttl(LONG).build();
+fn locker(store: &StoreUnderTest) -> Locker {
+    let locker = Locker::builder(store.one.clone()).ttl(LONG).build();
     locker.expect("valid settings")
 }
 
-fn rival(subject: &Subject) -> Locker {
-    let rival = Locker::builder(subject.other.clone()).ttl(LONG).build();
+fn rival(store: &StoreUnderTest) -> Locker {
+    let rival = Locker::builder(store.other.clone()).ttl(LONG).build();
     rival.expect("valid settings")
 }
 
@@ -94,12 +94,12 @@ fn alive_tasks() -> usize {
         .num_alive_tasks()
 }
 
-async fn alone(subject: &Subject, asked: Way) {
-    let rival = rival(subject);
+async fn alone(store: &StoreUnderTest, asked: Way) {
+    let rival = rival(store);
     let tasks_before = alive_tasks();
     for polls in 1.. {
         let name = fresh_name("cancel");
-        let locker = locker(subject);
+        let locker = locker(store);
         let done = cut_off(polls, ask(locker.clone(), name.clone(), asked)).await;
         assert_free(&rival, &name).await;
         soon("the shutdown", locker.shutdown()).await;
@@ -114,13 +114,13 @@ async fn alone(subject: &Subject, asked: Way) {
 
 /// Cancels futures while another client holds the lock: once while it stays held, and once while it is released, after every number of
 /// polls.
-async fn contended(subject: &Subject, asked: Way) {
-    let rival = rival(subject);
+async fn contended(store: &StoreUnderTest, asked: Way) {
+    let rival = rival(store);
     let tasks_before = alive_tasks();
     for released_meanwhile in [false, true] {
         for polls in 1.. {
             let name = fresh_name("cancel-contended");
-            let locker = locker(subject);
+            let locker = locker(store);
             let held = rival.acquire(&name).await.expect("an answer");
             let (released, kept) = if released_meanwhile {
                 (Some(held), None)
@@ -157,35 +157,35 @@ async fn contended(subject: &Subject, asked: Way) {
     no_task_is_left(tasks_before).await;
 }
 
-async fn a_dropped_try_acquire_leaves_nothing(subject: Subject) {
-    alone(&subject, Way::Try).await;
+async fn a_dropped_try_acquire_leaves_nothing(store: StoreUnderTest) {
+    alone(&store, Way::Try).await;
 }
 
-async fn a_dropped_acquire_leaves_nothing(subject: Subject) {
-    alone(&subject, Way::Wait).await;
+async fn a_dropped_acquire_leaves_nothing(store: StoreUnderTest) {
+    alone(&store, Way::Wait).await;
 }
 
-async fn a_dropped_acquire_within_leaves_nothing(subject: Subject) {
-    alone(&subject, Way::Within).await;
+async fn a_dropped_acquire_within_leaves_nothing(store: StoreUnderTest) {
+    alone(&store, Way::Within).await;
 }
 
-async fn a_dropped_try_acquire_leaves_nothing_when_contended(subject: Subject) {
-    contended(&subject, Way::Try).await;
+async fn a_dropped_try_acquire_leaves_nothing_when_contended(store: StoreUnderTest) {
+    contended(&store, Way::Try).await;
 }
 
-async fn a_dropped_acquire_leaves_nothing_when_contended(subject: Subject) {
-    contended(&subject, Way::Wait).await;
+async fn a_dropped_acquire_leaves_nothing_when_contended(store: StoreUnderTest) {
+    contended(&store, Way::Wait).await;
 }
 
-async fn a_dropped_acquire_within_leaves_nothing_when_contended(subject: Subject) {
-    contended(&subject, Way::Within).await;
+async fn a_dropped_acquire_within_leaves_nothing_when_contended(store: StoreUnderTest) {
+    contended(&store, Way::Within).await;
 }
 
-async fn a_dropped_release_still_releases(subject: Subject) {
-    let rival = rival(&subject);
+async fn a_dropped_release_still_releases(store: StoreUnderTest) {
+    let rival = rival(&store);
     for polls in 1.. {
         let name = fresh_name("cancel-release");
-        let locker = locker(&subject);
+        let locker = locker(&store);
         let guard = locker.acquire(&name).await.expect("an answer");
         let done = cut_off(polls, guard.release()).await;
         assert_free(&rival, &name).await;

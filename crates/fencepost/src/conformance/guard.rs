@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::locker::{build, locker, take};
-use super::{ALWAYS, LEASES, LONG, SHORT, Subject, fresh_name, soon, table};
+use super::{ALWAYS, LEASES, LONG, SHORT, StoreUnderTest, fresh_name, soon, table};
 use crate::claim::Claim;
 use crate::engine::ReleaseOutcome;
 use crate::error::ErrorKind;
@@ -21,10 +21,10 @@ table! {
     re_entry_holds_until_the_last_one_is_out: ALWAYS,
 }
 
-async fn a_guard_is_kept_alive_beyond_its_ttl(subject: Subject) {
+async fn a_guard_is_kept_alive_beyond_its_ttl(store: StoreUnderTest) {
     // Long enough for a slow machine to renew in time.
     const TTL: Duration = Duration::from_secs(1);
-    let (mine, rival) = (locker(&subject.one, TTL), locker(&subject.other, TTL));
+    let (mine, rival) = (locker(&store.one, TTL), locker(&store.other, TTL));
     for _ in 0..10 {
         let name = fresh_name("kept");
         let guard = take(&mine, &name).await;
@@ -44,14 +44,14 @@ async fn a_guard_is_kept_alive_beyond_its_ttl(subject: Subject) {
     panic!("lost its lease ten times in a row");
 }
 
-async fn without_keep_alive_a_hold_ends_with_its_ttl(subject: Subject) {
+async fn without_keep_alive_a_hold_ends_with_its_ttl(store: StoreUnderTest) {
     let name = fresh_name("not-kept");
     let mine = build(
-        Locker::builder(subject.one.clone())
+        Locker::builder(store.one.clone())
             .ttl(SHORT)
             .keep_alive(false),
     );
-    let rival = locker(&subject.other, LONG);
+    let rival = locker(&store.other, LONG);
     let guard = take(&mine, &name).await;
     assert!(guard.valid_for() <= SHORT);
     let next = take(&rival, &name).await;
@@ -67,13 +67,13 @@ async fn without_keep_alive_a_hold_ends_with_its_ttl(subject: Subject) {
     assert!(next.release().await.is_released());
 }
 
-async fn a_forced_release_is_noticed(subject: Subject) {
-    let mine = locker(&subject.one, Duration::from_secs(1));
+async fn a_forced_release_is_noticed(store: StoreUnderTest) {
+    let mine = locker(&store.one, Duration::from_secs(1));
     for _ in 0..10 {
         let name = fresh_name("forced");
         let guard = take(&mine, &name).await;
         let claim = Claim::new(name, guard.owner(), LONG).with_label("operator");
-        subject.other.release(&claim).await.expect("an answer");
+        store.other.release(&claim).await.expect("an answer");
         let reason = soon("the loss is told", guard.lost()).await.reason();
         assert!(guard.is_lost());
         assert!(matches!(guard.release().await, ReleaseOutcome::AlreadyLost));
@@ -88,10 +88,10 @@ async fn a_forced_release_is_noticed(subject: Subject) {
     );
 }
 
-async fn work_stops_when_the_lock_is_lost(subject: Subject) {
+async fn work_stops_when_the_lock_is_lost(store: StoreUnderTest) {
     let name = fresh_name("stops");
     let mine = build(
-        Locker::builder(subject.one.clone())
+        Locker::builder(store.one.clone())
             .ttl(SHORT)
             .keep_alive(false),
     );
@@ -107,15 +107,15 @@ async fn work_stops_when_the_lock_is_lost(subject: Subject) {
     assert_eq!(stopped.expect_err("lost").reason(), LostReason::Expired);
     let steps_done = steps.load(Ordering::Relaxed);
     assert!(steps_done > 0);
-    let next = take(&locker(&subject.other, LONG), &name).await;
+    let next = take(&locker(&store.other, LONG), &name).await;
     assert_eq!(steps.load(Ordering::Relaxed), steps_done);
     drop(next);
 }
 
-async fn a_guard_can_be_extended(subject: Subject) {
+async fn a_guard_can_be_extended(store: StoreUnderTest) {
     let name = fresh_name("extended");
     let mine = build(
-        Locker::builder(subject.one.clone())
+        Locker::builder(store.one.clone())
             .ttl(Duration::from_secs(2))
             .keep_alive(false),
     );
@@ -138,16 +138,16 @@ async fn a_guard_can_be_extended(subject: Subject) {
     assert!(guard.release().await.is_released());
 }
 
-async fn an_unused_guard_gives_the_lock_back_when_dropped(subject: Subject) {
+async fn an_unused_guard_gives_the_lock_back_when_dropped(store: StoreUnderTest) {
     let name = fresh_name("dropped");
-    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
+    let (mine, rival) = (locker(&store.one, LONG), locker(&store.other, LONG));
     drop(take(&mine, &name).await);
     assert!(take(&rival, &name).await.release().await.is_released());
 }
 
-async fn re_entry_holds_until_the_last_one_is_out(subject: Subject) {
+async fn re_entry_holds_until_the_last_one_is_out(store: StoreUnderTest) {
     let name = fresh_name("re-entry");
-    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
+    let (mine, rival) = (locker(&store.one, LONG), locker(&store.other, LONG));
     let outer = take(&mine, &name).await;
     assert!(
         mine.try_acquire(&name).await.expect("an answer").is_none(),

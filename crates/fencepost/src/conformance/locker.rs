@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{ALWAYS, FIFO, LONG, Subject, eventually, fresh_name, soon, table};
+use super::{ALWAYS, FIFO, LONG, StoreUnderTest, eventually, fresh_name, soon, table};
 use crate::backend::Backend;
 use crate::claim::LockName;
 use crate::error::ErrorKind;
@@ -39,13 +39,13 @@ pub(super) async fn take(locker: &Locker, name: &LockName) -> Guard {
     guard.expect("an answer")
 }
 
-async fn no_update_is_lost_under_load(subject: Subject) {
+async fn no_update_is_lost_under_load(store: StoreUnderTest) {
     const TASKS: u64 = 8;
     const TURNS: u64 = 25;
     let name = fresh_name("load");
     let counter = Arc::new(AtomicU64::new(0));
-    let lockers = [&subject.one, &subject.other, &subject.one, &subject.other]
-        .map(|backend| locker(backend, LONG));
+    let lockers =
+        [&store.one, &store.other, &store.one, &store.other].map(|backend| locker(backend, LONG));
     let mut tasks = Vec::new();
     for task in 0..TASKS {
         let (name, counter) = (name.clone(), counter.clone());
@@ -70,10 +70,10 @@ async fn no_update_is_lost_under_load(subject: Subject) {
     );
 }
 
-async fn fences_grow_in_hold_order(subject: Subject) {
+async fn fences_grow_in_hold_order(store: StoreUnderTest) {
     let name = fresh_name("fences");
     let fences = Arc::new(Mutex::new(Vec::new()));
-    let lockers = [locker(&subject.one, LONG), locker(&subject.other, LONG)];
+    let lockers = [locker(&store.one, LONG), locker(&store.other, LONG)];
     let mut tasks = Vec::new();
     for task in 0..6 {
         let (name, fences, locker) = (name.clone(), fences.clone(), lockers[task % 2].clone());
@@ -93,10 +93,10 @@ async fn fences_grow_in_hold_order(subject: Subject) {
     assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");
 }
 
-async fn tasks_are_served_in_order(subject: Subject) {
+async fn tasks_are_served_in_order(store: StoreUnderTest) {
     const TASKS: usize = 100;
     let name = fresh_name("task-order");
-    let locker = locker(&subject.one, LONG);
+    let locker = locker(&store.one, LONG);
     let first = take(&locker, &name).await;
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
@@ -125,11 +125,11 @@ async fn tasks_are_served_in_order(subject: Subject) {
     );
 }
 
-async fn other_processes_get_their_turn(subject: Subject) {
+async fn other_processes_get_their_turn(store: StoreUnderTest) {
     let name = fresh_name("turns");
-    let greedy = Locker::builder(subject.one.clone()).ttl(LONG);
+    let greedy = Locker::builder(store.one.clone()).ttl(LONG);
     let greedy = build(greedy.hand_over(HandOver::new().max_turns(4).max_time(LONG)));
-    let modest = locker(&subject.other, LONG);
+    let modest = locker(&store.other, LONG);
     let first = take(&greedy, &name).await;
     let served = Arc::new(Mutex::new(Vec::new()));
     let other_process = {
@@ -141,7 +141,7 @@ async fn other_processes_get_their_turn(subject: Subject) {
         })
     };
     eventually("the other process stands in line", || async {
-        let record = subject.one.inspect(&name).await.expect("an answer");
+        let record = store.one.inspect(&name).await.expect("an answer");
         record.is_some_and(|record| !record.waiting.is_empty())
     })
     .await;
@@ -171,11 +171,11 @@ async fn other_processes_get_their_turn(subject: Subject) {
 }
 
 /// A store may grant a waiter a short lease at first. That is no reason to release the lock after every hold.
-async fn tasks_hand_on_what_they_waited_for(subject: Subject) {
+async fn tasks_hand_on_what_they_waited_for(store: StoreUnderTest) {
     const TASKS: usize = 8;
     const TURNS: usize = 10;
     let name = fresh_name("handed-on");
-    let lockers = [&subject.one, &subject.other].map(|backend| {
+    let lockers = [&store.one, &store.other].map(|backend| {
         let settings = Locker::builder(backend.clone()).ttl(LONG);
         build(settings.hand_over(HandOver::new().max_turns(7).max_time(LONG)))
     });
@@ -208,9 +208,9 @@ async fn tasks_hand_on_what_they_waited_for(subject: Subject) {
     assert!(leases <= holds / 5, "{holds} holds took {leases} leases");
 }
 
-async fn without_hand_over_the_order_holds_across_lockers(subject: Subject) {
+async fn without_hand_over_the_order_holds_across_lockers(store: StoreUnderTest) {
     let name = fresh_name("strict");
-    let lockers = [&subject.one, &subject.other].map(|backend| {
+    let lockers = [&store.one, &store.other].map(|backend| {
         build(
             Locker::builder(backend.clone())
                 .ttl(LONG)
@@ -230,7 +230,7 @@ async fn without_hand_over_the_order_holds_across_lockers(subject: Subject) {
             drop(guard);
         }));
         eventually("it stands in line", || async {
-            let record = subject.one.inspect(&name).await.expect("an answer");
+            let record = store.one.inspect(&name).await.expect("an answer");
             record.is_some_and(|record| record.waiting.len() == number + 1)
         })
         .await;
@@ -243,9 +243,9 @@ async fn without_hand_over_the_order_holds_across_lockers(subject: Subject) {
     assert_eq!(*order, [0, 1, 2, 3, 4, 5], "first come, first served");
 }
 
-async fn a_timeout_is_not_an_error(subject: Subject) {
+async fn a_timeout_is_not_an_error(store: StoreUnderTest) {
     let name = fresh_name("timeout");
-    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
+    let (mine, rival) = (locker(&store.one, LONG), locker(&store.other, LONG));
     let guard = take(&mine, &name).await;
     // Both at the store and in the local line; long enough for a slow store to give its first answer.
     for locker in [&mine, &rival] {
@@ -258,19 +258,14 @@ async fn a_timeout_is_not_an_error(subject: Subject) {
     }
     assert!(guard.release().await.is_released());
     eventually("nobody is left in line", || async {
-        subject
-            .one
-            .inspect(&name)
-            .await
-            .expect("an answer")
-            .is_none()
+        store.one.inspect(&name).await.expect("an answer").is_none()
     })
     .await;
 }
 
-async fn a_shutdown_gives_everything_back(subject: Subject) {
+async fn a_shutdown_gives_everything_back(store: StoreUnderTest) {
     let name = fresh_name("shutdown");
-    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
+    let (mine, rival) = (locker(&store.one, LONG), locker(&store.other, LONG));
     let guard = take(&mine, &name).await;
     let sibling = {
         let (mine, name) = (mine.clone(), name.clone());
@@ -299,7 +294,7 @@ async fn a_shutdown_gives_everything_back(subject: Subject) {
     assert!(take(&rival, &name).await.release().await.is_released());
     assert!(foreign.release().await.is_released());
     eventually("nothing is left", || async {
-        subject
+        store
             .one
             .inspect(&foreign_name)
             .await
@@ -309,11 +304,11 @@ async fn a_shutdown_gives_everything_back(subject: Subject) {
     .await;
 }
 
-async fn names_in_crossed_orders_all_get_through(subject: Subject) {
+async fn names_in_crossed_orders_all_get_through(store: StoreUnderTest) {
     const TURNS: usize = 10;
     let names = [0, 1, 2].map(|_| fresh_name("crossed"));
     let inside = Arc::new([0, 1, 2].map(|_| AtomicU64::new(0)));
-    let lockers = [locker(&subject.one, LONG), locker(&subject.other, LONG)];
+    let lockers = [locker(&store.one, LONG), locker(&store.other, LONG)];
     let orders = [[0, 1], [1, 0], [1, 2], [2, 1], [0, 2], [2, 0]];
     let tasks = orders.into_iter().enumerate().map(|(task, order)| {
         let (locker, inside) = (lockers[task % 2].clone(), inside.clone());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::records::{fresh_key, put, read, records};
-use super::{RECORDS, Subject, soon, table};
+use super::{RECORDS, StoreUnderTest, soon, table};
 use crate::backend::Backend;
 use crate::backend::records::{RecordKey, Snapshot};
 use crate::testing::poll_at_most;
@@ -47,36 +47,36 @@ async fn change_by(waiting: &Arc<dyn Backend>, changing: &Arc<dyn Backend>) {
     }
 }
 
-async fn a_change_by_another_client_is_noticed(subject: Subject) {
-    change_by(&subject.one, &subject.other).await;
+async fn a_change_by_another_client_is_noticed(store: StoreUnderTest) {
+    change_by(&store.one, &store.other).await;
 }
 
-async fn a_change_of_its_own_is_noticed(subject: Subject) {
-    change_by(&subject.one, &subject.one).await;
+async fn a_change_of_its_own_is_noticed(store: StoreUnderTest) {
+    change_by(&store.one, &store.one).await;
 }
 
-async fn a_change_before_the_call_is_noticed(subject: Subject) {
+async fn a_change_before_the_call_is_noticed(store: StoreUnderTest) {
     let key = fresh_key("changed-before");
-    for changing in [&subject.other, &subject.one, &subject.other] {
-        let seen = read(&subject.one, &key).await;
+    for changing in [&store.other, &store.one, &store.other] {
+        let seen = read(&store.one, &key).await;
         put(changing, &key, b"any").await;
-        let changed = next(subject.one.clone(), key.clone(), seen);
+        let changed = next(store.one.clone(), key.clone(), seen);
         soon("the change is noticed", changed).await;
     }
 }
 
-async fn everybody_who_waits_for_a_change_is_told(subject: Subject) {
+async fn everybody_who_waits_for_a_change_is_told(store: StoreUnderTest) {
     let keys = [(); 8].map(|()| fresh_key("crowd"));
     let mut waiters = Vec::new();
     for key in &keys {
-        for backend in [&subject.one, &subject.other, &subject.one] {
+        for backend in [&store.one, &store.other, &store.one] {
             let seen = read(backend, key).await;
             waiters.push(tokio::spawn(next(backend.clone(), key.clone(), seen)));
         }
     }
     let_them_wait().await;
     for key in &keys {
-        put(&subject.other, key, b"any").await;
+        put(&store.other, key, b"any").await;
     }
     for waiter in waiters {
         let told = soon("everybody is told", waiter).await;
@@ -84,32 +84,32 @@ async fn everybody_who_waits_for_a_change_is_told(subject: Subject) {
     }
 }
 
-async fn a_dropped_wait_does_not_hide_later_changes(subject: Subject) {
+async fn a_dropped_wait_does_not_hide_later_changes(store: StoreUnderTest) {
     let key = fresh_key("wait-dropped");
     for polls in 1..6 {
-        let seen = read(&subject.one, &key).await;
-        let kept = next(subject.one.clone(), key.clone(), seen.clone());
+        let seen = read(&store.one, &key).await;
+        let kept = next(store.one.clone(), key.clone(), seen.clone());
         let kept = tokio::spawn(kept);
-        let dropped = records(&subject.one).changed(&key, &seen);
+        let dropped = records(&store.one).changed(&key, &seen);
         let dropped = poll_at_most(polls, dropped);
         // If nothing wakes it as often as that, it is dropped here.
         let _ = tokio::time::timeout(Duration::from_millis(20), dropped).await;
-        put(&subject.other, &key, b"any").await;
+        put(&store.other, &key, b"any").await;
         let told = soon("the other one is told", kept).await;
         told.expect("no panic");
     }
 }
 
 /// A store that cannot notify may complete the hint without a change, but a caller that asks again must not keep a processor busy.
-async fn waiting_for_a_change_takes_its_time(subject: Subject) {
+async fn waiting_for_a_change_takes_its_time(store: StoreUnderTest) {
     const FOR: Duration = Duration::from_millis(200);
     const AT_MOST: u32 = 200;
     let key = fresh_key("no-change");
-    let seen = read(&subject.one, &key).await;
+    let seen = read(&store.one, &key).await;
     let mut hints = 0;
     let count = async {
         loop {
-            records(&subject.one).changed(&key, &seen).await;
+            records(&store.one).changed(&key, &seen).await;
             hints += 1;
             tokio::task::yield_now().await;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ALWAYS, RECORDS, Subject, fresh_name, soon, table};
+use super::{ALWAYS, RECORDS, StoreUnderTest, fresh_name, soon, table};
 use crate::backend::Backend;
 use crate::backend::records::{RecordKey, RecordKind, Records, Replaced, Snapshot};
 use crate::claim::LockName;
@@ -69,8 +69,8 @@ pub(super) async fn put(backend: &Arc<dyn Backend>, key: &RecordKey, value: &[u8
     assert_eq!(replaced, Replaced::Yes, "nobody else replaces {key:?}");
 }
 
-async fn the_capabilities_say_whether_there_are_records(subject: Subject) {
-    for backend in [&subject.one, &subject.other] {
+async fn the_capabilities_say_whether_there_are_records(store: StoreUnderTest) {
+    for backend in [&store.one, &store.other] {
         assert_eq!(
             backend.records().is_some(),
             backend.capabilities().records,
@@ -79,28 +79,25 @@ async fn the_capabilities_say_whether_there_are_records(subject: Subject) {
     }
 }
 
-async fn an_absent_record_has_no_value_and_no_version(subject: Subject) {
+async fn an_absent_record_has_no_value_and_no_version(store: StoreUnderTest) {
     for kind in RecordKind::ALL {
         let key = key(kind, &fresh_name("absent"));
-        let before = subject.one.clock().now();
-        let seen = read(&subject.one, &key).await;
+        let before = store.one.clock().now();
+        let seen = read(&store.one, &key).await;
         assert_eq!((seen.value, seen.version), (None, 0), "nothing is there");
         assert!(
-            seen.asked_at >= before && seen.asked_at <= subject.one.clock().now(),
+            seen.asked_at >= before && seen.asked_at <= store.one.clock().now(),
             "the snapshot was asked for during the call"
         );
     }
 }
 
-async fn a_replacement_creates_the_record(subject: Subject) {
+async fn a_replacement_creates_the_record(store: StoreUnderTest) {
     let key = fresh_key("created");
-    let seen = read(&subject.one, &key).await;
-    let replaced = replace(&subject.one, &key, &seen, b"first").await;
+    let seen = read(&store.one, &key).await;
+    let replaced = replace(&store.one, &key, &seen, b"first").await;
     assert_eq!(replaced, Replaced::Yes);
-    let [here, there] = [
-        read(&subject.one, &key).await,
-        read(&subject.other, &key).await,
-    ];
+    let [here, there] = [read(&store.one, &key).await, read(&store.other, &key).await];
     assert_eq!(here.value.as_deref(), Some(&b"first"[..]), "it is there");
     assert!(
         here.version != 0,
@@ -109,15 +106,15 @@ async fn a_replacement_creates_the_record(subject: Subject) {
     assert_eq!((there.value, there.version), (here.value, here.version));
 }
 
-async fn an_outdated_replacement_changes_nothing(subject: Subject) {
+async fn an_outdated_replacement_changes_nothing(store: StoreUnderTest) {
     let key = fresh_key("outdated");
-    let absent = read(&subject.one, &key).await;
-    put(&subject.other, &key, b"first").await;
-    let first = read(&subject.one, &key).await;
-    put(&subject.other, &key, b"second").await;
-    let second = read(&subject.one, &key).await;
+    let absent = read(&store.one, &key).await;
+    put(&store.other, &key, b"first").await;
+    let first = read(&store.one, &key).await;
+    put(&store.other, &key, b"second").await;
+    let second = read(&store.one, &key).await;
     for outdated in [absent, first] {
-        for backend in [&subject.one, &subject.other] {
+        for backend in [&store.one, &store.other] {
             let replaced = replace(backend, &key, &outdated, b"late").await;
             assert_eq!(replaced, Replaced::Outdated, "it was replaced before");
             let now = read(backend, &key).await;
@@ -130,15 +127,15 @@ async fn an_outdated_replacement_changes_nothing(subject: Subject) {
     }
 }
 
-async fn one_of_many_replacements_of_a_version_wins(subject: Subject) {
+async fn one_of_many_replacements_of_a_version_wins(store: StoreUnderTest) {
     const RIVALS: u8 = 16;
     let key = fresh_key("rivals");
     for round in 0..5 {
-        let seen = read(&subject.one, &key).await;
+        let seen = read(&store.one, &key).await;
         let rivals: Vec<_> = (0..RIVALS)
             .map(|rival| {
                 let (key, seen) = (key.clone(), seen.clone());
-                let backend = [&subject.one, &subject.other][usize::from(rival % 2)].clone();
+                let backend = [&store.one, &store.other][usize::from(rival % 2)].clone();
                 tokio::spawn(async move {
                     let replaced = replace(&backend, &key, &seen, &[round, rival]).await;
                     (rival, replaced)
@@ -151,19 +148,19 @@ async fn one_of_many_replacements_of_a_version_wins(subject: Subject) {
             winners.extend((replaced == Replaced::Yes).then_some(rival));
         }
         assert_eq!(winners.len(), 1, "one rival wins, and not {winners:?}");
-        let now = read(&subject.other, &key).await;
+        let now = read(&store.other, &key).await;
         assert_eq!(now.value.as_deref(), Some(&[round, winners[0]][..]));
     }
 }
 
-async fn no_replacement_is_lost_under_load(subject: Subject) {
+async fn no_replacement_is_lost_under_load(store: StoreUnderTest) {
     const TASKS: usize = 6;
     const TURNS: u32 = 8;
     let key = fresh_key("counter");
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
             let key = key.clone();
-            let backend = [&subject.one, &subject.other][task % 2].clone();
+            let backend = [&store.one, &store.other][task % 2].clone();
             tokio::spawn(async move {
                 for _ in 0..TURNS {
                     while !count_up(&backend, &key).await {}
@@ -174,7 +171,7 @@ async fn no_replacement_is_lost_under_load(subject: Subject) {
     for task in tasks {
         soon("all turns", task).await.expect("no panic");
     }
-    let counted = number(&read(&subject.one, &key).await);
+    let counted = number(&read(&store.one, &key).await);
     assert_eq!(counted, TASKS as u32 * TURNS, "no replacement is lost");
 }
 
@@ -190,42 +187,42 @@ fn number(seen: &Snapshot) -> u32 {
     u32::from_be_bytes(bytes.try_into().expect("four bytes"))
 }
 
-async fn a_version_never_returns(subject: Subject) {
+async fn a_version_never_returns(store: StoreUnderTest) {
     let key = fresh_key("versions");
-    let mut seen = vec![read(&subject.one, &key).await];
+    let mut seen = vec![read(&store.one, &key).await];
     for turn in 0..6 {
-        let backend = [&subject.one, &subject.other][turn % 2];
+        let backend = [&store.one, &store.other][turn % 2];
         put(backend, &key, [b"A", b"B"][turn % 2]).await;
-        seen.push(read(&subject.one, &key).await);
+        seen.push(read(&store.one, &key).await);
     }
     let versions: BTreeSet<u128> = seen.iter().map(|seen| seen.version).collect();
     assert_eq!(versions.len(), seen.len(), "each version is a new one");
     let last = seen.pop().expect("the last one");
     for outdated in seen {
-        let replaced = replace(&subject.one, &key, &outdated, b"late").await;
+        let replaced = replace(&store.one, &key, &outdated, b"late").await;
         assert_eq!(replaced, Replaced::Outdated, "its content has returned");
     }
-    let now = read(&subject.other, &key).await;
+    let now = read(&store.other, &key).await;
     assert_eq!((now.value, now.version), (last.value, last.version));
 }
 
 /// Writes a record of its own for each key, and reads them all.
-async fn assert_apart(subject: &Subject, keys: &[RecordKey]) {
+async fn assert_apart(store: &StoreUnderTest, keys: &[RecordKey]) {
     for (number, key) in keys.iter().enumerate() {
-        let seen = read(&subject.one, key).await;
+        let seen = read(&store.one, key).await;
         assert_eq!(seen.value, None, "{key:?}: mixed up with another one");
         let value = number.to_string();
-        let replaced = replace(&subject.one, key, &seen, value.as_bytes()).await;
+        let replaced = replace(&store.one, key, &seen, value.as_bytes()).await;
         assert_eq!(replaced, Replaced::Yes, "{key:?}");
     }
     for (number, key) in keys.iter().enumerate() {
-        let value = read(&subject.other, key).await.value;
+        let value = read(&store.other, key).await.value;
         let expected = number.to_string();
         assert_eq!(value.as_deref(), Some(expected.as_bytes()), "{key:?}");
     }
 }
 
-async fn kinds_and_similar_names_are_different_records(subject: Subject) {
+async fn kinds_and_similar_names_are_different_records(store: StoreUnderTest) {
     let base = fresh_name("apart");
     let names: Vec<LockName> = ["", "x", "X", "x ", ":x", "/x", "x/y"]
         .iter()
@@ -235,10 +232,10 @@ async fn kinds_and_similar_names_are_different_records(subject: Subject) {
         .iter()
         .flat_map(|name| RecordKind::ALL.map(|kind| key(kind, name)))
         .collect();
-    assert_apart(&subject, &keys).await;
+    assert_apart(&store, &keys).await;
 }
 
-async fn hostile_names_are_only_names_of_records(subject: Subject) {
+async fn hostile_names_are_only_names_of_records(store: StoreUnderTest) {
     let base = fresh_name("hostile").to_string();
     let long = "x".repeat(LockName::MAX_BYTES - base.len() - 2);
     let [long_a, long_b] = ["a", "b"].map(|end| format!("{long}{end}"));
@@ -267,38 +264,38 @@ async fn hostile_names_are_only_names_of_records(subject: Subject) {
         let name = LockName::new(&format!("{base}:{text}")).expect("a valid name");
         key(RecordKind::Runs, &name)
     });
-    assert_apart(&subject, &keys).await;
+    assert_apart(&store, &keys).await;
 }
 
-async fn a_record_holds_any_bytes(subject: Subject) {
+async fn a_record_holds_any_bytes(store: StoreUnderTest) {
     let key = fresh_key("bytes");
     let all: Vec<u8> = (0..=u8::MAX).collect();
     let many: Vec<u8> = (0..200_000_u32).map(|at| (at * 7 % 251) as u8).collect();
     for value in [&[], &all[..], &many, b" ", b"\n", &[]] {
-        put(&subject.one, &key, value).await;
-        let read = read(&subject.other, &key).await.value;
+        put(&store.one, &key, value).await;
+        let read = read(&store.other, &key).await.value;
         let read = read.expect("a record");
         assert!(*read == *value, "{} bytes are read back", value.len());
     }
 }
 
-async fn what_follows_a_dropped_replacement_stays(subject: Subject) {
+async fn what_follows_a_dropped_replacement_stays(store: StoreUnderTest) {
     const A_MOMENT: Duration = Duration::from_millis(30);
     for polls in 1.. {
         let key = fresh_key("dropped");
-        put(&subject.one, &key, b"before").await;
-        let seen = read(&subject.one, &key).await;
-        let dropped = records(&subject.one).replace(&key, &seen, b"dropped", KEEP);
+        put(&store.one, &key, b"before").await;
+        let seen = read(&store.one, &key).await;
+        let dropped = records(&store.one).replace(&key, &seen, b"dropped", KEEP);
         let done = soon("a replacement", poll_at_most(polls, dropped)).await;
         // The dropped one may take effect until another one does.
         loop {
-            let seen = read(&subject.other, &key).await;
-            if replace(&subject.other, &key, &seen, b"after").await == Replaced::Yes {
+            let seen = read(&store.other, &key).await;
+            if replace(&store.other, &key, &seen, b"after").await == Replaced::Yes {
                 break;
             }
         }
         tokio::time::sleep(A_MOMENT).await;
-        for backend in [&subject.one, &subject.other] {
+        for backend in [&store.one, &store.other] {
             let value = read(backend, &key).await.value;
             assert_eq!(value.as_deref(), Some(&b"after"[..]), "what follows stays");
         }
@@ -308,22 +305,22 @@ async fn what_follows_a_dropped_replacement_stays(subject: Subject) {
     }
 }
 
-async fn the_time_of_the_store_runs_and_never_goes_back(subject: Subject) {
+async fn the_time_of_the_store_runs_and_never_goes_back(store: StoreUnderTest) {
     /// How far two clocks may differ during the test.
     const TOLERANCE: Duration = Duration::from_millis(20);
     for kind in RecordKind::ALL {
         let key = key(kind, &fresh_name("time"));
-        let clock = subject.one.clock();
+        let clock = store.one.clock();
         let before_first = clock.now();
-        let Some(first) = read(&subject.one, &key).await.time else {
-            let other = read(&subject.other, &key).await.time;
+        let Some(first) = read(&store.one, &key).await.time else {
+            let other = read(&store.other, &key).await.time;
             assert_eq!(other, None, "both connections have the time");
             continue;
         };
         let after_first = clock.now();
         let mut last = first.clone();
         for turn in 0..20 {
-            let backend = [&subject.other, &subject.one][turn % 2];
+            let backend = [&store.other, &store.one][turn % 2];
             if turn % 5 == 0 {
                 put(backend, &key, b"any").await;
             }
@@ -334,7 +331,7 @@ async fn the_time_of_the_store_runs_and_never_goes_back(subject: Subject) {
             last = time;
         }
         let before_last = clock.now();
-        let time = read(&subject.one, &key).await.time.expect("the time");
+        let time = read(&store.one, &key).await.time.expect("the time");
         let passed = time.now.saturating_sub(first.now);
         let at_least = before_last.saturating_duration_since(after_first);
         let at_most = clock.now().saturating_duration_since(before_first);
@@ -345,11 +342,11 @@ async fn the_time_of_the_store_runs_and_never_goes_back(subject: Subject) {
     }
 }
 
-async fn the_epoch_floor_never_goes_back(subject: Subject) {
+async fn the_epoch_floor_never_goes_back(store: StoreUnderTest) {
     let key = fresh_key("floor");
     let mut last = 0;
     for turn in 0..10 {
-        let backend = [&subject.one, &subject.other][turn % 2];
+        let backend = [&store.one, &store.other][turn % 2];
         let seen = read(backend, &key).await;
         let floor = seen.epoch_floor;
         assert!(floor >= last, "the floor is {floor} after {last}");
@@ -359,19 +356,19 @@ async fn the_epoch_floor_never_goes_back(subject: Subject) {
     }
 }
 
-async fn names_are_those_of_the_kind(subject: Subject) {
+async fn names_are_those_of_the_kind(store: StoreUnderTest) {
     let base = fresh_name("names");
     let names: Vec<LockName> = ["", "}:runs:*", "/ü %2F"]
         .iter()
         .map(|end| LockName::new(&format!("{base}{end}")).expect("a valid name"))
         .collect();
     for name in &names {
-        put(&subject.one, &key(RecordKind::Runs, name), b"any").await;
-        put(&subject.one, &key(RecordKind::Runs, name), b"again").await;
+        put(&store.one, &key(RecordKind::Runs, name), b"any").await;
+        put(&store.one, &key(RecordKind::Runs, name), b"again").await;
     }
     // Tests share a store, so there may be other names, too.
     let listed = async |kind| {
-        let all = records(&subject.other).names(kind).await;
+        let all = records(&store.other).names(kind).await;
         let mut all = all.expect("an answer");
         all.retain(|name| name.as_str().starts_with(base.as_str()));
         all.sort();

@@ -12,7 +12,7 @@ mod weights;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{LONG, Requirement, Subject, eventually, fresh_name, soon};
+use super::{LONG, Requirement, StoreUnderTest, eventually, fresh_name, soon};
 use crate::backend::{Backend, Record};
 use crate::claim::LockName;
 use crate::error::{ErrorKind, Result};
@@ -39,12 +39,12 @@ struct Stage {
 
 impl Stage {
     /// Returns `None` if the store has no clock that its clients can ask; it must say so then.
-    async fn new(subject: &Subject, what: &str) -> Option<Self> {
-        Self::with(subject, what, |settings| settings.ttl(LONG)).await
+    async fn new(store: &StoreUnderTest, what: &str) -> Option<Self> {
+        Self::with(store, what, |settings| settings.ttl(LONG)).await
     }
 
     async fn with(
-        subject: &Subject,
+        store: &StoreUnderTest,
         what: &str,
         set: impl Fn(LockerBuilder) -> LockerBuilder,
     ) -> Option<Self> {
@@ -53,7 +53,7 @@ impl Stage {
             let locker = set(Locker::builder(backend.clone())).build();
             locker.expect("valid settings")
         };
-        let (one, other) = (locker(&subject.one), locker(&subject.other));
+        let (one, other) = (locker(&store.one), locker(&store.other));
         let probe = one.semaphore(format!("{name}:probe"), 1).expect("records");
         match probe.permits().await {
             Ok(_) => Some(Self { name, one, other }),

@@ -108,7 +108,7 @@ fn call(engine: &Engine, leases: Vec<Renewing>, asked_at: Moment) -> BoxFuture<'
     let last_end = ends.max().unwrap_or(asked_at);
     let until = last_end.min(asked_at + longest_call(engine));
     for renewing in &leases {
-        renewing.lease.asking(asked_at);
+        renewing.lease.record_request_at(asked_at);
     }
     let (backend, clock) = (engine.backend.clone(), engine.clock.clone());
     Box::pin(ask(backend, clock, leases, asked_at, until))

@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::claim::{LockName, Part};
 use crate::clock::Moment;
 use crate::credential::Credential;
+use crate::engine::Wanted;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::line::Manner;
@@ -221,7 +222,8 @@ impl RwLock {
     }
 
     async fn ask(&self, part: Part, manner: Manner, until: Moment) -> Result<Option<Guard>> {
-        let asked = self.locker.ask_for(self.name.clone(), part, manner, until);
+        let wanted = Wanted::from(self.name.clone()).with_part(part);
+        let asked = self.locker.ask_for(wanted, manner, until);
         asked.await
     }
 
@@ -245,7 +247,8 @@ impl fmt::Debug for RwLock {
 /// Holds an [`RwLock`] for reading, beside other readers. Dropping it releases it in the background.
 ///
 /// It has the same contract as a [`Guard`], except for the fence: it is larger than that of every earlier writer, but a reader that came
-/// later is right as well. A resource checks it with a gate for read-write locks ([`FencedRwCell`](crate::resource::FencedRwCell)).
+/// later is right as well. A resource must refuse a write below any fence that it has seen, and a read below the fence of any write. The
+/// library has no such resource yet: those in [`resource`](crate::resource) would refuse readers that are right.
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct ReadGuard {
     guard: Guard,

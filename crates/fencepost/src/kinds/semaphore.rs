@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::claim::{LockName, Part};
 use crate::clock::Moment;
 use crate::credential::Credential;
+use crate::engine::Wanted;
 use crate::error::{Error, Operation, Result};
 use crate::guard::Guard;
 use crate::line::Manner;
@@ -165,7 +166,8 @@ impl Semaphore {
     async fn ask(&self, count: u32, manner: Manner, until: Moment) -> Result<Option<Permit>> {
         check_count(&self.name, count)?;
         let part = Part::Permits { count, of: self.of };
-        let asked = self.locker.ask_for(self.name.clone(), part, manner, until);
+        let wanted = Wanted::from(self.name.clone()).with_part(part);
+        let asked = self.locker.ask_for(wanted, manner, until);
         let guard = asked.await?;
         Ok(guard.map(|guard| Permit {
             slots: self.shares.slots_of(guard.owner()),

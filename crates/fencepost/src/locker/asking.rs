@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 use super::Locker;
-use crate::claim::{Grant, LockName, Part};
+use crate::claim::Grant;
 use crate::clock::{BoxFuture, Moment, within};
-use crate::engine::{Duty, Entry, Hold, Queued, Turn};
+use crate::engine::{Duty, Entry, Hold, Queued, Turn, Wanted};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::guard::Guard;
 use crate::housekeeping;
@@ -21,19 +21,16 @@ impl Locker {
     /// Asks for this part of a name, and reports the outcome to telemetry. Returns `None` if it is busy.
     pub(crate) async fn ask_for(
         &self,
-        name: LockName,
-        part: Part,
+        wanted: impl Into<Wanted>,
         manner: Manner,
         until: Moment,
     ) -> Result<Option<Guard>> {
-        let engine = &self.engine;
-        let span = tracing::debug_span!("acquire", store = engine.backend.store_name(), %name);
+        let (engine, wanted) = (&self.engine, wanted.into());
+        let store = engine.backend.store_name();
+        let span = tracing::debug_span!("acquire", store, name = %wanted.name);
         let telemetry = &engine.telemetry;
         let asked_at = telemetry.has_recorder.then(|| engine.clock.now());
-        let (asked, was_contended) = self
-            .join_line(name, part, manner, until)
-            .instrument(span)
-            .await;
+        let (asked, was_contended) = self.join_line(wanted, manner, until).instrument(span).await;
         if was_contended {
             telemetry.contended();
         }
@@ -51,8 +48,7 @@ impl Locker {
     /// error later does not change.
     async fn join_line(
         &self,
-        name: LockName,
-        part: Part,
+        wanted: Wanted,
         manner: Manner,
         until: Moment,
     ) -> (Result<Option<Arc<Hold>>>, bool) {
@@ -61,7 +57,7 @@ impl Locker {
             Err(error) => return (Err(error), false),
         };
         housekeeping::ensure_running(&self.engine, &runtime);
-        match self.engine.join(name, part, manner) {
+        match self.engine.join(wanted, manner) {
             Entry::Closed => (Err(self.engine.closed_error()), false),
             Entry::Busy => (Ok(None), true),
             Entry::Ask(duty) => {
@@ -157,7 +153,12 @@ impl Locker {
     }
 
     pub(crate) fn unanswered(&self) -> Error {
-        self.engine.unanswered(Operation::Acquire)
+        self.unanswered_by(Operation::Acquire)
+    }
+
+    /// Returns the error for a store that did not answer this operation in time.
+    pub(crate) fn unanswered_by(&self, operation: Operation) -> Error {
+        self.engine.unanswered(operation)
     }
 
     /// Returns why this grant cannot be used, or `None` if it can.

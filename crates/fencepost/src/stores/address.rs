@@ -5,9 +5,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::kinds::{KINDS, Opener, Scheme, StoreKind};
+use super::kinds::{KINDS, Open, Opener, Scheme, StoreKind};
+use super::passwords::without_password;
+use super::restricted::{Allowed, Restricted};
 use crate::backend::Backend;
-use crate::error::{Error, Result};
+use crate::error::{Error, Operation, Result};
 
 /// The address of a store, such as `redis://cache:6379`, `postgres://shop@db/shop?table=shedlock` or `sqlite:/var/lib/shop/locks.db`.
 ///
@@ -74,30 +76,84 @@ impl StoreAddress {
     /// # Cancel safety
     /// The same as for [`open`](Self::open).
     pub async fn open_with_ttl(&self, ttl: Duration) -> Result<Arc<dyn Backend>> {
-        (self.opener()?.open_with_ttl)(&self.text, ttl).await
+        let opener = self.opener()?;
+        match opener.others.with_ttl {
+            Some(open) => open(&self.text, ttl).await,
+            None => (opener.open)(&self.text).await,
+        }
     }
 
-    /// Opens the store only to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
-    ///
-    /// This differs from [`open`](Self::open) for SQLite, which `open` would change, and for advisory locks in Postgres, where `open`
-    /// refuses to grant locks next to programs of an older version.
+    /// Opens the store like [`open`](Self::open), but blocks the calling thread; for [`fencepost::blocking`](crate::blocking). Every store
+    /// but SQLite connects again at its first use, in the runtime of the locker.
     ///
     /// # Errors
-    /// Returns the same errors as [`open`](Self::open).
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async
+    /// runtime, except for SQLite.
+    #[cfg(feature = "blocking")]
+    pub fn open_blocking(&self) -> Result<Arc<dyn Backend>> {
+        (self.opener()?.open_blocking)(&self.text)
+    }
+
+    /// Opens the store like [`open_with_ttl`](Self::open_with_ttl), but blocks the calling thread, as [`open_blocking`](Self::open_blocking)
+    /// does.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`open_with_ttl`](Self::open_with_ttl) and [`open_blocking`](Self::open_blocking).
+    #[cfg(feature = "blocking")]
+    pub fn open_with_ttl_blocking(&self, ttl: Duration) -> Result<Arc<dyn Backend>> {
+        let opener = self.opener()?;
+        match opener.others.with_ttl_blocking {
+            Some(open) => open(&self.text, ttl),
+            None => (opener.open_blocking)(&self.text),
+        }
+    }
+
+    /// Opens the store only to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list). The store refuses all
+    /// other requests with [`ErrorKind::Unusable`](crate::ErrorKind::Unusable).
+    ///
+    /// Creates nothing: no file for SQLite, no sequences and no tables for Postgres. An SQLite file of an earlier version stays as it is.
+    /// Works where [`open`](Self::open) refuses to grant locks next to programs of an older version.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`open`](Self::open), and also [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if there is no
+    /// SQLite file, and [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) if there is no Postgres table, even if the address says that
+    /// it is to be created.
     ///
     /// # Cancel safety
     /// The same as for [`open`](Self::open).
     pub async fn open_read_only(&self) -> Result<Arc<dyn Backend>> {
-        (self.opener()?.open_read_only)(&self.text).await
+        let opener = self.opener()?;
+        let open = opener.others.read_only.unwrap_or(opener.open);
+        self.open_restricted(open, Allowed::Nothing).await
+    }
+
+    /// Opens the store to look at its locks and to [release](Backend::release) them by force, whoever holds them. The store refuses to
+    /// acquire and to renew locks with [`ErrorKind::Unusable`](crate::ErrorKind::Unusable).
+    ///
+    /// Creates nothing, and works where [`open`](Self::open) refuses to grant locks, as [`open_read_only`](Self::open_read_only) does. Only
+    /// an SQLite file that exists is prepared as for locking: its tables are created or upgraded, because a release is written into them.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`open_read_only`](Self::open_read_only).
+    ///
+    /// # Cancel safety
+    /// The same as for [`open`](Self::open).
+    pub async fn open_to_release(&self) -> Result<Arc<dyn Backend>> {
+        let opener = self.opener()?;
+        let open = opener.others.to_release.unwrap_or(opener.open);
+        self.open_restricted(open, Allowed::Release).await
+    }
+
+    async fn open_restricted(&self, open: Open, allowed: Allowed) -> Result<Arc<dyn Backend>> {
+        let store = open(&self.text).await?;
+        Ok(Arc::new(Restricted { store, allowed }))
     }
 
     fn opener(&self) -> Result<Opener> {
         let built_in = self.kind.opener.filter(|_| self.scheme.is_built_in);
         built_in.ok_or_else(|| {
-            invalid(format!(
-                "built without this kind of store: it needs the feature {}",
-                self.scheme.feature
-            ))
+            let message = not_built_in(self.kind, &self.scheme, self.kind.is_built_in());
+            Error::invalid_settings(self.kind.name, message)
         })
     }
 }
@@ -131,13 +187,10 @@ impl FromStr for StoreAddress {
                 });
             }
         }
-        let schemes = KINDS.iter().flat_map(|kind| kind.schemes);
-        let mut prefixes: Vec<&str> = schemes.map(|scheme| scheme.prefix).collect();
-        prefixes.dedup();
-        Err(invalid(format!(
-            "not the address of a store; it begins with one of {}",
-            prefixes.join(" ")
-        )))
+        Err(Error::of_no_store(
+            Operation::Open,
+            format!("not a store address; an address begins with {}", prefixes()),
+        ))
     }
 }
 
@@ -153,8 +206,28 @@ impl fmt::Debug for StoreAddress {
     }
 }
 
-fn invalid(message: String) -> Error {
-    Error::invalid_settings("input", message)
+/// Returns the prefixes of all addresses, as part of a sentence.
+fn prefixes() -> String {
+    let mut prefixes: Vec<&str> = Vec::new();
+    for scheme in KINDS.iter().flat_map(|kind| kind.schemes) {
+        // Two kinds of store have the schemes of Postgres.
+        if !prefixes.contains(&scheme.prefix) {
+            prefixes.push(scheme.prefix);
+        }
+    }
+    let last = prefixes.pop().unwrap_or_default();
+    format!("{} or {last}", prefixes.join(", "))
+}
+
+/// Returns what to do about an address that this build cannot open. If it has the kind of store, only this scheme is missing.
+fn not_built_in(kind: &StoreKind, scheme: &Scheme, has_kind: bool) -> String {
+    let (prefix, feature) = (scheme.prefix, scheme.feature);
+    let what = if has_kind {
+        format!("does not support {prefix}")
+    } else {
+        format!("has no {} store", kind.title)
+    };
+    format!("this build {what}; enable the feature `{feature}` of fencepost")
 }
 
 /// Returns whether an address has this parameter after its question mark.
@@ -166,86 +239,9 @@ fn has_parameter(address: &str, name: &str) -> bool {
     names.any(|own| own == name)
 }
 
-/// Returns the text with `***` in place of every password, even if it is not a valid address.
-#[cfg_attr(
-    not(feature = "unstable-hooks"),
-    allow(unreachable_pub, reason = "our own programs use it, too")
-)]
-pub fn without_password(address: &str) -> String {
-    let (scheme, rest) = match address.find("://") {
-        Some(at) => address.split_at(at + 3),
-        None => ("", address),
-    };
-    let has_scheme = |kind: &&StoreKind| kind.schemes.iter().any(|all| all.prefix == scheme);
-    let kind = KINDS.iter().copied().find(has_scheme);
-    let has_user_alone = scheme.is_empty() || kind.is_some_and(|kind| kind.has_user_alone);
-    // A part that is neither host nor port may belong to a password that contains a comma.
-    let servers: Vec<&str> = match kind {
-        Some(kind) if kind.has_user_per_server && rest.split(',').all(has_user_or_is_host) => {
-            rest.split(',').collect()
-        }
-        _ => vec![rest],
-    };
-    let is_path = scheme.is_empty() && rest.contains('/');
-    let shown = servers.into_iter().map(|server| {
-        if is_path {
-            without_password_parameter(server)
-        } else {
-            without_user_password(server, has_user_alone)
-        }
-    });
-    format!("{scheme}{}", shown.collect::<Vec<_>>().join(","))
-}
-
-fn has_user_or_is_host(server: &str) -> bool {
-    let host = server.split(['/', '?']).next().unwrap_or_default();
-    let port = host.rsplit_once(':').map_or("", |(_, port)| port);
-    server.contains('@') || host.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Hides the password of the user in front of a server, and the one in the parameters behind it.
-fn without_user_password(server: &str, has_user_alone: bool) -> String {
-    // A question mark may also be part of a password.
-    let is_query = |query: &str| query.split('&').all(|parameter| parameter.contains('='));
-    let (place, query) = match server.find('?') {
-        Some(at) if has_user_or_is_host(&server[..at]) && is_query(&server[at + 1..]) => {
-            server.split_at(at)
-        }
-        _ => (server, ""),
-    };
-    let Some((person, host)) = place.rsplit_once('@') else {
-        return without_password_parameter(server);
-    };
-    let person = match person.split_once(':') {
-        Some((user, _)) => format!("{user}:***"),
-        // The sign is part of a parameter.
-        None if person.contains('?') => return without_password_parameter(server),
-        None if has_user_alone => person.to_owned(),
-        // It may be a password.
-        None => "***".into(),
-    };
-    let host = without_password_parameter(&format!("{host}{query}"));
-    format!("{person}@{host}")
-}
-
-/// Hides the password in the parameters of an address, and whatever may be a part of it.
-fn without_password_parameter(place: &str) -> String {
-    let Some((path, parameters)) = place.split_once('?') else {
-        return place.to_owned();
-    };
-    let shown = parameters
-        .split('&')
-        .map(|parameter| match parameter.split_once('=') {
-            Some((name, _)) if name.starts_with("pass") => format!("{name}=***"),
-            // The rest of a password with an unescaped `&`.
-            None if parameter.contains('@') => "***".into(),
-            _ => parameter.to_owned(),
-        });
-    format!("{path}?{}", shown.collect::<Vec<_>>().join("&"))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::kinds::REDIS;
     use super::*;
     use crate::error::ErrorKind;
 
@@ -281,8 +277,26 @@ mod tests {
         for wrong in ["", "redis", "mysql://shop:hunter2@db", "etcd:hunter2"] {
             let error = wrong.parse::<StoreAddress>().expect_err(wrong);
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert_eq!(error.store(), None);
             assert!(!error.to_string().contains("hunter2"), "{error}");
+            assert_eq!(
+                error.message(),
+                "not a store address; an address begins with sqlite:, redis://, rediss://, unix:, redlock://, postgres://, \
+                 postgresql://, etcd://, etcds:// or zk://"
+            );
         }
+    }
+
+    #[test]
+    fn a_store_that_is_not_built_in_is_named_with_its_feature() {
+        let [plain, tls, _] = *REDIS.schemes else {
+            panic!("three schemes")
+        };
+        let missing = "this build has no Redis store; enable the feature `redis` of fencepost";
+        assert_eq!(not_built_in(&REDIS, &plain, false), missing);
+        let missing =
+            "this build does not support rediss://; enable the feature `redis-tls` of fencepost";
+        assert_eq!(not_built_in(&REDIS, &tls, true), missing);
     }
 
     #[test]
@@ -293,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_never_shown() {
+    fn an_address_hides_its_passwords() {
         for (address, shown) in [
             (
                 "redis://shop:hunter2@cache:6379",
@@ -314,44 +328,6 @@ mod tests {
             let address: StoreAddress = address.parse().expect(address);
             assert_eq!(address.to_string(), shown);
             assert_eq!(format!("{address:?}"), format!("StoreAddress({shown})"));
-        }
-        for (address, shown) in [
-            (
-                "postgres://db/shop?password=hunter@2",
-                "postgres://db/shop?password=***",
-            ),
-            ("redis://cache?pass=hunter@2", "redis://cache?pass=***"),
-            (
-                "postgres://shop@db:5432/shop?password=p@hunter2",
-                "postgres://shop@db:5432/shop?password=***",
-            ),
-            (
-                "postgres://shop:x@db/s?sslmode=require&password=p@hunter2",
-                "postgres://shop:***@db/s?sslmode=require&password=***",
-            ),
-            (
-                "postgres://db:5432/shop?password=p@hunter2",
-                "postgres://db:5432/shop?password=***",
-            ),
-            (
-                "postgres://db/shop?password=p&w@hunter2",
-                "postgres://db/shop?password=***&***",
-            ),
-            ("redis://u:p?hunter@2@cache", "redis://u:***@cache"),
-            ("redis://hunter2@cache", "redis://***@cache"),
-            ("postgres://shop@db/shop", "postgres://shop@db/shop"),
-        ] {
-            assert_eq!(without_password(address), shown);
-        }
-        let comma = without_password("redlock://a,u:hunter,2@b,c");
-        assert!(!comma.contains("hunter"), "{comma}");
-        assert_eq!(without_password("shop:hunter2@cache"), "shop:***@cache");
-        assert_eq!(
-            without_password("--store=shop:hunter2@cache"),
-            "--store=shop:***@cache"
-        );
-        for unchanged in ["unix:/run/a@b.sock", "--name=a@b", "a:b"] {
-            assert_eq!(without_password(unchanged), unchanged);
         }
     }
 }

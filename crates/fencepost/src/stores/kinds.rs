@@ -70,14 +70,39 @@ pub struct Scheme {
 /// The functions that open a store by its address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opener {
-    pub(super) open: fn(&str) -> OpenFuture<'_>,
-    /// Opens the store for locks with this TTL.
-    pub(super) open_with_ttl: fn(&str, Duration) -> OpenFuture<'_>,
-    /// Opens the store only to look at its locks.
-    pub(super) open_read_only: fn(&str) -> OpenFuture<'_>,
+    pub(super) open: Open,
+    #[cfg(feature = "blocking")]
+    pub(super) open_blocking: fn(&str) -> Opened,
+    pub(super) others: OtherWays,
 }
 
-type OpenFuture<'a> = BoxFuture<'a, Result<Arc<dyn Backend>>>;
+/// Functions that open a store for less than everything, or for certain locks. `None` where [`Opener::open`] does the same.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OtherWays {
+    /// Opens the store for locks with this TTL.
+    pub(super) with_ttl: Option<fn(&str, Duration) -> OpenFuture<'_>>,
+    #[cfg(feature = "blocking")]
+    pub(super) with_ttl_blocking: Option<fn(&str, Duration) -> Opened>,
+    /// Opens the store only to look at its locks. Creates nothing.
+    pub(super) read_only: Option<Open>,
+    /// Opens the store to look at its locks and to release them. Creates nothing.
+    pub(super) to_release: Option<Open>,
+}
+
+impl OtherWays {
+    #[allow(dead_code, reason = "a build without stores opens none")]
+    const NONE: Self = Self {
+        with_ttl: None,
+        #[cfg(feature = "blocking")]
+        with_ttl_blocking: None,
+        read_only: None,
+        to_release: None,
+    };
+}
+
+type Opened = Result<Arc<dyn Backend>>;
+pub(super) type Open = fn(&str) -> OpenFuture<'_>;
+type OpenFuture<'a> = BoxFuture<'a, Opened>;
 
 macro_rules! scheme {
     ($prefix:literal, $feature:literal) => {
@@ -89,20 +114,27 @@ macro_rules! scheme {
     };
 }
 
-/// The opener of a store, or `None` if its feature is off.
+/// The opener of a store, or `None` if its feature is off: how it is opened from async and from blocking code, and [`OtherWays`].
 macro_rules! opener {
-    ($feature:literal, $open:expr) => {
-        opener!($feature, $open, read_only $open)
-    };
-    ($feature:literal, $open:expr, read_only $open_read_only:expr) => {
-        opener!($feature, $open, for |address, _ttl| $open(address), read_only $open_read_only)
-    };
-    ($feature:literal, $open:expr, for $open_with_ttl:expr, read_only $open_read_only:expr) => {{
+    (
+        $feature:literal, $open:expr, $open_blocking:expr
+        $(, async $way:ident($($argument:ident),+): $function:expr)*
+        $(, blocking $blocking_way:ident($($blocking_argument:ident),+): $blocking_function:expr)*
+        $(,)?
+    ) => {{
         #[cfg(feature = $feature)]
         let opener = Some(Opener {
             open: |address| Box::pin(async move { shared($open(address).await) }),
-            open_with_ttl: |address, ttl| Box::pin(async move { shared($open_with_ttl(address, ttl).await) }),
-            open_read_only: |address| Box::pin(async move { shared($open_read_only(address).await) }),
+            #[cfg(feature = "blocking")]
+            open_blocking: |address| shared($open_blocking(address)),
+            others: OtherWays {
+                $($way: Some(|$($argument),+| Box::pin(async move { shared($function($($argument),+).await) })),)*
+                $(
+                    #[cfg(feature = "blocking")]
+                    $blocking_way: Some(|$($blocking_argument),+| shared($blocking_function($($blocking_argument),+))),
+                )*
+                ..OtherWays::NONE
+            },
         });
         #[cfg(not(feature = $feature))]
         let opener = None;
@@ -111,7 +143,7 @@ macro_rules! opener {
 }
 
 #[allow(dead_code, reason = "a build without stores opens none")]
-fn shared(opened: Result<impl Backend>) -> Result<Arc<dyn Backend>> {
+fn shared(opened: Result<impl Backend>) -> Opened {
     let store: Arc<dyn Backend> = Arc::new(opened?);
     Ok(store)
 }
@@ -137,7 +169,13 @@ pub static SQLITE: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: false,
     has_user_alone: false,
-    opener: opener!("sqlite", super::sqlite::open_address, read_only super::sqlite::open_address_read_only),
+    opener: opener!(
+        "sqlite",
+        super::sqlite::open_address,
+        super::sqlite::open_address_blocking,
+        async read_only(address): super::sqlite::open_address_read_only,
+        async to_release(address): super::sqlite::open_address_to_release,
+    ),
 };
 
 /// Locks on one Redis server.
@@ -154,7 +192,11 @@ pub static REDIS: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: false,
     has_user_alone: false,
-    opener: opener!("redis", super::redis::Redis::open),
+    opener: opener!(
+        "redis",
+        super::redis::Redis::open,
+        super::redis::Redis::open_blocking
+    ),
 };
 
 /// Locks on several Redis servers, of which a majority decides.
@@ -167,7 +209,11 @@ pub static REDLOCK: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: true,
     has_user_alone: false,
-    opener: opener!("redlock", super::redlock::Redlock::open),
+    opener: opener!(
+        "redlock",
+        super::redlock::Redlock::open,
+        super::redlock::Redlock::open_blocking
+    ),
 };
 
 /// Leases in a Postgres table.
@@ -180,7 +226,13 @@ pub static POSTGRES_TABLE: StoreKind = StoreKind {
     parameter: Some("table"),
     has_user_per_server: false,
     has_user_alone: true,
-    opener: opener!("postgres", super::postgres_table::PostgresTable::open),
+    opener: opener!(
+        "postgres",
+        super::postgres_table::PostgresTable::open,
+        super::postgres_table::PostgresTable::open_blocking,
+        async read_only(address): super::postgres_table::open_existing,
+        async to_release(address): super::postgres_table::open_existing,
+    ),
 };
 
 /// Advisory locks of Postgres.
@@ -196,7 +248,9 @@ pub static POSTGRES: StoreKind = StoreKind {
     opener: opener!(
         "postgres",
         super::postgres::Postgres::open,
-        read_only | address | super::postgres::Postgres::builder(address).open_read_only()
+        super::postgres::Postgres::open_blocking,
+        async read_only(address): super::postgres::open_to_release,
+        async to_release(address): super::postgres::open_to_release,
     ),
 };
 
@@ -210,7 +264,11 @@ pub static ETCD: StoreKind = StoreKind {
     parameter: None,
     has_user_per_server: false,
     has_user_alone: false,
-    opener: opener!("etcd", super::etcd::Etcd::open),
+    opener: opener!(
+        "etcd",
+        super::etcd::Etcd::open,
+        super::etcd::Etcd::open_blocking
+    ),
 };
 
 /// Locks in ZooKeeper.
@@ -226,8 +284,9 @@ pub static ZOOKEEPER: StoreKind = StoreKind {
     opener: opener!(
         "zookeeper",
         super::zookeeper::Zookeeper::open,
-        for super::zookeeper::open_with_ttl,
-        read_only super::zookeeper::Zookeeper::open
+        super::zookeeper::Zookeeper::open_blocking,
+        async with_ttl(address, ttl): super::zookeeper::open_with_ttl,
+        blocking with_ttl_blocking(address, ttl): super::zookeeper::open_with_ttl_blocking,
     ),
 };
 

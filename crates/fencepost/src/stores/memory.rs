@@ -36,7 +36,7 @@ mod records;
 mod table;
 
 use records::MemoryRecords;
-use table::Table;
+use table::{Table, Ticket};
 
 /// Locks in memory.
 #[derive(Debug)]
@@ -76,20 +76,15 @@ impl Memory {
         }
     }
 
-    fn check(
-        &self,
-        claim: &Claim,
-        ticket: &mut Option<(u64, Moment)>,
-        wake: &Arc<Notify>,
-    ) -> Outcome {
+    fn check(&self, claim: &Claim, ticket: &mut Option<Ticket>, wake: &Arc<Notify>) -> Outcome {
         let now = self.clock.now();
         let mut table = lock(&self.table);
         if let Some(grant) = table.claim(claim, now) {
             return Outcome::Granted(grant);
         }
-        let (place, since) = table.enqueue(claim, *ticket, wake, now);
-        *ticket = Some((place, since));
-        Outcome::Later(table.turn_of(&claim.name, place))
+        let drawn = table.enqueue(claim, *ticket, wake, now);
+        *ticket = Some(drawn);
+        Outcome::Later(table.turn_of(&claim.name, drawn))
     }
 }
 

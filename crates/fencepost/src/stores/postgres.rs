@@ -57,7 +57,9 @@
 //! A name like `#123` is the number 123 itself. Numbers belong to a *database*: programs exclude each other only in the same database. The
 //! server knows only numbers. Our sessions publish names, owners and labels themselves, in a comment before their statements and in
 //! `application_name`. `list` finds the names of all sessions of the same role. It finds those of other roles only for superusers and
-//! members of `pg_read_all_stats`, and only if `track_activities` is on. A lock whose name it cannot read is listed as `#123`.
+//! members of `pg_read_all_stats`, and only if `track_activities` is on. A lock whose name it cannot read is listed as `#123`. So is
+//! a lock for which the comment has no room, which is the case after about eight locks in one session. The owner and the epoch of such
+//! a lock are known only if its session has no other lock.
 //!
 //! # What can go wrong
 //! - *The server restarts or fails over.* Advisory locks are in its memory, so all of them are free, and their holders are told at once.
@@ -207,12 +209,12 @@ impl Postgres {
         keys::key_of(name)
     }
 
-    /// Returns an error if the store was opened only to look at locks.
+    /// Returns an error if the store was opened only to look at locks and to release them.
     fn check_may_lock(&self) -> Result<()> {
-        if !self.hub.settings.read_only {
+        if !self.hub.settings.only_to_release {
             return Ok(());
         }
-        let message = "this store was opened to look at locks, not to take them";
+        let message = "this store was opened only to look at locks and to release them; open it with `open` for more";
         Err(Error::new(
             ErrorKind::Unusable,
             STORE,
@@ -220,6 +222,11 @@ impl Postgres {
             message,
         ))
     }
+}
+
+/// Connects to look at locks and to release them.
+pub(super) async fn open_to_release(address: &str) -> Result<Postgres> {
+    Postgres::builder(address).open_to_release().await
 }
 
 impl fmt::Debug for Postgres {

@@ -59,6 +59,7 @@
 //! - *A standby, missing permissions, missing tables, other columns*: [`ErrorKind::Unusable`](crate::ErrorKind::Unusable). The error says
 //!   what to do.
 //! - *A pooler in transaction mode* does not pass on notifications, and mixes up the statements of sessions. Connect to the server itself.
+//! - *Somebody deletes the row of a held lock in the table of fences*: the lock is held as before, and shown without an epoch.
 //! - *A program that uses ShedLock with its own clock* (without `usingDbTime`): exclusion is only as good as that clock.
 
 use std::fmt;
@@ -164,6 +165,14 @@ impl PostgresTable {
     pub fn table(&self) -> String {
         self.hub.tables().to_string()
     }
+}
+
+/// Connects to tables that exist, even if the address says that missing ones are to be created.
+pub(super) async fn open_existing(address: &str) -> Result<PostgresTable> {
+    PostgresTable::builder(address)
+        .create_table(false)
+        .open()
+        .await
 }
 
 impl fmt::Debug for PostgresTable {

@@ -1,4 +1,4 @@
-//! Locks in Redis (6.2 or later) or Valkey.
+//! Locks in Redis (6.2 or later). Valkey should work, and is not tested.
 //!
 //! ```no_run
 //! # async fn example() -> fencepost::Result<()> {
@@ -47,8 +47,15 @@
 //! | `fp:{TAG}:wait:NAME` | the heartbeats | 10 s after the last heartbeat |
 //! | `fp:{TAG}:fence:NAME` | the last epoch, as the score of the member `2` (the layout's number) | 24 h after its last use; [`keep_fences`](RedisBuilder::keep_fences) |
 //! | `fp:{TAG}:gap:NAME` | only with [`leave_gap`](RedisBuilder::leave_gap) | the next gap |
+//! | `fp:{TAG}:KIND:NAME` | a record (`shares`, `runs`, `leader`): its version in 32 digits, a space, its content | 24 h after its last replacement, or longer |
 //!
 //! `TAG` is the `{hash tag}` in the name if there is one, and otherwise the name itself, so all keys of a lock are in one slot.
+//!
+//! **Records** ([`Records`]) are read and replaced by scripts. A version is 128 random bits. Their time is the server's, and the lowest epoch
+//! of a grant is that time in the units of the fence, so their epochs survive a loss of data on the same conditions as those of locks. A
+//! snapshot of an absent record creates nothing over a later connection, behind which there may be another server. Whoever waits for a
+//! change has the server announce it (`CLIENT TRACKING`), which needs no channel per name that would have to be given up again, and also
+//! tells of records that were deleted, evicted or flushed. An announcement that was lost costs a quarter of a second.
 //!
 //! **Versions.** This is layout 2. Earlier programs (layout 1) kept the last epoch as a string. The first request of this version converts
 //! it. From then on, programs of layout 1 are refused: their `INCR` fails with `WRONGTYPE`, without effect. What they hold or have half
@@ -67,8 +74,9 @@
 //!   their order when the clock goes back.
 //! - *Plain clients that poll starve* while our line is never empty, because it hands the lock on before they ask. See
 //!   [`RedisBuilder::leave_gap`].
-//! - *The user lacks permissions.* Without channels, waiters ask every 25 ms. Without `CLIENT KILL`, a command that was sent just before a
-//!   connection broke may be executed late; what it leaves behind ends after its TTL.
+//! - *The user lacks permissions.* Without channels, waiters ask every 25 ms. Without `CLIENT TRACKING`, so do those who wait for a record.
+//!   Without `CLIENT KILL`, a command that was sent just before a connection broke may be executed late; what it leaves behind ends after
+//!   its TTL.
 //! - *The server is a read-only replica, out of memory, a node of a cluster, or not Redis*:
 //!   [`ErrorKind::Unusable`](crate::ErrorKind::Unusable). The error says what to do.
 
@@ -77,6 +85,7 @@ use std::sync::Arc;
 
 use redis::Client;
 
+use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -94,6 +103,8 @@ mod hooks;
 mod hub;
 mod keys;
 mod names;
+mod record_waiters;
+mod records;
 pub(crate) mod register;
 mod requests;
 mod scripts;
@@ -125,7 +136,7 @@ impl Redis {
         fifo: true,
         across_processes: true,
         leases: true,
-        records: false,
+        records: true,
     };
 
     /// Connects with the default settings.
@@ -231,5 +242,9 @@ impl Backend for Redis {
 
     fn loss_bell(&self) -> Option<&LossBell> {
         Some(&self.hub.loss_bell)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
     }
 }

@@ -61,6 +61,8 @@
 //! In layout 1 the counter was a string. Programs of that layout are refused (`WRONGTYPE`) for names that this version has used and whose
 //! counters still exist. Locks that they hold are respected, and their counters are taken over. This version refuses a later layout.
 //!
+//! While a majority has not accepted an epoch yet, [`inspect`](Backend::inspect) shows a holder without one.
+//!
 //! # What can go wrong
 //! - *A minority of the servers is lost, slow or cut off.* Nothing happens.
 //! - *A majority is.* [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), with the errors of all servers; waiters wait for up to

@@ -220,9 +220,20 @@ pub(super) async fn open_address(address: &str) -> Result<Sqlite> {
     Sqlite::open(path_of(address)).await
 }
 
+/// Opens the file that an address names, and blocks the calling thread.
+#[cfg(feature = "blocking")]
+pub(super) fn open_address_blocking(address: &str) -> Result<Sqlite> {
+    Sqlite::open_blocking(path_of(address))
+}
+
 /// Opens the file that an address names, only to look at its locks.
 pub(super) async fn open_address_read_only(address: &str) -> Result<Sqlite> {
     Sqlite::builder(path_of(address)).open_read_only().await
+}
+
+/// Opens the file that an address names, to look at its locks and to release them. Does not create it.
+pub(super) async fn open_address_to_release(address: &str) -> Result<Sqlite> {
+    Sqlite::builder(path_of(address)).open_to_release().await
 }
 
 fn path_of(address: &str) -> &str {

@@ -173,6 +173,13 @@ pub(super) async fn open_with_ttl(address: &str, ttl: Duration) -> Result<Zookee
     builder.open().await
 }
 
+/// Does the same, and blocks the calling thread.
+#[cfg(feature = "blocking")]
+pub(super) fn open_with_ttl_blocking(address: &str, ttl: Duration) -> Result<Zookeeper> {
+    let builder = Zookeeper::builder(address).session_timeout(ttl);
+    builder.open_blocking()
+}
+
 impl fmt::Debug for Zookeeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Zookeeper")

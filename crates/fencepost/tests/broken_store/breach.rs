@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencepost::backend::records::{RecordKey, RecordKind, Records, Replaced, Snapshot};
 use fencepost::backend::{Capabilities, Listed, Record, Release, Renewal, Wait};
 use fencepost::clock::BoxFuture;
-use fencepost::conformance::Subject;
+use fencepost::conformance::StoreUnderTest;
 use fencepost::stores::memory::Memory;
 use fencepost::{Backend, Claim, Error, ErrorKind, Grant, LockName, Operation, Result};
 
@@ -100,14 +100,14 @@ struct Broken {
 }
 
 /// Returns a store with this breach, with two connections to it.
-pub(crate) fn subject(breach: Arc<dyn Breach>) -> Subject {
+pub(crate) fn store_with(breach: Arc<dyn Breach>) -> StoreUnderTest {
     let one = Arc::new(Memory::new());
     let other = breach.other_store(&one);
     let connect = |store| {
         let breach = breach.clone();
         Arc::new(Broken { store, breach })
     };
-    Subject::with_two_connections(connect(one), connect(other))
+    StoreUnderTest::with_two_connections(connect(one), connect(other))
 }
 
 /// Returns the records of the store in memory.

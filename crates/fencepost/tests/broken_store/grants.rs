@@ -113,3 +113,21 @@ impl Breach for NewLeaseWhenAskedAgain {
         })
     }
 }
+
+/// Grants an owner that asks again what it has already, and leaves its end as it was.
+#[derive(Debug)]
+pub(crate) struct AskingAgainExtendsNothing;
+
+impl Breach for AskingAgainExtendsNothing {
+    fn try_acquire<'a>(&'a self, store: &'a Store, claim: &'a Claim) -> Answer<'a, Option<Grant>> {
+        Box::pin(async move {
+            let record = store.inspect(&claim.name).await?;
+            let holder = record.and_then(|record| record.holder);
+            let own = holder.filter(|holder| holder.owner == Some(claim.owner));
+            match own.and_then(|holder| holder.epoch) {
+                Some(epoch) => Ok(Some(Grant::new(epoch, store.clock().now(), claim.ttl))),
+                None => store.try_acquire(claim).await,
+            }
+        })
+    }
+}

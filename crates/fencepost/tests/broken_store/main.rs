@@ -9,6 +9,7 @@ mod releases;
 mod renewals;
 mod shares;
 mod table;
+mod table_of_elections;
 mod table_of_records;
 mod table_of_shares;
 mod views;
@@ -22,8 +23,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fencepost::conformance::{Requirement, requirements};
 
-use self::breach::{Breach, Nothing, subject};
+use self::breach::{Breach, Nothing, store_with};
 use self::table::{BREACHES, Line, NOT_BROKEN_BY_A_STORE, Violation};
+use self::table_of_elections::BREACHES_OF_ELECTIONS;
 use self::table_of_records::BREACHES_OF_RECORDS;
 use self::table_of_shares::BREACHES_OF_SHARES;
 
@@ -32,8 +34,8 @@ use self::table_of_shares::BREACHES_OF_SHARES;
 const CHANCES: usize = 3;
 
 fn breaches() -> impl Iterator<Item = &'static Line> {
-    let of_records = BREACHES_OF_RECORDS.iter().chain(BREACHES_OF_SHARES);
-    BREACHES.iter().chain(of_records)
+    let of_kinds = BREACHES_OF_ELECTIONS.iter().chain(BREACHES_OF_SHARES);
+    BREACHES.iter().chain(BREACHES_OF_RECORDS).chain(of_kinds)
 }
 
 #[test]
@@ -97,7 +99,7 @@ fn failure_of(requirement: &Requirement, breach: Arc<dyn Breach>) -> Option<Stri
         .enable_all()
         .build()
         .expect("a runtime");
-    let run = AssertUnwindSafe(|| runtime.block_on(requirement.run(subject(breach))));
+    let run = AssertUnwindSafe(|| runtime.block_on(requirement.run(store_with(breach))));
     catch_unwind(run).err().map(text_of)
 }
 

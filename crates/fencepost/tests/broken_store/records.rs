@@ -74,6 +74,11 @@ pub(crate) fn of_a_lower_case_name(mut key: RecordKey) -> RecordKey {
     key
 }
 
+pub(crate) fn of_one_name(mut key: RecordKey) -> RecordKey {
+    key.name = LockName::new("one").expect("a valid name");
+    key
+}
+
 pub(crate) fn of_a_short_name(mut key: RecordKey) -> RecordKey {
     let name: String = key.name.as_str().chars().take(150).collect();
     key.name = LockName::new(&name).expect("a valid name");

@@ -9,7 +9,8 @@ use crate::changes::{
     without_held_locks,
 };
 use crate::grants::{
-    Claiming, Granting, GrantsToEverybody, NewLeaseWhenAskedAgain, StorePerConnection,
+    AskingAgainExtendsNothing, Claiming, Granting, GrantsToEverybody, NewLeaseWhenAskedAgain,
+    StorePerConnection,
 };
 use crate::releases::{
     ReleaseDoesNothing, ReleaseIgnoresTheOwner, ReleaseLeavesTheWaiter, ReleaseSaysFreed,
@@ -41,10 +42,16 @@ pub(crate) const fn fails(requirement: &'static str, message: &'static str) -> V
 }
 
 /// Requirements that no store breaks in its answers to requests, each with the reason.
-pub(crate) const NOT_BROKEN_BY_A_STORE: &[(&str, &str)] = &[(
-    "tasks_are_served_in_order",
-    "the locker's own line decides the order of its tasks",
-)];
+pub(crate) const NOT_BROKEN_BY_A_STORE: &[(&str, &str)] = &[
+    (
+        "tasks_are_served_in_order",
+        "the locker's own line decides the order of its tasks",
+    ),
+    (
+        "a_store_without_values_says_so",
+        "the election says so, and not the store",
+    ),
+];
 
 pub(crate) const BREACHES: &[Line] = &[
     // What is granted.
@@ -124,6 +131,10 @@ pub(crate) const BREACHES: &[Line] = &[
             fails("one_owner_never_gets_two_leases", "is not a new grant"),
             fails("asking_again_extends", "is not a new grant"),
         ],
+    ),
+    (
+        || Arc::new(AskingAgainExtendsNothing),
+        &[fails("asking_again_extends", "not extended|a holder")],
     ),
     // Releases.
     (

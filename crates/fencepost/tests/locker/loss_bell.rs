@@ -156,6 +156,26 @@ async fn a_bell_that_rings_all_the_time_does_not_flood_the_store() {
 }
 
 #[tokio::test]
+async fn an_extension_answers_a_doubt_unless_it_fails() {
+    for fails in [false, true] {
+        let stage = Stage::new();
+        let locker = stage.locker();
+        let guard = locker.acquire("a").await.expect("free");
+        // The store was asked just before, so the doubt does not cause a renewal at once.
+        stage.ringing.bell.ring_all();
+        stage.pass(Duration::from_millis(10)).await;
+        assert_eq!(stage.renewals(), 0);
+        if fails {
+            stage.store.fail_next(Operation::Renew, Fault::Refuse);
+        }
+        assert_eq!(guard.extend(TTL).await.is_err(), fails);
+        stage.pass(Duration::from_millis(200)).await;
+        let caused_by_the_doubt = u64::from(fails);
+        assert_eq!(stage.renewals(), 1 + caused_by_the_doubt, "fails: {fails}");
+    }
+}
+
+#[tokio::test]
 async fn a_ring_during_a_renewal_asks_once_more() {
     let stage = Stage::new();
     let locker = stage.locker();

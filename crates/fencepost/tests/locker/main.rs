@@ -50,11 +50,29 @@ async fn a_failed_renewal_is_no_loss_until_the_end_of_the_lease() {
     assert!(guard.is_lost());
     let lost = guard.lost().await;
     assert_eq!(lost.reason(), LostReason::Expired);
-    assert!(lost.failed_renewals() >= 3, "{lost:?}");
-    assert_eq!(
-        lost.last_error().expect("kept").kind(),
-        ErrorKind::Unavailable
+    assert_eq!(lost.name().as_str(), "a");
+    let failed = lost.failed_renewals().expect("kept");
+    assert!(failed.count >= 3, "{lost:?}");
+    assert_eq!(failed.last_error.kind(), ErrorKind::Unavailable);
+    let text = format!(
+        "the lock a was lost: its lease ended without renewal ({} renewals failed)",
+        failed.count
     );
+    assert_eq!(lost.to_string(), text);
+    let source = std::error::Error::source(&lost).map(ToString::to_string);
+    assert_eq!(source, Some(failed.last_error.to_string()));
+}
+
+#[tokio::test]
+async fn a_loss_without_a_failed_renewal_names_none() {
+    let stage = Stage::new();
+    let guard = stage.take("stock:1").await;
+    stage.locker.shutdown().await;
+    let lost = guard.lost().await;
+    assert!(lost.failed_renewals().is_none());
+    assert!(std::error::Error::source(&lost).is_none());
+    let text = "the lock stock:1 was given up: its locker was shut down";
+    assert_eq!(lost.to_string(), text);
 }
 
 #[tokio::test]

@@ -164,7 +164,7 @@ async fn calls_without_an_answer_cost_only_their_own_leases() {
         stage.pass(ttl * 3).await;
         assert_eq!(lost(&stuck), 200, "{renew_batch_size} at once");
         assert_eq!(stuck[0].lost().await.reason(), LostReason::Expired);
-        assert!(stuck[0].lost().await.failed_renewals() > 0);
+        assert!(stuck[0].lost().await.failed_renewals().is_some());
         assert_eq!(lost(&others), 0, "{renew_batch_size} at once");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fencepost::backend::Capabilities;
-use fencepost::conformance::{Requirement, Subject, requirements};
+use fencepost::conformance::{Requirement, StoreUnderTest, requirements};
 use fencepost::stores::memory::Memory;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Part};
@@ -25,13 +25,13 @@ fn main() {
 }
 
 fn tests_of(one: &'static Requirement, what: &str, part: Part) -> [Trial; 2] {
-    let run = move |subject: Subject| {
-        let subject = subject.with_locks_as(part).expect("a store with records");
-        tokio::runtime::Runtime::new()?.block_on(one.run(subject));
+    let run = move |store: StoreUnderTest| {
+        let store = store.with_locks_as(part).expect("a store with records");
+        tokio::runtime::Runtime::new()?.block_on(one.run(store));
         Ok(())
     };
     let in_memory = Trial::test(format!("memory::{what}::{}", one.name()), move || {
-        run(Subject::new(Arc::new(Memory::new())))
+        run(StoreUnderTest::new(Arc::new(Memory::new())))
     });
     let in_a_file = Trial::test(format!("sqlite::{what}::{}", one.name()), move || {
         let folder = tempfile::tempdir()?;
@@ -40,10 +40,10 @@ fn tests_of(one: &'static Requirement, what: &str, part: Part) -> [Trial; 2] {
     [in_memory, in_a_file]
 }
 
-fn two_connections(folder: &TempDir) -> fencepost::Result<Subject> {
+fn two_connections(folder: &TempDir) -> fencepost::Result<StoreUnderTest> {
     let open = || -> fencepost::Result<Arc<dyn Backend>> {
         let file = Sqlite::open_blocking(folder.path().join("locks.db"))?;
         Ok(Arc::new(file))
     };
-    Ok(Subject::with_two_connections(open()?, open()?))
+    Ok(StoreUnderTest::with_two_connections(open()?, open()?))
 }

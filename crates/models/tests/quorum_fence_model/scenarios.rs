@@ -222,7 +222,7 @@ pub(crate) const LIMITS: &[Broken] = &[
              setup: Setup { faults: 2, ..HELD_FLUSHED } },
     Broken { title: "an extension takes a key where the counter is gone and the clock is behind", breaks: Promise::LaterIsLarger, is_long: true,
              setup: Setup { takers_clock_is_behind: true, ..HELD_LATE } },
-    Broken { title: "a late request for the key counts as a vote, a key lost", breaks: Promise::LossIsTold, is_long: true,
+    Broken { title: "a late request for the key counts as a vote, a key lost", breaks: Promise::LossIsTold, is_long: false,
              setup: Setup { extends: 1, ticks_max: Some(0), ..with(KEY_LOST, CALM) } },
     Broken { title: "a node restarts empty, and counts from one", breaks: Promise::LaterIsLarger, is_long: true,
              setup: Setup { ticks_max: Some(1), ..with(RESTART_EMPTY, CALM) } },

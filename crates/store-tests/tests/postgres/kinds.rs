@@ -56,7 +56,7 @@ pub(crate) fn looks_make_nothing() {
             .await
             .unwrap();
         for url in [server.0.url(), server.url_of("shop")] {
-            let looking = Postgres::builder(&url).open_read_only().await.unwrap();
+            let looking = Postgres::builder(&url).open_to_release().await.unwrap();
             let name = NAME.try_into().unwrap();
             let record = looking.inspect(&name).await.unwrap();
             assert!(record.unwrap().holder.is_some());
@@ -78,7 +78,7 @@ pub(crate) fn looks_beside_an_older_program() {
         let older = open(&told).await;
         let held = claim(NAME, LONG);
         assert!(older.try_acquire(&held).await.unwrap().is_some());
-        let looking = Postgres::builder(&server.0.url()).open_read_only().await;
+        let looking = Postgres::builder(&server.0.url()).open_to_release().await;
         let looking = looking.unwrap();
         let listed = looking.list(None).await.unwrap();
         assert_eq!(listed.len(), 1);

@@ -25,6 +25,7 @@ mod pooler;
 mod promotion;
 mod refusals;
 mod sequences;
+mod shown;
 mod snapshots;
 mod support;
 mod tls;
@@ -70,6 +71,8 @@ const CONNECTIONS: &[NamedTest] = tests![
     connections::two_hundred_tasks_need_two,
     connections::crossed_names_are_no_deadlock,
     connections::beyond_the_bound_locks_share,
+    shown::locks_without_room,
+    shown::locks_of_another_role,
     connections::what_is_not_extended_is_let_go,
     "neglected_beside_tries" = neglected::tries_do_not_keep_it,
     "neglected_beside_looks" = neglected::looks_do_not_keep_it,

@@ -162,7 +162,7 @@ pub(crate) fn a_look_needs_none() {
         eyes.text("revoke create on schema public from public")
             .await;
         let looking = Postgres::builder(&server.url_of("shop"));
-        let looking = looking.open_read_only().await.unwrap();
+        let looking = looking.open_to_release().await.unwrap();
         // Without sequences, without rights on them, and beside a program that uses transaction ids.
         let own = format!("{}?fence=transaction-id", server.0.url());
         let store = open(&own).await;

@@ -65,6 +65,7 @@ const FAULTS: &[NamedTest] = tests![
 const SCHEMA: &[NamedTest] = tests![
     schema::missing,
     schema::made_by_the_address,
+    schema::looks_make_no_table,
     schema::made_by_many_at_once,
     schema::made_in_an_open_transaction,
     schema::of_shedlock_itself,

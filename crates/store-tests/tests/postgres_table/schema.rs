@@ -73,6 +73,25 @@ pub(crate) fn made_by_the_address() {
     });
 }
 
+/// A program that only looks, or only releases, creates no table, whatever the address says.
+pub(crate) fn looks_make_no_table() {
+    run(async {
+        let server = Server::bare(&[]);
+        let plain = server.plain().await;
+        let address = format!("{}?table=locks&create=true", server.0.url());
+        let address: fencepost::stores::StoreAddress = address.parse().unwrap();
+        for opened in [
+            address.open_read_only().await,
+            address.open_to_release().await,
+        ] {
+            let error = opened.unwrap_err();
+            assert_error(&error, ErrorKind::Unusable, Effect::None, "no table");
+        }
+        let made = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'locks%'";
+        assert_eq!(plain.number(made).await, 0);
+    });
+}
+
 /// Programs that start at the same time do not make each other fail.
 pub(crate) fn made_by_many_at_once() {
     run(async {

@@ -23,6 +23,7 @@ mod memory;
 mod plain_clients;
 mod pushes;
 mod quiet;
+mod records;
 mod remembered;
 mod renewals;
 mod restarts;
@@ -173,5 +174,6 @@ fn main() {
         Theme::once("storm", STORM),
         Theme::once("handed_in", handed_in::TESTS),
         Theme::once("remembered", remembered::TESTS),
+        Theme::once("records", records::TESTS),
     ]);
 }

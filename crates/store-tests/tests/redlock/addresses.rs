@@ -45,7 +45,7 @@ pub(crate) fn one_server_with_two_names() {
         let error = Redlock::open(&address).await.unwrap_err();
         assert_error(
             &error,
-            ErrorKind::Unusable,
+            ErrorKind::InvalidInput,
             Effect::None,
             "are the same server",
         );

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use fencepost::backend::{Release, Renewal};
+use fencepost::stores::StoreAddress;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Effect, Error, ErrorKind};
 
@@ -137,6 +138,10 @@ async fn a_look_changes_nothing() {
 async fn a_look_makes_neither_file_nor_tables() {
     let place = Place::new();
     let error = Sqlite::builder(&place.path).open_read_only().await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
+    let address = format!("sqlite:{}", place.path.display());
+    let address: StoreAddress = address.parse().unwrap();
+    let error = address.open_to_release().await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(!place.path.exists());
     place

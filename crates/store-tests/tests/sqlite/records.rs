@@ -2,44 +2,12 @@
 
 use std::time::Duration;
 
-use fencepost::backend::records::{RecordKey, RecordKind, Records, Replaced, Snapshot};
+use fencepost::ErrorKind;
+use fencepost::backend::records::{RecordKind, Replaced, Snapshot};
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, ErrorKind, LockName};
+use fencepost_store_tests::records::{grant, key, read, records, replace, try_replace};
 
 use crate::support::{LONG, Place, claim, take};
-
-fn key() -> RecordKey {
-    RecordKey {
-        kind: RecordKind::Shares,
-        name: LockName::new("one").unwrap(),
-    }
-}
-
-fn records(store: &Sqlite) -> &dyn Records {
-    store.records().unwrap()
-}
-
-async fn read(store: &Sqlite) -> Snapshot {
-    records(store).read(&key()).await.unwrap()
-}
-
-async fn replace(store: &Sqlite, seen: &Snapshot, value: &[u8]) -> Replaced {
-    let key = key();
-    let replaced = records(store).replace(&key, seen, value, Duration::ZERO);
-    replaced.await.unwrap()
-}
-
-/// Grants an epoch to whoever asks, as a semaphore does: the record contains the last one.
-async fn grant(store: &Sqlite) -> u64 {
-    let seen = read(store).await;
-    let last = seen.value.as_deref().map_or(0, |last| {
-        u64::from_be_bytes(last.try_into().expect("eight bytes"))
-    });
-    let epoch = seen.epoch_floor.max(last + 1);
-    let replaced = replace(store, &seen, &epoch.to_be_bytes()).await;
-    assert_eq!(replaced, Replaced::Yes);
-    epoch
-}
 
 #[tokio::test]
 async fn epochs_of_records_and_of_locks_come_from_one_counter() {
@@ -141,8 +109,7 @@ async fn a_look_at_a_file_of_an_earlier_program_finds_no_records() {
     assert_eq!((seen.value.as_deref(), seen.version), (None, 0));
     let names = records(&look).names(RecordKind::Shares).await.unwrap();
     assert_eq!(names, []);
-    let (key, seen) = (key(), read(&look).await);
-    let replaced = records(&look).replace(&key, &seen, b"any", LONG).await;
+    let replaced = try_replace(&look, &seen, b"any").await;
     assert_eq!(replaced.unwrap_err().kind(), ErrorKind::Unusable);
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'fencepost_record'";
     let tables = place.sql().query_row(tables, [], |row| row.get(0));
@@ -155,9 +122,9 @@ async fn a_look_sees_records_and_changes_none() {
     let store = place.open().await;
     let granted = grant(&store).await;
     let look = Sqlite::builder(&place.path).open_read_only().await.unwrap();
-    let (key, seen) = (key(), read(&look).await);
+    let seen = read(&look).await;
     assert_eq!(seen.value.as_deref(), Some(&granted.to_be_bytes()[..]));
-    let replaced = records(&look).replace(&key, &seen, b"any", LONG).await;
+    let replaced = try_replace(&look, &seen, b"any").await;
     assert_eq!(replaced.unwrap_err().kind(), ErrorKind::Unusable);
     assert_eq!(read(&store).await.version, seen.version);
 }

@@ -50,7 +50,7 @@ impl Kind {
     /// Returns the kind of a lock of which only the claims are known. What it does not claim, it does not do.
     pub fn of_claims(claims: Claims) -> Self {
         let hold = match claims {
-            _ if claims.ends_with_holder() => EndsWith::Session,
+            _ if claims.belongs_to_session() => EndsWith::Session,
             _ if claims.untimed => EndsWith::Untimed,
             _ => EndsWith::Lease,
         };

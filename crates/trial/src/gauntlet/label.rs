@@ -14,7 +14,13 @@ use crate::holds::Scenario;
 use crate::matrix::{Cell, Run};
 use crate::strategy::Strategy;
 use crate::text::numbers::in_words;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::Outcome;
+
+mod charge;
+mod likeness;
+
+use charge::{Charge, charges};
+use likeness::Likeness;
 
 /// How often the reference must have held, without exception, before a conviction breaks a promise.
 pub const REFERENCE_RUNS: usize = 20;
@@ -238,11 +244,11 @@ fn compare(row: &Row<'_>, reference_lock: &'static Strategy, reference: &[&Run])
         runs,
     } = compared;
     let times = row.convictions().count();
-    let same = alike(&charges_of(row), reference);
-    let (name, because) = if same > 0 {
+    let (name, because) = if let Some(likeness) = Likeness::of(row, reference) {
+        let how = likeness.in_words(convicted, runs);
         (
-            LabelName::LimitOfItsKind,
-            format!("its reference, {lock}, was convicted in the same way, {same} of {runs}"),
+            likeness.label(),
+            format!("its reference, {lock}, was convicted {how}"),
         )
     } else if convicted > 0 {
         (
@@ -285,41 +291,13 @@ fn missing(compared: Compared, times: usize) -> String {
     text
 }
 
-/// What a lock can be convicted for. Several checks may notice the same thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Charge {
-    /// Two holders at once, or an update that one of them lost.
-    TwoHolders,
-    /// The same, while a lease was certainly running, or a lock that was gone by then.
-    WithinLease,
-    /// A fence that is missing, does not grow, or is not enforced.
-    Fence,
-    /// A lock that came free too late.
-    Recovery,
-    /// A lock that nobody can take.
-    Stuck,
-    /// Something else.
-    Other,
-}
-
-/// The checks, and what each convicts a lock for.
-const CHECKS: [(&str, Charge); 9] = [
-    ("exclusion_at_resource", Charge::TwoHolders),
-    ("exclusion_of_belief", Charge::TwoHolders),
-    ("no_lost_update", Charge::TwoHolders),
-    ("no_oversell", Charge::TwoHolders),
-    ("fence_issued", Charge::Fence),
-    ("fence_enforced", Charge::Fence),
-    ("fence", Charge::Fence),
-    ("recovery", Charge::Recovery),
-    ("not_stuck", Charge::Stuck),
-];
-
 /// Returns what is known to convict locks of a kind in a scenario, however well they are made. Nothing else is a limit of the kind,
 /// least of all a second holder within a running lease.
 fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
     let lasts = kind.renewed || kind.hold != EndsWith::Lease;
     match scenario.lock() {
+        // A fence that is floored by the server's time falls with that time, if nothing else remembers it.
+        Some(Scenario::RestartBehind) if kind.fenced => &[Charge::Fence, Charge::TwoHolders],
         // The server ends every lease by its own time of day.
         Some(Scenario::ClockBack) => &[Charge::Stuck, Charge::Recovery],
         // Two that wait for each other keep their locks for as long as they live.
@@ -330,6 +308,7 @@ fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
             | Scenario::Waiters
             | Scenario::LostReply
             | Scenario::StoreErrors
+            | Scenario::LeaderDeaths
             | Scenario::Storm,
         ) if kind.hold == EndsWith::Untimed => &[Charge::Stuck, Charge::Recovery],
         // No server hears of the end of a connection whose machine has vanished.
@@ -343,12 +322,15 @@ fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
             Scenario::Pause
             | Scenario::Suspend
             | Scenario::Cut
+            | Scenario::CutReplies
+            | Scenario::CutRequests
             | Scenario::SlowReplies
             | Scenario::PauseAtStep
             | Scenario::LateWrite
             | Scenario::WriteOnlyFence
             | Scenario::Failover
             | Scenario::RestartEmpty
+            | Scenario::RestartBehind
             | Scenario::ServerClock
             | Scenario::Eviction
             | Scenario::TakenAway
@@ -371,11 +353,14 @@ fn is_about_an_end(scenario: AnyScenario) -> bool {
                 | Scenario::Pause
                 | Scenario::Suspend
                 | Scenario::Cut
+                | Scenario::CutReplies
+                | Scenario::CutRequests
                 | Scenario::SlowReplies
                 | Scenario::LateWrite
                 | Scenario::WriteOnlyFence
                 | Scenario::Failover
                 | Scenario::RestartEmpty
+                | Scenario::RestartBehind
                 | Scenario::ServerClock
                 | Scenario::ClockBack
                 | Scenario::Eviction
@@ -389,44 +374,9 @@ fn is_covered(charges: &BTreeSet<Charge>, known: &[Charge]) -> bool {
     charges.iter().all(|charge| known.contains(charge))
 }
 
-/// Returns how often the reference was convicted for each of these reasons at least; zero if one of them never convicted it.
-fn alike(against: &BTreeSet<Charge>, reference: &[&Run]) -> usize {
-    let own: Vec<BTreeSet<Charge>> = reference.iter().map(|run| charges(run)).collect();
-    let times = |charge: &Charge| own.iter().filter(|own| own.contains(charge)).count();
-    against.iter().map(times).min().unwrap_or_default()
-}
-
 /// Returns what the runs of a row convict the lock for, all together.
 fn charges_of(row: &Row<'_>) -> BTreeSet<Charge> {
     row.convictions().flat_map(charges).collect()
-}
-
-/// Returns what a run convicts its lock for; nothing if it does not convict it.
-fn charges(run: &Run) -> BTreeSet<Charge> {
-    let verdict = run.verdict();
-    if !verdict.outcome.is_conviction() {
-        return BTreeSet::new();
-    }
-    let mut charges = of_checks(verdict);
-    if let Run::Lock(judged) = run {
-        let checks = judged.checks();
-        let is_within_lease = !checks.overlaps_within_lease().is_empty()
-            || checks.is_damaged_within_lease()
-            || checks.lost_within_lease().is_some();
-        charges.extend(is_within_lease.then_some(Charge::WithinLease));
-    }
-    if verdict.outcome == Outcome::Stuck {
-        charges.insert(Charge::Stuck);
-    }
-    if charges.is_empty() {
-        charges.insert(Charge::Other);
-    }
-    charges
-}
-
-fn of_checks(verdict: &Verdict) -> BTreeSet<Charge> {
-    let violated = CHECKS.iter().filter(|(name, _)| verdict.violates(name));
-    violated.map(|(_, charge)| *charge).collect()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ fn gauntlet(lock: &str, store: &str) -> Gauntlet {
 }
 
 #[test]
-fn a_claim_that_no_trial_judges_is_named() {
+fn a_claim_decides_whether_the_order_is_tried() {
     let safe = gauntlet("safe", "redis");
     assert_eq!(safe.not_tried(&[]), None);
     let fair = Strategy {
@@ -36,7 +36,7 @@ fn a_claim_that_no_trial_judges_is_named() {
     let untried = fair.plan().untried;
     assert_eq!(
         fair.not_tried(&untried).unwrap(),
-        "cut, slow-replies, lost-reply, lost-release, store-errors, pause-at-step, failed-renewal, many-leases, dead-connection, vanish (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away, deposed, server-stall, majority-down (a file has no server that could fail); suspend (whoever shares a file is suspended together); fair (no trial judges the order of waiters)"
+        "cut, cut-replies, cut-requests, slow-replies, lost-reply, lost-release, store-errors, pause-at-step, failed-renewal, many-leases, dead-connection, vanish (no server: a file is not reached through a connection); failover, restart-empty, restart-behind, server-clock, clock-back, eviction, taken-away, deposed, server-stall, majority-down, leader-deaths (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
     );
 }
 
@@ -63,7 +63,10 @@ fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
     assert_eq!(
         left_out,
         [
+            "order",
             "cut",
+            "cut-replies",
+            "cut-requests",
             "slow-replies",
             "lost-reply",
             "lost-release",
@@ -75,6 +78,7 @@ fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
             "vanish",
             "failover",
             "restart-empty",
+            "restart-behind",
             "server-clock",
             "clock-back",
             "eviction",
@@ -82,27 +86,28 @@ fn a_file_has_no_server_that_could_fail_and_private_redis_has() {
             "deposed",
             "server-stall",
             "majority-down",
+            "leader-deaths",
             "suspend"
         ]
     );
-    assert!(plan.untried[0].why.starts_with("no server: "));
-    assert_eq!(plan.untried[10].why, "a file has no server that could fail");
+    assert!(plan.untried[1].why.starts_with("no server: "));
+    assert_eq!(plan.untried[13].why, "a file has no server that could fail");
     let redis = gauntlet("safe", "redis").plan();
     assert_eq!(
         (redis.cells.len(), redis.untried.len()),
-        (35 - without_pids(), 4 + without_pids())
+        (38 - without_pids(), 6 + without_pids())
     );
     assert_eq!(
         redis.untried[0].why,
-        "not claimed: it does not renew its leases"
+        "not claimed: it does not serve waiters in order"
     );
     let renewed = gauntlet("watchdog", "redis").plan();
     assert_eq!(
         (renewed.cells.len(), renewed.untried.len()),
-        (38 - without_pids(), 1 + without_pids())
+        (41 - without_pids(), 3 + without_pids())
     );
     let yours = gauntlet("safe", "redis://10.0.0.1").plan();
-    assert_eq!(yours.untried.len(), 12 + without_pids());
+    assert_eq!(yours.untried.len(), 15 + without_pids());
 }
 
 #[test]
@@ -116,7 +121,10 @@ fn a_lock_that_cannot_buy_is_not_asked_to() {
         [
             "oversell",
             "short-stock",
+            "order",
             "cut",
+            "cut-replies",
+            "cut-requests",
             "slow-replies",
             "lost-reply",
             "lost-release",
@@ -128,6 +136,7 @@ fn a_lock_that_cannot_buy_is_not_asked_to() {
             "vanish",
             "failover",
             "restart-empty",
+            "restart-behind",
             "server-clock",
             "clock-back",
             "eviction",
@@ -135,6 +144,7 @@ fn a_lock_that_cannot_buy_is_not_asked_to() {
             "deposed",
             "server-stall",
             "majority-down",
+            "leader-deaths",
             "suspend"
         ]
     );
@@ -162,7 +172,7 @@ fn each_run_has_its_seed_and_what_was_not_chosen_is_not_tried() {
         panic!("{plan:?}")
     };
     assert_eq!((last.seed, last.ttl_ms, last.work_ms), (9, 400, 1_400));
-    assert_eq!(plan.untried.len(), 38);
+    assert_eq!(plan.untried.len(), 43);
     assert_eq!(
         three.command(),
         "fencepost gauntlet --lock=safe --scenario ttl-edge --ttl 400 --runs 3 --seed 7"

@@ -15,6 +15,13 @@ pub enum Fault {
     /// Nothing passes between the process and its store any more, in either direction, and no connection ends. Timestamped once that was
     /// so, and recorded only if the process had reached the store through the lab before.
     CutOff,
+    /// No reply of the store reaches the process any more, and no connection ends; its requests still arrive. Timestamped once that was so,
+    /// and recorded only if the process had reached the store through the lab before, like the next.
+    RepliesCut,
+    /// No request of the process reaches the store any more; what the store sends still arrives.
+    RequestsCut,
+    /// While one direction was cut, something passed in the other. Timestamped once the lab had seen that.
+    PassedOneWay,
     /// Everything passes again at once, also what was sent meanwhile. Timestamped before that.
     Reconnected,
     /// Every reply of the store arrives late. Timestamped once that was so.
@@ -72,11 +79,14 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::Killed,
         Self::Stopped,
         Self::Continued,
         Self::CutOff,
+        Self::RepliesCut,
+        Self::RequestsCut,
+        Self::PassedOneWay,
         Self::Reconnected,
         Self::Slowed,
         Self::Distant,

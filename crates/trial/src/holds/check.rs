@@ -41,13 +41,14 @@ pub(super) use storm::NOT_KEPT_MIN;
 /// How much later than a bound something may be at least. The machine that runs the lab is not idle.
 pub(super) const SLACK_NS: u64 = 1_000_000_000;
 
-/// The scenarios with kills in which recovery is not measured: several processes are killed, those that are killed hold nothing, or nobody
-/// may be there to take the lock.
-const RECOVERY_UNMEASURED: [Option<Scenario>; 4] = [
+/// The scenarios with kills in which recovery is not measured: several processes are killed, those that are killed hold nothing, nobody may be
+/// there to take the lock, or the servers begin its lease anew.
+const RECOVERY_UNMEASURED: [Option<Scenario>; 5] = [
     Some(Scenario::Storm),
     Some(Scenario::Turns),
     Some(Scenario::Waiters),
     Some(Scenario::SamePid),
+    Some(Scenario::LeaderDeaths),
 ];
 
 /// How many overlaps are listed. Only a lock that lets everybody in has more, and a few prove that.
@@ -109,8 +110,6 @@ pub struct Checks<'a> {
     measures_recovery: bool,
     /// What ends a session on this store.
     sessions: SessionEnd,
-    /// Whether its leases end when their server is restarted, because they belong to connections.
-    ends_with_server: bool,
     /// Whether several processes are killed, one after the other.
     kills_several: bool,
     /// How long a lease lasts.
@@ -129,7 +128,6 @@ impl<'a> Checks<'a> {
             pauses: Pauses::of(facts),
             reach: Reach::of(facts),
             sessions: SessionEnd::at(&header.store),
-            ends_with_server: sessions::ends_with_server(header),
             is_storm: header.scenario == Scenario::Storm.name(),
             measures_recovery: !RECOVERY_UNMEASURED.contains(&Scenario::find(&header.scenario)),
             kills_several: Scenario::find(&header.scenario).is_some_and(Scenario::kills_several),

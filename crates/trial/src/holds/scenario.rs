@@ -1,6 +1,7 @@
 //! The scenarios of lock trials, each defined by what happens to the holder or to the store.
 
-use fencepost::stores::kinds::{REDIS, REDLOCK};
+use fencepost::stores::StoreKind;
+use fencepost::stores::kinds::{ETCD, REDIS, REDLOCK};
 use fencepost_rig::{ClockShim, PidSpace};
 
 use super::Trial;
@@ -32,6 +33,8 @@ pub enum Scenario {
     Failover,
     /// The server dies and comes back without its data.
     RestartEmpty,
+    /// The server dies, and comes back without its data and with a clock that is behind.
+    RestartBehind,
     /// The server's clock jumps forward, beyond the lease.
     ServerClock,
     /// The server's clock jumps back, and the holder dies.
@@ -46,6 +49,8 @@ pub enum Scenario {
     ServerStall,
     /// Two of three servers are dead for more than a lease while the lock is held.
     MajorityDown,
+    /// The leader of three servers dies several times during one hold, each time after the last one is back.
+    LeaderDeaths,
     /// The time of day of a process jumps, or runs fast, while the lock is held.
     ClientClock,
     /// The holder's machine is suspended beyond its lease, and then the holder writes.
@@ -60,12 +65,18 @@ pub enum Scenario {
     Waiters,
     /// A process gives up waiting, and another waits for longer than most of a lease.
     Deadline,
+    /// Several processes wait, each of which asked well after the one before it.
+    Order,
     /// The holder asks for the lock again, and releases it three times while others wait.
     Reentry,
     /// The holder is killed, and started again with the same process id.
     SamePid,
     /// The holder is cut off from the store beyond its lease, and writes meanwhile.
     Cut,
+    /// The holder's requests reach the store, and no reply reaches the holder, beyond its lease.
+    CutReplies,
+    /// No request of the holder reaches the store, and what the store sends reaches the holder, beyond its lease.
+    CutRequests,
     /// The holder learns of its grant late, because the store's replies are slow.
     SlowReplies,
     /// The store's replies to a request for the lock are lost, one after the other.
@@ -94,7 +105,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 43] = [
         Self::Deadlock,
         Self::DeadlockSorted,
         Self::Crash,
@@ -104,6 +115,7 @@ impl Scenario {
         Self::Pause,
         Self::Failover,
         Self::RestartEmpty,
+        Self::RestartBehind,
         Self::ServerClock,
         Self::ClockBack,
         Self::Eviction,
@@ -111,6 +123,7 @@ impl Scenario {
         Self::Deposed,
         Self::ServerStall,
         Self::MajorityDown,
+        Self::LeaderDeaths,
         Self::ClientClock,
         Self::Suspend,
         Self::LostWakeup,
@@ -118,9 +131,12 @@ impl Scenario {
         Self::Turns,
         Self::Waiters,
         Self::Deadline,
+        Self::Order,
         Self::Reentry,
         Self::SamePid,
         Self::Cut,
+        Self::CutReplies,
+        Self::CutRequests,
         Self::SlowReplies,
         Self::LostReply,
         Self::LostRelease,
@@ -263,8 +279,10 @@ impl Scenario {
     pub fn store(self) -> TrialStore {
         match self.description().at_store {
             AtStore::Nothing => TrialStore::default(),
-            AtStore::Fails(fault) if fault(StoreFacts::of(&REDIS)) != ServerFault::Available => {
-                TrialStore::private(&REDLOCK)
+            AtStore::Fails(fault) => {
+                let can = |kind: &&StoreKind| fault(StoreFacts::of(kind)) == ServerFault::Available;
+                let first = [&REDIS, &REDLOCK, &ETCD].into_iter().find(can);
+                TrialStore::private(first.unwrap_or(&REDIS))
             }
             _ => TrialStore::private(&REDIS),
         }

@@ -13,7 +13,7 @@ use crate::history::Header;
 use crate::protocol::Action;
 use crate::strategy;
 use crate::text::numbers::{count, plural};
-use crate::verdict::{Belief, Cited, Evidence, Outcome, Verdict};
+use crate::verdict::{Belief, Cited, Evidence, Lack, Outcome, Verdict};
 
 mod absence;
 mod cause;
@@ -30,6 +30,7 @@ mod false_release;
 mod fences;
 mod kept_alive;
 mod late_write;
+mod leader_deaths;
 mod lost_lock;
 mod lost_release;
 mod lost_reply;
@@ -40,6 +41,8 @@ mod majority_down;
 mod many_leases;
 mod names;
 mod not_granted;
+mod one_way;
+mod order;
 mod outage;
 mod overlap;
 mod overwritten;
@@ -74,7 +77,11 @@ pub(super) use lost_update::lost_update;
 pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     let Some(scenario) = Scenario::find(&header.scenario) else {
         let because = format!("There is no scenario '{}' to judge by.", header.scenario);
-        return Verdict::inconclusive(because, "scenario", "a scenario that this version knows.");
+        return Verdict::inconclusive(
+            because,
+            Lack::Scenario,
+            "a scenario that this version knows.",
+        );
     };
     let court = Court {
         header,
@@ -113,21 +120,27 @@ fn of_scenario(court: &Court<'_>, scenario: Scenario) -> Verdict {
         Scenario::Pause => pause::judge(court),
         Scenario::Suspend => pause::judge_suspended(court),
         Scenario::ClientClock => client_clock::judge(court),
-        Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(court),
+        Scenario::Failover | Scenario::RestartEmpty | Scenario::RestartBehind => {
+            lost_store::judge(court)
+        }
         Scenario::ServerClock | Scenario::Eviction => lost_lock::judge(court),
         Scenario::TakenAway => taken_away::judge(court),
         Scenario::Deposed => deposed::judge(court),
         Scenario::ClockBack => clock_back::judge(court),
         Scenario::ServerStall => server_stall::judge(court),
         Scenario::MajorityDown => majority_down::judge(court),
+        Scenario::LeaderDeaths => leader_deaths::judge(court),
         Scenario::LostWakeup => lost_wakeup::judge(court),
         Scenario::Names => names::judge(court),
         Scenario::Turns => turns::judge(court),
         Scenario::Waiters => waiters::judge(court),
         Scenario::Deadline => deadline::judge(court),
+        Scenario::Order => order::judge(court),
         Scenario::Reentry => reentry::judge(court),
         Scenario::SamePid => same_pid::judge(court),
         Scenario::Cut => pause::judge_cut(court),
+        Scenario::CutReplies => one_way::judge_replies(court),
+        Scenario::CutRequests => one_way::judge_requests(court),
         Scenario::SlowReplies => slow_replies::judge(court),
         Scenario::LostReply => lost_reply::judge(court),
         Scenario::LostRelease => lost_release::judge(court),
@@ -199,7 +212,7 @@ fn belief_in(overlaps: &[Overlap<'_>]) -> Belief {
 fn stalled(because: impl Into<String>) -> Verdict {
     Verdict::inconclusive(
         because,
-        "calm",
+        Lack::Calm,
         "a lab that is not stopped, on a machine that is less busy.",
     )
 }

@@ -12,10 +12,10 @@ pub struct Claims {
     pub fencing: bool,
     /// It renews its lease while its holder lives.
     pub keep_alive: bool,
-    /// Waiters are served in order. Stated only: no trial judges it yet.
+    /// Waiters are served in the order in which they asked.
     pub fair: bool,
     /// It has no lease: it lasts until it is released, however long its holder takes. If it also promises
-    /// [`recovery_ms`](Self::recovery_ms), it ends when its holder dies; otherwise it does not.
+    /// [`recovery_ms`](Self::recovery_ms), it ends when its holder dies; otherwise only a [`session`](Self::session) does.
     pub untimed: bool,
     /// A dead holder's lock is free within this time; by default within its TTL.
     pub recovery_ms: Option<u64>,
@@ -46,6 +46,13 @@ pub struct Claims {
     /// It looks for its predecessor in one step and starts to wait for it in the next.
     #[serde(skip_serializing_if = "is_false")]
     pub looks_before_wait: bool,
+    /// It belongs to a session of its process, which its store or its system ends: a connection, a node that is kept alive, an open file. This
+    /// promises nothing: neither that the session lasts nor when its end frees the lock.
+    #[serde(skip_serializing_if = "is_false")]
+    pub session: bool,
+    /// Its leases end with its server, even if that comes back with its data: they belong to connections.
+    #[serde(skip_serializing_if = "is_false")]
+    pub ends_with_server: bool,
 }
 
 impl Claims {
@@ -65,6 +72,8 @@ impl Claims {
         blind_release: false,
         looks_before_release: false,
         looks_before_wait: false,
+        session: false,
+        ends_with_server: false,
     };
 
     /// The same, with a release that checks its owner.
@@ -77,12 +86,13 @@ impl Claims {
     pub const OF_SESSION: Self = Self {
         untimed: true,
         recovery_ms: Some(100),
+        session: true,
         ..Self::OWNED
     };
 
-    /// Returns whether the lock does not expire but ends when its holder dies.
-    pub fn ends_with_holder(self) -> bool {
-        self.untimed && self.recovery_ms.is_some()
+    /// Returns whether the lock belongs to a session: it says so, or it does not expire but ends when its holder dies.
+    pub fn belongs_to_session(self) -> bool {
+        self.session || self.untimed && self.recovery_ms.is_some()
     }
 
     /// Returns these claims, with the fields about how the lock works taken from `known`. Histories of earlier versions do not
@@ -97,6 +107,8 @@ impl Claims {
             recovery_ms: self.recovery_ms,
             tells_loss_ms: self.tells_loss_ms,
             survives: self.survives,
+            session: self.session || known.session,
+            ends_with_server: self.ends_with_server,
             ..known
         }
     }

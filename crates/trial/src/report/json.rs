@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::verdict::{Belief, Checked, Cited, Evidence, Outcome, Verdict};
+use crate::verdict::{Belief, Checked, Cited, Evidence, Lack, Outcome, Verdict};
 
 pub mod check;
 pub mod envelope;
@@ -36,7 +36,7 @@ struct VerdictEntry {
     because: String,
     evidence: Vec<EvidenceEntry>,
     witness: Vec<String>,
-    missing: Option<&'static str>,
+    missing: Option<Lack>,
     measured: Vec<String>,
     why: Option<String>,
     limits: Option<String>,

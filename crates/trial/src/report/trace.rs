@@ -232,10 +232,17 @@ impl<'a> Tracer<'a> {
     fn fault(&mut self, event: &Event, who: &'a str, fault: Fault) {
         let track = self.track(who, None);
         match fault {
-            Fault::Stopped | Fault::CutOff | Fault::Slowed | Fault::Distant => {
+            Fault::Stopped
+            | Fault::CutOff
+            | Fault::RepliesCut
+            | Fault::RequestsCut
+            | Fault::Slowed
+            | Fault::Distant => {
                 let name = match fault {
                     Fault::Stopped => "stopped",
                     Fault::CutOff => "cut off",
+                    Fault::RepliesCut => "without replies",
+                    Fault::RequestsCut => "unheard",
                     Fault::Distant => "far away",
                     _ => "slow replies",
                 };
@@ -258,7 +265,8 @@ impl<'a> Tracer<'a> {
                 }
             }
             Fault::Killed => self.end_all_of(who, event.at_ns),
-            Fault::ReplyLost
+            Fault::PassedOneWay
+            | Fault::ReplyLost
             | Fault::AnsweredOom
             | Fault::AnsweredReadOnly
             | Fault::AnsweredLoading
@@ -283,6 +291,9 @@ impl<'a> Tracer<'a> {
             Fault::Stopped => "SIGSTOP",
             Fault::Continued => "SIGCONT",
             Fault::CutOff => "cut off",
+            Fault::RepliesCut => "replies cut",
+            Fault::RequestsCut => "requests cut",
+            Fault::PassedOneWay => "passed one way",
             Fault::Reconnected => "reconnected",
             Fault::Slowed => "slow replies",
             Fault::Distant => "far away",

@@ -250,7 +250,7 @@ fn the_verdict_is_as_bad_as_the_worst_round() {
         .judged()
         .verdict;
     assert_eq!(untested.outcome, Outcome::Inconclusive);
-    assert_eq!(untested.missing.unwrap().what, "contention");
+    assert_eq!(untested.missing.unwrap().what.name(), "contention");
     assert!(untested.found.is_empty());
 }
 
@@ -451,5 +451,5 @@ fn nothing_is_proven_while_the_machine_is_suspended() {
     story.add(at_ns, None, What::Slept { for_ms: 60_000.0 });
     let verdict = story.judged().verdict;
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
-    assert_eq!(verdict.missing.unwrap().what, "awake");
+    assert_eq!(verdict.missing.unwrap().what.name(), "awake");
 }

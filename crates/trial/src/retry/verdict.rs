@@ -5,7 +5,7 @@ use crate::history::Header;
 use crate::protocol::{Pauses, PurchaseOutcome};
 use crate::sale::facts::Answer;
 use crate::text::numbers::{count, plural, word};
-use crate::verdict::{Checked, Finding, Missing, Outcome, Verdict};
+use crate::verdict::{Checked, Finding, Lack, Missing, Outcome, Verdict};
 
 /// Judges a comparison: combines the verdicts on all rounds. Inconclusive if there are none.
 pub fn judge(header: &Header, rounds: &[Round]) -> Verdict {
@@ -98,7 +98,7 @@ fn witness(rounds: &[Round]) -> String {
 /// Rephrases what is missing with the flags of this command.
 fn missing(missing: &Missing) -> Missing {
     let advice = match missing.what {
-        "order" => {
+        Lack::Order => {
             "an order. Something to sell (--stock), or more patience (--max-retries, --budget)."
         }
         _ => missing.advice,

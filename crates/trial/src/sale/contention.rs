@@ -5,11 +5,15 @@
 //! least one work time before another one was done, and was answered only after it: if nothing had kept it out, it would have
 //! been done first. A process may also start late, by chance; several that do so one after the other are not chance.
 
+use super::Sale;
 use super::facts::{Attempt, Facts};
 use crate::protocol::PurchaseOutcome;
 
 /// How many buyers must have been kept waiting, if nobody was refused.
 const ENOUGH_WAITERS: usize = 3;
+/// How long the work must take for a buyer to be kept waiting. If it takes less, processes that nothing keeps out are served one after the
+/// other as well, in the order in which the machine lets them run.
+const WORK_MIN_NS: u64 = Sale::DELAY_US * 1_000;
 
 /// The buyers that the lab saw being kept out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,7 +44,9 @@ impl Facts {
                 Some(PurchaseOutcome::Sold | PurchaseOutcome::NoStock)
             );
             let earlier = sold.get(next);
-            is_served && work_ns > 0 && earlier.is_some_and(|ns| *ns < attempt.answered_ns)
+            is_served
+                && work_ns >= WORK_MIN_NS
+                && earlier.is_some_and(|ns| *ns < attempt.answered_ns)
         };
         let mut open: Vec<(u64, u64)> = self
             .attempts
@@ -84,26 +90,36 @@ mod tests {
         assert_eq!(nobody_buys.contention(5 * MS), Contention::default());
     }
 
+    /// Twelve are asked at 2 to 13 ms, and answered at 14 to 25 ms.
+    fn in_turn() -> Facts {
+        let story = Story::with_stock(12, 12);
+        let story = (0..12_u64).fold(story, |story, op| story.sold(op, 12 - op as i64));
+        story.left(0).facts()
+    }
+
     #[test]
     fn who_is_served_after_another_although_it_had_the_time_waited() {
-        // Four are asked at 2 to 5 ms, and answered at 6 to 9 ms.
-        let facts = Story::with_stock(4, 4)
-            .sold(0, 4)
-            .sold(1, 3)
-            .sold(2, 2)
-            .sold(3, 1);
-        let facts = facts.left(0).facts();
-        assert_eq!(facts.contention(MS).waited, 3);
-        assert!(facts.contention(MS).is_seen());
-        assert_eq!(facts.contention(4 * MS).waited, 0, "asked too late");
+        let facts = in_turn();
+        assert_eq!(facts.contention(5 * MS).waited, 11);
+        assert!(facts.contention(5 * MS).is_seen());
+        assert_eq!(facts.contention(12 * MS).waited, 0, "asked too late");
         assert_eq!(
             facts.contention(0).waited,
             0,
             "without work nobody is in the way"
         );
-        let two = Story::with_stock(2, 2).sold(0, 2).sold(1, 1);
-        let two = two.left(0).facts().contention(MS / 2);
+        let story = Story::with_stock(2, 7).sold(0, 2).sold(1, 1);
+        let two = (2..7).fold(story, |story, op| story.failed(op, true));
+        let two = two.left(0).facts().contention(5 * MS);
         assert_eq!(two.waited, 1);
         assert!(!two.is_seen(), "one alone may have started late");
+    }
+
+    /// The scheduler lets processes run one after the other, for as long as it takes to buy without any lock.
+    #[test]
+    fn work_that_is_shorter_than_a_turn_of_the_scheduler_makes_nobody_wait() {
+        for work_ns in [1_000, MS, 5 * MS - 1] {
+            assert_eq!(in_turn().contention(work_ns).waited, 0, "{work_ns}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::processes::UNNOTICED_STALL;
 use crate::protocol::{Promise, PurchaseOutcome};
 use crate::strategy;
 use crate::text::numbers::{count, ms, plural};
-use crate::verdict::{Axis, Damage, Finding, Missing, Outcome, Verdict, WHY_FENCES};
+use crate::verdict::{Axis, Damage, Finding, Lack, Missing, Outcome, Verdict, WHY_FENCES};
 
 mod explanation;
 mod proof;
@@ -32,7 +32,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Verdict {
             evidence: proof(facts),
             missing: Some(missing(
-                "calm",
+                Lack::Calm,
                 "a lab that is not stopped, on a machine that is less busy.",
             )),
             ..Verdict::bare(
@@ -96,7 +96,7 @@ fn lease_in_doubt(header: &Header, facts: &Facts) -> Option<String> {
     }
 }
 
-fn missing(what: &'static str, advice: &'static str) -> Missing {
+fn missing(what: Lack, advice: &'static str) -> Missing {
     Missing { what, advice }
 }
 
@@ -137,7 +137,7 @@ fn unfinished(facts: &Facts) -> Option<Gap> {
         let advice = "the lab's reading of the stock after the last answer.";
         (
             "The run has no end: the final stock was not read.".into(),
-            missing("final_stock", advice),
+            missing(Lack::FinalStock, advice),
         )
     })
 }
@@ -152,7 +152,7 @@ fn lost_answers(facts: &Facts, checks: Findings) -> Option<Gap> {
             count(facts.initial)
         );
         let advice = "the answers that were lost: each may have been an order.";
-        (because, missing("answers", advice))
+        (because, missing(Lack::Answers, advice))
     })
 }
 
@@ -161,7 +161,7 @@ fn nothing_sold(facts: &Facts) -> Option<Gap> {
         let advice = "an order. Something to sell (--stock), or patience (--wait).";
         (
             "Nothing was sold, so nothing could be sold twice.".into(),
-            missing("order", advice),
+            missing(Lack::Order, advice),
         )
     })
 }
@@ -173,7 +173,7 @@ fn lucky(header: &Header) -> Gap {
         header.strategy
     );
     let advice = "a race that goes wrong. More processes (--concurrency) or longer work (--delay).";
-    (because, missing("race", advice))
+    (because, missing(Lack::Race, advice))
 }
 
 /// Returns the reason if the lab itself saw no contention. The word of an external lock is not enough.
@@ -184,7 +184,7 @@ fn unwitnessed(header: &Header, facts: &Facts) -> Option<Gap> {
             _ => "only the lock itself says that it was taken",
         };
         let advice = "contention that the lab sees itself: more processes (--concurrency) or longer work (--delay).";
-        (untested(met), missing("contention", advice))
+        (untested(met), missing(Lack::Contention, advice))
     })
 }
 
@@ -196,7 +196,7 @@ fn uncontended(header: &Header, facts: &Facts) -> Option<Gap> {
         };
         let advice =
             "a witness of contention. More processes (--concurrency) or longer work (--delay).";
-        (untested(met), missing("contention", advice))
+        (untested(met), missing(Lack::Contention, advice))
     })
 }
 

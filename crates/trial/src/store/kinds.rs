@@ -28,6 +28,8 @@ pub struct StoreFacts {
     pub stop: ServerFault,
     /// Whether two of three private servers can die and come back with their data.
     pub majority_down: ServerFault,
+    /// Whether the leader of private servers can die, several times.
+    pub leader_deaths: ServerFault,
     /// Whether the lab can come between the processes and the servers, also those of the user.
     pub connection: ServerFault,
     /// Whether the lab can answer with an error in place of a server.
@@ -84,6 +86,7 @@ const NO_ERRORS: ServerFault =
 const ONE_MACHINE: ServerFault =
     ServerFault::Unavailable("whoever shares a file is suspended together");
 const ONE_SERVER: ServerFault = ServerFault::Unavailable("one server is no majority");
+const NO_LEADER: ServerFault = ServerFault::Unavailable("no server is elected to lead");
 const NO_CONFIRMATION: ServerFault =
     ServerFault::Unavailable("without a majority, a leader that was replaced answers nobody");
 const NO_EVICTION: ServerFault =
@@ -102,6 +105,7 @@ static OTHER: StoreFacts = StoreFacts {
     deposed: NOT_YET,
     stop: NOT_YET,
     majority_down: NOT_YET,
+    leader_deaths: NOT_YET,
     connection: NOT_YET,
     errors: NOT_YET,
 };
@@ -125,6 +129,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             deposed: NO_SERVER,
             stop: NO_SERVER,
             majority_down: NO_SERVER,
+            leader_deaths: NO_SERVER,
             connection: NO_CONNECTION,
             errors: NO_CONNECTION,
         },
@@ -143,6 +148,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             deposed: ServerFault::Available,
             stop: ServerFault::Available,
             majority_down: ONE_SERVER,
+            leader_deaths: NO_LEADER,
             connection: ServerFault::Available,
             errors: ServerFault::Available,
         },
@@ -161,6 +167,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             deposed: ServerFault::Unavailable("Redlock has no replica that could take over"),
             stop: ServerFault::Available,
             majority_down: ServerFault::Available,
+            leader_deaths: NO_LEADER,
             connection: ServerFault::Available,
             errors: ServerFault::Available,
         },
@@ -179,6 +186,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             deposed: ServerFault::Available,
             stop: ServerFault::Available,
             majority_down: ONE_SERVER,
+            leader_deaths: NO_LEADER,
             connection: ServerFault::Available,
             errors: NO_ERRORS,
         },
@@ -205,6 +213,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             deposed: NO_CONFIRMATION,
             stop: ServerFault::Available,
             majority_down: ServerFault::Available,
+            leader_deaths: ServerFault::Available,
             connection: ServerFault::Available,
             errors: NO_ERRORS,
         },
@@ -230,6 +239,7 @@ static FACTS: [(&StoreKind, StoreFacts); 6] = [
             deposed: NO_CONFIRMATION,
             stop: ServerFault::Available,
             majority_down: ServerFault::Available,
+            leader_deaths: ServerFault::Unavailable("this trial is not available on ZooKeeper yet"),
             connection: ServerFault::Available,
             errors: NO_ERRORS,
         },
@@ -268,6 +278,7 @@ impl StoreFacts {
             self.deposed,
             self.stop,
             self.majority_down,
+            self.leader_deaths,
         ];
         all.contains(&ServerFault::Available)
     }

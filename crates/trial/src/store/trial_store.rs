@@ -102,6 +102,11 @@ impl TrialStore {
         split_parameters(&self.name).1
     }
 
+    /// Returns whether the library keeps its locks there as advisory locks of Postgres, and not in a table.
+    pub(crate) fn has_advisory_locks(&self) -> bool {
+        self.is(&POSTGRES) && advisory::is_chosen_by(self.parameters())
+    }
+
     /// Returns how long a restarted server of Redlock does not vote, if the name or address says so.
     pub fn restart_delay(&self) -> Option<Duration> {
         let address = if self.is_private() {

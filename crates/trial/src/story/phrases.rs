@@ -193,6 +193,20 @@ pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
                 "The lab cuts {name} off from its store: nothing passes, and nothing is closed"
             ),
         ),
+        Fault::RepliesCut => phrase(
+            "no reply reaches it from here on",
+            format!("The lab lets no reply of the store reach {name}; its requests still arrive"),
+        ),
+        Fault::RequestsCut => phrase(
+            "no request of it arrives from here on",
+            format!(
+                "The lab lets no request of {name} reach its store; what the store sends still arrives"
+            ),
+        ),
+        Fault::PassedOneWay => phrase(
+            "something passes the other way",
+            format!("Something passes between {name} and its store, in the direction that is open"),
+        ),
         Fault::Reconnected => phrase(
             "reaches its store again",
             format!("{name} reaches its store again"),

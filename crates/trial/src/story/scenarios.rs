@@ -54,6 +54,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::RestartEmpty => {
             "A's lock is on two servers of three; one of them dies, and comes back empty"
         }
+        Scenario::RestartBehind => {
+            "the server comes back empty and an hour behind: a second holder, a lower fence?"
+        }
         Scenario::ServerClock => {
             "the server's clock jumps forward while A holds the lock and B wants it"
         }
@@ -72,6 +75,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         }
         Scenario::MajorityDown => {
             "two of three servers die while A holds the lock: does anybody get it meanwhile?"
+        }
+        Scenario::LeaderDeaths => {
+            "the leader dies three times while A has its lock, and C has died with another"
         }
         Scenario::ClientClock => {
             "A holds the lock, B wants it, and the time of day of one of them is wrong"
@@ -94,6 +100,9 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         Scenario::Deadline => {
             "B gives up waiting: is anything left of it, and does a long wait use up a lease?"
         }
+        Scenario::Order => {
+            "three wait for A, each asked well after the last: are they served in that order?"
+        }
         Scenario::Reentry => {
             "A asks for a lock that it has, and releases it once too often: whose lock is released?"
         }
@@ -105,6 +114,12 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
         }
         Scenario::Cut => {
             "A reads and is cut off from its store; B gets the lock and adds 1; then A writes"
+        }
+        Scenario::CutReplies => {
+            "A's requests arrive, and no reply reaches A: does it go on as if it had the lock?"
+        }
+        Scenario::CutRequests => {
+            "A's store does not hear A, and A hears its store: what does A take for a renewal?"
         }
         Scenario::SlowReplies => {
             "the store answers A late; when A's lease is over, B adds 1; then A writes"
@@ -163,6 +178,7 @@ pub(crate) fn fault(scenario: Scenario, store: &TrialStore) -> &'static str {
         Scenario::Failover => "a replica takes over without the lock",
         Scenario::RestartEmpty if !store.keeps_stock() => "one of three servers comes back empty",
         Scenario::RestartEmpty => "the server comes back empty",
+        Scenario::RestartBehind => "the server comes back empty and an hour behind",
         Scenario::ServerClock => "the server's clock jumps forward",
         Scenario::ClockBack => "the server's clock jumps back",
         Scenario::Eviction => "the server evicts the lock",
@@ -170,6 +186,7 @@ pub(crate) fn fault(scenario: Scenario, store: &TrialStore) -> &'static str {
         Scenario::Deposed => "the old primary lives on with its holder",
         Scenario::ServerStall => "the server is stopped for a while",
         Scenario::MajorityDown => "two of three servers are dead for a while",
+        Scenario::LeaderDeaths => "the leader dies, three times",
         Scenario::ClientClock => "a process's time of day is wrong",
         Scenario::Suspend => "its machine is suspended between read and write",
         Scenario::LostWakeup => "released just before somebody waits",
@@ -177,9 +194,12 @@ pub(crate) fn fault(scenario: Scenario, store: &TrialStore) -> &'static str {
         Scenario::Turns => "hundreds of turns, processes restarted",
         Scenario::Waiters => "the holder dies, then its successor",
         Scenario::Deadline => "a wait that times out, and a long one",
+        Scenario::Order => "several wait, one after the other",
         Scenario::Reentry => "acquired twice, released three times",
         Scenario::SamePid => "killed, and back with the same process id",
         Scenario::Cut => "cut off from the store",
+        Scenario::CutReplies => "no reply of the store arrives",
+        Scenario::CutRequests => "no request to the store arrives",
         Scenario::SlowReplies => "a grant learned late",
         Scenario::LostReply => "replies lost while acquiring",
         Scenario::LostRelease => "replies lost while releasing",
@@ -219,6 +239,8 @@ fn lock_judged_by(scenario: Scenario, claims: Claims) -> String {
         | Scenario::Pause
         | Scenario::Suspend
         | Scenario::Cut
+        | Scenario::CutReplies
+        | Scenario::CutRequests
         | Scenario::SlowReplies => late,
         Scenario::ClientClock => "one holder within a lease, whatever the time of day",
         Scenario::Reentry if claims.reentrant => {
@@ -264,6 +286,10 @@ fn lock_judged_by(scenario: Scenario, claims: Claims) -> String {
         Scenario::Deadline => {
             "whoever gives up leaves nothing behind, and a grant is a whole lease"
         }
+        Scenario::Order if claims.fair => {
+            "it claims to be fair: whoever asked first is served first"
+        }
+        Scenario::Order => "nothing: it does not claim to serve waiters in order",
         Scenario::Turns => "everybody gets its turns, and no update is lost",
         Scenario::Storm => return storm(claims),
         Scenario::TakenAway | Scenario::Deposed => return taken_away(claims),
@@ -272,8 +298,15 @@ fn lock_judged_by(scenario: Scenario, claims: Claims) -> String {
         Scenario::MajorityDown => {
             "nobody is let in without a majority, and the lock can be taken afterwards"
         }
+        Scenario::LeaderDeaths if claims.keep_alive => {
+            "it claims to renew its lease: it is kept, and what the dead one held comes free"
+        }
+        Scenario::LeaderDeaths => {
+            "one holder within a lease, and what the dead one held comes free"
+        }
         Scenario::Failover
         | Scenario::RestartEmpty
+        | Scenario::RestartBehind
         | Scenario::ServerClock
         | Scenario::Eviction => {
             let is_failover = scenario == Scenario::Failover;

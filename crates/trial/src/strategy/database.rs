@@ -5,6 +5,8 @@
 //! error instead.
 
 #[cfg(feature = "postgres")]
+mod misused;
+#[cfg(feature = "postgres")]
 mod rows;
 #[cfg(feature = "postgres")]
 mod session;
@@ -14,13 +16,13 @@ mod tests;
 
 use fencepost::stores::kinds::POSTGRES;
 
-use super::{Group, Origin, Remark, Stores, Strategy};
+use super::{Failure, Group, Origin, Remark, Stores, Strategy};
 use crate::protocol::{Claims, Promise};
 
 #[cfg(not(feature = "postgres"))]
-use absent::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_row};
+use absent::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_row, misused};
 #[cfg(feature = "postgres")]
-use built::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_row};
+use built::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_row, misused};
 
 /// Locks the row of the product for the duration of the transaction that sells it.
 pub(super) static ROW: Strategy = Strategy {
@@ -82,6 +84,62 @@ pub(super) static LEASE: Strategy = Strategy {
     ..OF_SESSION
 };
 
+/// A session lock of a process that takes its connections from a pool, and gives them back instead of releasing.
+///
+/// What is wrong: the pool keeps the connection, and the connection keeps the lock.
+pub(super) static KEPT_BY_POOL: Strategy = Strategy {
+    name: "kept-by-pool",
+    summary: "pg_advisory_lock over a pool; its connection goes back without an unlock",
+    flaw: Some("The connection went back to its pool, its session lives on, and so does the lock."),
+    lock: Some(|setup| misused(setup, Misuse::KeptByPool)),
+    ..MISUSED
+};
+
+/// A lock of the transaction, which is rolled back while its holder works.
+///
+/// What is wrong: whoever handles an error rolls back, and does not know that a lock ends with that.
+pub(super) static ROLLED_BACK: Strategy = Strategy {
+    name: "rolled-back",
+    summary: "pg_advisory_xact_lock; an error in the work is handled by ROLLBACK",
+    flaw: Some(
+        "A lock of the transaction ends with it, and its holder goes on after the ROLLBACK.",
+    ),
+    lock: Some(|setup| misused(setup, Misuse::RolledBack)),
+    ..MISUSED
+};
+
+/// A session lock that is taken in a transaction, and believed to end with it.
+///
+/// What is wrong: a session lock outlives every transaction.
+pub(super) static TRUSTS_ROLLBACK: Strategy = Strategy {
+    name: "trusts-rollback",
+    summary: "pg_advisory_lock in a transaction; believes that ROLLBACK releases it",
+    flaw: Some("ROLLBACK releases no lock of the session: only pg_advisory_unlock does."),
+    lock: Some(|setup| misused(setup, Misuse::TrustsRollback)),
+    ..MISUSED
+};
+
+/// How an advisory lock can be misused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Misuse {
+    /// A session lock is never unlocked, because its connection goes back to a pool.
+    KeptByPool,
+    /// The transaction of the lock is rolled back while its holder works.
+    RolledBack,
+    /// A session lock is believed to end with a transaction.
+    TrustsRollback,
+}
+
+/// The fields that misused locks share. They take part in lock trials only.
+const MISUSED: Strategy = Strategy {
+    group: Group::Flawed,
+    open: |_| Box::pin(async { Err(Failure::definite(NO_SALE)) }),
+    ..OF_SESSION
+};
+
+/// Why they cannot buy.
+const NO_SALE: &str = "this exhibit is a lock of trials, not of sales";
+
 /// The fields that these strategies share, with the values of `row`.
 const OF_SESSION: Strategy = Strategy {
     name: "",
@@ -112,6 +170,8 @@ pub(super) enum LockKind {
     Table,
     /// A number, until it is released or the session ends.
     Advisory,
+    /// A number, until the end of the transaction.
+    AdvisoryOfTransaction,
 }
 
 #[cfg(feature = "postgres")]
@@ -119,9 +179,10 @@ mod built {
     use super::super::customer::Customer;
     use super::super::hand_made::{HandMade, Recipe};
     use super::super::{Buyer, Failure, Locking, Opening, Setup};
-    use super::LockKind;
+    use super::misused::MisusedLock;
     use super::rows::{LeaseRows, UNTIMED, UniqueRows};
     use super::session::{SessionBuyer, SessionLock, Target};
+    use super::{LockKind, Misuse};
     use crate::store::Ground;
 
     fn endpoint(setup: &Setup) -> Result<&str, Failure> {
@@ -144,6 +205,17 @@ mod built {
         Box::pin(async move {
             let lock = SessionLock::open(endpoint(&setup)?, kind, Target::Thing)?;
             Ok(Box::new(lock) as Box<dyn Locking>)
+        })
+    }
+
+    pub(super) fn misused(setup: Setup, misuse: Misuse) -> Opening<dyn Locking> {
+        Box::pin(async move {
+            let kind = match misuse {
+                Misuse::KeptByPool | Misuse::TrustsRollback => LockKind::Advisory,
+                Misuse::RolledBack => LockKind::AdvisoryOfTransaction,
+            };
+            let lock = SessionLock::open(endpoint(&setup)?, kind, Target::Thing)?;
+            Ok(Box::new(MisusedLock::new(lock, misuse)) as Box<dyn Locking>)
         })
     }
 
@@ -183,7 +255,7 @@ mod built {
 #[cfg(not(feature = "postgres"))]
 mod absent {
     use super::super::{Buyer, Failure, Locking, Opening, Setup};
-    use super::LockKind;
+    use super::{LockKind, Misuse};
 
     fn absent<T: ?Sized>() -> Opening<T> {
         let why = "the lab was built without Postgres (cargo feature postgres)";
@@ -195,6 +267,10 @@ mod absent {
     }
 
     pub(super) fn lock(_: Setup, _: LockKind) -> Opening<dyn Locking> {
+        absent()
+    }
+
+    pub(super) fn misused(_: Setup, _: Misuse) -> Opening<dyn Locking> {
         absent()
     }
 

@@ -27,6 +27,8 @@ pub(super) struct Library {
     locker: Locker,
     place: LibraryStore,
     keep_alive: bool,
+    /// Whether the store promises to serve waiters in order.
+    is_fifo: bool,
     ttl: Duration,
     holds: HashMap<u64, Guard>,
     last_hold: u64,
@@ -64,6 +66,15 @@ impl LibraryStore {
             Self::Advisory { schema } => format!("{schema}/{key}"),
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
         }
+    }
+
+    /// Returns whether the locks belong to connections, which end with their server.
+    fn is_connections(&self) -> bool {
+        #[cfg(feature = "postgres")]
+        if matches!(self, Self::Advisory { .. }) {
+            return true;
+        }
+        false
     }
 }
 
@@ -105,6 +116,7 @@ impl Library {
     /// Connects to the store. Without keep-alive, the holder does not check the clock either.
     pub(super) async fn open(setup: &Setup, keep_alive: bool) -> Result<Self, Failure> {
         let (backend, place) = open(setup).await?;
+        let is_fifo = backend.capabilities().fifo;
         let locker = Locker::builder(backend)
             .ttl(setup.ttl)
             .keep_alive(keep_alive)
@@ -113,6 +125,7 @@ impl Library {
             locker: locker.map_err(Failure::definite)?,
             place,
             keep_alive,
+            is_fifo,
             ttl: setup.ttl,
             holds: HashMap::new(),
             last_hold: 0,
@@ -209,11 +222,14 @@ impl Locking for Library {
         Box::pin(self.take(key, wait, halt))
     }
 
-    /// A holder that keeps its lock alive learns of a loss at the next renewal, and there are several in a TTL.
+    /// A holder that keeps its lock alive learns of a loss at the next renewal, and there are several in a TTL. Waiters are served in order only
+    /// where the store promises that.
     fn claims(&self, known: Claims) -> Claims {
         let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
         Claims {
+            fair: known.fair && self.is_fifo,
             tells_loss_ms: self.keep_alive.then_some(ttl_ms),
+            ends_with_server: self.place.is_connections(),
             ..known
         }
     }

@@ -24,6 +24,17 @@ pub(super) static STRATEGY: Strategy = Strategy {
     lock: Some(|setup| Box::pin(lock(setup))),
 };
 
+/// The same lock, and it claims the order of its line, where its store has one. Only `trial order` is about that.
+pub(super) static IN_LINE: Strategy = Strategy {
+    name: "in-line",
+    summary: "as watchdog, and it claims that waiters are served in order",
+    claims: Claims {
+        fair: true,
+        ..STRATEGY.claims
+    },
+    ..STRATEGY
+};
+
 async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
     let lock = Library::open(&setup, true).await?;
     Ok(Box::new(Customer::open(&setup, lock)?))

@@ -11,10 +11,11 @@ use libtest_mimic::Trial;
 use crate::judging::Due::{self, Conviction, NoAlarm, NoTrial, Report};
 use crate::judging::{BROKEN, STUCK, judge};
 use crate::part::*;
-use crate::session::Ordeal::{self, Holds, Lasting, Oversell, Storms};
+use crate::servers::Place::{Postgres, Redlock, Zookeeper};
+use crate::session::Ordeal::{self, At, Holds, Lasting, LastingAt, Oversell, Storms};
 use crate::{
-    deposed, errors, library_mistakes, on_servers, outage, reentry, replicated, same_pid,
-    taken_away, vanish,
+    deposed, errors, leader_deaths, library_mistakes, on_servers, one_way, order, outage, reentry,
+    replicated, restart_behind, same_pid, taken_away, vanish,
 };
 
 const DEATH: &[&str] = &["ended with 4", "out of coffee"];
@@ -127,26 +128,47 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (BUFFERED, Oversell, NoTrial(&["flush its output"])),
 ];
 
+/// Exhibits of the lab.
+#[rustfmt::skip]
+const EXHIBITS: &[(&str, Ordeal, Due)] = &[
+    ("kept-by-pool", At(Postgres, LostWakeup), STUCK),
+    ("kept-by-pool", At(Postgres, TtlEdge), STUCK),
+    ("rolled-back", At(Postgres, LostWakeup), BROKEN),
+    ("rolled-back", At(Postgres, TtlEdge), BROKEN),
+    ("trusts-rollback", At(Postgres, LostWakeup), STUCK),
+    ("trusts-rollback", At(Postgres, TtlEdge), STUCK),
+    restart_behind::OF_LIBRARY,
+    ("late-watch", At(Zookeeper, Pause), BROKEN),
+    ("lease", LastingAt(Postgres, Failover, 10_000), BROKEN),
+    ("safe", LastingAt(Redlock, RestartEmpty, 10_000), BROKEN),
+];
+
 pub(crate) fn trials() -> Vec<Trial> {
-    let trial = |&(lock, ordeal, due): &(ExternalLock, Ordeal, Due)| {
-        let name = format!("bad::{}::{}", lock.name, ordeal.name());
+    let trial = |(part, ordeal, due): (Part, Ordeal, Due)| {
+        let name = format!("bad::{}::{}", part.name(), ordeal.name());
         let is_possible = ordeal.is_possible();
-        Trial::test(name, move || judge(lock, ordeal, due)).with_ignored_flag(!is_possible)
+        Trial::test(name, move || judge(part, ordeal, due)).with_ignored_flag(!is_possible)
     };
     cases().map(trial).collect()
 }
 
-pub(crate) fn cases() -> impl Iterator<Item = &'static (ExternalLock, Ordeal, Due)> {
+/// Returns every case: the wrong and misbehaving external locks, and those of the lab's own exhibits that stand trial nowhere else.
+pub(crate) fn cases() -> impl Iterator<Item = (Part, Ordeal, Due)> {
     let cases = CASES.iter().chain(library_mistakes::CASES);
     let cases = cases.chain(on_servers::CASES);
     let cases = cases.chain(taken_away::CASES).chain(reentry::CASES);
     let cases = cases.chain(outage::CASES).chain(vanish::CASES);
     let cases = cases.chain(deposed::CASES).chain(same_pid::CASES);
-    cases.chain(replicated::CASES).chain(errors::CASES)
+    let cases = cases.chain(one_way::CASES).chain(leader_deaths::CASES);
+    let cases = cases.chain(order::CASES).chain(restart_behind::CASES);
+    let cases = cases.chain(replicated::CASES).chain(errors::CASES);
+    let cases = cases.map(|(lock, ordeal, due)| (Part::External(*lock), *ordeal, *due));
+    let exhibits = EXHIBITS.iter();
+    cases.chain(exhibits.map(|(name, ordeal, due)| (Part::Library(name), *ordeal, *due)))
 }
 
 /// Returns the trials that must convict somebody.
 pub(crate) fn convictions() -> impl Iterator<Item = Ordeal> {
-    let must_convict = |case: &&(_, _, Due)| matches!(case.2, Conviction(_));
-    cases().filter(must_convict).map(|(_, ordeal, _)| *ordeal)
+    let must_convict = |case: &(_, _, Due)| matches!(case.2, Conviction(_));
+    cases().filter(must_convict).map(|(_, ordeal, _)| ordeal)
 }

@@ -3,9 +3,9 @@
 //! The lease is a new one for each grant or, as in etcd's own `concurrency` package, that of a session, which is older than the request and lasts
 //! as long as the process.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -17,10 +17,14 @@ use crate::remote::Remote;
 
 /// How long a server may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The codes of answers that another server, or a later try, may improve: a deadline that was exceeded, and a server without a leader.
+const UNAVAILABLE: [Option<i64>; 2] = [Some(4), Some(14)];
+/// The pause between two rounds of tries.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The lock from the point of view of one process.
 pub(crate) struct EtcdLatch {
-    host: String,
+    hosts: Vec<String>,
     space: String,
     ttl: Duration,
     flaw: Option<Flaw>,
@@ -30,10 +34,13 @@ pub(crate) struct EtcdLatch {
 
 impl EtcdLatch {
     /// A lock that renews in the background keeps a session.
-    pub(crate) fn at(address: &str, space: &str, ttl: Duration, lock: ExternalLock) -> Self {
-        let host = address.split(['/', '?']).next().unwrap_or_default();
+    pub(crate) fn at(endpoints: &[String], space: &str, ttl: Duration, lock: ExternalLock) -> Self {
+        let hosts = endpoints
+            .iter()
+            .filter_map(|endpoint| endpoint.strip_prefix("etcd://"));
+        let hosts = hosts.filter_map(|address| address.split(['/', '?', '#']).next());
         let mut latch = Self {
-            host: host.into(),
+            hosts: hosts.map(str::to_owned).collect(),
             space: space.into(),
             ttl,
             flaw: lock.flaw,
@@ -44,12 +51,12 @@ impl EtcdLatch {
     }
 
     fn begin_session(&self) -> String {
-        let (host, lease, pause) = (self.host.clone(), self.lease(), self.ttl / 3);
+        let (hosts, lease, pause) = (self.hosts.clone(), self.lease(), self.ttl / 3);
         let renewal = json!({ "ID": lease });
         std::thread::spawn(move || {
             loop {
                 std::thread::sleep(pause);
-                ask(&host, "lease/keepalive", &renewal);
+                ask(&hosts, "lease/keepalive", &renewal);
             }
         });
         lease
@@ -66,24 +73,39 @@ impl EtcdLatch {
     }
 
     fn ask(&self, what: &str, question: &Value) -> Value {
-        ask(&self.host, what, question)
+        ask(&self.hosts, what, question)
     }
 }
 
-fn ask(host: &str, what: &str, question: &Value) -> Value {
+/// Asks one server after the other, until one answers that is not without a leader.
+fn ask(hosts: &[String], what: &str, question: &Value) -> Value {
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
     let question = question.to_string();
-    let mut stream = TcpStream::connect(host).unwrap();
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).unwrap();
+    while Instant::now() < deadline {
+        let mut answers = hosts.iter().map(|host| ask_one(host, what, &question));
+        let is_final = |answer: &Value| !UNAVAILABLE.contains(&answer["code"].as_i64());
+        if let Some(answer) = answers.find_map(|answer| answer.ok().filter(is_final)) {
+            return answer;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Value::Null
+}
+
+fn ask_one(host: &str, what: &str, question: &str) -> io::Result<Value> {
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     let length = question.len();
     write!(
         stream,
         "POST /v3/{what} HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{question}"
-    )
-    .unwrap();
+    )?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    serde_json::from_str(body).unwrap()
+    stream.read_to_string(&mut answer)?;
+    let (_, body) = answer
+        .split_once("\r\n\r\n")
+        .ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok(serde_json::from_str(body)?)
 }
 
 impl Remote for EtcdLatch {

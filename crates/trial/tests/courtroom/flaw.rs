@@ -47,6 +47,8 @@ pub(crate) enum Flaw {
     FenceByText,
     /// Whoever dies while it waits keeps its place in line.
     LineKeepsDead,
+    /// The last in line is served first.
+    LineIsReversed,
     /// Whoever gives up keeps its place in line for as long as a lease.
     LineKeepsGivenUp,
     /// A lease begins when its process asks.
@@ -83,6 +85,12 @@ pub(crate) enum Flaw {
     ErrorIsRenewal,
     /// On Redis: the lock is taken in one step, and gets its expiry in the next.
     ExpiresInSecondStep,
+    /// On Redis: whoever gets no answer to a renewal releases the lock, and works on until its lease is over.
+    ReleasesUnanswered,
+    /// On Redis: a renewal counts when it is sent.
+    SentIsRenewal,
+    /// On Redis: whatever the server sends counts as a renewal, also what others have said.
+    AnyWordIsRenewal,
     /// On Redis: leases are not renewed any more when a renewal has failed.
     RenewalGivesUp,
     /// On Redis: it waits for its replica, and does not look how many have answered.
@@ -185,6 +193,10 @@ pub(crate) enum Flaw {
     KeptByPool,
     /// On Postgres: the transaction that the lock belongs to is rolled back while its holder works.
     RolledBack,
+    /// On Postgres: a lock of the session is taken in a transaction, whose end is believed to release it.
+    TrustsRollback,
+    /// On Postgres: the lock belongs to a transaction, which lasts as long as the hold. That is no flaw.
+    HeldByTransaction,
     /// On Postgres: the server looks for dead connections, but seldom.
     LooksSeldom,
     /// On Postgres: every statement has another connection of a pool.

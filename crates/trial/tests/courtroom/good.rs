@@ -15,8 +15,8 @@ use crate::part::{
 };
 use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell, Storms};
 use crate::{
-    deposed, errors, on_servers, outage, rates, reentry, replicated, runs, same_pid, taken_away,
-    vanish,
+    deposed, errors, leader_deaths, on_servers, one_way, order, outage, rates, reentry, replicated,
+    restart_behind, runs, same_pid, taken_away, vanish,
 };
 
 /// The trials that a lease alone withstands.
@@ -116,6 +116,10 @@ pub(crate) fn cases() -> Vec<(Part, Ordeal)> {
         .chain(outage::right())
         .chain(vanish::right())
         .chain(deposed::right())
+        .chain(one_way::right())
+        .chain(leader_deaths::right())
+        .chain(order::right())
+        .chain(restart_behind::right())
         .chain(same_pid::right())
         .chain(replicated::right())
         .chain(errors::right())

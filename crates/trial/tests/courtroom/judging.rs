@@ -5,7 +5,7 @@ use fencepost_trial::processes::NoVerdict;
 use fencepost_trial::verdict::{Outcome, Verdict};
 use libtest_mimic::Failed;
 
-use crate::part::{BUFFERED, ExternalLock, Part};
+use crate::part::{BUFFERED, Part};
 use crate::session::Ordeal;
 use crate::{rates, runs};
 
@@ -28,13 +28,13 @@ pub(crate) const BROKEN: Due = Conviction(Outcome::Broken);
 pub(crate) const STUCK: Due = Conviction(Outcome::Stuck);
 
 /// Tries the lock as often as there is time for, and compares each outcome with the required one.
-pub(crate) fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
+pub(crate) fn judge(part: Part, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
     // Each of these takes as long as the lab's timeout.
-    let runs = if lock == BUFFERED { 1 } else { runs() };
+    let runs = if is_silent(part) { 1 } else { runs() };
     let _servers = ordeal.start_servers();
     let wrong: Vec<String> = (0..runs)
         .filter_map(|seed| {
-            let tried = tried(lock, ordeal, due, seed);
+            let tried = tried(part, ordeal, due, seed);
             let wrong = complaint(&tried, due);
             match due {
                 Conviction(_) => rates::CONVICTIONS.count(wrong.is_none()),
@@ -57,8 +57,8 @@ pub(crate) fn judge(lock: ExternalLock, ordeal: Ordeal, due: Due) -> Result<(), 
 
 /// Tries the lock. As in the gauntlet, a run that should convict it and shows nothing is repeated: the machine is busy, or a server had
 /// copied the lock before it died.
-fn tried(lock: ExternalLock, ordeal: Ordeal, due: Due, seed: u64) -> Result<Verdict, NoVerdict> {
-    let once = || ordeal.try_subject(Part::External(lock), seed, lock == BUFFERED);
+fn tried(part: Part, ordeal: Ordeal, due: Due, seed: u64) -> Result<Verdict, NoVerdict> {
+    let once = || ordeal.try_subject(part, seed, is_silent(part));
     let mut tried = once();
     for _ in 0..REPETITIONS {
         match (&tried, due) {
@@ -69,6 +69,11 @@ fn tried(lock: ExternalLock, ordeal: Ordeal, due: Due, seed: u64) -> Result<Verd
         }
     }
     tried
+}
+
+/// Returns whether it never answers.
+fn is_silent(part: Part) -> bool {
+    part == Part::External(BUFFERED)
 }
 
 /// Returns what is wrong with the outcome.

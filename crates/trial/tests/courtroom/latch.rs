@@ -109,7 +109,7 @@ impl Latch {
     pub(crate) fn take(&mut self, key: &str, token: &str, asked_ns: i64) -> Option<Grant> {
         let is_retry = self.is_retry(token);
         let (flaw, has_fences, lease) = (self.flaw, self.has_fences, self.lease());
-        let (has_line, ttl) = (self.has_line, self.ttl);
+        let (has_line, is_fair, ttl) = (self.has_line, self.lock.claims.fair, self.ttl);
         let counts = (self.request.1 + 1, self.grants + 1);
         let name = record_of(flaw, key);
         let name = name.as_str();
@@ -121,7 +121,7 @@ impl Latch {
             Some(Flaw::WallClock) => wall_ns(),
             _ => now_ns(),
         };
-        if has_line && !is_first(&transaction, name, token, now_ns, flaw) {
+        if has_line && !is_first(&transaction, name, token, now_ns, (flaw, is_fair)) {
             transaction.commit().unwrap();
             return None;
         }

@@ -9,13 +9,17 @@ mod bad;
 mod deposed;
 mod errors;
 mod etcd_latch;
+mod fault_list;
 mod flaw;
 mod good;
 mod judging;
 mod latch;
+mod leader_deaths;
 mod library_mistakes;
 mod loss_teller;
 mod on_servers;
+mod one_way;
+mod order;
 mod outage;
 mod owner;
 mod part;
@@ -30,6 +34,7 @@ mod reentry;
 mod remote;
 mod renewal;
 mod replicated;
+mod restart_behind;
 mod same_pid;
 mod servers;
 mod session;
@@ -58,6 +63,10 @@ fn main() {
     trials.push(Trial::test(
         "every_scenario_convicts_somebody",
         every_scenario_convicts_somebody,
+    ));
+    trials.push(Trial::test(
+        "every_fault_of_the_list_is_tried",
+        fault_list::every_fault_is_tried,
     ));
     let conclusion = libtest_mimic::run(&arguments, trials);
     rates::print();

@@ -50,6 +50,15 @@ pub(crate) const SESSION: ExternalLock = lock(
     },
 );
 
+/// The same, in the words of a lock that promises nothing of its session.
+pub(crate) const BARE_SESSION: ExternalLock = lock(
+    "honest-bare-session",
+    Claims {
+        session: true,
+        ..Claims::PLAIN
+    },
+);
+
 const fn redlock(name: &'static str, flaw: Flaw) -> ExternalLock {
     flawed(name, flaw, REDLOCK.claims)
 }
@@ -77,10 +86,12 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (advisory("unlocks-all", Flaw::UnlocksAll), At(Postgres, Names), BROKEN),
     (advisory("number-of-eight-letters", Flaw::NumberOfEightLetters), At(Postgres, Names), BROKEN),
     (advisory("pooled", Flaw::Pooled), At(Postgres, DeadlockSorted), BROKEN),
-    (advisory("kept-by-pool", Flaw::KeptByPool), At(Postgres, TtlEdge), STUCK),
-    (advisory("kept-by-pool", Flaw::KeptByPool), At(Postgres, LostWakeup), STUCK),
-    (advisory("rolled-back", Flaw::RolledBack), At(Postgres, DeadlockSorted), BROKEN),
-    (advisory("rolled-back", Flaw::RolledBack), At(Postgres, TtlEdge), BROKEN),
+    (advisory("kept-by-pool-by-hand", Flaw::KeptByPool), At(Postgres, TtlEdge), STUCK),
+    (advisory("kept-by-pool-by-hand", Flaw::KeptByPool), At(Postgres, LostWakeup), STUCK),
+    (advisory("rolled-back-by-hand", Flaw::RolledBack), At(Postgres, DeadlockSorted), BROKEN),
+    (advisory("rolled-back-by-hand", Flaw::RolledBack), At(Postgres, TtlEdge), BROKEN),
+    (advisory("trusts-rollback-by-hand", Flaw::TrustsRollback), At(Postgres, TtlEdge), STUCK),
+    (advisory("trusts-rollback-by-hand", Flaw::TrustsRollback), At(Postgres, LostWakeup), STUCK),
     // It is not told that its session was terminated: a limit of its kind.
     (ADVISORY, LastingAt(Postgres, TakenAway, 2_000), BROKEN),
     (key("no-lease", Flaw::NoLease), At(Etcd, Crash), STUCK),
@@ -100,7 +111,7 @@ pub(crate) fn right() -> Vec<(Part, Ordeal)> {
             .map(|ordeal| (Part::External(lock), ordeal))
             .collect::<Vec<_>>()
     };
-    let locks: [(ExternalLock, Place, &[Scenario]); 5] = [
+    let locks: [(ExternalLock, Place, &[Scenario]); 6] = [
         (
             REDLOCK,
             Redlock,
@@ -118,6 +129,11 @@ pub(crate) fn right() -> Vec<(Part, Ordeal)> {
                 TtlEdge,
                 Pause,
             ],
+        ),
+        (
+            advisory("held-by-transaction", Flaw::HeldByTransaction),
+            Postgres,
+            &[Crash, DeadlockSorted, TtlEdge, LostWakeup],
         ),
         (KEY, Etcd, &[Crash, DeadlockSorted, StaleRelease]),
         (

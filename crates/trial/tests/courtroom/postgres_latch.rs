@@ -111,14 +111,24 @@ impl Remote for PostgresLatch {
     fn take(&mut self, key: &str, _token: &str) -> bool {
         let function = match self.flaw {
             Some(Flaw::SharedLock) => "pg_try_advisory_lock_shared",
-            Some(Flaw::LockOfTransaction | Flaw::RolledBack) => "pg_try_advisory_xact_lock",
+            Some(Flaw::LockOfTransaction | Flaw::RolledBack | Flaw::HeldByTransaction) => {
+                "pg_try_advisory_xact_lock"
+            }
             _ => "pg_try_advisory_lock",
         };
         let number = self.number(key);
-        if self.flaw == Some(Flaw::RolledBack) {
+        let in_transaction = matches!(
+            self.flaw,
+            Some(Flaw::RolledBack | Flaw::TrustsRollback | Flaw::HeldByTransaction)
+        );
+        if in_transaction {
             self.ask("BEGIN");
         }
         let is_granted = self.ask(&format!("SELECT {function}({number})"));
+        if in_transaction && !is_granted {
+            self.ask("ROLLBACK");
+            return false;
+        }
         if self.flaw == Some(Flaw::RolledBack) {
             // Something in the transaction fails, and whoever handles the error does not know of the lock.
             self.ask("SELECT 1 / 0");
@@ -132,6 +142,14 @@ impl Remote for PostgresLatch {
             Some(Flaw::SharedLock) => "pg_advisory_unlock_shared",
             // The transaction was over long ago.
             Some(Flaw::LockOfTransaction | Flaw::RolledBack) => return true,
+            Some(Flaw::TrustsRollback) => {
+                self.ask("ROLLBACK");
+                return true;
+            }
+            Some(Flaw::HeldByTransaction) => {
+                self.ask("COMMIT");
+                return true;
+            }
             // Its connection goes back to the pool, and nobody unlocks it.
             Some(Flaw::KeptByPool) => return true,
             Some(Flaw::UnlocksAll) => {

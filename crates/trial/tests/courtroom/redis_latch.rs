@@ -50,6 +50,9 @@ impl RedisLatch {
 
     /// Tries once. A server that does not answer grants nothing.
     pub(crate) fn take(&self, key: &str, token: &str, ttl: Duration) -> bool {
+        if self.flaw == Some(Flaw::AnyWordIsRenewal) {
+            let _ = self.ask(&["PUBLISH", &self.key("asked"), token]);
+        }
         let (key, ttl) = (self.key(key), ttl.as_millis().to_string());
         let unit = match self.flaw {
             Some(Flaw::TtlInSeconds) => "EX",
@@ -130,6 +133,23 @@ impl RedisLatch {
             Ok(Value::Number(number)) => Some(number.to_string()),
             _ => None,
         }
+    }
+
+    /// Releases a grant, and does not wait for the answer.
+    pub(crate) fn release_unheard(&self, key: &str, token: &str) {
+        if let Ok(mut connection) = self.connect() {
+            let _ = connection.send(&["EVAL", RELEASE, "1", &self.key(key), token]);
+        }
+    }
+
+    /// Returns what the server sends to whoever listens to all processes that ask for locks, if this lock listens.
+    pub(crate) fn listen(&self) -> Option<Connection> {
+        if self.flaw != Some(Flaw::AnyWordIsRenewal) {
+            return None;
+        }
+        let mut connection = Connection::open(&*self.address, LONG_ANSWER_TIMEOUT).ok()?;
+        let subscribed = connection.ask(&["SUBSCRIBE", &self.key("asked")]);
+        subscribed.ok().map(|_| connection)
     }
 
     /// Gives back what was granted too late.

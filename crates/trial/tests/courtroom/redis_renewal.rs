@@ -61,6 +61,21 @@ impl RenewalLine {
         self.has_failed && gives_up
     }
 
+    /// Sends one renewal over a connection of its own. It counts, whatever becomes of it.
+    fn send_only(&mut self, words: &[&str], grants: &[Grant], ends: &mut HashMap<String, i64>) {
+        let connection = Connection::open(self.redis.address(), self.ttl / 5);
+        let is_sent = connection.and_then(|mut connection| connection.send(words));
+        if is_sent.is_ok() {
+            self.note(grants, now_ns(), ends);
+        }
+    }
+
+    /// Notes that these grants are renewed from this time on.
+    fn note(&self, grants: &[Grant], asked_ns: i64, ends: &mut HashMap<String, i64>) {
+        let until_ns = asked_ns + i64::try_from(self.ttl.as_nanos()).unwrap();
+        ends.extend(grants.iter().map(|grant| (grant.token.clone(), until_ns)));
+    }
+
     fn connect(&mut self) {
         let flaw = self.redis.flaw();
         let is_over = flaw == Some(Flaw::NeverReconnects) && self.has_failed;
@@ -88,6 +103,10 @@ impl RenewalLine {
             .chain([self.ttl.as_millis().to_string()])
             .collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if self.redis.flaw() == Some(Flaw::SentIsRenewal) {
+            self.send_only(&words, grants, ends);
+            return true;
+        }
         self.connect();
         let Some(connection) = &mut self.connection else {
             return false;
@@ -96,13 +115,16 @@ impl RenewalLine {
         let Ok(answer) = connection.ask(&words) else {
             self.connection = None;
             self.has_failed = true;
-            return false;
+            let releases = self.redis.flaw() == Some(Flaw::ReleasesUnanswered);
+            for grant in grants.iter().filter(|_| releases) {
+                self.redis.release_unheard(&grant.key, &grant.token);
+            }
+            return releases;
         };
         self.has_failed |= matches!(answer, Value::Error(_));
         let is_done = answer == Value::Number(i64::try_from(grants.len()).unwrap());
         if is_done || self.redis.flaw() == Some(Flaw::ErrorIsRenewal) {
-            let until_ns = asked_ns + i64::try_from(self.ttl.as_nanos()).unwrap();
-            ends.extend(grants.iter().map(|grant| (grant.token.clone(), until_ns)));
+            self.note(grants, asked_ns, ends);
         }
         true
     }

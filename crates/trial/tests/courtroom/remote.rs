@@ -35,7 +35,7 @@ pub(crate) fn open(
             endpoints, ttl, lock,
         ))),
         "etcd" => Some(Box::new(crate::etcd_latch::EtcdLatch::at(
-            address, space, ttl, lock,
+            endpoints, space, ttl, lock,
         ))),
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => Some(Box::new(crate::postgres_latch::PostgresLatch::at(

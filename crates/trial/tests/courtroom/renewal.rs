@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fencepost_rig::resp::Connection;
+
 use crate::flaw::Flaw;
-use crate::latch::{Grant, Latch, wall_ns};
+use crate::latch::{Grant, Latch, now_ns, wall_ns};
 use crate::redis_latch::RedisLatch;
 use crate::redis_renewal::RenewalLine;
 
@@ -50,6 +52,9 @@ impl Renewal {
 
     /// Starts to renew on Redis. It ends with its process, or when a renewal fails, if the lock gives up then.
     pub(crate) fn start_on_redis(&mut self, redis: RedisLatch, ttl: Duration) {
+        if let Some(heard) = redis.listen() {
+            self.start_by_hearing(heard, ttl);
+        }
         let grants = Arc::clone(&self.0);
         let mut line = RenewalLine::of(redis, ttl);
         std::thread::spawn(move || {
@@ -62,6 +67,19 @@ impl Renewal {
                     if let Some(until_ns) = ends.get(&grant.token) {
                         grant.until_ns = *until_ns;
                     }
+                }
+            }
+        });
+    }
+
+    /// Takes whatever is heard for a renewal of everything.
+    fn start_by_hearing(&self, mut heard: Connection, ttl: Duration) {
+        let grants = Arc::clone(&self.0);
+        let ttl_ns = i64::try_from(ttl.as_nanos()).unwrap();
+        std::thread::spawn(move || {
+            while heard.hear().is_ok() {
+                for grant in grants.lock().unwrap().iter_mut() {
+                    grant.until_ns = now_ns() + ttl_ns;
                 }
             }
         });

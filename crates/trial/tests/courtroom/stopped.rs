@@ -18,7 +18,7 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
 use crate::judging::is_harmless;
-use crate::on_servers::{KEY, NODE, SESSION};
+use crate::on_servers::{BARE_SESSION, KEY, NODE, SESSION};
 use crate::part::{
     HONEST, HONEST_FENCED, HONEST_LINE, HONEST_RENEWED, HONEST_RENEWED_FENCED, Part,
 };
@@ -53,6 +53,7 @@ pub(crate) const CASES: &[(Part, Ordeal)] = &[
     (Part::External(KEY), Through(Etcd, StaleRelease)),
     (Part::External(NODE), Through(Zookeeper, TtlEdge)),
     (Part::External(SESSION), Through(Zookeeper, TtlEdge)),
+    (Part::External(BARE_SESSION), Through(Zookeeper, TtlEdge)),
     (Part::Library("fenced"), Lasting(RestartEmpty, 2_000)),
     (Part::Library("watchdog"), Lasting(RestartEmpty, 2_000)),
 ];

@@ -15,7 +15,7 @@ pub(crate) fn is_first(
     key: &str,
     token: &str,
     now_ns: i64,
-    flaw: Option<Flaw>,
+    (flaw, is_fair): (Option<Flaw>, bool),
 ) -> bool {
     // Whoever stands in line clears what is over.
     let sql = "DELETE FROM latch WHERE expires_ns <= ?1";
@@ -29,13 +29,19 @@ pub(crate) fn is_first(
     let place = match flaw {
         // On a busy machine too.
         Some(Flaw::TakesAfterGivingUp) => 10 * PLACE,
+        _ if is_fair => 10 * PLACE,
         _ => PLACE,
     };
     let until_ns = now_ns + i64::try_from(place.as_nanos()).unwrap();
     transaction
         .execute(sql, params![key, token, until_ns])
         .unwrap();
-    let sql = "SELECT token FROM courtroom_line WHERE key = ?1 ORDER BY n LIMIT 1";
+    let sql = match flaw {
+        Some(Flaw::LineIsReversed) => {
+            "SELECT token FROM courtroom_line WHERE key = ?1 ORDER BY n DESC LIMIT 1"
+        }
+        _ => "SELECT token FROM courtroom_line WHERE key = ?1 ORDER BY n LIMIT 1",
+    };
     let first: String = transaction.query_row(sql, [key], |row| row.get(0)).unwrap();
     first == token
 }

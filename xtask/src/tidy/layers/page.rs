@@ -26,7 +26,7 @@ pub(in crate::tidy) fn architecture_shows_the_layers(files: &[SourceFile]) -> Ve
     found.into_iter().collect()
 }
 
-const RENEW: &str = "replace the block by what `cargo xtask tidy` prints below its checks";
+const RENEW: &str = "replace the block by what `cargo xtask tidy --layers` prints";
 
 /// Returns the lines of the block, and the number of the first one.
 fn block(page: &SourceFile) -> Option<(usize, Vec<&str>)> {

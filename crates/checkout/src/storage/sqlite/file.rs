@@ -35,7 +35,7 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StorageError> {
 
 /// Makes SQLite keep a write-ahead log, with which reads and the write under way do not wait for each other.
 ///
-/// SQLite does not fail where there cannot be one; it answers with the mode that stays.
+/// SQLite does not report an error if WAL is impossible; it returns the journal mode that is still in use.
 fn keep_write_ahead_log(connection: &Connection) -> Result<(), StorageError> {
     let mode = connection
         .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));

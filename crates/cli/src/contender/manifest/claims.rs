@@ -1,12 +1,14 @@
 //! The claims in a manifest, each with the place in the lock's own documentation where it is written.
 
+use fencepost_trial::gauntlet::Kind;
+use fencepost_trial::gauntlet::kind::EndsWith;
 use fencepost_trial::protocol::Claims;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::fields::Text;
 
-/// The claims, in the words of the protocol. A claim that is absent is not made.
+/// The claims, in the words of the protocol. A claim that is absent is not made. That the lock is a session is not among them: its kind says so.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Promises {
@@ -24,6 +26,7 @@ pub(super) struct Promises {
     blind_release: Option<Promise>,
     looks_before_release: Option<Promise>,
     looks_before_wait: Option<Promise>,
+    ends_with_server: Option<Promise>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -77,7 +80,8 @@ struct Place {
 }
 
 impl Promises {
-    pub(super) fn claims(&self) -> Claims {
+    /// Returns the claims of a lock of this kind.
+    pub(super) fn claims(&self, kind: Kind) -> Claims {
         Claims {
             fencing: self.fencing.is_some(),
             keep_alive: self.keep_alive.is_some(),
@@ -93,12 +97,20 @@ impl Promises {
             blind_release: self.blind_release.is_some(),
             looks_before_release: self.looks_before_release.is_some(),
             looks_before_wait: self.looks_before_wait.is_some(),
+            session: kind.hold == EndsWith::Session,
+            ends_with_server: self.ends_with_server.is_some(),
         }
     }
 
-    /// Returns a sentence for each claim that the program does not make as the manifest does.
-    pub(super) fn differences(&self, said: Claims) -> Vec<String> {
-        let (ours, theirs) = (spelled(self.claims()), spelled(said));
+    /// Returns a sentence for each claim that the program does not make as the manifest of a lock of this kind does. It need not repeat what its
+    /// kind says.
+    pub(super) fn differences(&self, kind: Kind, said: Claims) -> Vec<String> {
+        let ours = self.claims(kind);
+        let theirs = Claims {
+            session: said.session || ours.session,
+            ..said
+        };
+        let (ours, theirs) = (spelled(ours), spelled(theirs));
         let mut names: Vec<&String> = ours.keys().chain(theirs.keys()).collect();
         names.sort();
         names.dedup();
@@ -129,6 +141,7 @@ impl Promises {
             "blind_release" => &self.blind_release,
             "looks_before_release" => &self.looks_before_release,
             "looks_before_wait" => &self.looks_before_wait,
+            "ends_with_server" => &self.ends_with_server,
             _ => return None,
         };
         promise.as_ref().map(|promise| &promise.r#where)
@@ -155,6 +168,17 @@ fn value(claims: &serde_json::Map<String, Value>, name: &str) -> String {
 mod tests {
     use super::*;
 
+    const SESSION: Kind = Kind {
+        hold: EndsWith::Session,
+        renewed: false,
+        stops_itself: false,
+        fenced: false,
+    };
+    const LEASE: Kind = Kind {
+        hold: EndsWith::Lease,
+        ..SESSION
+    };
+
     /// A claim that is added to the protocol must get a field here, or no manifest could make it.
     #[test]
     fn every_claim_of_the_protocol_can_be_made_and_is_quoted() {
@@ -173,9 +197,15 @@ mod tests {
             blind_release: true,
             looks_before_release: true,
             looks_before_wait: true,
+            session: true,
+            ends_with_server: true,
         };
         let mut source = String::new();
         for (name, value) in spelled(all) {
+            // Its kind says so.
+            if name == "session" {
+                continue;
+            }
             source.push_str(&format!(
                 "[{name}]\nwhere = {{ quote = \"so\", place = \"{name}.md\" }}\n"
             ));
@@ -184,10 +214,10 @@ mod tests {
             }
         }
         let promises: Promises = toml::from_str(&source).unwrap();
-        assert_eq!(promises.claims(), all);
-        assert_eq!(promises.differences(all), Vec::<String>::new());
-        let differences = promises.differences(Claims::PLAIN);
-        assert_eq!(differences.len(), 14, "{differences:?}");
+        assert_eq!(promises.claims(SESSION), all);
+        assert_eq!(promises.differences(SESSION, all), Vec::<String>::new());
+        let differences = promises.differences(SESSION, Claims::PLAIN);
+        assert_eq!(differences.len(), 15, "{differences:?}");
         for sentence in &differences {
             let (name, _) = sentence.split_once(':').unwrap();
             let said = format!("in the manifest (\"so\", {name}.md), false in init_ok");
@@ -203,8 +233,27 @@ mod tests {
     #[test]
     fn a_claim_that_only_the_program_makes_is_a_difference_too() {
         assert_eq!(
-            Promises::default().differences(Claims::OWNED),
+            Promises::default().differences(LEASE, Claims::OWNED),
             ["checks_owner: false in the manifest, true in init_ok"]
+        );
+    }
+
+    #[test]
+    fn a_session_is_one_by_its_kind_and_the_program_need_not_repeat_it() {
+        let nothing = Promises::default();
+        assert!(nothing.claims(SESSION).session);
+        assert!(!nothing.claims(LEASE).session);
+        let said = Claims {
+            session: true,
+            ..Claims::PLAIN
+        };
+        for agrees in [said, Claims::PLAIN] {
+            let differences = nothing.differences(SESSION, agrees);
+            assert_eq!(differences, Vec::<String>::new());
+        }
+        assert_eq!(
+            nothing.differences(LEASE, said),
+            ["session: false in the manifest, true in init_ok"]
         );
     }
 }

@@ -35,8 +35,7 @@ impl Fields {
     /// Parses the file, and checks that the claims are possible for a lock of this kind.
     pub(super) fn parse(source: &str) -> Result<Self, Invalid> {
         let fields: Self = toml::from_str(source).map_err(|error| Invalid::of(&error))?;
-        let claims = fields.claims.claims();
-        match contradiction(fields.kind, claims) {
+        match contradiction(fields.kind, fields.claims.claims(fields.kind)) {
             Some((field, message)) => Err(Invalid::field(field, message)),
             None => Ok(fields),
         }

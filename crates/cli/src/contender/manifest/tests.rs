@@ -91,7 +91,7 @@ fn a_fault_is_named_with_file_line_field_and_what_is_allowed() {
         (
             "[claims.fencing]",
             "[claims.fences]",
-            "subject.toml:11: claims.fences: unknown field `fences`, expected one of `fencing`, `keep_alive`, `fair`, `untimed`, `recovery_ms`, `tells_loss_ms`, `survives`, `fences_writes_only`, `reentrant`, `expires_after_work`, `checks_owner`, `blind_release`, `looks_before_release`, `looks_before_wait`",
+            "subject.toml:11: claims.fences: unknown field `fences`, expected one of `fencing`, `keep_alive`, `fair`, `untimed`, `recovery_ms`, `tells_loss_ms`, `survives`, `fences_writes_only`, `reentrant`, `expires_after_work`, `checks_owner`, `blind_release`, `looks_before_release`, `looks_before_wait`, `ends_with_server`",
         ),
         (
             "\"my lock\"",

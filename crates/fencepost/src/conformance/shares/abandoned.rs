@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Stage, got, take};
-use crate::conformance::{LONG, RECORDS, Subject, eventually, soon, table};
+use crate::conformance::{LONG, RECORDS, StoreUnderTest, eventually, soon, table};
 use crate::kinds::Semaphore;
 use crate::locker::Locker;
 use crate::testing::poll_at_most;
@@ -33,9 +33,9 @@ async fn assert_free(stage: &Stage, all: u32) {
     stage.until_nothing_is_left().await;
 }
 
-async fn a_dropped_wait_for_permits_leaves_nothing(subject: Subject) {
+async fn a_dropped_wait_for_permits_leaves_nothing(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&subject, "cut-wait").await else {
+        let Some(stage) = Stage::new(&store, "cut-wait").await else {
             return;
         };
         let [one, other] = stage.semaphores(2);
@@ -54,9 +54,9 @@ async fn a_dropped_wait_for_permits_leaves_nothing(subject: Subject) {
     }
 }
 
-async fn a_dropped_attempt_at_permits_leaves_nothing(subject: Subject) {
+async fn a_dropped_attempt_at_permits_leaves_nothing(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&subject, "cut-try").await else {
+        let Some(stage) = Stage::new(&store, "cut-try").await else {
             return;
         };
         let [one, _] = stage.semaphores(2);
@@ -68,9 +68,9 @@ async fn a_dropped_attempt_at_permits_leaves_nothing(subject: Subject) {
     }
 }
 
-async fn a_dropped_wait_to_write_leaves_nothing(subject: Subject) {
+async fn a_dropped_wait_to_write_leaves_nothing(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&subject, "cut-write").await else {
+        let Some(stage) = Stage::new(&store, "cut-write").await else {
             return;
         };
         let [one, other] = stage.rw_locks();
@@ -90,9 +90,9 @@ async fn a_dropped_wait_to_write_leaves_nothing(subject: Subject) {
     }
 }
 
-async fn a_dropped_downgrade_leaves_nothing(subject: Subject) {
+async fn a_dropped_downgrade_leaves_nothing(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&subject, "cut-downgrade").await else {
+        let Some(stage) = Stage::new(&store, "cut-downgrade").await else {
             return;
         };
         let [one, other] = stage.rw_locks();
@@ -107,9 +107,9 @@ async fn a_dropped_downgrade_leaves_nothing(subject: Subject) {
     }
 }
 
-async fn a_dropped_release_of_permits_still_releases(subject: Subject) {
+async fn a_dropped_release_of_permits_still_releases(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&subject, "cut-release").await else {
+        let Some(stage) = Stage::new(&store, "cut-release").await else {
             return;
         };
         let [one, _] = stage.semaphores(2);
@@ -124,11 +124,11 @@ async fn a_dropped_release_of_permits_still_releases(subject: Subject) {
 
 /// Runs `work` with a locker in a runtime that then ends without a word, as a process does that is killed.
 fn in_a_process_that_dies<W: Future>(
-    subject: &Subject,
+    store: &StoreUnderTest,
     ttl: Duration,
     work: impl FnOnce(Locker) -> W + Send + 'static,
 ) {
-    let backend = subject.one.clone();
+    let backend = store.one.clone();
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -142,15 +142,15 @@ fn in_a_process_that_dies<W: Future>(
     process.join().expect("no panic");
 }
 
-async fn permits_of_a_dead_process_are_granted_to_others(subject: Subject) {
+async fn permits_of_a_dead_process_are_granted_to_others(store: StoreUnderTest) {
     const TTL: Duration = Duration::from_secs(1);
-    let Some(stage) = Stage::new(&subject, "dead").await else {
+    let Some(stage) = Stage::new(&store, "dead").await else {
         return;
     };
     let name = stage.name.clone();
-    let subject = subject.clone();
+    let store = store.clone();
     let dying = move || {
-        in_a_process_that_dies(&subject, TTL, async move |locker| {
+        in_a_process_that_dies(&store, TTL, async move |locker| {
             let semaphore = locker.semaphore(name, 2).expect("records");
             let permits = [take(&semaphore, 1).await, take(&semaphore, 1).await];
             (semaphore, permits)
@@ -163,16 +163,16 @@ async fn permits_of_a_dead_process_are_granted_to_others(subject: Subject) {
     stage.until_nothing_is_left().await;
 }
 
-async fn waiters_of_a_dead_process_do_not_block_the_line(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "dead-waiters").await else {
+async fn waiters_of_a_dead_process_do_not_block_the_line(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "dead-waiters").await else {
         return;
     };
     let [one, other] = stage.semaphores(2);
     let held = take(&one, 2).await;
     let name = stage.name.clone();
-    let subject = subject.clone();
+    let store = store.clone();
     let dying = move || {
-        in_a_process_that_dies(&subject, LONG, async move |locker| {
+        in_a_process_that_dies(&store, LONG, async move |locker| {
             let semaphore: Semaphore = locker.semaphore(name, 2).expect("records");
             let waits = [(); 3].map(|()| {
                 let semaphore = semaphore.clone();

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName, Part};
 use crate::clock::{BoxFuture, Clock};
-use crate::conformance::Subject;
+use crate::conformance::StoreUnderTest;
 use crate::error::Result;
 use crate::shares::Shares;
 
-impl Subject {
-    /// Returns a subject whose locks are shares in the records of this store: whoever asks for a lock gets this part, which must be one that
+impl StoreUnderTest {
+    /// Returns a store whose locks are shares in the records of this store: whoever asks for a lock gets this part, which must be one that
     /// nobody else can have a part beside, such as [`Part::Write`]. Returns `None` if the store keeps no records.
     ///
     /// ```
     /// use std::sync::Arc;
     /// use fencepost::Part;
-    /// use fencepost::conformance::Subject;
+    /// use fencepost::conformance::StoreUnderTest;
     /// use fencepost::stores::memory::Memory;
     ///
-    /// let subject = Subject::new(Arc::new(Memory::new()));
-    /// assert!(subject.with_locks_as(Part::Permits { count: 1, of: 1 }).is_some());
+    /// let store = StoreUnderTest::new(Arc::new(Memory::new()));
+    /// assert!(store.with_locks_as(Part::Permits { count: 1, of: 1 }).is_some());
     /// ```
     pub fn with_locks_as(&self, part: Part) -> Option<Self> {
         let shared = |inner: &Arc<dyn Backend>| -> Option<Arc<dyn Backend>> {
@@ -29,7 +29,7 @@ impl Subject {
             Some(Arc::new(AsLock { shares, part }))
         };
         let one = shared(&self.one)?;
-        // A subject with one connection has one here, too.
+        // A store with one connection has one here, too.
         let other = if Arc::ptr_eq(&self.one, &self.other) {
             one.clone()
         } else {

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::{NOT_LONG, Stage, got};
 use crate::claim::Part;
-use crate::conformance::{RECORDS, SHORT, Subject, eventually, soon, table};
+use crate::conformance::{RECORDS, SHORT, StoreUnderTest, eventually, soon, table};
 use crate::error::ErrorKind;
 use crate::kinds::{ReadGuard, RwLock, WriteGuard};
 
@@ -43,8 +43,8 @@ fn writing(lock: &RwLock) -> JoinHandle<WriteGuard> {
     tokio::spawn(async move { lock.write().await.expect("an answer") })
 }
 
-async fn readers_are_together_and_a_writer_is_alone(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "rw").await else {
+async fn readers_are_together_and_a_writer_is_alone(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "rw").await else {
         return;
     };
     let [one, other] = stage.rw_locks();
@@ -77,8 +77,8 @@ async fn readers_are_together_and_a_writer_is_alone(subject: Subject) {
     assert!(reads(&one).await.fence() > fence);
 }
 
-async fn readers_do_not_overtake_a_writer(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "rw-fair").await else {
+async fn readers_do_not_overtake_a_writer(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "rw-fair").await else {
         return;
     };
     let [one, other] = stage.rw_locks();
@@ -102,8 +102,8 @@ async fn readers_do_not_overtake_a_writer(subject: Subject) {
     assert!(soon("the reader", late).await.expect("no panic").fence() > fence);
 }
 
-async fn readers_between_writers_come_in_together(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "rw-together").await else {
+async fn readers_between_writers_come_in_together(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "rw-together").await else {
         return;
     };
     let [one, other] = stage.rw_locks();
@@ -126,9 +126,9 @@ async fn readers_between_writers_come_in_together(subject: Subject) {
     stage.until_nothing_is_left().await;
 }
 
-async fn nobody_reads_what_is_half_written(subject: Subject) {
+async fn nobody_reads_what_is_half_written(store: StoreUnderTest) {
     const TURNS: u64 = 12;
-    let Some(stage) = Stage::new(&subject, "rw-load").await else {
+    let Some(stage) = Stage::new(&store, "rw-load").await else {
         return;
     };
     let pair = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
@@ -165,8 +165,8 @@ async fn nobody_reads_what_is_half_written(subject: Subject) {
     stage.until_nothing_is_left().await;
 }
 
-async fn a_downgrade_leaves_no_gap(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "downgrade").await else {
+async fn a_downgrade_leaves_no_gap(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "downgrade").await else {
         return;
     };
     let [one, other] = stage.rw_locks();
@@ -202,8 +202,8 @@ async fn a_downgrade_leaves_no_gap(subject: Subject) {
     stage.until_nothing_is_left().await;
 }
 
-async fn a_downgrade_lets_readers_in_that_wait_in_front(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "downgrade-line").await else {
+async fn a_downgrade_lets_readers_in_that_wait_in_front(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "downgrade-line").await else {
         return;
     };
     let [one, other] = stage.rw_locks();
@@ -221,9 +221,9 @@ async fn a_downgrade_lets_readers_in_that_wait_in_front(subject: Subject) {
     drop(soon("the writer behind", next).await.expect("no panic"));
 }
 
-async fn a_lost_writer_cannot_become_a_reader(subject: Subject) {
+async fn a_lost_writer_cannot_become_a_reader(store: StoreUnderTest) {
     let set = |settings: crate::LockerBuilder| settings.ttl(SHORT).keep_alive(false);
-    let Some(stage) = Stage::with(&subject, "downgrade-lost", set).await else {
+    let Some(stage) = Stage::with(&store, "downgrade-lost", set).await else {
         return;
     };
     let [one, other] = stage.rw_locks();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{NOT_LONG, Stage, got, take};
 use crate::claim::Part;
-use crate::conformance::{LONG, RECORDS, SHORT, Subject, eventually, soon, table};
+use crate::conformance::{LONG, RECORDS, SHORT, StoreUnderTest, eventually, soon, table};
 use crate::credential::Credential;
 use crate::engine::ReleaseOutcome;
 use crate::error::ErrorKind;
@@ -29,8 +29,8 @@ table! {
     a_shutdown_gives_permits_back: RECORDS,
 }
 
-async fn permits_are_given_out_until_none_is_left(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "permits").await else {
+async fn permits_are_given_out_until_none_is_left(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "permits").await else {
         return;
     };
     let [one, other] = stage.semaphores(2);
@@ -51,6 +51,8 @@ async fn permits_are_given_out_until_none_is_left(subject: Subject) {
         assert_eq!(semaphore.permits().await.expect("an answer"), 2);
         assert_eq!(semaphore.available().await.expect("an answer"), 0);
     }
+    // Whoever gave up waiting leaves the line in the background.
+    stage.until_waiting(0).await;
     assert!(first.release().await.is_released());
     let third = got(other.try_acquire(1).await).expect("a free permit");
     assert!(third.slots().eq([0]) && third.fence() > second.fence());
@@ -58,8 +60,8 @@ async fn permits_are_given_out_until_none_is_left(subject: Subject) {
     stage.until_nothing_is_left().await;
 }
 
-async fn a_semaphore_and_a_lock_of_one_name_are_apart(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "apart").await else {
+async fn a_semaphore_and_a_lock_of_one_name_are_apart(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "apart").await else {
         return;
     };
     let [one, _] = stage.semaphores(1);
@@ -69,8 +71,8 @@ async fn a_semaphore_and_a_lock_of_one_name_are_apart(subject: Subject) {
     drop((permit, lock));
 }
 
-async fn a_name_is_of_one_kind(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "kind").await else {
+async fn a_name_is_of_one_kind(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "kind").await else {
         return;
     };
     let [one, _] = stage.semaphores(1);
@@ -115,9 +117,9 @@ async fn under_load(
     stage.until_nothing_is_left().await;
 }
 
-async fn no_two_holders_have_the_same_slot(subject: Subject) {
+async fn no_two_holders_have_the_same_slot(store: StoreUnderTest) {
     const PERMITS: u32 = 3;
-    let Some(stage) = Stage::new(&subject, "slots").await else {
+    let Some(stage) = Stage::new(&store, "slots").await else {
         return;
     };
     let holders: Arc<Mutex<BTreeMap<u32, Fence>>> = Arc::default();
@@ -136,8 +138,8 @@ async fn no_two_holders_have_the_same_slot(subject: Subject) {
     assert!(lock(&out).is_empty());
 }
 
-async fn every_slot_sees_growing_fences(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "slot-fences").await else {
+async fn every_slot_sees_growing_fences(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "slot-fences").await else {
         return;
     };
     let highest: Mutex<BTreeMap<u32, Credential>> = Mutex::default();
@@ -156,10 +158,10 @@ async fn every_slot_sees_growing_fences(subject: Subject) {
     .await;
 }
 
-async fn waiters_for_permits_are_served_in_order(subject: Subject) {
+async fn waiters_for_permits_are_served_in_order(store: StoreUnderTest) {
     // A waiter that does not answer for a while is passed over, because it may be dead. On a slow machine that may be any waiter.
     for _ in 0..10 {
-        let Some(stage) = Stage::new(&subject, "permit-order").await else {
+        let Some(stage) = Stage::new(&store, "permit-order").await else {
             return;
         };
         let semaphores = stage.semaphores(1);
@@ -193,11 +195,11 @@ async fn waiters_for_permits_are_served_in_order(subject: Subject) {
     panic!("out of order ten times, each time with a turn of more than 200 ms");
 }
 
-async fn permits_are_kept_alive_beyond_their_ttl(subject: Subject) {
+async fn permits_are_kept_alive_beyond_their_ttl(store: StoreUnderTest) {
     // Long enough for a slow machine to renew in time.
     const TTL: Duration = Duration::from_secs(1);
     for _ in 0..10 {
-        let Some(stage) = Stage::with(&subject, "kept", |settings| settings.ttl(TTL)).await else {
+        let Some(stage) = Stage::with(&store, "kept", |settings| settings.ttl(TTL)).await else {
             return;
         };
         let [one, other] = stage.semaphores(2);
@@ -212,9 +214,9 @@ async fn permits_are_kept_alive_beyond_their_ttl(subject: Subject) {
     panic!("lost a permit ten times in a row");
 }
 
-async fn a_permit_that_ends_is_lost_and_granted_to_another(subject: Subject) {
+async fn a_permit_that_ends_is_lost_and_granted_to_another(store: StoreUnderTest) {
     let set = |settings: crate::LockerBuilder| settings.ttl(SHORT).keep_alive(false);
-    let Some(stage) = Stage::with(&subject, "ends", set).await else {
+    let Some(stage) = Stage::with(&store, "ends", set).await else {
         return;
     };
     let [one, other] = stage.semaphores(1);
@@ -233,11 +235,10 @@ async fn a_permit_that_ends_is_lost_and_granted_to_another(subject: Subject) {
     ));
 }
 
-async fn a_permit_that_is_released_by_force_is_lost(subject: Subject) {
+async fn a_permit_that_is_released_by_force_is_lost(store: StoreUnderTest) {
     const TTL: Duration = Duration::from_secs(1);
     for _ in 0..10 {
-        let Some(stage) = Stage::with(&subject, "forced", |settings| settings.ttl(TTL)).await
-        else {
+        let Some(stage) = Stage::with(&store, "forced", |settings| settings.ttl(TTL)).await else {
             return;
         };
         let [one, _] = stage.semaphores(2);
@@ -258,11 +259,9 @@ async fn a_permit_that_is_released_by_force_is_lost(subject: Subject) {
     panic!("the store did not report a forced release ten times in a row");
 }
 
-async fn inspect_shows_every_permit(subject: Subject) {
-    let Some(stage) = Stage::with(&subject, "shown", |settings| {
-        settings.ttl(LONG).label("ci-7")
-    })
-    .await
+async fn inspect_shows_every_permit(store: StoreUnderTest) {
+    let Some(stage) =
+        Stage::with(&store, "shown", |settings| settings.ttl(LONG).label("ci-7")).await
     else {
         return;
     };
@@ -296,8 +295,8 @@ fn waiting(semaphore: &Semaphore, count: u32) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move { drop(semaphore.acquire(count).await) })
 }
 
-async fn a_shutdown_gives_permits_back(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "shutdown").await else {
+async fn a_shutdown_gives_permits_back(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "shutdown").await else {
         return;
     };
     let [one, other] = stage.semaphores(2);

@@ -1,7 +1,7 @@
 //! Requirements on claims of several permits, and on a number of permits that changes.
 
 use super::{NOT_LONG, Stage, got, take};
-use crate::conformance::{LONG, RECORDS, Subject, eventually, soon, table};
+use crate::conformance::{LONG, RECORDS, StoreUnderTest, eventually, soon, table};
 use crate::error::ErrorKind;
 use crate::kinds::{Permit, Semaphore};
 
@@ -24,8 +24,8 @@ async fn served(task: tokio::task::JoinHandle<crate::Result<Permit>>) -> Permit 
     permit.expect("an answer")
 }
 
-async fn nobody_overtakes_whoever_wants_more(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "overtake").await else {
+async fn nobody_overtakes_whoever_wants_more(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "overtake").await else {
         return;
     };
     let [one, other] = stage.semaphores(3);
@@ -49,8 +49,8 @@ async fn nobody_overtakes_whoever_wants_more(subject: Subject) {
     assert!(served(small).await.fence() > fence);
 }
 
-async fn many_permits_are_had_although_others_want_few(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "weights").await else {
+async fn many_permits_are_had_although_others_want_few(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "weights").await else {
         return;
     };
     let [one, other] = stage.semaphores(3);
@@ -82,8 +82,8 @@ async fn many_permits_are_had_although_others_want_few(subject: Subject) {
     stage.until_nothing_is_left().await;
 }
 
-async fn more_permits_let_waiters_in(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "more").await else {
+async fn more_permits_let_waiters_in(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "more").await else {
         return;
     };
     let [one, other] = stage.semaphores(1);
@@ -98,8 +98,8 @@ async fn more_permits_let_waiters_in(subject: Subject) {
     drop(held);
 }
 
-async fn fewer_permits_take_nothing_away(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "fewer").await else {
+async fn fewer_permits_take_nothing_away(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "fewer").await else {
         return;
     };
     let [one, other] = stage.semaphores(3);
@@ -124,8 +124,8 @@ async fn fewer_permits_take_nothing_away(subject: Subject) {
     assert!(last.slots().eq([0]));
 }
 
-async fn whoever_wants_more_than_there_are_then_is_told(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "told").await else {
+async fn whoever_wants_more_than_there_are_then_is_told(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "told").await else {
         return;
     };
     let [one, other] = stage.semaphores(3);
@@ -142,8 +142,8 @@ async fn whoever_wants_more_than_there_are_then_is_told(subject: Subject) {
     stage.until_nothing_is_left().await;
 }
 
-async fn the_number_in_the_store_counts(subject: Subject) {
-    let Some(stage) = Stage::new(&subject, "number").await else {
+async fn the_number_in_the_store_counts(store: StoreUnderTest) {
+    let Some(stage) = Stage::new(&store, "number").await else {
         return;
     };
     let [one, _] = stage.semaphores(2);

@@ -23,9 +23,9 @@ use crate::mutex::lock;
 
 /// How long a server may be silent before it is given up. This is longer than ordinary delays, and shorter than most callers' timeouts.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// If there are other servers, one that does not answer a renewal may cost at most this part of the TTL …
+/// If there are other servers, one that does not answer a renewal is given up after the TTL divided by this number.
 const ANSWER_TIMEOUTS_PER_TTL: u32 = 6;
-/// … but not less than this, because a busy server is not a silent one.
+/// The least time after which such a server is given up, because a busy server is not a silent one.
 const MIN_ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long an election may take before a request fails because there is no leader.
 const ELECTION: Duration = Duration::from_secs(3);

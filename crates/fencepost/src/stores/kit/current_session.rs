@@ -26,11 +26,11 @@ pub(crate) trait Replaceable: Send + Sync + 'static {
     fn identity(&self) -> Option<Self::Identity>;
 }
 
-/// The outcome of an attempt to connect.
-type Outcome<S, E> = Result<Arc<S>, E>;
+/// What an attempt to connect returns.
+type ConnectResult<S, E> = Result<Arc<S>, E>;
 
-/// An attempt in its own task, with its outcome. The error means that its runtime ended.
-type Attempt<S, E> = Shared<BoxFuture<'static, Result<Outcome<S, E>, Arc<JoinError>>>>;
+/// An attempt in its own task. The outer error means that its runtime ended.
+type Attempt<S, E> = Shared<BoxFuture<'static, Result<ConnectResult<S, E>, Arc<JoinError>>>>;
 
 /// The session in use, the attempt to open the next one, and those before it. `E` is the error of an attempt.
 pub(crate) struct CurrentSession<S: Replaceable, E: Clone> {
@@ -71,9 +71,12 @@ impl<S: Replaceable, E: Clone + Send + Sync + 'static> CurrentSession<S, E> {
     /// on a slow network it takes longer than a single request may. Returns `None` if there was no runtime to finish it.
     ///
     /// `connect` calls [`retire`](Self::retire), ends what that returns, and then calls [`replace`](Self::replace).
-    pub(crate) async fn get_or_connect<F>(&self, connect: impl Fn() -> F) -> Option<Outcome<S, E>>
+    pub(crate) async fn get_or_connect<F>(
+        &self,
+        connect: impl Fn() -> F,
+    ) -> Option<ConnectResult<S, E>>
     where
-        F: Future<Output = Outcome<S, E>> + Send + 'static,
+        F: Future<Output = ConnectResult<S, E>> + Send + 'static,
     {
         if let Some(session) = self.get() {
             return Some(Ok(session));
@@ -89,7 +92,7 @@ impl<S: Replaceable, E: Clone + Send + Sync + 'static> CurrentSession<S, E> {
 
     fn attempt<F>(&self, connect: impl Fn() -> F) -> Attempt<S, E>
     where
-        F: Future<Output = Outcome<S, E>> + Send + 'static,
+        F: Future<Output = ConnectResult<S, E>> + Send + 'static,
     {
         let mut attempt = lock(&self.attempt);
         if let Some(under_way) = attempt.as_ref().filter(|attempt| attempt.peek().is_none()) {

@@ -12,6 +12,7 @@ pub(crate) const FIRST: Duration = Duration::from_millis(500);
 pub(crate) const NEXT: Duration = Duration::from_nanos(FIRST.as_nanos() as u64 / 8);
 
 /// Returns how long a waiter leaves a free lock to those ahead of it. Counts at least one, because its caller knows that somebody is ahead.
+#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
 pub(crate) fn length(ahead: u32) -> Duration {
     FIRST + NEXT.saturating_mul(ahead.max(1) - 1)
 }

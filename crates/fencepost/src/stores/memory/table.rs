@@ -16,7 +16,15 @@ use crate::stores::kit::turn_window;
 pub(super) struct Table {
     pub(super) names: HashMap<LockName, Entry>,
     epochs: u64,
-    tickets: u64,
+    last_ticket: u64,
+}
+
+/// A place in a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ticket {
+    number: u64,
+    /// When the ticket was drawn.
+    drawn_at: Moment,
 }
 
 /// One name: its lease, and its line.
@@ -25,8 +33,9 @@ pub(super) struct Entry {
     lease: Option<Lease>,
     /// When a release last made the lock free.
     freed_at: Option<Moment>,
+    /// The waiters by the numbers of their tickets.
     line: BTreeMap<u64, Waiter>,
-    places: HashMap<OwnerId, u64>,
+    tickets: HashMap<OwnerId, u64>,
 }
 
 #[derive(Debug)]
@@ -73,37 +82,38 @@ impl Table {
         grant
     }
 
-    /// Puts the owner in line, or back to the place it had. Returns its place, and since when it waits.
+    /// Puts the owner in line, or back to the place it had. Returns its ticket.
     pub(super) fn enqueue(
         &mut self,
         claim: &Claim,
-        ticket: Option<(u64, Moment)>,
+        ticket: Option<Ticket>,
         wake: &Arc<Notify>,
         now: Moment,
-    ) -> (u64, Moment) {
-        self.tickets += 1;
-        let newest = self.tickets;
+    ) -> Ticket {
+        self.last_ticket += 1;
+        let new = Ticket {
+            number: self.last_ticket,
+            drawn_at: now,
+        };
         let entry = self.entry(&claim.name);
-        // The owner's current place, or the place it had before it was passed over, or the last place.
-        let place = entry.places.get(&claim.owner).copied();
-        let place = place.and_then(|place| Some((place, entry.line.get(&place)?.since)));
-        let (place, since) = place.or(ticket).unwrap_or((newest, now));
-        entry.places.insert(claim.owner, place);
+        // The ticket that the owner has in line, or the one it had before it was passed over, or a new one.
+        let ticket = entry.ticket_of(claim.owner).or(ticket).unwrap_or(new);
+        entry.tickets.insert(claim.owner, ticket.number);
         let waiter = Waiter {
             label: claim.label.clone(),
             owner: claim.owner,
             wake: wake.clone(),
-            since,
+            since: ticket.drawn_at,
             attended: true,
         };
-        entry.line.insert(place, waiter);
-        (place, since)
+        entry.line.insert(ticket.number, waiter);
+        ticket
     }
 
-    /// Returns when it is the turn of the waiter at this place, if nobody wakes it before.
-    pub(super) fn turn_of(&mut self, name: &LockName, place: u64) -> Moment {
+    /// Returns when it is the turn of the waiter with this ticket, if nobody wakes it before.
+    pub(super) fn turn_of(&mut self, name: &LockName, ticket: Ticket) -> Moment {
         let entry = self.entry(name);
-        entry.turn_of(entry.rank_of(place))
+        entry.turn_of(entry.rank_of(ticket.number))
     }
 
     /// Records that a waiting future was dropped; `wake` is its own.
@@ -111,8 +121,8 @@ impl Table {
         let Some(entry) = self.names.get_mut(&claim.name) else {
             return;
         };
-        let place = entry.places.get(&claim.owner);
-        let waiter = place.and_then(|place| entry.line.get_mut(place));
+        let ticket = entry.tickets.get(&claim.owner);
+        let waiter = ticket.and_then(|ticket| entry.line.get_mut(ticket));
         // Unless a new future of the same owner has taken over in the meantime.
         if let Some(waiter) = waiter
             && Arc::ptr_eq(&waiter.wake, wake)
@@ -173,12 +183,12 @@ impl Entry {
                 lease: claim.ttl,
             });
         }
-        let place = self.places.get(&claim.owner).copied();
-        let rank = place.map_or(self.line.len(), |place| self.rank_of(place));
+        let ticket = self.tickets.get(&claim.owner).copied();
+        let rank = ticket.map_or(self.line.len(), |ticket| self.rank_of(ticket));
         if now < self.turn_of(rank) {
             return None;
         }
-        self.pass_over(place);
+        self.pass_over(ticket);
         self.lease = Some(Lease {
             owner: claim.owner,
             label: claim.label.clone(),
@@ -210,25 +220,33 @@ impl Entry {
         }
     }
 
-    fn rank_of(&self, place: u64) -> usize {
-        self.line.range(..place).count()
+    /// Returns the ticket that this owner has in line.
+    fn ticket_of(&self, owner: OwnerId) -> Option<Ticket> {
+        let number = *self.tickets.get(&owner)?;
+        let drawn_at = self.line.get(&number)?.since;
+        Some(Ticket { number, drawn_at })
+    }
+
+    /// Returns how many waiters stand before this ticket.
+    fn rank_of(&self, ticket: u64) -> usize {
+        self.line.range(..ticket).count()
     }
 
     /// Removes the new holder from the line, and those ahead of it, which did not claim in time.
-    fn pass_over(&mut self, place: Option<u64>) {
-        let kept = match place {
-            Some(place) => self.line.split_off(&(place + 1)),
+    fn pass_over(&mut self, ticket: Option<u64>) {
+        let kept = match ticket {
+            Some(ticket) => self.line.split_off(&(ticket + 1)),
             None => BTreeMap::new(),
         };
         for waiter in std::mem::replace(&mut self.line, kept).into_values() {
-            self.places.remove(&waiter.owner);
+            self.tickets.remove(&waiter.owner);
             waiter.wake.notify_one();
         }
     }
 
     fn release(&mut self, owner: OwnerId, now: Moment) -> Release {
-        if let Some(place) = self.places.remove(&owner) {
-            self.line.remove(&place);
+        if let Some(ticket) = self.tickets.remove(&owner) {
+            self.line.remove(&ticket);
             // All waiters behind have moved up.
             self.ring_first();
         }

@@ -35,7 +35,7 @@ impl PostgresBuilder {
                 max_outage: Duration::from_secs(30),
                 requeue_after: Duration::from_secs(10),
                 source: Source::Sequences { create: true },
-                read_only: false,
+                only_to_release: false,
             },
             create_sequences: true,
             requeue_after: None,
@@ -137,19 +137,20 @@ impl PostgresBuilder {
         Ok(Postgres { hub })
     }
 
-    /// Connects only to look at locks, with [`inspect`](crate::Backend::inspect) and [`list`](crate::Backend::list), and to
-    /// [release](crate::Backend::release) locks of others.
+    /// Connects to look at locks, with [`inspect`](crate::Backend::inspect) and [`list`](crate::Backend::list), and to
+    /// [release](crate::Backend::release) them by force, whoever holds them. Acquiring a lock fails. If nothing may be released,
+    /// use [`StoreAddress::open_read_only`](crate::stores::StoreAddress::open_read_only).
     ///
     /// This needs no fence. No sequence is created or has to exist, no permission on it is needed, and it works while a program of an older
-    /// version takes locks. Acquiring a lock fails.
+    /// version takes locks.
     ///
     /// # Errors
     /// Returns the same errors as [`open`](Self::open), except those about sequences and older versions.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connections are closed.
-    pub async fn open_read_only(mut self) -> Result<Postgres> {
-        self.settings.read_only = true;
+    pub async fn open_to_release(mut self) -> Result<Postgres> {
+        self.settings.only_to_release = true;
         self.connect().await
     }
 

@@ -129,7 +129,8 @@ pub(crate) fn is_over(error: &Error) -> bool {
     broke || was_ended(error)
 }
 
-/// Returns whether the server itself said that it ends the session. The request in it has no effect then.
+/// Returns whether the server itself said that it ends the session. The request may have been executed before, but a lock that it took has
+/// ended with the session, so it can be requested again in another one.
 pub(crate) fn was_ended(error: &Error) -> bool {
     let code = code(error).map(SqlState::code);
     matches!(code, Some("57P01" | "57P02" | "57P03" | "57P05"))

@@ -211,18 +211,31 @@ impl Hub {
         if !state.has(seat) {
             return;
         }
+        let newest = state.on(seat.number).first().cloned();
+        let is_newest = newest.is_some_and(|newest| newest.claim.owner == seat.claim.owner);
         let upkeep = Upkeep::of(
             &mut state,
             seat.number,
             self.settings.idle_timeout,
             Some(seat),
         );
-        let spare_program = upkeep.seats.is_empty().then_some(self.program.as_str());
+        let shown = is_newest.then(|| self.application_name(upkeep.seats.first()));
+        let shown = shown.flatten();
         let statement =
-            upkeep.comment() + &statements::unlock(seat.key, &upkeep.lasting, spare_program);
+            upkeep.comment() + &statements::unlock(seat.key, &upkeep.lasting, shown.as_deref());
         let answer = start_release(seat.session.clone(), statement);
         upkeep.sent(&answer);
         seat.set_last_request(LastRequest::Leave(answer));
+    }
+
+    /// Returns the `application_name` of a session in which this lock is the one that was granted last, if any. Returns `None` if its fence is
+    /// not known yet.
+    fn application_name(&self, newest: Option<&Arc<Seat>>) -> Option<String> {
+        let Some(seat) = newest else {
+            return Some(self.program.clone());
+        };
+        let epoch = seat.held()?.since.epoch;
+        Some(format!("{} {epoch} {}", self.program, seat.claim.owner))
     }
 
     /// Forgets the seat, because its owner has nothing at the server any more.

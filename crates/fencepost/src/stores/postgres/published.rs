@@ -138,6 +138,14 @@ pub(super) fn newest(application_name: &str) -> Option<(u64, OwnerId)> {
     Some((epoch, owner))
 }
 
+/// Returns `application_name` without the fence and the owner.
+pub(super) fn program_of(application_name: &str) -> &str {
+    match newest(application_name) {
+        Some(_) => application_name.rsplitn(3, ' ').nth(2).unwrap_or(""),
+        None => application_name,
+    }
+}
+
 /// Encodes a text so that it cannot end a comment or a string. Letters, digits and a few other characters stay; all other bytes become
 /// `%2F` and the like.
 fn encode(text: &str, longest: usize) -> String {
@@ -227,7 +235,9 @@ mod tests {
         );
         assert!(name.len() <= 63, "{name}");
         assert_eq!(newest(&name), Some(((1 << 47) - 1, owner)));
+        assert_eq!(program_of(&name), "a%20program:/2");
         assert_eq!(newest("psql"), None);
+        assert_eq!(program_of("psql"), "psql");
         assert_eq!(newest(""), None);
     }
 }

@@ -9,6 +9,7 @@ use super::hub::{Hub, Placed};
 use super::keys::key_of;
 use super::rows::{number, text};
 use super::seat::{LastRequest, Seat};
+use super::session::LONGEST_LEASE;
 use super::view::SessionRow;
 use super::{STORE, failure, statements};
 use crate::backend::{Release, Renewal, Wait};
@@ -36,7 +37,7 @@ pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant
                         continue;
                     }
                 }
-                if let Some(grant) = resume(hub, &seat).await? {
+                if let Some(grant) = resume(hub, &seat, claim.ttl).await? {
                     return Ok(Some(grant));
                 }
             }
@@ -91,7 +92,7 @@ async fn wait_once(
             Placed::Nowhere => return Ok(None),
             Placed::Already(seat) => {
                 if !is_waiting(&seat) {
-                    match resume(hub, &seat).await? {
+                    match resume(hub, &seat, claim.ttl).await? {
                         Some(grant) => return Ok(Some(grant)),
                         None => continue,
                     }
@@ -135,8 +136,9 @@ async fn asked(hub: &Hub, seat: &Seat) -> Result<Option<Grant>> {
     }
 }
 
-/// Continues an owner's earlier request: if it has the lock, the lease is extended. Returns `None` if it has nothing and may ask.
-async fn resume(hub: &Hub, seat: &Arc<Seat>) -> Result<Option<Grant>> {
+/// Continues an owner's earlier request: if it has the lock, the lease is extended so that it lasts at least `ttl` from now on. Returns
+/// `None` if it has nothing and may ask.
+async fn resume(hub: &Hub, seat: &Arc<Seat>, ttl: Duration) -> Result<Option<Grant>> {
     if let LastRequest::Leave(answer) = seat.last_request() {
         // Whatever the result, the session is clean or closed.
         let _had_it = answer.await;
@@ -148,10 +150,15 @@ async fn resume(hub: &Hub, seat: &Arc<Seat>) -> Result<Option<Grant>> {
         return Ok(None);
     };
     hub.end_waiting(seat);
+    seat.raise_ttl(ttl);
     let asked_at = BootClock.now();
     let renewed = renew_seat(hub, seat).await?;
     Ok(match renewed {
-        Renewal::Extended => Some(Grant { asked_at, ..grant }),
+        Renewal::Extended => Some(Grant {
+            asked_at,
+            lease: ttl.min(LONGEST_LEASE),
+            ..grant
+        }),
         Renewal::Lost => {
             leave(hub, seat).await;
             None

@@ -13,6 +13,6 @@ pub(super) struct Settings {
     pub(super) max_outage: Duration,
     pub(super) requeue_after: Duration,
     pub(super) source: Source,
-    /// Whether the store only looks at locks, so that fences need not be checked.
-    pub(super) read_only: bool,
+    /// Whether the store only looks at locks and releases them, so that it needs no fences.
+    pub(super) only_to_release: bool,
 }

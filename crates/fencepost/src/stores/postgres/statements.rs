@@ -126,13 +126,12 @@ fn last(session_ttl: Duration, lasting: &Lasting) -> String {
     )
 }
 
-/// Releases the lock, and sets how long the session then lasts. If `spare_program` is given, the session has no other locks, and this
-/// becomes its `application_name`.
-pub(super) fn unlock(key: i64, lasting: &Lasting, spare_program: Option<&str>) -> String {
+/// Releases the lock, and sets how long the session then lasts. If `shown` is given, it becomes the session's `application_name`.
+pub(super) fn unlock(key: i64, lasting: &Lasting, shown: Option<&str>) -> String {
     let ttl_ms = millis(lasting.session_ttl());
     let unlocks = lasting.unlocks();
-    let name = spare_program.map_or(String::new(), |program| {
-        format!(", set_config('application_name', '{program}', false)")
+    let name = shown.map_or(String::new(), |shown| {
+        format!(", set_config('application_name', '{shown}', false)")
     });
     format!(
         "{}, set_config('idle_session_timeout', '{ttl_ms}', false){name}{unlocks}",
@@ -188,7 +187,7 @@ pub(super) fn terminate(pid: i32, key: i64, owner: OwnerId, shown_in: ShownIn) -
     )
 }
 
-/// Returns who holds locks and who waits for them: holders first, then waiters in their order.
+/// Returns who holds locks and who waits for them, each with the number of locks of its session: holders first, then waiters in their order.
 pub(super) fn look(key: Option<i64>) -> String {
     let place = key.map_or("locktype = 'advisory' and objsubid = 1".to_owned(), place);
     format!(
@@ -196,8 +195,10 @@ pub(super) fn look(key: Option<i64>) -> String {
          coalesce((extract(epoch from clock_timestamp() - l.waitstart) * 1000)::bigint, 0), \
          a.application_name, a.query, \
          case when a.state = 'idle' then (extract(epoch from clock_timestamp() - a.state_change) * 1000)::bigint end, \
-         (extract(epoch from clock_timestamp()) * 1000)::bigint \
+         (extract(epoch from clock_timestamp()) * 1000)::bigint, s.locks \
          from pg_locks l left join pg_stat_activity a on a.pid = l.pid \
+         left join (select pid, count(*) as locks from pg_locks where locktype = 'advisory' and objsubid = 1 group by pid) s \
+           on s.pid = l.pid \
          where {place} \
          and l.database = (select oid from pg_database where datname = current_database()) \
          order by l.granted desc, l.waitstart nulls last"

@@ -23,7 +23,12 @@ pub(super) struct SessionRow {
     key: i64,
     waited: Duration,
     application: String,
+    /// What the session publishes about this lock, if anything.
     published: Option<PublishedLock>,
+    /// Whether what `application_name` says can only be about this lock: the session has no other, and publishes nothing that we can read.
+    is_alone: bool,
+    /// Whether the session belongs to this library.
+    is_ours: bool,
     /// How long the session has been idle, or `None` while it runs a statement.
     idle: Option<Duration>,
     server_now_ms: u64,
@@ -34,12 +39,15 @@ impl SessionRow {
     pub(super) fn read(row: &SimpleQueryRow, seen_at: Moment) -> Option<Self> {
         let key = number(row, 3)?;
         let published = published::read(text(row, 6));
+        let application = text(row, 5).to_owned();
         Some(Self {
             pid: number(row, 1)?,
             is_granted: text(row, 2) == "t",
             key,
             waited: Duration::from_millis(number(row, 4).unwrap_or(0)),
-            application: text(row, 5).to_owned(),
+            is_alone: published.is_empty() && number(row, 9) == Some(1_u64),
+            is_ours: !published.is_empty() || published::newest(&application).is_some(),
+            application,
             published: published
                 .into_iter()
                 .find(|published| is_number_of(&published.name, key)),
@@ -49,7 +57,7 @@ impl SessionRow {
         })
     }
 
-    /// Returns the owner, if the session belongs to this library.
+    /// Returns the owner. Returns `None` if the session does not belong to this library, or does not show the owner of this lock.
     pub(super) fn owner(&self) -> Option<OwnerId> {
         match &self.published {
             Some(published) => Some(published.owner),
@@ -65,16 +73,22 @@ impl SessionRow {
         }
     }
 
-    /// Returns what `application_name` says, which may be about another lock of the same session.
+    /// Returns the epoch and the owner in `application_name`, which is about the lock of the session that was granted last. Returns `None`
+    /// if that is, or may be, another one.
     fn newest(&self) -> Option<(u64, OwnerId)> {
-        published::newest(&self.application).filter(|_| self.is_granted)
+        let newest = published::newest(&self.application).filter(|_| self.is_granted);
+        newest.filter(|(_, owner)| match &self.published {
+            Some(published) => published.owner == *owner,
+            None => self.is_alone,
+        })
     }
 
     fn label(&self) -> Arc<str> {
-        match &self.published {
-            Some(published) => published.label.clone(),
-            None if self.application.is_empty() => format!("process {}", self.pid).into(),
-            None => format!("{}, process {}", self.application, self.pid).into(),
+        let pid = self.pid;
+        match (&self.published, published::program_of(&self.application)) {
+            (Some(published), _) => published.label.clone(),
+            (None, "") => format!("process {pid}").into(),
+            (None, program) => format!("{program}, process {pid}").into(),
         }
     }
 
@@ -92,11 +106,10 @@ impl SessionRow {
             // The statement that is shown is the one that was granted the lock.
             None => idle,
         };
-        let newest = self.newest().filter(|(_, owner)| *owner == published.owner);
         let epoch = published.since.map(|since| since.epoch);
         Holder {
             owner: Some(published.owner),
-            epoch: epoch.or(newest.map(|(epoch, _)| epoch)),
+            epoch: epoch.or(self.newest().map(|(epoch, _)| epoch)),
             since: Some(self.seen_at.saturating_sub(held)),
             ttl_left: Some(published.ttl.saturating_sub(idle)),
             ttl: Some(published.ttl),
@@ -150,7 +163,7 @@ pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>
     }
     let mut listed = Vec::new();
     for (key, sessions) in by_key {
-        let is_ours = sessions.iter().any(|session| session.owner().is_some());
+        let is_ours = sessions.iter().any(|session| session.is_ours);
         let published = sessions
             .iter()
             .find_map(|session| session.published.as_ref());

@@ -58,7 +58,7 @@ pub(super) fn neither_yes_nor_no() -> Error {
 /// Returns the error for missing tables, with the statements that create them.
 pub(super) fn missing(tables: &[String], statements: &str) -> Error {
     unusable(format!(
-        "there is no table {}; say create=true in the address (in a program: create_table(true)), or let somebody with the right to do so run: {statements}",
+        "there is no table {}; say create=true in the address (in a program: create_table(true)), and the next program that locks creates what is missing; or let somebody with the right to do so run: {statements}",
         tables.join(", ")
     ))
 }

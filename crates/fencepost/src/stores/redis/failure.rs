@@ -56,9 +56,17 @@ fn refuses_tls(_: &RedisError) -> bool {
 }
 
 /// Returns the error for a lock name that is one of our own keys.
-pub(crate) fn reserved() -> Error {
+pub(crate) fn reserved(operation: Operation) -> Error {
     let message = "a lock's name in Redis must not begin with `fp:{`, which is reserved for Fencepost's own keys";
-    Error::new(ErrorKind::InvalidInput, STORE, Operation::Acquire, message)
+    Error::new(ErrorKind::InvalidInput, STORE, operation, message)
+}
+
+/// Returns the error for the key of a record that contains something else.
+pub(super) fn not_a_record(key: &str) -> Error {
+    let message = format!(
+        "the key {key} does not hold a record of this program, or a newer version has written it: use that version, or delete the key"
+    );
+    Error::new(ErrorKind::Unusable, STORE, Operation::ReadRecord, message)
 }
 
 /// Returns the error for a server that did not answer while connecting.

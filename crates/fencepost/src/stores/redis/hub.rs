@@ -9,6 +9,7 @@ use std::time::Duration;
 use redis::{Client, PushInfo, PushKind, RedisError, Value};
 
 use super::names::Names;
+use super::record_waiters::RecordWaiters;
 use super::scripts::{ReadValue, is_epoch, of_stamp};
 use super::session::{Identity, Session};
 use super::settings::Settings;
@@ -32,6 +33,7 @@ pub(crate) struct Hub {
     pub(super) client: Client,
     pub(super) settings: Settings,
     pub(super) waiters: Waiters,
+    pub(super) record_waiters: RecordWaiters,
     pub(super) session: CurrentSession<Session, Unconnected>,
     /// How many connections were opened. Distinguishes the push messages of different connections.
     pub(super) generation: AtomicU64,
@@ -50,6 +52,7 @@ impl Hub {
             client,
             settings,
             waiters: Waiters::default(),
+            record_waiters: RecordWaiters::default(),
             session: CurrentSession::default(),
             generation: AtomicU64::new(0),
             names: Names::default(),
@@ -74,7 +77,9 @@ impl Hub {
         self.call_on_change(None);
     }
 
+    /// Passes on that watched keys have changed, or, with `None`, that all may have changed.
     fn call_on_change(&self, changed: Option<&[Value]>) {
+        self.record_waiters.have_changed(changed);
         if let Some(on_change) = self.on_change.get() {
             on_change(changed);
         }

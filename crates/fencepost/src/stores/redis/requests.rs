@@ -48,7 +48,7 @@ async fn request(
 ) -> Result<Value> {
     let name = &claim.name;
     if is_reserved(name.as_str()) {
-        return Err(failure::reserved());
+        return Err(failure::reserved(Operation::Acquire));
     }
     let GapMs { every, .. } = hub.settings.gap_ms;
     let names = &hub.names;

@@ -56,6 +56,8 @@ script!(ACQUIRE: include_str!("scripts/acquire_fast.lua"), SHARED, include_str!(
 script!(RELEASE: include_str!("scripts/release_fast.lua"), SHARED, include_str!("scripts/release.lua"));
 script!(BEAT: "local call = redis.call\n", SHARED, include_str!("scripts/beat.lua"));
 script!(RENEW: include_str!("scripts/renew.lua"));
+script!(READ_RECORD: include_str!("scripts/read_record.lua"));
+script!(REPLACE_RECORD: include_str!("scripts/replace_record.lua"));
 script!(INSPECT: include_str!("scripts/inspect.lua"));
 
 /// Returns a time in the form that the scripts expect.

@@ -42,6 +42,8 @@ pub(crate) struct Session {
     pub(super) next_look: AtomicU64,
     /// The keys whose changes the server announces.
     pub(super) watched: Watched,
+    /// What was asked for before was answered over an earlier connection.
+    pub(super) connected_at: Moment,
     /// The number of this connection; the first one is 1.
     pub(crate) generation: u64,
 }
@@ -121,6 +123,7 @@ pub(super) async fn connect(
         wake: Notify::new(),
         next_look: AtomicU64::new(0),
         watched: Watched::default(),
+        connected_at: BootClock.now(),
         generation,
     })
 }
@@ -232,22 +235,41 @@ impl Session {
     /// Asks the server to announce the next change of these keys. Returns `None` if that is not possible here, and otherwise whether each
     /// exists now.
     pub(super) async fn watch_all(&self, keys: &[String]) -> Option<Vec<bool>> {
+        let get = |key: &String| {
+            let mut get = redis::cmd("GET");
+            get.arg(key);
+            get
+        };
+        let Some(values) = self.watch_reads(keys.iter().map(get)).await else {
+            self.watched.end(keys.iter().map(String::as_str));
+            return None;
+        };
+        let is_there = |value: &Value| !matches!(value, Value::Nil);
+        Some(values.iter().map(is_there).collect())
+    }
+
+    /// Sends commands that read one key each, and asks the server to announce the next change of these keys. Returns `None` if that is not
+    /// possible here.
+    pub(super) async fn watch_reads(
+        &self,
+        reads: impl IntoIterator<Item = Cmd>,
+    ) -> Option<Vec<Value>> {
         if self.watched.is_impossible() {
             return None;
         }
         let mut commands = redis::pipe();
         let tracking = commands.cmd("CLIENT").arg("TRACKING");
         tracking.arg("ON").arg("OPTIN");
-        for key in keys {
+        for read in reads {
             commands.cmd("CLIENT").arg("CACHING").arg("YES");
-            commands.cmd("GET").arg(key);
+            commands.add_command(read);
         }
         let answers = self.send_all(&commands).await;
-        let is_there = answers.ok().and_then(|answers| watched::read(&answers));
-        if is_there.is_none() {
-            self.watched.give_up(keys);
+        let values = answers.ok().and_then(watched::read);
+        if values.is_none() {
+            self.watched.give_up();
         }
-        is_there
+        values
     }
 
     async fn ask<T>(

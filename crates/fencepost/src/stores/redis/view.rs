@@ -101,11 +101,12 @@ pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Li
     let fences = format!("fp:{{*}}:fence:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
     // Fences of any layout, so that every name is found.
-    for key in scan_for(&session, &fences, None).await? {
+    for key in scan_for(&session, Operation::Inspect, &fences, None).await? {
         names.extend(name_of_fence(&key).map(str::to_owned));
     }
     if let Some(pattern) = pattern {
-        let strings = scan(&session, pattern).await?.into_iter();
+        let strings = scan(&session, Operation::Inspect, pattern).await?;
+        let strings = strings.into_iter();
         names.extend(strings.filter(|key| !key.starts_with("fp:{")));
     }
     let mut listed = Vec::new();
@@ -133,13 +134,18 @@ pub(crate) fn lock_of(name: &str, record: Record) -> Option<Listed> {
 }
 
 /// Returns all string keys that match.
-pub(crate) async fn scan(session: &Arc<Session>, pattern: &str) -> Result<Vec<String>> {
-    scan_for(session, pattern, Some("string")).await
+pub(crate) async fn scan(
+    session: &Arc<Session>,
+    operation: Operation,
+    pattern: &str,
+) -> Result<Vec<String>> {
+    scan_for(session, operation, pattern, Some("string")).await
 }
 
 /// Returns all keys of this type that match. Scans in steps, so that the server serves other clients in between.
 pub(crate) async fn scan_for(
     session: &Arc<Session>,
+    operation: Operation,
     pattern: &str,
     kind: Option<&str>,
 ) -> Result<Vec<String>> {
@@ -157,15 +163,12 @@ pub(crate) async fn scan_for(
             command.arg("TYPE").arg(kind);
         }
         let answer = session.send(&command).await;
-        let answer = answer.map_err(|cause| failure::of_command(Operation::Inspect, cause))?;
+        let answer = answer.map_err(|cause| failure::of_command(operation, cause))?;
         let (Some(next), Some(found)) = (
             answer.item(0).and_then(|next| next.text()),
             answer.item(1).and_then(|found| found.items()),
         ) else {
-            return Err(failure::unexpected(
-                Operation::Inspect,
-                "not the answer to SCAN",
-            ));
+            return Err(failure::unexpected(operation, "not the answer to SCAN"));
         };
         // A key that is not text cannot be the name of a lock.
         keys.extend(found.iter().filter_map(|key| key.text().map(str::to_owned)));

@@ -46,23 +46,20 @@ impl Watched {
         self.is_impossible.load(Ordering::Relaxed)
     }
 
-    /// Marks these keys as no longer watched, because the server cannot announce their changes or will not do so for us.
-    pub(super) fn give_up(&self, keys: &[String]) {
-        self.end(keys.iter().map(String::as_str));
+    /// Records that the server cannot announce changes or will not do so for us.
+    pub(super) fn give_up(&self) {
         self.is_impossible.store(true, Ordering::Relaxed);
     }
 }
 
-/// Returns whether each of the watched keys exists, or `None` if the server refused to track or to cache.
-pub(super) fn read(answers: &[Value]) -> Option<Vec<bool>> {
-    let (tracking, keys) = answers.split_first()?;
+/// Returns what was read from the watched keys, or `None` if the server refused to track or to cache.
+pub(super) fn read(answers: Vec<Value>) -> Option<Vec<Value>> {
     let is_refused = |answer: &Value| matches!(answer, Value::ServerError(_));
-    let caching = keys.iter().step_by(2);
-    if is_refused(tracking) || caching.into_iter().any(is_refused) {
+    let (tracking, keys) = answers.split_first()?;
+    if is_refused(tracking) || keys.iter().step_by(2).any(is_refused) {
         return None;
     }
-    let values = keys.iter().skip(1).step_by(2);
-    Some(values.map(|value| !matches!(value, Value::Nil)).collect())
+    Some(answers.into_iter().skip(2).step_by(2).collect())
 }
 
 #[cfg(test)]

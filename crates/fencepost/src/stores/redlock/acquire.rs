@@ -50,7 +50,7 @@ impl Hub {
     /// Asks once for the lock. If it is not granted, all keys are released.
     pub(super) async fn attempt(&self, claim: &Claim, order: AskingOrder) -> Result<Outcome> {
         if is_reserved(claim.name.as_str()) {
-            return Err(failure::ours(&redis_failure::reserved()));
+            return Err(failure::ours(&redis_failure::reserved(Operation::Acquire)));
         }
         let asked_at = BootClock.now();
         let until = asked_at + self.answer_timeout(claim.ttl);

@@ -125,9 +125,9 @@ impl RedlockBuilder {
     ///
     /// # Errors
     /// Returns [`ErrorKind::InvalidInput`] if an address is invalid or one of several sets `keep_fences`, there are fewer than three servers,
-    /// a server occurs twice, or fences would be kept for less than 2 hours. Returns [`ErrorKind::Unavailable`] if less than a majority
-    /// answers. Returns [`ErrorKind::Unusable`] if *any* server that answers cannot hold locks: wrong password, too old, not Redis or, if the
-    /// user may call `INFO`, a replica or the same server as another address.
+    /// a server occurs twice (by two different addresses, too, if the user may call `INFO`), or fences would be kept for less than 2 hours.
+    /// Returns [`ErrorKind::Unavailable`] if less than a majority answers. Returns [`ErrorKind::Unusable`] if *any* server that answers
+    /// cannot hold locks: wrong password, too old, not Redis or, if the user may call `INFO`, a replica.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connections are closed.

@@ -91,8 +91,9 @@ pub(super) fn at(address: &str, error: &Error) -> Error {
 
 /// Returns the error for two addresses of the same server.
 pub(super) fn twice(address: &str, other: &str) -> Error {
-    let message = format!("{address} and {other} are the same server, which would vote twice");
-    Error::new(ErrorKind::Unusable, STORE, Operation::Open, message)
+    invalid(format!(
+        "{address} and {other} are the same server, which would vote twice"
+    ))
 }
 
 /// Returns the error for a server that is a replica of another.

@@ -133,11 +133,12 @@ async fn list_at(server: Arc<Server>, pattern: Option<Arc<str>>) -> Result<Vec<(
     let counters = format!("fp:{{*}}:quorum:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
     // Counters of this layout and of the one before.
-    for key in scan_for(&session, &counters, None).await? {
+    for key in scan_for(&session, Operation::Inspect, &counters, None).await? {
         names.extend(name_of_quorum(&key).map(str::to_owned));
     }
     if let Some(pattern) = pattern {
-        let strings = scan(&session, pattern).await?.into_iter();
+        let strings = scan(&session, Operation::Inspect, pattern).await?;
+        let strings = strings.into_iter();
         names.extend(strings.filter(|key| !key.starts_with("fp:{")));
     }
     keys(&session, names.into_iter().collect()).await

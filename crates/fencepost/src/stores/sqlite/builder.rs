@@ -59,7 +59,7 @@ impl SqliteBuilder {
     /// Opens the file only to look at its locks, with [`inspect`](crate::Backend::inspect) and [`list`](crate::Backend::list).
     ///
     /// Changes nothing: it creates no file and no table, and a file of version 1 stays as it is, so programs of that version can continue
-    /// to use it. Acquiring a lock fails.
+    /// to use it. Acquiring, renewing and releasing a lock fail.
     ///
     /// # Errors
     /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::Unavailable`] if the file does not exist.
@@ -68,6 +68,12 @@ impl SqliteBuilder {
     /// If the future is dropped, the file is closed again.
     pub async fn open_read_only(self) -> Result<Sqlite> {
         self.open_for(Purpose::Look).await
+    }
+
+    /// Opens the file to release locks. Called through [`StoreAddress::open_to_release`](crate::stores::StoreAddress::open_to_release),
+    /// which refuses to take locks.
+    pub(super) async fn open_to_release(self) -> Result<Sqlite> {
+        self.open_for(Purpose::Release).await
     }
 
     async fn open_for(self, purpose: Purpose) -> Result<Sqlite> {

@@ -64,8 +64,12 @@ const LINE: &str = "SELECT owner FROM fencepost_line WHERE name = ?1 AND boot = 
 pub(super) enum Outcome {
     /// The claim got the lock.
     Granted(Grant),
-    /// The claim did not get the lock. From `due` on it is worth asking again if nothing changes. `place` is its ticket, if it has one.
-    Refused { place: Option<Ticket>, due: Moment },
+    /// The claim did not get the lock. From `due` on it is worth asking again if nothing changes.
+    Refused {
+        /// Its ticket, if it waits.
+        ticket: Option<Ticket>,
+        due: Moment,
+    },
 }
 
 /// A place in a line.
@@ -81,8 +85,8 @@ pub(super) struct Ticket {
 pub(super) enum IfBusy {
     /// It does not wait.
     GoAway,
-    /// It waits. `place` is its ticket, if it had one that was taken away.
-    Wait { place: Option<Ticket> },
+    /// It waits. `ticket` is the one it had, which may have been taken away.
+    Wait { ticket: Option<Ticket> },
 }
 
 struct State {
@@ -155,8 +159,8 @@ impl Database {
                     Ok(granted(self.grant(claim, &owner, &state, now)?))
                 }
                 (_, Some(due)) => {
-                    let place = self.refuse(claim, &owner, &state, if_busy, now)?;
-                    Ok(Outcome::Refused { place, due })
+                    let ticket = self.refuse(claim, &owner, &state, if_busy, now)?;
+                    Ok(Outcome::Refused { ticket, due })
                 }
                 (_, None) => {
                     // Somebody deleted the row by hand. From now on the time counts for the line.
@@ -172,8 +176,8 @@ impl Database {
                         0
                     ])?;
                     let due = turn_window::opens_at(now, state.ahead);
-                    let place = self.refuse(claim, &owner, &state, if_busy, now)?;
-                    Ok(Outcome::Refused { place, due })
+                    let ticket = self.refuse(claim, &owner, &state, if_busy, now)?;
+                    Ok(Outcome::Refused { ticket, due })
                 }
             }
         })
@@ -228,7 +232,7 @@ impl Database {
         Ok(match (state.ticket, if_busy) {
             (Some(ticket), _) => Some(ticket),
             (None, IfBusy::GoAway) => None,
-            (None, IfBusy::Wait { place }) => Some(self.join_line(claim, owner, place, now)?),
+            (None, IfBusy::Wait { ticket }) => Some(self.join_line(claim, owner, ticket, now)?),
         })
     }
 
@@ -236,12 +240,12 @@ impl Database {
         &self,
         claim: &Claim,
         owner: &str,
-        place: Option<Ticket>,
+        ticket: Option<Ticket>,
         now: Moment,
     ) -> Result<Ticket> {
         let name = claim.name.as_str();
         let connection = &self.connection;
-        if let Some(ticket) = place {
+        if let Some(ticket) = ticket {
             let returned = connection.prepare_cached(RETURN_TO_LINE)?.execute(params![
                 ticket.number,
                 name,

@@ -67,7 +67,7 @@ impl Database {
         let found = Identity::of(path)?;
         let creation = match found {
             Some(_) => None,
-            None if settings.purpose == Purpose::Look => {
+            None if settings.purpose != Purpose::Lock => {
                 return Err(Failure::Unavailable(format!("there is no file {path:?}")));
             }
             None => {
@@ -111,7 +111,7 @@ impl Database {
         database.at = Opened::new(identity, path);
         drop(opening);
         match settings.purpose {
-            Purpose::Lock => database.prepare(settings)?,
+            Purpose::Lock | Purpose::Release => database.prepare(settings)?,
             Purpose::Look => database.features = database.table_features(settings)?,
         }
         Ok(Some(database))

@@ -18,6 +18,8 @@ pub(super) struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Lock,
+    /// To release locks of others. The file is not created.
+    Release,
     /// Only to look. Nothing is changed: no file and no table is created, and tables of version 1 stay as they are.
     Look,
 }

@@ -152,10 +152,10 @@ impl Waiting {
 
     fn ask_again(&mut self, file: &mut LockFile, mut waiter: Waiter) {
         let answer = file.run_within(LOOK_TIMEOUT, Operation::Acquire, |database| {
-            let place = waiter
+            let ticket = waiter
                 .ticket
                 .filter(|_| waiter.generation == database.generation);
-            let answer = database.ask(&waiter.claim, IfBusy::Wait { place })?;
+            let answer = database.ask(&waiter.claim, IfBusy::Wait { ticket })?;
             Ok((answer, database.generation))
         });
         self.seen = None;
@@ -164,8 +164,8 @@ impl Waiting {
                 // If the future was dropped, its release is already on the way.
                 let _ = waiter.reply.send(Ok(grant));
             }
-            Ok((Outcome::Refused { place, due }, generation)) => {
-                (waiter.ticket, waiter.generation) = (place, generation);
+            Ok((Outcome::Refused { ticket, due }, generation)) => {
+                (waiter.ticket, waiter.generation) = (ticket, generation);
                 self.next_due = self.next_due.min(due);
                 self.waiters.push(waiter);
             }
@@ -255,7 +255,7 @@ mod tests {
         })
         .unwrap();
         let mut ask = |claim: &Claim| {
-            let wait = IfBusy::Wait { place: None };
+            let wait = IfBusy::Wait { ticket: None };
             let asked = file.run(Operation::Acquire, |database| {
                 Ok((database.ask(claim, wait)?, database.generation))
             });
@@ -266,7 +266,7 @@ mod tests {
         let mut answers = Vec::new();
         for _ in 0..3 {
             let claim = claim();
-            let (Outcome::Refused { place, due }, generation) = ask(&claim) else {
+            let (Outcome::Refused { ticket, due }, generation) = ask(&claim) else {
                 panic!("the lock is taken");
             };
             let (reply, answer) = oneshot::channel();
@@ -274,7 +274,7 @@ mod tests {
             let waiter = Waiter {
                 claim,
                 reply,
-                ticket: place,
+                ticket,
                 generation,
             };
             waiting.add(waiter, due);

@@ -234,7 +234,7 @@ impl Worker {
 
     fn acquire(&mut self, claim: Claim, busy: oneshot::Sender<()>, reply: Reply<Grant>) {
         let answer = self.file.run(Operation::Acquire, |database| {
-            let answer = database.ask(&claim, IfBusy::Wait { place: None })?;
+            let answer = database.ask(&claim, IfBusy::Wait { ticket: None })?;
             Ok((answer, database.generation))
         });
         self.waiting.changed_here();
@@ -243,12 +243,12 @@ impl Worker {
                 self.waiting.end(&claim, ASKED_AGAIN);
                 let _ = reply.send(Ok(grant));
             }
-            Ok((Outcome::Refused { place, due }, generation)) => {
+            Ok((Outcome::Refused { ticket, due }, generation)) => {
                 let _ = busy.send(());
                 let waiter = Waiter {
                     claim,
                     reply,
-                    ticket: place,
+                    ticket,
                     generation,
                 };
                 self.waiting.add(waiter, due);

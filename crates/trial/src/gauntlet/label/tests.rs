@@ -234,12 +234,53 @@ fn every_conviction_counts_not_only_the_worst() {
     );
     // The reference was never stuck.
     assert_eq!(name(&theirs(), &runs, &[run(true)]), LabelName::Unexplained);
-    // Neither was it convicted for both reasons more than once.
+    // It was convicted for both reasons, but hardly ever stuck.
     let mut both: Vec<Run> = (0..19).map(|_| run(true)).collect();
     both.push(with(Outcome::Stuck));
     assert_eq!(
         label(&theirs(), &runs, &both).unwrap().text(),
+        "unexplained: its reference, safe, was convicted in the same way, but less than half as often: 1 of 20"
+    );
+    // It was convicted for each reason as often as the lock.
+    let mut alike = vec![run(true)];
+    alike.extend((0..19).map(|_| with(Outcome::Stuck)));
+    assert_eq!(
+        label(&theirs(), &runs, &alike).unwrap().text(),
         "limit of its kind: its reference, safe, was convicted in the same way, 1 of 20"
+    );
+}
+
+#[test]
+fn a_reference_that_is_hardly_ever_convicted_explains_no_lock_that_always_is() {
+    let broken_of = |times: usize, of: usize| -> Vec<Run> {
+        let broken = (0..times).map(|_| run(true));
+        broken
+            .chain((times..of).map(|_| with(Outcome::Held)))
+            .collect()
+    };
+    for (lock, reference, expected) in [
+        ((20, 20), (1, 20), LabelName::Unexplained),
+        ((20, 20), (9, 20), LabelName::Unexplained),
+        ((20, 20), (10, 20), LabelName::LimitOfItsKind),
+        ((2, 20), (1, 20), LabelName::LimitOfItsKind),
+        ((3, 20), (1, 20), LabelName::Unexplained),
+        ((1, 1), (1, 1), LabelName::LimitOfItsKind),
+        ((1, 1), (1, 3), LabelName::Unexplained),
+    ] {
+        let [lock, reference] = [lock, reference].map(|(times, of)| broken_of(times, of));
+        let found = name(&theirs(), &lock, &reference);
+        assert_eq!(found, expected, "{} {}", lock.len(), reference.len());
+    }
+}
+
+/// Two convictions that no check explains may have nothing in common.
+#[test]
+fn what_no_check_explains_is_not_the_same_as_anything() {
+    let other = || [with(Outcome::Broken)];
+    let label = label(&theirs(), &other(), &other()).unwrap();
+    assert_eq!(
+        label.text(),
+        "unexplained: its reference, safe, was convicted as well, 1 of 1, but no check shows that the reason is the same"
     );
 }
 

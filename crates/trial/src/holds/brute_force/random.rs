@@ -97,6 +97,8 @@ impl Chance {
                     Fault::Stopped,
                     Fault::Continued,
                     Fault::CutOff,
+                    Fault::RepliesCut,
+                    Fault::RequestsCut,
                     Fault::Reconnected,
                     Fault::Slowed,
                     Fault::Distant,
@@ -116,7 +118,7 @@ impl Chance {
                     Fault::AnsweredReadOnly,
                     Fault::AnsweredLoading,
                     Fault::AnsweredUpstream,
-                ][self.below(22) as usize],
+                ][self.below(24) as usize],
             },
             15 => What::Purchase {
                 op: new,

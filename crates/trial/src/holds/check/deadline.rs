@@ -65,7 +65,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Returns an overlap that shows that a wait used up a lease: the first process got the lock after another had released it, so its
-    /// lease cannot have begun before that release was sent. Yet somebody else was granted the lock within a TTL.
+    /// lease cannot have begun before that release was sent. Yet somebody else was granted the lock within a TTL, and no session may have ended.
     pub fn lease_used_up(&self) -> Option<(HandOver<'a>, Overlap<'a>)> {
         let overlaps = self.overlaps();
         let hand_overs = self.hand_overs().into_iter();
@@ -75,7 +75,7 @@ impl<'a> Checks<'a> {
                 let ends_ns = one.release.at_ns.saturating_add(self.ttl_ns);
                 let overlap = overlaps.iter().find(|overlap| {
                     let is_first = overlap.first.granted == one.to.granted;
-                    is_first && overlap.from_ns < ends_ns
+                    is_first && overlap.from_ns < ends_ns && !self.may_have_lost_one(overlap)
                 })?;
                 Some((one, *overlap))
             })

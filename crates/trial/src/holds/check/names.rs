@@ -99,7 +99,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Returns two overlaps, one after the other, that a lock which keeps its leases alive may not allow: the second hold began when the
-    /// first had been lost, and the lab did not stall. A single case may be caused by the machine.
+    /// first had been lost, the lab did not stall, and no session may have ended. A single case may be caused by the machine.
     pub fn lost_in_two_rounds(&self) -> Option<[Overlap<'a>; 2]> {
         if !self.claims.keep_alive {
             return None;
@@ -107,7 +107,7 @@ impl<'a> Checks<'a> {
         let mut overlaps = self.overlaps();
         overlaps.retain(|overlap| {
             let asked = overlap.first.asked.min(overlap.second.asked);
-            !self.has_stalled(asked, overlap.second.granted)
+            !self.has_stalled(asked, overlap.second.granted) && !self.may_have_lost_one(overlap)
         });
         let first = *overlaps.first()?;
         let is_later = |later: &&Overlap<'_>| later.first.asked.at_ns > first.from_ns;

@@ -79,7 +79,9 @@ pub(super) fn first_failure_ns(facts: &Facts) -> Option<u64> {
         | Change::Silent
         | Change::Continued
         | Change::Restarted
-        | Change::LivesOn => false,
+        | Change::LivesOn
+        // It has what a majority had written.
+        | Change::Elected => false,
         // It has its data when it is started again.
         Change::Killed => {
             let mut later = facts.servers.iter();
@@ -110,7 +112,7 @@ impl<'a> Checks<'a> {
         began || all.any(|outage| outage.from.at_ns < until_ns && outage.until.at_ns > from_ns)
     }
 
-    /// Returns the wait of whoever asked last, after every outage, and since when nobody else had the lock; `None` if somebody may still
+    /// Returns the wait of whoever asked last, after every outage, and since when nobody else had that lock; `None` if somebody may still
     /// have it.
     pub fn wait_after_outages(&self) -> Option<(&'a Wait, u64)> {
         let back = self.outages.last()?.until;
@@ -118,12 +120,12 @@ impl<'a> Checks<'a> {
         let last = waits.max_by_key(|wait| wait.asked)?;
         let (answered, end) = last.answer.filter(|_| last.asked > back)?;
         let mut since_ns = last.asked.at_ns;
-        let others = self.facts.holds.iter();
+        let others = self.facts.holds.iter().filter(|held| held.key == last.key);
         for held in others.filter(|held| held.who != last.who && held.granted < answered) {
             since_ns = since_ns.max(self.over_ns(held, answered, end)?);
         }
         // Whoever was told of an error may have the lock for as long as a lease.
-        let failed = self.facts.waits.iter();
+        let failed = self.facts.waits.iter().filter(|wait| wait.key == last.key);
         let failed = failed.filter_map(|wait| wait.answer);
         for (mark, _) in failed.filter(|(_, end)| *end == WaitEnd::Unknown) {
             since_ns = since_ns.max(mark.at_ns);

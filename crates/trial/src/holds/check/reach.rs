@@ -33,7 +33,12 @@ fn roads(facts: &Facts) -> HashMap<String, Vec<Span>> {
     for FaultSeen { mark, who, fault } in &facts.faults {
         let own = || process_of(who).0.to_owned();
         match fault {
-            Fault::CutOff | Fault::Slowed | Fault::Distant | Fault::ConnectionsDead => {
+            Fault::CutOff
+            | Fault::RepliesCut
+            | Fault::RequestsCut
+            | Fault::Slowed
+            | Fault::Distant
+            | Fault::ConnectionsDead => {
                 roads.entry(own()).or_default().push((mark.at_ns, u64::MAX));
             }
             Fault::Reconnected => end(roads.entry(own()).or_default().iter_mut(), *mark),

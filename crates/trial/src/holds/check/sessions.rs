@@ -4,10 +4,9 @@
 use fencepost::stores::kinds::POSTGRES;
 
 use super::{Checks, Overlap};
-use crate::history::{Fault, Header};
+use crate::history::Fault;
 use crate::holds::facts::Hold;
 use crate::store::{ServerFault, TrialStore};
-use crate::strategy;
 
 /// What ends the sessions of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,19 +30,10 @@ impl SessionEnd {
     }
 }
 
-/// Returns whether leases in this store end with their server, although it keeps its data: the library's advisory locks in Postgres belong to
-/// connections.
-pub(super) fn ends_with_server(header: &Header) -> bool {
-    let is_advisory = |store: TrialStore| {
-        store.is(&POSTGRES) && store.parameters().starts_with("?locks=advisory")
-    };
-    !strategy::is_of_external(header) && TrialStore::named(&header.store).is_some_and(is_advisory)
-}
-
 impl Checks<'_> {
     /// Returns whether the lock belongs to a session that its server ends with the connection.
     pub fn ends_with_connection(&self) -> bool {
-        self.claims.ends_with_holder() && self.sessions == SessionEnd::Disconnection
+        self.claims.belongs_to_session() && self.sessions == SessionEnd::Disconnection
     }
 
     /// Returns whether the lock has no lease, and nothing had happened before this overlap that may have ended a session.
@@ -54,31 +44,27 @@ impl Checks<'_> {
 
     /// Returns the same for two holds and any time after their grants.
     pub(super) fn lasts_until(&self, holds: [&Hold; 2], until_ns: u64) -> bool {
-        if !self.claims.ends_with_holder() {
-            return self.claims.untimed;
-        }
-        // In a storm, a lock of any kind may be one that its process keeps alive.
+        // In a storm, a session of any kind may be one that its process keeps alive.
+        let may_end = self.claims.belongs_to_session() && self.is_storm;
         let is_lost = |held: &Hold| self.may_have_lost_session(held, until_ns);
-        !self.is_storm && !holds.into_iter().any(is_lost)
+        self.claims.untimed && !may_end && !holds.into_iter().any(is_lost)
+    }
+
+    /// Returns whether one of the two holds belongs to a session that may have ended before this overlap.
+    pub fn may_have_lost_one(&self, overlap: &Overlap<'_>) -> bool {
+        let mut both = [overlap.first, overlap.second].into_iter();
+        both.any(|hold| self.may_have_lost_session(hold, overlap.from_ns))
     }
 
     /// Returns whether the lock belongs to a session that may have ended by this time through no fault of the lock: its process was stopped or
     /// cut off, a server was out of action, or the lab, through which the way to the server leads, stalled.
-    ///
-    /// A session that ends in silence may be older than the request for its lock, and what it missed before the request brings its end nearer. It
-    /// counts for a TTL: a session that outlived that was heard of since.
     pub(super) fn may_have_lost_session(&self, held: &Hold, until_ns: u64) -> bool {
         let who = &held.who;
-        let missed_ns = match self.sessions {
-            SessionEnd::Silence => self.ttl_ns,
-            // The request was answered over a connection that lasts.
-            SessionEnd::Disconnection | SessionEnd::Death => 0,
-        };
-        let from_ns = held.asked.at_ns.saturating_sub(missed_ns);
-        if self.ends_with_server && self.had_outage(from_ns, until_ns) {
+        let from_ns = self.missed_since_ns(held);
+        if self.claims.ends_with_server && self.had_outage(from_ns, until_ns) {
             return true;
         }
-        if !self.claims.ends_with_holder() || self.sessions == SessionEnd::Death {
+        if !self.claims.belongs_to_session() || self.sessions == SessionEnd::Death {
             return false;
         }
         let is_silent =
@@ -94,10 +80,23 @@ impl Checks<'_> {
             || self.had_outage(from_ns, until_ns)
     }
 
+    /// Returns since when it matters to this hold what its process or the lab missed: since the request.
+    ///
+    /// A session that ends in silence may be older than the request for its lock, and what it missed before the request brings its end nearer. It
+    /// counts for a TTL: a session that outlived that was heard of since.
+    pub(super) fn missed_since_ns(&self, held: &Hold) -> u64 {
+        // Elsewhere, the request was answered over a connection that lasts.
+        let may_be_older = self.claims.belongs_to_session() && self.sessions == SessionEnd::Silence;
+        let older_ns = if may_be_older { self.ttl_ns } else { 0 };
+        held.asked.at_ns.saturating_sub(older_ns)
+    }
+
     /// Returns whether this process was cut off from its store, slowed or far from it, lost a connection, or vanished, before this time.
     pub fn was_disturbed(&self, who: &str, before_ns: u64) -> bool {
         let faults = [
             Fault::CutOff,
+            Fault::RepliesCut,
+            Fault::RequestsCut,
             Fault::Slowed,
             Fault::Distant,
             Fault::ConnectionsDead,

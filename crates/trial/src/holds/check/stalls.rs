@@ -1,7 +1,7 @@
 //! Whether the lab itself stalled, so that its clock accuses nobody of being slow.
 
 use super::{Checks, Overlap};
-use crate::holds::facts::{Facts, Mark};
+use crate::holds::facts::{Facts, Hold, Mark};
 
 /// When the lab stalled.
 #[derive(Debug)]
@@ -56,9 +56,14 @@ impl Checks<'_> {
         self.stalls.touch(from.at_ns, until.at_ns)
     }
 
-    /// Returns whether the lab stalled between the first holder's request and the second one's grant. Then the process that renews the
-    /// first lease may have stalled, too.
+    /// Returns whether the lab stalled between the first holder's request and the second one's grant, or before, if the first holder's session
+    /// may be older. Then the process that renews the first lease may have stalled, too.
     pub fn has_stalled_before(&self, overlap: &Overlap<'_>) -> bool {
-        self.has_stalled(overlap.first.asked, overlap.second.granted)
+        self.has_stalled_with(overlap.first, overlap.second.granted)
+    }
+
+    /// Returns whether the lab stalled since this lock was requested, or before, if it belongs to a session that may be older.
+    pub fn has_stalled_with(&self, hold: &Hold, until: Mark) -> bool {
+        self.stalls.touch(self.missed_since_ns(hold), until.at_ns)
     }
 }

@@ -106,9 +106,10 @@ impl<'a> Checks<'a> {
     }
 
     /// Returns the overlaps beyond a lease that a lock without an end, or one that keeps its lease alive, may not allow: neither process
-    /// was stopped or out of reach of its store, and the lab did not stall. Returns nothing if it happened only once.
+    /// was stopped or out of reach of its store, the lab did not stall, and no session may have ended. Returns nothing if it happened only once.
     pub fn overlaps_not_kept(&self) -> Vec<Overlap<'a>> {
-        let lasts = self.claims.keep_alive || self.claims.ends_with_holder();
+        let claims = self.claims;
+        let lasts = claims.keep_alive || claims.untimed && claims.belongs_to_session();
         if !lasts {
             return Vec::new();
         }
@@ -120,7 +121,8 @@ impl<'a> Checks<'a> {
                 self.was_stopped(&held.who, asked.at_ns, overlap.from_ns)
                     || self.was_out_of_reach(&held.who, asked.at_ns, overlap.from_ns)
             };
-            !was_away(first) && !was_away(second) && !self.has_stalled(asked, second.granted)
+            let is_calm = !self.has_stalled(asked, second.granted);
+            is_calm && !was_away(first) && !was_away(second) && !self.may_have_lost_one(overlap)
         });
         let mut holds: Vec<Mark> = overlaps
             .iter()

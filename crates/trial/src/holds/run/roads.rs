@@ -46,6 +46,8 @@ pub(super) struct Road {
     withholds: bool,
     /// The error with which the lab answers in place of the store.
     errors: Option<Arc<Errors>>,
+    /// The only direction that is open, if the other one is cut, and how much had passed in it by then.
+    one_way: Option<(Direction, u64)>,
     /// When everything passes again at the latest, whatever the script says.
     reconnects_at: Option<Instant>,
 }
@@ -164,6 +166,7 @@ impl Road {
             chosen: None,
             withholds: false,
             errors: None,
+            one_way: None,
             reconnects_at: None,
         })
     }
@@ -315,6 +318,38 @@ impl Road {
         self.distance(Proxy::FOREVER);
     }
 
+    /// Lets nothing pass in this direction, as [`cut_off`](Self::cut_off) does in both.
+    pub(super) fn cut_one_way(&mut self, closed: Direction) {
+        for proxy in &self.proxies {
+            proxy.delay(closed, Proxy::FOREVER);
+        }
+        let open = match closed {
+            Direction::ToServer => Direction::ToClient,
+            Direction::ToClient => Direction::ToServer,
+        };
+        self.one_way = Some((open, self.passed(open)));
+    }
+
+    /// Returns whether anything has passed in the direction that is open since the other one was cut, once.
+    pub(super) fn tell_passed_one_way(&mut self) -> bool {
+        let has_passed = |(open, before)| self.passed(open) > before;
+        let is_new = self.one_way.is_some_and(has_passed);
+        if is_new {
+            self.one_way = None;
+        }
+        is_new
+    }
+
+    /// Returns how many bytes have passed in this direction.
+    fn passed(&self, direction: Direction) -> u64 {
+        let counts = self.proxies.iter().map(Proxy::counts);
+        let bytes = counts.map(|counts| match direction {
+            Direction::ToServer => counts.to_server.bytes,
+            Direction::ToClient => counts.to_client.bytes,
+        });
+        bytes.sum()
+    }
+
     /// Opens the road again at this time, unless [`reconnect`](Self::reconnect) does so before.
     pub(super) fn reconnect_at(&mut self, at: Instant) {
         self.reconnects_at = Some(at);
@@ -323,6 +358,7 @@ impl Road {
     /// Lets everything pass again.
     pub(super) fn reconnect(&mut self) {
         self.reconnects_at = None;
+        self.one_way = None;
         self.rehearsal = None;
         self.withholds = false;
         let held = self.chosen.as_ref();

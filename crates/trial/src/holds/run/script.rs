@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fencepost_rig::Direction;
+
 use super::chance::Chance;
 use crate::holds::{Scenario, Trial};
 use crate::protocol::Claims;
@@ -13,11 +15,13 @@ mod deadline;
 mod deadlock;
 mod kept_alive;
 mod late_write;
+mod leader_deaths;
 mod lost_release;
 mod lost_store;
 mod lost_wakeup;
 mod names;
 mod network;
+mod order;
 mod outage;
 mod pause;
 mod pause_at_step;
@@ -64,7 +68,7 @@ const LONGEST_RECOVERY: Duration = Duration::from_secs(60);
 pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let chance = &Chance::new(trial.seed);
     match trial.scenario {
-        Scenario::Crash if claims.ends_with_holder() => crash::of_session(trial, claims, chance),
+        Scenario::Crash if claims.belongs_to_session() => crash::of_session(trial, claims, chance),
         Scenario::Crash => crash::script(trial, claims, chance),
         Scenario::TtlEdge => crash::ttl_edge(trial, chance),
         Scenario::Deadlock => deadlock::script(trial, claims, chance),
@@ -74,12 +78,14 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Pause | Scenario::Suspend => pause::script(trial, claims, chance),
         Scenario::Failover if claims.survives => lost_store::survival(trial, chance),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::script(trial, chance),
+        Scenario::RestartBehind => lost_store::unasked(trial, chance),
         Scenario::ServerClock | Scenario::Eviction => servers::lost_lock(trial, chance),
         Scenario::TakenAway => servers::taken_away(trial, claims, chance),
         Scenario::Deposed => servers::deposed(trial, claims, chance),
         Scenario::ClockBack => servers::clock_back(trial, claims, chance),
         Scenario::ServerStall => outage::server_stall(trial, claims, chance),
         Scenario::MajorityDown => outage::majority_down(trial, claims, chance),
+        Scenario::LeaderDeaths => leader_deaths::script(trial, claims, chance),
         Scenario::ClientClock => client_clock::script(trial, claims, chance),
         Scenario::Vanish => network::vanish(trial, claims, chance),
         Scenario::LostWakeup => lost_wakeup::script(trial, claims, chance),
@@ -87,9 +93,12 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Turns => turns::script(trial, chance),
         Scenario::Waiters => waiters::script(trial, claims, chance),
         Scenario::Deadline => deadline::script(trial, claims, chance),
+        Scenario::Order => order::script(trial, claims, chance),
         Scenario::Reentry => reentry::script(trial, claims, chance),
         Scenario::SamePid => same_pid::script(trial, claims, chance),
         Scenario::Cut => network::cut(trial, claims, chance),
+        Scenario::CutReplies => network::cut_one_way(trial, claims, chance, Direction::ToClient),
+        Scenario::CutRequests => network::cut_one_way(trial, claims, chance, Direction::ToServer),
         Scenario::SlowReplies => network::slow_replies(trial, claims, chance),
         Scenario::LostReply => network::lost_reply(trial, chance),
         Scenario::LostRelease => lost_release::script(trial, chance),

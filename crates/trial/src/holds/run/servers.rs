@@ -22,6 +22,7 @@ mod clock;
 mod deposed;
 mod etcd;
 mod eviction;
+mod leaders;
 mod majority;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -31,10 +32,11 @@ mod redlock;
 mod stopped;
 mod taken_away;
 
-use clock::{Clocked, Jump};
+use clock::{Behind, Clocked, Jump};
 use deposed::Deposed;
 use etcd::Members;
 use eviction::Crowded;
+use leaders::Leaders;
 use majority::Majority;
 #[cfg(feature = "postgres")]
 use postgres::Lagging;
@@ -162,6 +164,7 @@ pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> 
         Scenario::Failover if store.is(&POSTGRES) => Box::new(Lagging::start(store)?),
         Scenario::RestartEmpty if store.is(&REDLOCK) => Box::new(Three::start(store)?),
         Scenario::RestartEmpty if store.is(&REDIS) => Box::new(Single::start()?),
+        Scenario::RestartBehind if store.is(&REDIS) => Box::new(Behind::start()?),
         Scenario::ServerClock if store.is(&REDIS) => Box::new(Clocked::start(Jump::Forward)?),
         Scenario::ClockBack if store.is(&REDIS) => Box::new(Clocked::start(Jump::Back)?),
         Scenario::Eviction if store.is(&REDIS) => Box::new(Crowded::start()?),
@@ -176,6 +179,7 @@ pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> 
         Scenario::ServerStall => Box::new(Stoppable::start(store)?),
         Scenario::Storm => Box::new(Stoppable::start_durable(store)?),
         Scenario::MajorityDown => Box::new(Majority::start(store)?),
+        Scenario::LeaderDeaths if store.is(&ETCD) => Box::new(Leaders::start()?),
         _ => return Err(not_available(store)),
     }))
 }

@@ -152,6 +152,12 @@ impl Description {
             Scenario::RestartEmpty => failing("restart-empty", "trial restart-empty", |facts| {
                 facts.restart_empty
             }),
+            Scenario::RestartBehind => Self {
+                clocks: Clocks::OfServers,
+                ..failing("restart-behind", "trial restart-behind", |facts| {
+                    facts.server_clock
+                })
+            },
             Scenario::ServerClock => Self {
                 clocks: Clocks::OfServers,
                 likely_ms: |_| 800,
@@ -204,6 +210,18 @@ impl Description {
                     facts.majority_down
                 })
             },
+            Scenario::LeaderDeaths => Self {
+                // A lease must outlast three elections, on a busy machine too.
+                ttl_ms: 8_000,
+                processes: 3,
+                keeps_servers: true,
+                is_long: true,
+                is_decided_by_renewal: true,
+                likely_ms: |trial| 5_000 + 3 * trial.ttl_ms / 2,
+                ..failing("leader-deaths", "trial leader-deaths", |facts| {
+                    facts.leader_deaths
+                })
+            },
             Scenario::ClientClock => Self {
                 // The clock must be set while the lease runs.
                 ttl_ms: 1_000,
@@ -248,6 +266,21 @@ impl Description {
                 likely_ms: |trial| 1_500 + 2 * trial.ttl_ms,
                 ..usual("deadline", "trial deadline")
             },
+            Scenario::Order => Self {
+                // Three processes ask, one well after the other, within a lease.
+                ttl_ms: 6_000,
+                keeps_its_ttl: true,
+                processes: 4,
+                is_long: true,
+                likely_ms: |trial| {
+                    if trial.strategy.claims.fair {
+                        7_500
+                    } else {
+                        300
+                    }
+                },
+                ..usual("order", "trial order")
+            },
             Scenario::Reentry => Self {
                 // As in a deadline: everything happens within a lease.
                 ttl_ms: 2_000,
@@ -271,6 +304,18 @@ impl Description {
                 holder_is_away: true,
                 is_decided_by_renewal: false,
                 ..usual("cut", "trial cut")
+            },
+            Scenario::CutReplies => Self {
+                at_store: BETWEEN,
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                ..usual("cut-replies", "trial cut-replies")
+            },
+            Scenario::CutRequests => Self {
+                at_store: BETWEEN,
+                holder_is_away: true,
+                is_decided_by_renewal: false,
+                ..usual("cut-requests", "trial cut-requests")
             },
             Scenario::SlowReplies => Self {
                 at_store: BETWEEN,

@@ -6,7 +6,7 @@ use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::facts::{Hold, Mark};
 use crate::text::numbers::{count, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// How a holder was away.
 #[derive(Clone, Copy)]
@@ -40,6 +40,22 @@ pub(super) const CUT_OFF: Manner = Manner {
     ended: Fault::Reconnected,
     was: "cut off from its store",
     state: "cut off",
+};
+
+/// No reply of the store reached its process.
+pub(super) const WITHOUT_REPLIES: Manner = Manner {
+    began: Fault::RepliesCut,
+    was: "without replies from its store",
+    state: "without replies",
+    ..CUT_OFF
+};
+
+/// No request of its process reached the store.
+pub(super) const UNHEARD: Manner = Manner {
+    began: Fault::RequestsCut,
+    was: "unheard by its store",
+    state: "unheard",
+    ..CUT_OFF
 };
 
 /// A time in which a holder was away, as the lab saw it.
@@ -85,7 +101,7 @@ pub(super) fn kept(court: &Court<'_>, late: &Hold, new: &Hold, absence: Absence)
     let (Some(release), true) = (release, waited) else {
         return Verdict::inconclusive(
             format!("Nothing broke, and nothing was tested: B did not wait while A was {state}."),
-            "contention",
+            Lack::Contention,
             "somebody who waits for the lock meanwhile.",
         );
     };

@@ -34,7 +34,7 @@ impl<'a> Cause<'a> {
             .saturating_add(court.ttl_ns())
             .saturating_sub(overlap.from_ns);
         let within = overlap.is_within_lease();
-        let may_end_by_pause = court.claims.keep_alive || court.claims.ends_with_holder();
+        let may_end_by_pause = court.claims.keep_alive || court.claims.belongs_to_session();
         let lease = if may_end_by_pause && was_away(court, overlap) && !within {
             Lease::Over
         } else if court.claims.untimed {

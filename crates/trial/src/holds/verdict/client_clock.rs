@@ -10,7 +10,7 @@ use crate::history::Fault;
 use crate::holds::check::{NOT_KEPT_MIN, Overlap};
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::holds::{HOLDER, OTHER};
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 /// How often a time of day is wrong at least: the holder's is behind, the other's is ahead, and runs fast.
 const SPELLS: usize = 3;
@@ -30,7 +30,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 "Not tried: {} did not ask the C library for the time, so the lab could not set its clock.",
                 unread.who
             ),
-            "clock",
+            Lack::Clock,
             "a program whose clock the lab can set: not Go, and not linked statically.",
         );
     }
@@ -40,7 +40,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if kinds.len() < SPELLS || proven.len() < spells.len() {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not meet A's lock each time that a clock was wrong.",
-            "contention",
+            Lack::Contention,
             "a holder that is granted its lock, and somebody who is refused meanwhile.",
         );
     }
@@ -119,14 +119,16 @@ fn spells<'a>(court: &'a Court<'_>) -> Vec<Spell<'a>> {
 }
 
 /// Returns the overlaps that count against this lock: within a lease, or although the lock claims that its lease does not end. In the
-/// second case the machine must not have stalled, and a fence excuses it. What happens to a renewed lease once may be the machine, too.
+/// second case the machine must not have stalled, no session may have ended, and a fence excuses it. What happens to a renewed lease once may
+/// be the machine, too.
 fn guilty_overlaps<'a>(court: &'a Court<'_>) -> Vec<Overlap<'a>> {
     let claims = court.claims;
     let has_no_end = (claims.keep_alive || claims.untimed) && !claims.fencing;
     let mut overlaps = court.checks.overlaps();
     overlaps.retain(|overlap| {
         let (first, second) = (overlap.first, overlap.second);
-        let is_calm = !court.checks.has_stalled(first.asked, second.granted);
+        let is_calm = !court.checks.has_stalled(first.asked, second.granted)
+            && !court.checks.may_have_lost_one(overlap);
         overlap.is_within_lease() || has_no_end && is_calm
     });
     let is_within = |overlap: &Overlap<'_>| overlap.is_within_lease();

@@ -5,7 +5,7 @@ use super::recovery::recovered;
 use crate::history::{Change, Fault};
 use crate::holds::HOLDER;
 use crate::text::numbers::ms;
-use crate::verdict::Verdict;
+use crate::verdict::{Lack, Verdict};
 
 /// Judges what came after the death. A lock that nobody can have for three TTLs is judged with those of the other scenarios.
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
@@ -15,7 +15,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some((behind, _)) = behind else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: the server's clock was not seen to jump back.",
-            "clock",
+            Lack::Clock,
             "a server that keeps the lock, and that tells the time which the lab has set.",
         );
     };
@@ -28,7 +28,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if held.granted > behind || died < behind || behind.at_ns >= lease_ns && !has_no_end {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A held nothing when the server's clock jumped back.",
-            "hold",
+            Lack::Hold,
             "a lease that runs when the clock jumps: a longer --ttl.",
         );
     }

@@ -10,7 +10,7 @@ use crate::protocol::Claims;
 use crate::strategy;
 use crate::text::capital;
 use crate::text::numbers::{ShortFences, count, decimal, in_words, plural};
-use crate::verdict::{Axis, Belief, Cited, Damage, Evidence, Next, Verdict};
+use crate::verdict::{Axis, Belief, Cited, Damage, Evidence, Lack, Next, Verdict};
 
 /// What a count of all answers to a process and to what it starts does not show.
 pub(super) const STARTED_BY_IT: &str = "a program that the process starts is covered only if it asks the C library itself, which Go does not";
@@ -43,7 +43,7 @@ impl Court<'_> {
         met.then(|| {
             Verdict::inconclusive(
                 "Two processes held the lock at once, but a lease may have been over by then.",
-                "calm",
+                Lack::Calm,
                 "a machine that is less busy, or a longer --ttl.",
             )
         })
@@ -52,7 +52,7 @@ impl Court<'_> {
     /// Returns an inconclusive verdict if the lock claims that its lease lasts as long as its process, but the lab stalled before each
     /// overlap, and so may have that process.
     pub(super) fn not_renewed_in_a_stall(&self, overlaps: &[Overlap<'_>]) -> Option<Verdict> {
-        let lasts = self.claims.keep_alive || self.claims.ends_with_holder();
+        let lasts = self.claims.keep_alive || self.claims.belongs_to_session();
         let is_excused = |overlap: &Overlap<'_>| {
             !overlap.is_within_lease() && self.checks.has_stalled_before(overlap)
         };
@@ -71,7 +71,7 @@ impl Court<'_> {
     pub(super) fn not_overtaken(&self) -> Verdict {
         Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not have the lock when A decided not to write.",
-            "overrun",
+            Lack::Overrun,
             "somebody who gets the lock before A is asked to write.",
         )
     }
@@ -81,12 +81,12 @@ impl Court<'_> {
     /// A stopped in time, so nothing broke. But the claim was not kept, and once that may be the machine.
     pub(super) fn not_kept(&self, first: &Hold, other: &Hold) -> Option<Verdict> {
         let lasts =
-            self.claims.keep_alive || self.claims.untimed && !self.claims.ends_with_holder();
+            self.claims.keep_alive || self.claims.untimed && !self.claims.belongs_to_session();
         let is_kept = first.release.is_some_and(|release| release < other.granted);
         (lasts && !is_kept).then(|| {
             Verdict::inconclusive(
                 "A stopped itself in time, but B got a lock that claims to last until A releases it.",
-                "kept",
+                Lack::Kept,
                 "a lock that lasts for as long as it claims, or a machine that is less busy.",
             )
         })
@@ -224,7 +224,7 @@ impl Court<'_> {
     pub(super) fn unanswered(&self) -> Verdict {
         Verdict::inconclusive(
             "Nothing broke, and nothing was shown: the trial did not come to its end.",
-            "answers",
+            Lack::Answers,
             "answers to everything that was asked; the notes say what happened.",
         )
     }

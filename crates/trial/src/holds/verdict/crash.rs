@@ -5,13 +5,13 @@ use super::recovery::recovered;
 use crate::history::Fault;
 use crate::holds::HOLDER;
 use crate::holds::facts::Hold;
-use crate::verdict::Verdict;
+use crate::verdict::{Lack, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(died) = court.facts.fault_of(HOLDER, Fault::Killed) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not killed while it held the lock.",
-            "kill",
+            Lack::Kill,
             "a holder that is seen to die of the lab's signal.",
         );
     };
@@ -27,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if !halted && !held.is_some_and(holds_on) {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A held nothing any more when it was killed.",
-            "hold",
+            Lack::Hold,
             "a lease that outlives the kill: a longer --ttl.",
         );
     }
@@ -41,7 +41,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         {
             Verdict::inconclusive(
                 "B did not get the lock, although the store says that time frees it.",
-                "calm",
+                Lack::Calm,
                 "a machine that is less busy, or a longer --ttl.",
             )
         }

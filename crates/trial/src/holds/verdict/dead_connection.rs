@@ -8,7 +8,7 @@ use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// How long a lease must be for a lock to notice that nobody answers and to connect again, on a busy machine too.
 const LEASE_NS: u64 = 2_000_000_000;
@@ -21,7 +21,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let (Some(dead), Some(holder)) = (dead, court.facts.first_of_lock(HOLDER, FIRST_LOCK)) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A had no open connection to its store that could die.",
-            "connection",
+            Lack::Connection,
             "a lock that keeps a connection to its store, through the address it is given.",
         );
     };

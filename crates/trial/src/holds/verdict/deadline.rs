@@ -5,7 +5,7 @@ use super::{Court, evidence};
 use crate::holds::check::{HandOver, Overlap, nanoseconds, with_slack};
 use crate::holds::facts::{Hold, Wait};
 use crate::text::numbers::{count, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// How many waits must have timed out for an acquittal.
 const GAVE_UP_MIN: usize = 2;
@@ -28,7 +28,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         Ok(waits) => held(court, &waits),
         Err(because) => Verdict::inconclusive(
             format!("Nothing broke, and nothing was shown: {because}."),
-            "waits",
+            Lack::Waits,
             "a process that gives up in time, and others that are served.",
         ),
     };

@@ -11,7 +11,7 @@ use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::protocol::Action;
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 const WHY: &str =
     "A lease that ends while its holder waits no longer protects what the holder believes.";
@@ -29,7 +29,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         }
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no wait cycle came about.",
-            "cycle",
+            Lack::Cycle,
             "two who wait for each other.",
         );
     };
@@ -68,7 +68,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         }
         None if !court.checks.overlaps().is_empty() => Verdict::inconclusive(
             "The TTL ended both leases, and both processes got both locks. Nothing broke: their work did not meet at the resource.",
-            "clash",
+            Lack::Clash,
             "two who use the number at once. Run it again.",
         ),
         None => court.unanswered(),
@@ -197,7 +197,7 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
     if court.is_damaged() || !overlaps.is_empty() {
         return Verdict::inconclusive(
             "A lease may have been over before its holder was done: the order was not what mattered.",
-            "calm",
+            Lack::Calm,
             "a machine that is less busy, or a longer --ttl.",
         );
     }
@@ -207,7 +207,7 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
     let Some(waited) = court.checks.met_taken() else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: nobody met a lock taken.",
-            "contention",
+            Lack::Contention,
             "somebody who meets a lock taken. Run it again.",
         );
     };

@@ -5,13 +5,13 @@ use super::{Court, stalled, taken_away};
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(failover) = Failover::of(court) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no server was seen to take over from a primary that lived on.",
-            "failover",
+            Lack::Failover,
             "a server that is seen to take over, and an old primary that is seen to live on.",
         );
     };
@@ -28,7 +28,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     match verdict.outcome {
         Outcome::Held if !failover.lasted_until(holder) => Verdict::inconclusive(
             "Nothing broke, and nothing was tested: the old primary was not seen to be there until the end.",
-            "failover",
+            Lack::Failover,
             "an old primary that lives on until A was asked to write.",
         ),
         _ => verdict,

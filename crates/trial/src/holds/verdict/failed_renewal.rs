@@ -10,7 +10,7 @@ use crate::holds::check::SLACK_NS;
 use crate::holds::facts::{Hold, Mark};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// How long a lease must be for a lock to renew it again after a failure, on a busy machine too.
 const LEASE_NS: u64 = 2_000_000_000;
@@ -23,7 +23,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some((_, met, fault)) = failed.first() else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no request of A's failed while it held the lock.",
-            "renewal",
+            Lack::Renewal,
             "a lock that renews its lease through the address it is given, with requests of its own.",
         );
     };
@@ -125,7 +125,7 @@ fn failed_late(left_ns: u64) -> Option<Verdict> {
                 "A lost its lock after a request had failed, but only {} ms of the lease were left for certain by then.",
                 ms(left_ns)
             ),
-            "time",
+            Lack::Time,
             "a lock that renews its lease earlier, or a longer --ttl.",
         )
     })
@@ -133,14 +133,14 @@ fn failed_late(left_ns: u64) -> Option<Verdict> {
 
 /// Returns the verdict on a lock that ends with its connection, if the lab cut that connection with the reply.
 fn cut_by_the_lab(court: &Court<'_>, loss: &LostHold<'_>, fault: Fault) -> Option<Verdict> {
-    let is_cut = fault == Fault::ReplyLost && court.claims.ends_with_holder();
+    let is_cut = fault == Fault::ReplyLost && court.claims.belongs_to_session();
     is_cut.then(|| {
         Verdict::inconclusive(
             format!(
                 "{}'s lock ends with its connection, and the lab cut that with the reply.",
                 loss.held.who
             ),
-            "lease",
+            Lack::Lease,
             "a lock with a lease of its own, or the trial dead-connection.",
         )
     })

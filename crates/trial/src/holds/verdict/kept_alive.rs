@@ -8,13 +8,13 @@ use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::holds::{HOLDER, OTHER};
 use crate::protocol::ReleaseResult;
 use crate::text::numbers::{ms, plural};
-use crate::verdict::{Evidence, Verdict};
+use crate::verdict::{Evidence, Lack, Verdict};
 
 /// Returns the verdict on a lock whose claims leave nothing to judge.
 pub(super) fn not_claimed() -> Verdict {
     Verdict::inconclusive(
         "Not tried: the lock does not claim to renew its leases.",
-        "claim",
+        Lack::Claim,
         "a lock that claims keep_alive.",
     )
 }
@@ -112,7 +112,7 @@ pub(super) fn only_told(losses: &[LostHold<'_>]) -> Option<Verdict> {
     (!losses.iter().any(|loss| loss.is_confirmed)).then(|| {
         Verdict::inconclusive(
             "A says that it lost its lock, but B could not get it.",
-            "loss",
+            Lack::Loss,
             "another process that gets the lock, or a release that finds it lost.",
         )
     })
@@ -129,11 +129,11 @@ pub(super) fn excuse(court: &Court<'_>, losses: &[LostHold<'_>], bound_ns: u64) 
                 "A lost {lost}, but a lease of {} ms is too short to accuse anybody.",
                 ms(court.ttl_ns())
             ),
-            "calm",
+            Lack::Calm,
             "a longer --ttl: two seconds or more.",
         ));
     }
-    let is_calm = !court.checks.has_stalled(first.held.asked, last.at)
+    let is_calm = !court.checks.has_stalled_with(first.held, last.at)
         && control_ns(court) <= court.ttl_ns() / 4;
     (!is_calm).then(|| {
         stalled(format!(

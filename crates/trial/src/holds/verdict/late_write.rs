@@ -8,7 +8,7 @@ use crate::holds::facts::{Mark, Op};
 use crate::holds::{HOLDER, OTHER};
 use crate::protocol::Action;
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 const WHY: &str = "No lock can call back a write that was sent: when it arrived, only the resource could have refused it, by its fence.";
 /// The reason for a lock that claims fences.
@@ -24,7 +24,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return court.overrun().unwrap_or_else(|| {
             Verdict::inconclusive(
                 "Nothing broke, and nothing was tested: no write of A arrived after B had written.",
-                "delay",
+                Lack::Delay,
                 "a holder that writes, and somebody who gets the lock after it and writes, too.",
             )
         });

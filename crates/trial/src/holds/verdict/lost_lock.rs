@@ -12,7 +12,7 @@ use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::protocol::Action;
 use crate::text::capital;
 use crate::text::numbers::ms;
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 const WHY_CLOCK: &str =
     "The server ends a lease by its time of day: when that jumps, every lease may end at once.";
@@ -29,7 +29,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let claims = court.claims;
     let is_covered = claims.fencing
         || claims.keep_alive && court.facts.stalls.is_empty()
-        || claims.untimed && (!claims.ends_with_holder() || court.facts.stalls.is_empty())
+        || claims.untimed && (!claims.belongs_to_session() || court.facts.stalls.is_empty())
         || court.checks.is_damaged_while_leased();
     if !guilty.is_empty() || court.is_damaged() && is_covered {
         return broken(court, &guilty, loss.as_ref());
@@ -40,7 +40,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(loss) = loss else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: the server was not seen to end A's lease.",
-            "loss",
+            Lack::Loss,
             "a server that keeps the lock, and that does what the trial is about.",
         );
     };
@@ -258,7 +258,7 @@ fn kept_out(court: &Court<'_>, loss: &ServerLoss<'_>, holder: &Hold, other: &Hol
     let (Some(release), true) = (release, other.asked > loss.at) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
-            "contention",
+            Lack::Contention,
             "somebody who asks for the lock after the loss, before A releases it.",
         );
     };
@@ -270,7 +270,7 @@ fn kept_out(court: &Court<'_>, loss: &ServerLoss<'_>, holder: &Hold, other: &Hol
     if let Some(spared) = spared {
         return Verdict::inconclusive(
             format!("Nothing broke, and nothing was tested: {spared}."),
-            "loss",
+            Lack::Loss,
             "a lock that the server keeps.",
         );
     }

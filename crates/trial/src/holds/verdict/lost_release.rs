@@ -9,7 +9,7 @@ use crate::holds::facts::Hold;
 use crate::holds::{OTHER, THIRD};
 use crate::protocol::ReleaseResult;
 use crate::text::numbers::{in_words, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 mod freed;
 
@@ -33,7 +33,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if lost.is_empty() {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no reply to A was lost while A released the lock.",
-            "loss",
+            Lack::Loss,
             "a lock that releases through the address it is given.",
         );
     }
@@ -44,7 +44,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if beside.is_empty() {
         return Verdict::inconclusive(
             "Nothing broke, and too little was tested: no reply was lost while B certainly held the lock until C was refused.",
-            "contention",
+            Lack::Contention,
             "a reply that is lost when another process has the lock, on a lease that is running.",
         );
     }

@@ -8,7 +8,7 @@ use super::{Court, evidence};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Mark, Wait};
 use crate::text::numbers::{in_words, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let within = court.checks.overlaps_within_lease();
@@ -28,14 +28,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if lost.is_empty() {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no reply to A was lost while A asked for the lock.",
-            "loss",
+            Lack::Loss,
             "a lock that asks its store through the address it is given.",
         );
     }
     if !lost.iter().any(|wait| meets_holder(court, wait)) {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no reply to A was lost while B certainly held the lock.",
-            "contention",
+            Lack::Contention,
             "a reply that is lost while another process holds the lock, on a lease that is running.",
         );
     }

@@ -16,7 +16,7 @@ use crate::holds::{FIRST_LOCK, HOLDER, OTHER, Trial};
 use crate::protocol::Action;
 use crate::store::TrialStore;
 use crate::text::numbers::ms;
-use crate::verdict::{Evidence, Next, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Next, Outcome, Verdict};
 
 const WHY_FAILOVER: &str =
     "A primary answers before its replica has the write; what was not copied died with it.";
@@ -50,7 +50,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if is_damaged {
         return Verdict::inconclusive(
             "B got the lock, but A's lease may have been over by then.",
-            "calm",
+            Lack::Calm,
             "a machine that is less busy, or a longer --ttl.",
         );
     }
@@ -58,7 +58,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let (Some((_, dead)), Some((again, new))) = (killed, again) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no server failed while A held the lock.",
-            "failure",
+            Lack::Failure,
             "a server that is seen to die, and one that is seen to serve again.",
         );
     };
@@ -141,7 +141,7 @@ fn harmless_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict 
     if court.claims.fencing {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A wrote before B got the lock.",
-            "contention",
+            Lack::Contention,
             "somebody who gets the lock before A writes. Run it again.",
         );
     }
@@ -149,7 +149,7 @@ fn harmless_after_loss(court: &Court<'_>, learned: Mark, write: &Op) -> Verdict 
     if write.asked.is_none_or(|asked| asked < learned) {
         return Verdict::inconclusive(
             "A said that its lock was lost while it was asked to write: it may have written before it knew.",
-            "order",
+            Lack::Order,
             "a report of the loss before the write, or none. Run it again.",
         );
     }
@@ -324,7 +324,7 @@ fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other:
     if court.facts.is_without_lock(failure.new) || other.asked < failure.again {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
-            "contention",
+            Lack::Contention,
             "somebody who asks for the lock after the failure, before A releases it.",
         );
     }
@@ -339,7 +339,7 @@ fn kept_out(court: &Court<'_>, failure: &StoreFailure<'_>, holder: &Hold, other:
                 "Nothing broke, and nothing was tested: B got the lock only after A had released it. The lab cannot see whether the store \
                  had forgotten it."
             },
-            "loss",
+            Lack::Loss,
             "a store that forgets the lock: it must fail before the lock is copied.",
         );
     }
@@ -370,14 +370,14 @@ fn delayed(
     if delay < Duration::from_nanos(court.ttl_ns()) {
         return Verdict::inconclusive(
             "B was kept out, but the delay is shorter than A's lease: later it might not have been.",
-            "delay",
+            Lack::Delay,
             "a restart_delay that is as long as the TTL, or longer.",
         );
     }
     if !court.facts.is_without_lock(failure.new) {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no server is known to have forgotten the lock.",
-            "loss",
+            Lack::Loss,
             "a server that is seen to come back without the lock.",
         );
     }

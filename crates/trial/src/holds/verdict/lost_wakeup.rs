@@ -6,7 +6,7 @@ use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark};
 use crate::holds::{HOLDER, OTHER};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     // The holder does not mean to work beyond its lease here. If it did, the lab or the machine was slow.
@@ -27,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if next.asked > release || next.granted < release {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not wait when A released the lock.",
-            "contention",
+            Lack::Contention,
             "somebody who waits for the lock when it is released.",
         );
     }

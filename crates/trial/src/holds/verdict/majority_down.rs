@@ -9,7 +9,7 @@ use super::outage::{
 use crate::holds::check::Outage;
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(broken) = two_holders(court) {
@@ -25,13 +25,13 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if !court.was_contended_before(outage, held) || asked.is_empty() {
         return not_contended();
     }
-    if let Some(granted) = granted_during(court, outage) {
+    if let Some(granted) = granted_during(court, outage, held) {
         return Verdict::inconclusive(
             format!(
                 "{} got the lock while two of three servers were dead, and nobody else got it within its lease.",
                 granted.who
             ),
-            "contention",
+            Lack::Contention,
             "a majority that comes back in time to let somebody else in. Run it again.",
         );
     }
@@ -51,10 +51,13 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
 }
 
-/// Returns a hold that was granted when two servers were certainly dead.
-fn granted_during<'a>(court: &'a Court<'_>, outage: &Outage<'_>) -> Option<&'a Hold> {
+/// Returns a hold of A's lock that was granted when two servers were certainly dead.
+fn granted_during<'a>(court: &'a Court<'_>, outage: &Outage<'_>, held: &Hold) -> Option<&'a Hold> {
     let mut holds = court.facts.holds.iter();
-    holds.find(|held| outage.contains(held.asked) && held.granted < outage.until)
+    holds.find(|other| {
+        let is_during = outage.contains(other.asked) && other.granted < outage.until;
+        other.key == held.key && is_during
+    })
 }
 
 /// Returns words such as "B was told of an error after 3.1 ms".

@@ -10,7 +10,7 @@ use crate::holds::facts::Mark;
 use crate::holds::many_leases::{EACH_WAY, KEPT, ONE_MORE, kept, sample};
 use crate::holds::{HOLDER, OTHER};
 use crate::text::numbers::{count, ms, plural};
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if !court.claims.keep_alive {
@@ -19,7 +19,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(far) = Far::of(court) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A did not get all its locks, or not through the lab.",
-            "holds",
+            Lack::Holds,
             "a lock that can be held under 2,500 names at once, through the address that its program is given.",
         );
     };
@@ -29,7 +29,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 "Nothing broke, and nothing was tested: A's next lock took {} ms, less than the lab delays its messages.",
                 ms(far.round_trip_ns)
             ),
-            "delay",
+            Lack::Delay,
             "a lock that asks its store through the address it is given.",
         );
     }
@@ -55,7 +55,7 @@ fn lost_before(number: usize) -> Verdict {
             "A lost {} before its store was far away, so the network shows nothing.",
             plural(number, "lock", "locks")
         ),
-        "holds",
+        Lack::Holds,
         "a process that holds 2,500 locks at once for longer than a lease, or a machine that is less busy.",
     )
 }

@@ -7,7 +7,7 @@ use crate::holds::check::{Collision, Overlap};
 use crate::holds::facts::{Hold, Mark, WaitEnd};
 use crate::holds::names::{PAIRS, Pair, TOGETHER, likeness, shown};
 use crate::text::numbers::{count, ms, plural};
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(overlap) = court.checks.overlaps_within_lease().first() {
@@ -42,7 +42,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 fn not_shown(because: String) -> Verdict {
     Verdict::inconclusive(
         format!("Nothing broke, and nothing was shown: {because}."),
-        "holds",
+        Lack::Holds,
         "names that are granted and kept, within their leases; a machine that is less busy.",
     )
 }

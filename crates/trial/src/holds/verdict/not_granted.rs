@@ -7,7 +7,7 @@ use crate::history::Change;
 use crate::holds::facts::{Mark, Wait, WaitEnd};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>, failure: &StoreFailure<'_>) -> Verdict {
     let cut_off = court.facts.server_that(|change| change == Change::CutOff);
@@ -20,7 +20,7 @@ pub(super) fn judge(court: &Court<'_>, failure: &StoreFailure<'_>) -> Verdict {
     let Some(before) = court.facts.holds.iter().find(|held| held.granted < cut_off) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was shown: nobody was granted a lock while the replica listened, either.",
-            "grant",
+            Lack::Grant,
             "a lock that can be taken as long as its servers are in order; the notes say what happened.",
         );
     };

@@ -3,12 +3,12 @@
 
 use super::{Court, evidence, overwritten, stalled};
 use crate::holds::HOLDER;
-use crate::holds::check::Outage;
+use crate::holds::check::{Outage, nanoseconds};
 use crate::holds::facts::{Hold, Mark, Wait, WaitEnd};
 use crate::protocol::{Action, ReleaseResult};
 use crate::text::capital;
 use crate::text::numbers::ms;
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 impl Court<'_> {
     /// Returns the outage that lasted longer than a lease while A held the lock.
@@ -39,7 +39,8 @@ impl Court<'_> {
     pub(super) fn was_contended_before(&self, outage: &Outage<'_>, held: &Hold) -> bool {
         self.facts.waits.iter().any(|wait| {
             let refused = wait.refused();
-            wait.who != held.who
+            wait.key == held.key
+                && wait.who != held.who
                 && wait.asked > held.granted
                 && refused.is_some_and(|refused| refused < outage.from)
         })
@@ -119,13 +120,14 @@ fn not_taken(court: &Court<'_>, wait: &Wait) -> Verdict {
                 "{} did not get the lock when the servers were back.",
                 wait.who
             ),
-            "calm",
+            Lack::Calm,
             "a machine that is less busy, or a longer --ttl.",
         );
     }
     court.unanswered()
 }
 
+/// Returns the verdict on a lock that nobody had, and that came too late all the same. The lab's clock alone accuses no lock that promises no time.
 fn late(court: &Court<'_>, wait: &Wait, answered: Mark, took_ns: u64) -> Verdict {
     let who = &wait.who;
     if court.checks.has_stalled(wait.asked, answered) {
@@ -134,11 +136,21 @@ fn late(court: &Court<'_>, wait: &Wait, answered: Mark, took_ns: u64) -> Verdict
             ms(took_ns)
         ));
     }
-    let promise = match court.claims.recovery_ms {
-        Some(promised) if promised.saturating_mul(1_000_000) > court.ttl_ns() => {
-            format!("{promised} ms were promised")
-        }
-        _ => format!("its lease lasts {} ms", ms(court.ttl_ns())),
+    let Some(promised_ms) = court.claims.recovery_ms else {
+        return Verdict::inconclusive(
+            format!(
+                "{who} got the lock only {} ms after the servers were back and nobody had it: too late for a lock that \
+                 nobody has, unless the machine stalled.",
+                ms(took_ns)
+            ),
+            Lack::Calm,
+            "a machine that is less busy. If it happens again, the lock does not notice that its servers are back.",
+        );
+    };
+    let promise = if nanoseconds(promised_ms) > court.ttl_ns() {
+        format!("{promised_ms} ms were promised")
+    } else {
+        format!("its lease lasts {} ms", ms(court.ttl_ns()))
     };
     Verdict {
         evidence: court
@@ -176,7 +188,7 @@ fn back(outage: &Outage<'_>) -> Evidence {
 pub(super) fn not_witnessed() -> Verdict {
     Verdict::inconclusive(
         "Nothing broke, and nothing was tested: the servers were not seen to be out of action for longer than A's lease.",
-        "outage",
+        Lack::Outage,
         "servers that are seen to answer nobody for longer than the TTL while A holds the lock.",
     )
 }
@@ -198,12 +210,13 @@ pub(super) fn not_overtaken(
     let is_kept = matches!(held.released, Some((_, ReleaseResult::Released)));
     let mut others = court.facts.holds.iter();
     let is_overtaken = others.any(|other| {
-        other.who != held.who && other.granted > outage.from && other.granted < write.mark
+        let is_other = other.key == held.key && other.who != held.who;
+        is_other && other.granted > outage.from && other.granted < write.mark
     });
     (!is_kept && !is_overtaken).then(|| {
         Verdict::inconclusive(
             "A wrote when its lease may have been over, and nobody had the lock before that.",
-            "overrun",
+            Lack::Overrun,
             "somebody who gets the lock before A is asked to write. Run it again.",
         )
     })
@@ -213,7 +226,7 @@ pub(super) fn not_overtaken(
 pub(super) fn not_contended() -> Verdict {
     Verdict::inconclusive(
         "Nothing broke, and nothing was tested: nobody was refused because A held the lock, or nobody asked during the outage.",
-        "contention",
+        Lack::Contention,
         "somebody whom A's lock keeps out, and somebody who asks while the servers are out of action.",
     )
 }
@@ -221,7 +234,9 @@ pub(super) fn not_contended() -> Verdict {
 /// Returns what became of A's lock, in words: "B got the lock 3.1 ms after that", or that A kept it.
 pub(super) fn what_became(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> String {
     let mut holds = court.facts.holds.iter();
-    let is_next = |other: &&Hold| other.who != held.who && other.granted > outage.from;
+    let is_next = |other: &&Hold| {
+        other.key == held.key && other.who != held.who && other.granted > outage.from
+    };
     let release = held.release.map_or(u64::MAX, |release| release.at_ns);
     match holds.find(is_next) {
         Some(next) if next.granted.at_ns < release => {

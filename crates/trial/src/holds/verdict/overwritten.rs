@@ -147,13 +147,14 @@ fn why_over(court: &Court<'_>, lost: Option<&LostUpdate<'_>>) -> Option<String> 
         Some(lost) => court.facts.hold_of(lost.write)?,
         None => court.facts.first_of(HOLDER)?,
     };
-    let kept_alive = court.claims.keep_alive || court.claims.ends_with_holder();
+    let kept_alive = court.claims.keep_alive || court.claims.belongs_to_session();
     // What happened to it before this hold explains nothing.
     let from_ns = held.asked.at_ns;
     let until_ns = lost.map_or(u64::MAX, |lost| lost.write.mark.at_ns);
     let was_cut_off = court.facts.faults.iter().any(|seen| {
         let is_meanwhile = from_ns <= seen.mark.at_ns && seen.mark.at_ns < until_ns;
-        seen.who == held.who && seen.fault == Fault::CutOff && is_meanwhile
+        let is_cut = matches!(seen.fault, Fault::CutOff | Fault::RequestsCut);
+        seen.who == held.who && is_cut && is_meanwhile
     });
     let why = if kept_alive && court.checks.was_stopped(&held.who, from_ns, until_ns) {
         WHY_STOPPED

@@ -11,14 +11,14 @@ use crate::holds::check::Overlap;
 use crate::holds::facts::Op;
 use crate::holds::{HOLDER, OTHER};
 use crate::protocol::Action;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// Judges a holder that was stopped.
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let nothing = || {
         Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to pause for longer than its lease.",
-            "pause",
+            Lack::Pause,
             "a holder that is seen to be stopped for longer than the TTL, and to go on.",
         )
     };
@@ -34,7 +34,7 @@ pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
     let nothing = || {
         Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to be suspended for longer than its lease.",
-            "pause",
+            Lack::Pause,
             "a holder that is seen to be stopped for longer than the TTL, and to go on.",
         )
     };
@@ -46,7 +46,7 @@ pub(super) fn judge_suspended(court: &Court<'_>) -> Verdict {
     if verdict.outcome == Outcome::Held && !is_shown {
         return Verdict::inconclusive(
             "Not tried: A did not ask the C library for the time, so the lab could not show it a suspended machine.",
-            "clock",
+            Lack::Clock,
             "a program whose clocks the lab can set: not Go, and not linked statically.",
         );
     }
@@ -64,7 +64,7 @@ pub(super) fn judge_cut(court: &Court<'_>) -> Verdict {
     let nothing = || {
         Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to be cut off for longer than its lease.",
-            "cut",
+            Lack::Cut,
             "a holder that takes its lock through the address it is given, and is cut off for longer than the TTL.",
         )
     };
@@ -72,7 +72,8 @@ pub(super) fn judge_cut(court: &Court<'_>) -> Verdict {
     judge_absence(court, CUT_OFF, helps, nothing)
 }
 
-fn judge_absence(
+/// Judges a holder that was away in this manner. `nothing` is the verdict if that was not seen, or was too short.
+pub(super) fn judge_absence(
     court: &Court<'_>,
     manner: Manner,
     watchdog_helps: &'static str,
@@ -119,7 +120,7 @@ fn not_overtaken(absence: Absence) -> Verdict {
             "Nothing broke, and nothing was tested: B did not get the lock while A was {}.",
             absence.manner.state
         ),
-        "overrun",
+        Lack::Overrun,
         "somebody who gets the lock when the lease is over, and before A is asked to write.",
     )
 }

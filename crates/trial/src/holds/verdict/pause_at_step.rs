@@ -12,7 +12,7 @@ use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER, THIRD};
 use crate::text::numbers::{count, in_words, ms};
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let pauses = Pause::all(court);
@@ -32,7 +32,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if pauses.is_empty() {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to pause at a reply of its store for longer than its lease.",
-            "pause",
+            Lack::Pause,
             "a lock that asks its store through the address it is given, without encryption.",
         );
     }
@@ -42,7 +42,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 "Nothing broke, and not everything was tested: A's lease was over before it was paused {}.",
                 pause.phase.words()
             ),
-            "lease",
+            Lack::Lease,
             "a machine on which A reaches that step within its lease.",
         );
     }
@@ -52,7 +52,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 "Nothing broke, and not everything was tested: B did not hold the lock when A went on {}.",
                 pause.phase.words()
             ),
-            "overrun",
+            Lack::Overrun,
             "somebody who gets the lock while A is paused, and still holds it when A has answered.",
         );
     }
@@ -62,7 +62,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 "Nothing broke, and not everything was tested: nobody tried B's lock after A had gone on {}.",
                 pause.phase.words()
             ),
-            "third",
+            Lack::Third,
             "C, which is refused when A has answered, while B certainly holds the lock.",
         );
     }

@@ -11,7 +11,7 @@ use crate::holds::Scenario;
 use crate::holds::check::Late;
 use crate::holds::facts::{Hold, UnseenGrant};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// Returns the verdict of the scenario, unless one of the promises decides otherwise: BROKEN over STUCK over the rest.
 pub(super) fn judge(court: &Court<'_>, verdict: Verdict) -> Verdict {
@@ -54,7 +54,7 @@ fn told_later(first: &Hold, second: &Hold) -> Verdict {
             first.who,
             first.who
         ),
-        "kept",
+        Lack::Kept,
         "a lock that is kept for its lease, or a holder that says at once that it gave it up.",
     )
 }
@@ -90,7 +90,7 @@ pub(super) fn through_the_store(court: &Court<'_>, verdict: Verdict) -> Verdict 
             format!(
                 "{who} was granted the lock without the store: nothing came through the address that it was given."
             ),
-            "traffic",
+            Lack::Traffic,
             "a program that uses the endpoints of init, and no others.",
         ),
         _ => verdict,
@@ -169,7 +169,7 @@ fn granted_late(court: &Court<'_>, late: &Late<'_>) -> Verdict {
             "{who} got the lock only {took} ms after it was free: too late for a lock that nobody has, unless the machine \
              stalled."
         ),
-        "calm",
+        Lack::Calm,
         "a machine that is less busy. If it happens again, the lock does not wake its waiters.",
     )
 }

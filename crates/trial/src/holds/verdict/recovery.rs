@@ -4,7 +4,7 @@ use super::{Court, evidence, stalled};
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::holds::{HOLDER, Scenario};
 use crate::text::numbers::{decimal, ms};
-use crate::verdict::{Next, Outcome, Verdict};
+use crate::verdict::{Lack, Next, Outcome, Verdict};
 
 /// Returns the verdict on a run in which `next` got the lock of a holder that had died.
 pub(super) fn recovered(
@@ -38,7 +38,7 @@ pub(super) fn recovered(
     let Some(refused) = others.find_map(|wait| wait.refused()) else {
         return Verdict::inconclusive(
             "B got the lock at its first try: nothing shows that A's hold had kept anybody out.",
-            "contention",
+            Lack::Contention,
             "somebody whom the dead holder's lock keeps out at first.",
         );
     };

@@ -8,7 +8,7 @@ use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER, THIRD};
 use crate::text::numbers::in_words;
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 const WHY_SECOND: &str = "Two parts of A may now work side by side, each with a hold of its own: a lock that is not re-entrant refuses its holder like anybody else.";
 const WHY_OVER_RELEASE: &str = "A had nothing left to release, and only its release can have freed the lock of another process.";
@@ -129,7 +129,7 @@ fn kept_out(court: &Court<'_>, held: &Hold, from: Mark) -> Option<Mark> {
 fn nothing() -> Verdict {
     Verdict::inconclusive(
         "Nothing broke, and nothing was tested: nobody was seen to be kept out while A asked again and released too often.",
-        "contention",
+        Lack::Contention,
         "a holder that answers both, somebody who has the lock by then, and somebody who tries to get it.",
     )
 }

@@ -7,7 +7,7 @@ use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER, SECOND_LOCK, THIRD};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 const LIMITS: &str = "one machine, whose name stays the same; what the process starts in turn has other process ids, and nothing of the dead one was still on its way";
 
@@ -102,7 +102,7 @@ fn let_in(court: &Court<'_>, overlap: &Overlap<'_>) -> Option<Verdict> {
 /// What an acquittal needs, and was not seen.
 struct Unseen {
     because: &'static str,
-    what: &'static str,
+    what: Lack,
     advice: &'static str,
 }
 
@@ -131,17 +131,17 @@ impl<'a> Return<'a> {
         let both = left_behind(court, FIRST_LOCK).zip(left_behind(court, SECOND_LOCK));
         let ((dead, died), _) = both.ok_or(Unseen {
             because: "A was not killed while it held both locks",
-            what: "kill",
+            what: Lack::Kill,
             advice: "a holder that is seen to die of the lab's signal.",
         })?;
         let (_, who) = came_back(court).ok_or(Unseen {
             because: "no process was seen to come back with A's process id",
-            what: "pid",
+            what: Lack::Pid,
             advice: "a process that starts again; the notes say what happened.",
         })?;
         let answers = Unseen {
             because: "A did not get the lock in its second life, or did not release it",
-            what: "answers",
+            what: Lack::Answers,
             advice: "answers to everything that was asked; the notes say what happened.",
         };
         let again = facts.first_of_lock(who, FIRST_LOCK);
@@ -153,7 +153,7 @@ impl<'a> Return<'a> {
         if !(in_time || court.claims.untimed) {
             return Err(Unseen {
                 because: "A's lease was over when A came back and asked",
-                what: "start",
+                what: Lack::Start,
                 advice: "a program that starts sooner, or a longer --ttl.",
             });
         }
@@ -163,12 +163,12 @@ impl<'a> Return<'a> {
             |held: &&Hold| held.asked.at_ns < released && held.granted.at_ns > released;
         other.filter(is_kept_out).ok_or(Unseen {
             because: "nobody was seen to be kept out while A had the lock again",
-            what: "contention",
+            what: Lack::Contention,
             advice: "somebody who wants the lock while A has it in its second life.",
         })?;
         let taken = facts.first_of_lock(THIRD, SECOND_LOCK).ok_or(Unseen {
             because: "nobody got the second lock, which the dead A had left behind",
-            what: "answers",
+            what: Lack::Answers,
             advice: "answers to everything that was asked; the notes say what happened.",
         })?;
         Ok(Self {
@@ -193,7 +193,7 @@ fn held(court: &Court<'_>, seen: &Return<'_>) -> Verdict {
         Some(_) => format!("{who} got the dead A's lock, and had it alone."),
     };
     // Whoever knows that a process is dead may free its lock at once.
-    let notes = early_ns.filter(|_| !court.claims.ends_with_holder());
+    let notes = early_ns.filter(|_| !court.claims.belongs_to_session());
     let notes = notes.map(|early_ns| {
         format!(
             "{who} got the lock {} ms before A's lease was over: either the lock knew that A was dead, or it took {who} for A",

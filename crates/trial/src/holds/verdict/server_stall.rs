@@ -11,7 +11,7 @@ use crate::holds::facts::Hold;
 use crate::protocol::ReleaseResult;
 use crate::text::capital;
 use crate::text::numbers::{in_words, ms};
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(broken) = two_holders(court) {
@@ -34,7 +34,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if brief.kept == 0 {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: the server was not seen to stop for less than A's lease.",
-            "outage",
+            Lack::Outage,
             "a server that is seen to stop, and to go on, while A holds the lock.",
         );
     }
@@ -59,7 +59,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 
 /// Returns whether the lock claims to last while a server is away for less than a lease. A session may end with its connection.
 fn lasts(court: &Court<'_>) -> bool {
-    court.claims.keep_alive || court.claims.untimed && !court.claims.ends_with_holder()
+    court.claims.keep_alive || court.claims.untimed && !court.claims.belongs_to_session()
 }
 
 /// A brief stop in which A lost its lock.
@@ -121,7 +121,8 @@ fn loss(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> Option<Evidence>
     let release = held.release?;
     let mut others = court.facts.holds.iter();
     let other = others.find(|other| {
-        other.who != held.who && other.granted > outage.from && other.granted < release
+        let is_other = other.key == held.key && other.who != held.who;
+        is_other && other.granted > outage.from && other.granted < release
     });
     if let Some(other) = other {
         let sentence = format!(
@@ -204,7 +205,7 @@ fn lapsed_perhaps(brief: &BriefStops<'_>) -> Verdict {
             "A lost its lock when the server was away for {} ms, but not twice with a second of its lease left: that may be the machine.",
             ms(lasted)
         ),
-        "calm",
+        Lack::Calm,
         "a machine that is less busy, or a longer --ttl.",
     )
 }

@@ -4,7 +4,7 @@ use super::{Court, evidence};
 use crate::holds::facts::{Buy, Mark};
 use crate::protocol::PurchaseOutcome;
 use crate::text::numbers::{decimal, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let mut buys = court.facts.buys.iter();
@@ -21,7 +21,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some((failed, PurchaseOutcome::NoStock)) = first else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no purchase failed for want of stock.",
-            "failed_purchase",
+            Lack::FailedPurchase,
             "a purchase that finds nothing to sell.",
         );
     };
@@ -84,7 +84,7 @@ fn kept_until_ttl(court: &Court<'_>, failed: Mark, later: &[&Buy]) -> Option<Ver
                 busy.who,
                 ms(took_ns)
             ),
-            "calm",
+            Lack::Calm,
             "a machine that is less busy, and a lock that says how long it waited (waited_ms).",
         ));
     }

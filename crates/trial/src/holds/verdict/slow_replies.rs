@@ -9,7 +9,7 @@ use crate::holds::facts::{Hold, Mark, Op};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::protocol::Action;
 use crate::text::numbers::{count, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let overlaps = court.guilty_overlaps();
@@ -20,7 +20,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(slow) = slow else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not granted the lock when the replies were slow.",
-            "grant",
+            Lack::Grant,
             "a lock that waits for the store's answer for most of its lease.",
         );
     };
@@ -31,7 +31,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if !is_slow || late_ns < court.ttl_ns() / 2 {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A learned of its grant in time.",
-            "delay",
+            Lack::Delay,
             "a lock that asks its store through the address it is given.",
         );
     }
@@ -103,14 +103,14 @@ fn declined(court: &Court<'_>, slow: &Hold, learned: Mark, other: &Hold) -> Verd
     let Some(left_ns) = from_reply.and_then(|end_ns| end_ns.checked_sub(learned.at_ns + 1)) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A's lease may have been over by then, even counted from the reply.",
-            "calm",
+            Lack::Calm,
             "a machine that is less busy, or a longer --ttl.",
         );
     };
     if slow.decided().is_none_or(|decided| other.granted > decided) {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not get the lock before A was asked to write.",
-            "overrun",
+            Lack::Overrun,
             "somebody who gets the lock when the lease is over, and before A is asked to write.",
         );
     }
@@ -143,7 +143,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     if !court.checks.lasts_by_itself() && !is_renewed {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not get the lock when A's lease was over.",
-            "overrun",
+            Lack::Overrun,
             "somebody who gets the lock when the lease is over, and before A writes.",
         );
     }
@@ -151,7 +151,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     let (Some(release), true) = (release, other.asked < write.mark) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not wait while A worked.",
-            "contention",
+            Lack::Contention,
             "somebody who waits for the lock while A works beyond its lease.",
         );
     };

@@ -11,7 +11,7 @@ use crate::holds::facts::Mark;
 use crate::holds::{HOLDER, OTHER, Scenario, THIRD};
 use crate::protocol::ReleaseResult;
 use crate::text::numbers::{count, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     // By design of this scenario, the paused process still believes in its lock after the lease. That is not what the verdict
@@ -23,29 +23,32 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         let is_running = overlap.is_within_lease() || court.checks.has_no_end(overlap);
         overlap.first.who != HOLDER || is_running
     });
-    // B's lease began when A's had ended, which was at the earliest one TTL after A's request.
+    // B's lease began when A's had ended, which was at the earliest one TTL after A's request. A session may be older.
     let asked = court
         .facts
         .first_of(HOLDER)
         .map_or(0, |held| held.asked.at_ns);
     let end_of_two_leases = asked.saturating_add(ttl_ns.saturating_mul(2));
     let mut guilty = overlaps.clone();
-    guilty
-        .retain(|overlap| overlap.from_ns < end_of_two_leases || court.checks.has_no_end(overlap));
+    guilty.retain(|overlap| {
+        let is_running =
+            overlap.from_ns < end_of_two_leases && !court.checks.may_have_lost_one(overlap);
+        is_running || court.checks.has_no_end(overlap)
+    });
     if !guilty.is_empty() {
         return broken(court, &guilty);
     }
     if court.is_damaged() || !overlaps.is_empty() {
         return Verdict::inconclusive(
             "C got the lock, but B's own lease may have been over by then.",
-            "calm",
+            Lack::Calm,
             "a machine that is less busy, or a longer --ttl.",
         );
     }
     let Some(pause) = Absence::of(court, HOLDER, STOPPED) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was not seen to pause.",
-            "pause",
+            Lack::Pause,
             "a holder that is seen to be stopped, and to go on.",
         );
     };
@@ -53,7 +56,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let (Some(late), Some(new)) = (late, court.facts.first_of(OTHER)) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B never got the lock while A was paused.",
-            "overrun",
+            Lack::Overrun,
             "a lease that ends while its holder is paused.",
         );
     };
@@ -77,7 +80,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if !(in_between && is_running) {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not hold the lock when A released it.",
-            "overrun",
+            Lack::Overrun,
             "somebody who holds the lock when the late one releases it.",
         );
     }

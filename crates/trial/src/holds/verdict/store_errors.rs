@@ -11,7 +11,7 @@ use crate::history::Fault;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::text::numbers::{in_words, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 mod renewal;
 
@@ -52,14 +52,14 @@ fn acquitted(court: &Court<'_>, renewal: Option<&Renewal<'_>>) -> Verdict {
     if !requests.iter().any(|wait| meets_holder(court, wait)) {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: no request of A's met an error while B certainly held the lock.",
-            "contention",
+            Lack::Contention,
             "a lock that asks its store through the address it is given, without encryption, and that goes on after an error.",
         );
     }
     if releases.is_empty() {
         return Verdict::inconclusive(
             "Nothing broke, and too little was tested: no release of A's met an error.",
-            "error",
+            Lack::Error,
             "a lock that releases through the address it is given, without encryption.",
         );
     }

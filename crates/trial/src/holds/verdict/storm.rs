@@ -11,7 +11,7 @@ use crate::history::{Fault, FaultKind, FaultKinds};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::text::numbers::{in_words, plural};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// How many rounds a storm must have at least to show anything.
 const ROUNDS_MIN: usize = 10;
@@ -165,7 +165,7 @@ impl Weather {
     }
 
     /// Returns what is missing for an acquittal: the reason, a word for it, and what would be needed.
-    fn lacks(&self) -> Option<(String, &'static str, &'static str)> {
+    fn lacks(&self) -> Option<(String, Lack, &'static str)> {
         if self.rounds < ROUNDS_MIN {
             let because = match self.rounds {
                 0 => "no round was finished".to_owned(),
@@ -174,22 +174,26 @@ impl Weather {
                     in_words(rounds as i64, "round was", "rounds were")
                 ),
             };
-            return Some((because, "rounds", "more rounds: a longer --for."));
+            return Some((because, Lack::Rounds, "more rounds: a longer --for."));
         }
         if self.contended == 0 {
             let because = "nobody ever found a lock taken".to_owned();
-            return Some((because, "contention", "processes that meet: fewer --names."));
+            return Some((
+                because,
+                Lack::Contention,
+                "processes that meet: fewer --names.",
+            ));
         }
         if let Some(kind) = self.never_seen() {
             let because = format!("no {} took effect", kind.one());
-            return Some((because, "fault", "more faults: a longer --for."));
+            return Some((because, Lack::Fault, "more faults: a longer --for."));
         }
         if let Some(because) = self.spared_every_holder() {
-            return Some((because, "fault", "more faults: a longer --for."));
+            return Some((because, Lack::Fault, "more faults: a longer --for."));
         }
         let key = self.not_taken_again.as_ref()?;
         let because = format!("nobody took {key} when the storm was over");
-        Some((because, "aftermath", "a last round for every lock."))
+        Some((because, Lack::Aftermath, "a last round for every lock."))
     }
 
     /// Returns that no fault of this storm that matters hit a holder, if so. A delay or an outage alone rarely ends a hold, so they count
@@ -338,7 +342,7 @@ fn limits(court: &Court<'_>, weather: &Weather) -> String {
 fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
     let overlaps = court.checks.overlaps();
     let witness = [Some(weather.in_words()), weather.others_in_words()];
-    let within = if court.claims.ends_with_holder() {
+    let within = if court.claims.belongs_to_session() {
         "while its session lasted"
     } else {
         "within its lease"
@@ -357,10 +361,12 @@ fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
         let times = plural(overlaps.len(), "time", "times");
         let harmless = if court.claims.fencing {
             "harmless, because the resource asked for the fence"
-        } else if court.claims.ends_with_holder() {
+        } else if court.claims.untimed && court.claims.belongs_to_session() {
             "after a fault that may have ended the session, or only once, which may be the machine"
         } else if court.claims.keep_alive {
             "after its process could not renew the lease, or only once, which may be the machine"
+        } else if court.claims.belongs_to_session() {
+            "beyond a TTL of the request, where this lock promises nothing of its session"
         } else {
             "after the end of a lease, which this lock does not cover"
         };

@@ -5,12 +5,14 @@ mod deadline;
 mod deadlock;
 mod deposed;
 mod late_write;
+mod leader_deaths;
 mod lost_lock;
 mod lost_store;
 mod lost_wakeup;
 mod majority_down;
 mod names;
 mod network;
+mod order;
 mod owner_check;
 mod pause;
 mod pause_at_step;
@@ -47,7 +49,7 @@ fn missing(verdict: &Verdict) -> &'static str {
         "{}",
         verdict.because
     );
-    verdict.missing.as_ref().unwrap().what
+    verdict.missing.as_ref().unwrap().what.name()
 }
 
 fn held(verdict: &Verdict) {

@@ -6,7 +6,7 @@ use crate::holds::facts::{Hold, Mark, Op};
 use crate::holds::{HOLDER, OTHER};
 use crate::protocol::Action;
 use crate::text::numbers::{count, ms};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let overlaps = court.guilty_overlaps();
@@ -26,7 +26,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     match (write, slow.learned_at) {
         (Some(write), _) if !overran(write.mark.at_ns) => Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A was done before its lease was over.",
-            "overrun",
+            Lack::Overrun,
             "work beyond the lease: --work longer than --ttl.",
         ),
         (Some(write), _) if write.refused => refused(court, slow, write),
@@ -71,14 +71,14 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     if !waited {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: B did not wait while A worked.",
-            "contention",
+            Lack::Contention,
             "somebody who waits for the lock while A works beyond its lease.",
         );
     }
     let worked = ms(write.mark.at_ns - slow.granted.at_ns);
     let limits = if court.claims.keep_alive {
         "renewing needs a running process: one paused beyond its lease loses it unnoticed"
-    } else if court.claims.ends_with_holder() {
+    } else if court.claims.belongs_to_session() {
         "nobody else could work meanwhile: without a lease, B would have got the lock only after A's end"
     } else if court.checks.lasts_by_itself() {
         "A's lock had no expiry while it worked: a holder that dies there keeps it forever"

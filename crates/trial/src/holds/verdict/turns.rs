@@ -8,7 +8,7 @@ use crate::holds::facts::Hold;
 use crate::holds::storm::process_of;
 use crate::holds::turns::{PROCESSES, TURNS_MIN};
 use crate::text::numbers::{ms, plural};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(broken) = fences::judge(court) {
@@ -76,22 +76,26 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns what is missing for an acquittal: the reason, a word for it, and what would be needed.
-    fn lacks(&self) -> Option<(String, &'static str, &'static str)> {
+    fn lacks(&self) -> Option<(String, Lack, &'static str)> {
         if self.done.len() < TURNS_MIN {
             let because = format!("there were only {}", self.number());
-            return Some((because, "turns", "more turns; the notes say what happened."));
+            return Some((
+                because,
+                Lack::Turns,
+                "more turns; the notes say what happened.",
+            ));
         }
         if self.came_back < PROCESSES {
             let because = "not every process had turns in two lives".to_owned();
-            return Some((because, "lives", "processes that come back."));
+            return Some((because, Lack::Lives, "processes that come back."));
         }
         if let Some(who) = self.left_behind {
             let because = format!("{who} asked for a turn, and did not get it");
-            return Some((because, "turns", "a grant for everybody who asks."));
+            return Some((because, Lack::Turns, "a grant for everybody who asks."));
         }
         if !self.waited {
             let because = "nobody ever found the lock taken".to_owned();
-            return Some((because, "contention", "processes that meet."));
+            return Some((because, Lack::Contention, "processes that meet."));
         }
         None
     }

@@ -7,14 +7,14 @@ use crate::history::Fault;
 use crate::holds::HOLDER;
 use crate::holds::facts::{Hold, Mark};
 use crate::text::numbers::ms;
-use crate::verdict::{Evidence, Outcome, Verdict};
+use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 /// Judges what came after the holder was gone. A lock that nobody can have for three TTLs is judged with those of the other scenarios.
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some(gone) = Gone::of(court) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A's machine was not seen to vanish.",
-            "vanish",
+            Lack::Vanish,
             "a lock that reaches its store through the address it is given, and a holder that is seen to die.",
         );
     };
@@ -27,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if !was_held || gone.died.at_ns >= lease_ns && !has_no_end {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A held nothing any more when its machine vanished.",
-            "hold",
+            Lack::Hold,
             "a lease that outlives its holder: a longer --ttl.",
         );
     }
@@ -69,7 +69,7 @@ impl Gone {
         let Some(refused) = self.kept_out(court) else {
             return Verdict::inconclusive(
                 "B got the lock at its first try: nothing shows that A's hold had outlived A.",
-                "contention",
+                Lack::Contention,
                 "somebody whom the lock of the vanished holder keeps out at first.",
             );
         };

@@ -4,7 +4,7 @@ use super::Court;
 use crate::history::Fault;
 use crate::holds::facts::{Hold, Mark, Wait};
 use crate::text::numbers::ms;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Lack, Outcome, Verdict};
 
 /// How many processes must wait when the holder dies, at least.
 const WAITERS_MIN: usize = 2;
@@ -17,7 +17,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         Ok(line) => held(&line),
         Err(because) => Verdict::inconclusive(
             format!("Nothing broke, and nothing was shown: {because}."),
-            "waiters",
+            Lack::Waiters,
             "a holder that dies while others wait, and everybody served after that.",
         ),
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::events::{Packed, Tables};
+use super::page::BeliefOverlap;
 use super::{ComparisonTable, Page, PageRun};
 use crate::history::fences;
 use crate::holds::is_refused_overlap;
@@ -107,6 +108,8 @@ struct Run<'a> {
     notes: &'a [String],
     checks: Vec<Value>,
     story: Vec<Beat>,
+    /// Overlaps of belief: the events with both grants, from when, and until when.
+    overlaps: Vec<[u64; 4]>,
     events: Packed,
 }
 
@@ -179,7 +182,7 @@ fn lead<'a>(page: &'a Page<'_>) -> Option<&'a str> {
 fn rows<'a>(page: &'a Page<'_>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for run in &page.runs {
-        let ours = strategy::find(&run.header.strategy);
+        let ours = strategy::of_run(run.header);
         let row = Row {
             name: &run.header.strategy,
             about: ours.map_or("", |strategy| strategy.summary),
@@ -254,6 +257,7 @@ impl<'a> Run<'a> {
             limits: verdict.limits.as_deref(),
             notes: &verdict.notes,
             checks: checks(verdict),
+            overlaps: overlaps(run, start_ns),
             events: tables.pack(run.events, &needed),
             story,
         }
@@ -269,6 +273,21 @@ impl<'a> Proof<'a> {
             shows: &evidence.shows,
         }
     }
+}
+
+/// Returns the overlaps of belief whose grants are among the events of the page, in µs on its clock.
+fn overlaps(run: &PageRun<'_>, start_ns: u64) -> Vec<[u64; 4]> {
+    let ends = run.events.first().zip(run.events.last());
+    let is_there = |grant| ends.is_some_and(|(from, to)| (from.n..=to.n).contains(&grant));
+    let at_us = |at_ns: u64| (at_ns / 1000).saturating_sub(start_ns / 1000);
+    let there = run.overlaps.iter();
+    let there = there.filter(|overlap| overlap.grants.into_iter().all(is_there));
+    let row = |overlap: &BeliefOverlap| {
+        let [first, second] = overlap.grants;
+        let (from_us, until_us) = (at_us(overlap.from_ns), at_us(overlap.until_ns));
+        [first, second, from_us, until_us]
+    };
+    there.map(row).collect()
 }
 
 /// Returns what holders believed, in words; `None` if the trial records no holds.

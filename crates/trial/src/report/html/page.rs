@@ -6,6 +6,8 @@ use super::comparison::{Compared, ComparisonTable};
 use crate::gauntlet::ladder::{self, Rung};
 use crate::gauntlet::{Gauntlet, Label, Row};
 use crate::history::{Event, Header, What};
+use crate::holds::check::Checks;
+use crate::holds::facts::Facts;
 use crate::holds::{self, Scenario};
 use crate::matrix::Run;
 use crate::protocol::{Claims, Promise};
@@ -17,6 +19,8 @@ use crate::strategy;
 use crate::text::numbers::count;
 use crate::verdict::{Outcome, Verdict};
 
+/// A run with more overlaps than this is not drawn with all of them.
+const OVERLAPS_PER_RUN_MAX: usize = 10_000;
 /// How many TTLs of a long trial are drawn if nothing in particular is to be shown.
 const LONG_TRIAL_TTLS: u64 = 8;
 
@@ -64,6 +68,32 @@ pub struct PageRun<'a> {
     pub label: Option<String>,
     /// The events of the run.
     pub events: &'a [Event],
+    /// Where two processes certainly believed at once that they held a lock.
+    pub(super) overlaps: Vec<BeliefOverlap>,
+}
+
+/// Two holds of one lock at once, as the checks found them. The page looks for none itself: it does not know when a belief ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BeliefOverlap {
+    /// The events with the two grants.
+    pub(super) grants: [u64; 2],
+    pub(super) from_ns: u64,
+    pub(super) until_ns: u64,
+}
+
+impl BeliefOverlap {
+    /// Returns the first overlaps of a run, as many as a page shows.
+    fn all(header: &Header, events: &[Event]) -> Vec<Self> {
+        let facts = Facts::of(events);
+        let overlaps = Checks::of(header, &facts).overlaps();
+        let shown = overlaps.iter().take(OVERLAPS_PER_RUN_MAX);
+        let shown = shown.map(|overlap| Self {
+            grants: [overlap.first, overlap.second].map(|hold| hold.granted.event),
+            from_ns: overlap.from_ns,
+            until_ns: overlap.until_ns,
+        });
+        shown.collect()
+    }
 }
 
 impl<'a> PageRun<'a> {
@@ -81,6 +111,7 @@ impl<'a> PageRun<'a> {
             verdict,
             label: None,
             events,
+            overlaps: BeliefOverlap::all(header, events),
         }
     }
 
@@ -118,7 +149,9 @@ impl<'a> PageRun<'a> {
         Self {
             about: scenarios::fault(scenario, &store(header)).into(),
             settings,
-            ..Self::new(header, verdict, shown)
+            events: shown,
+            // Beliefs depend on the whole history.
+            ..Self::new(header, verdict, events)
         }
     }
 

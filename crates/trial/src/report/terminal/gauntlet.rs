@@ -230,7 +230,7 @@ mod tests {
         let plan = gauntlet().plan();
         assert_eq!(
             left_out(&plan.untried),
-            "cut, slow-replies, lost-reply, lost-release, store-errors, pause-at-step, failed-renewal, many-leases, dead-connection, vanish (no server: a file is not reached through a connection); failover, restart-empty, server-clock, clock-back, eviction, taken-away, deposed, server-stall, majority-down (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
+            "order (not claimed: it does not serve waiters in order); cut, cut-replies, cut-requests, slow-replies, lost-reply, lost-release, store-errors, pause-at-step, failed-renewal, many-leases, dead-connection, vanish (no server: a file is not reached through a connection); failover, restart-empty, restart-behind, server-clock, clock-back, eviction, taken-away, deposed, server-stall, majority-down, leader-deaths (a file has no server that could fail); suspend (whoever shares a file is suspended together)"
         );
         let list = list(&plan, Ink::PLAIN);
         assert_eq!(list.lines().count(), SCENARIOS.len());

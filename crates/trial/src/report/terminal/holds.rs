@@ -66,6 +66,7 @@ fn gloss(trial: &Trial) -> &'static str {
         Scenario::TtlEdge
         | Scenario::Failover
         | Scenario::RestartEmpty
+        | Scenario::RestartBehind
         | Scenario::ServerClock
         | Scenario::Eviction
         | Scenario::TakenAway

@@ -136,7 +136,7 @@ fn what_happened(run: &Judged, ink: Ink) -> String {
     let facts = &run.facts;
     let mut words = Vec::new();
     if let Some(missing) = &run.verdict.missing {
-        words.push(format!("no {}", missing.what.replace('_', " ")));
+        words.push(format!("no {}", missing.what.name().replace('_', " ")));
     } else {
         let remark = remark(run.sale.strategy.remark, facts, run.verdict.outcome);
         words.extend(Some(remark).filter(|remark| !remark.is_empty()));

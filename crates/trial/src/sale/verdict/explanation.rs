@@ -11,7 +11,7 @@ use crate::verdict::{Next, Outcome, Verdict};
 
 /// Adds the explanation, limits, notes and suggested commands.
 pub(super) fn add(verdict: &mut Verdict, header: &Header, facts: &Facts) {
-    let strategy = strategy::find(&header.strategy);
+    let strategy = strategy::of_run(header);
     if verdict.outcome == Outcome::Broken && verdict.why.is_none() {
         verdict.why = strategy.and_then(|strategy| strategy.flaw).map(Into::into);
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::history::tests::header;
 use crate::protocol::Claims;
+use crate::sale::Sale;
 use crate::sale::by_hand::Story;
 use crate::verdict::Evidence;
 
@@ -121,7 +122,7 @@ fn holding_needs_somebody_who_met_the_lock() {
         Promise::Exclusion,
     );
     assert_eq!(alone.outcome, Outcome::Inconclusive);
-    assert_eq!(alone.missing.unwrap().what, "contention");
+    assert_eq!(alone.missing.unwrap().what.name(), "contention");
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn without_a_lock_holding_needs_somebody_who_met_another_buyer() {
         Promise::Exactness,
     );
     assert_eq!(alone.outcome, Outcome::Inconclusive);
-    assert_eq!(alone.missing.unwrap().what, "contention");
+    assert_eq!(alone.missing.unwrap().what.name(), "contention");
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn what_shows_nothing_is_inconclusive() {
     ] {
         let verdict = judged(story, claim);
         assert_eq!(verdict.outcome, Outcome::Inconclusive, "{what}");
-        assert_eq!(verdict.missing.unwrap().what, what);
+        assert_eq!(verdict.missing.unwrap().what.name(), what);
     }
 }
 
@@ -190,11 +191,16 @@ fn a_lost_answer_widens_what_is_said() {
 
 /// Judges a sale of an external lock.
 fn of_external(story: Story, claims: Claims) -> Verdict {
+    with_work(story, claims, Sale::DELAY_US)
+}
+
+/// The same, with work of this length between reading and writing the stock.
+fn with_work(story: Story, claims: Claims, delay_us: u64) -> Verdict {
     let facts = story.facts();
     let mut header = header(facts.initial, facts.attempts.len(), Promise::Exclusion);
     header.strategy = "python3 my_lock.py".into();
     header.claims = Some(claims);
-    header.delay_us = 1_000;
+    header.delay_us = delay_us;
     judge(&header, &facts)
 }
 
@@ -208,7 +214,7 @@ fn an_external_lock_that_alone_says_it_was_contended_shows_nothing() {
         verdict.because,
         "Nothing broke, and nothing was tested: only the lock itself says that it was taken."
     );
-    assert_eq!(verdict.missing.unwrap().what, "contention");
+    assert_eq!(verdict.missing.unwrap().what.name(), "contention");
 }
 
 #[test]
@@ -222,13 +228,14 @@ fn an_external_lock_is_acquitted_by_contention_that_the_lab_saw() {
             "the lab saw 2 of 3 refused while another bought, and 0 kept waiting: the race did take place"
         ]
     );
-    let in_turn = Story::with_stock(4, 4)
-        .sold(0, 4)
-        .sold(1, 3)
-        .sold(2, 2)
-        .sold(3, 1)
-        .left(0);
-    assert_eq!(of_external(in_turn, Claims::PLAIN).outcome, Outcome::Held);
+    let in_turn = || {
+        let story = Story::with_stock(12, 12);
+        let story = (0..12_u64).fold(story, |story, op| story.sold(op, 12 - op as i64));
+        story.left(0)
+    };
+    assert_eq!(of_external(in_turn(), Claims::PLAIN).outcome, Outcome::Held);
+    let brief = with_work(in_turn(), Claims::PLAIN, 1);
+    assert_eq!(brief.missing.unwrap().what.name(), "contention");
 }
 
 const FENCED: Claims = Claims {
@@ -312,7 +319,7 @@ fn a_lease_that_ended_while_the_lab_stood_still_accuses_nobody() {
         "2 orders for a stock of 1. The store says 0 are left, the orders say −1. But the lab itself stalled for \
          5,000.0 ms, and a lease of 10,000 ms may have ended meanwhile."
     );
-    assert_eq!(verdict.missing.unwrap().what, "calm");
+    assert_eq!(verdict.missing.unwrap().what.name(), "calm");
     let outcome = |for_ms, promise, claims| oversold(for_ms, promise, claims).outcome;
     let plain = Claims::PLAIN;
     assert_eq!(outcome(4_999.0, Promise::Exclusion, plain), Outcome::Broken);
@@ -376,5 +383,5 @@ fn nothing_is_proven_while_the_machine_is_suspended() {
     assert_eq!(outcome(&oversold), Outcome::Broken);
     let verdict = judge(&header, &oversold.slept(60_000.0).facts());
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
-    assert_eq!(verdict.missing.unwrap().what, "awake");
+    assert_eq!(verdict.missing.unwrap().what.name(), "awake");
 }

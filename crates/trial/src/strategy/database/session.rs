@@ -126,7 +126,9 @@ impl SessionLock {
             (LockKind::Row, Target::Thing) => self.lock_row(key, wait, ROW_OF_THING),
             (LockKind::Table, Target::Stock) => self.lock_table("stock", wait),
             (LockKind::Table, Target::Thing) => self.lock_table(&table_of(key), wait),
-            (LockKind::Advisory, _) => self.lock_number(key, wait),
+            (LockKind::Advisory | LockKind::AdvisoryOfTransaction, _) => {
+                self.lock_number(key, wait)
+            }
         };
         let answer = match asked {
             Ok(granted) => {
@@ -191,10 +193,13 @@ impl SessionLock {
     }
 
     fn lock_number(&mut self, key: &str, wait: Option<Duration>) -> LockAnswer {
-        const AT_ONCE: &str = "SELECT pg_try_advisory_lock($1)";
-        const WAITING: &str = "SELECT true FROM (SELECT pg_advisory_lock($1)) AS granted";
         let number = advisory_key(self.connection().schema(), key);
-        let sql = if wait.is_none() { AT_ONCE } else { WAITING };
+        let [at_once, waiting] = if self.in_transaction() {
+            NUMBER_OF_TRANSACTION
+        } else {
+            NUMBER_OF_SESSION
+        };
+        let sql = if wait.is_none() { at_once } else { waiting };
         let rows = self
             .connection()
             .ask_within(sql, &[&number], wait.unwrap_or_default())?;
@@ -259,7 +264,7 @@ impl SessionLock {
         }
         let word = match self.kind {
             LockKind::Advisory => self.unlock(&held.key)?,
-            LockKind::Row | LockKind::Table => {
+            LockKind::Row | LockKind::Table | LockKind::AdvisoryOfTransaction => {
                 if self.holds.is_empty() {
                     self.connection()
                         .run("COMMIT")
@@ -287,7 +292,15 @@ impl SessionLock {
         })
     }
 
-    fn run(&mut self, statement: &str) -> Result<(), Failure> {
+    /// Forgets a hold, and leaves it to the database.
+    pub(super) fn forget(&mut self, hold: u64) {
+        self.holds.remove(&hold);
+        if self.holds.is_empty() {
+            self.connection().pin(false);
+        }
+    }
+
+    pub(super) fn run(&mut self, statement: &str) -> Result<(), Failure> {
         self.connection()
             .run(statement)
             .map_err(StoreError::into_read_failure)
@@ -296,6 +309,16 @@ impl SessionLock {
 
 /// The database's answer to a request and, inside, its meaning for the lock.
 type LockAnswer = Result<Result<bool, Failure>, StoreError>;
+
+const NUMBER_OF_SESSION: [&str; 2] = [
+    "SELECT pg_try_advisory_lock($1)",
+    "SELECT true FROM (SELECT pg_advisory_lock($1)) AS granted",
+];
+
+const NUMBER_OF_TRANSACTION: [&str; 2] = [
+    "SELECT pg_try_advisory_xact_lock($1)",
+    "SELECT true FROM (SELECT pg_advisory_xact_lock($1)) AS granted",
+];
 
 const ROW_OF_STOCK: [&str; 2] = [
     "SELECT 1 FROM stock WHERE product = $1 FOR UPDATE NOWAIT",

@@ -13,7 +13,12 @@ use crate::store::Ground;
 use crate::store::postgres::Connection;
 use crate::store::tests::{SomePostgres, postgres};
 
-const KINDS: [LockKind; 3] = [LockKind::Row, LockKind::Table, LockKind::Advisory];
+const KINDS: [LockKind; 4] = [
+    LockKind::Row,
+    LockKind::Table,
+    LockKind::Advisory,
+    LockKind::AdvisoryOfTransaction,
+];
 const AT_ONCE: Duration = Duration::ZERO;
 const TIMEOUT: Duration = Duration::from_secs(30);
 

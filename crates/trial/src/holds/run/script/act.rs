@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fencepost_rig::Direction;
+
 use crate::holds::run::clocks::ClockEvent;
 use crate::holds::run::roads::{StoreError, Which};
 use crate::holds::run::servers::Stop;
@@ -127,6 +129,8 @@ pub(in crate::holds::run) enum ServerEvent {
 pub(in crate::holds::run) enum RoadEvent {
     /// Nothing passes.
     CutOff,
+    /// Nothing passes in this direction.
+    CutOneWay(Direction),
     /// The replies come so late that a grant takes this long.
     Slow(Duration),
     /// Every message takes this much longer, in both directions.

@@ -15,7 +15,7 @@ const UNTIL_DETECTED: Duration = Duration::from_secs(5);
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     // The cycle closes with the second request and ends with the first refusal. The pauses before the requests differ by up to `PAUSE`.
     let mut wait = until_stuck(trial) + PAUSE;
-    if claims.ends_with_holder() {
+    if claims.belongs_to_session() {
         wait = wait.max(UNTIL_DETECTED);
     }
     let pauses = [A, B].map(|_| {

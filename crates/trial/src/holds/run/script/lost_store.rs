@@ -1,4 +1,4 @@
-//! The scripts in which the store fails and comes back: `failover` and `restart-empty`.
+//! The scripts in which the store fails and comes back: `failover`, `restart-empty` and `restart-behind`.
 
 use std::time::Duration;
 
@@ -10,7 +10,33 @@ use crate::store::redis::IDLE_CONNECTION;
 
 /// A holds the lock while the store fails and comes back. B, which was refused before, asks again.
 pub(super) fn script(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
-    around_failure(trial, chance, Sequence::of(2), until_stuck(trial))
+    around_failure(
+        trial,
+        chance,
+        Sequence::of(2),
+        Before::Refused,
+        until_stuck(trial),
+    )
+}
+
+/// The same, but B asks for the first time when the store is back, so it has seen nothing of what the store had granted before.
+pub(super) fn unasked(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
+    around_failure(
+        trial,
+        chance,
+        Sequence::of(2),
+        Before::Silent,
+        until_stuck(trial),
+    )
+}
+
+/// What B has done before the store fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// It has asked, and was refused.
+    Refused,
+    /// Nothing.
+    Silent,
 }
 
 /// Returns the scripts of `failover` for a lock that claims to survive it. A shows first that it is granted a lock while the replica listens.
@@ -22,7 +48,7 @@ pub(super) fn survival(trial: &Trial, chance: &Chance) -> Vec<Vec<Act>> {
     let key = SECOND_LOCK;
     let mut acts = Sequence::of(2);
     acts.add(A, [at_once(key), Act::Release { key }]);
-    around_failure(trial, chance, acts, 3 * trial.ttl() / 4)
+    around_failure(trial, chance, acts, Before::Refused, 3 * trial.ttl() / 4)
 }
 
 /// Returns the scripts that begin with these acts. B waits for so long when the store is back.
@@ -33,13 +59,17 @@ fn around_failure(
     trial: &Trial,
     chance: &Chance,
     mut acts: Sequence,
+    before: Before,
     wait: Duration,
 ) -> Vec<Vec<Act>> {
     let (key, hearing) = (FIRST_LOCK, trial.ttl() / 5);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let meeting = MEETING.min(trial.ttl() / 4);
     let a_has_read = acts.add(A, [Act::Servers(ServerEvent::CutOff), at_once(key), read]);
-    acts.add(B, [after(a_has_read), Act::Try { key }]);
+    acts.add(B, [after(a_has_read)]);
+    if before == Before::Refused {
+        acts.add(B, [Act::Try { key }]);
+    }
     let is_back = acts.add(
         B,
         [

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::sequence::{Sequence, after};
+use fencepost_rig::Direction;
+
+use super::sequence::{Sequence, after, meet};
 use super::takeover::{takes_over, until_overtaken};
 use super::{
     A, Act, B, MARGIN, RoadEvent, at_once, before_kill, read, try_once, until_recovered,
@@ -23,6 +25,28 @@ pub(super) fn cut(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act
     acts.add(A, [Act::Work(trial.length().unwrap_or(beyond))]);
     acts.add(A, [until_overtaken(trial, claims, b.asks, b.is_done)]);
     // A lock that asks its store before it lets A write gets its answer, if late.
+    acts.add(A, [Act::ReconnectWithin(trial.ttl() / 2), write(key)]);
+    let heal = Act::Road(RoadEvent::Reconnect);
+    acts.add(A, [heal, Act::Release { key }]);
+    acts.scripts()
+}
+
+/// The same, but in one direction only. If B gets the lock sooner than the lease ends, A is asked to write at once, while it may still believe in
+/// its lock: whoever hears nothing may have released it.
+pub(super) fn cut_one_way(
+    trial: &Trial,
+    claims: Claims,
+    chance: &Chance,
+    closed: Direction,
+) -> Vec<Vec<Act>> {
+    let key = FIRST_LOCK;
+    let beyond = trial.ttl() + MARGIN + chance.between(Duration::ZERO, trial.ttl() / 4);
+    let cut = Act::Road(RoadEvent::CutOneWay(closed));
+    let mut acts = Sequence::of(2);
+    let is_cut_off = acts.add(A, [at_once(key), read(key), cut]);
+    let b = takes_over(&mut acts, after(is_cut_off), 2 * until_stuck(trial));
+    acts.add(A, [meet(b.is_done, beyond)]);
+    acts.add(A, [until_overtaken(trial, claims, b.asks, b.is_done)]);
     acts.add(A, [Act::ReconnectWithin(trial.ttl() / 2), write(key)]);
     let heal = Act::Road(RoadEvent::Reconnect);
     acts.add(A, [heal, Act::Release { key }]);

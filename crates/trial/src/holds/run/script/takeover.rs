@@ -43,7 +43,7 @@ pub(super) fn until_overtaken(
     if trial.length().is_some() {
         return Act::Work(Duration::ZERO);
     }
-    if claims.untimed && !claims.ends_with_holder() {
+    if claims.untimed && !claims.belongs_to_session() {
         after(asks)
     } else {
         meet(comes_to, 2 * trial.ttl())

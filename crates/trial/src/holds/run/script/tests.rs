@@ -4,8 +4,8 @@ use super::*;
 use crate::strategy;
 
 fn of(scenario: Scenario, seed: u64) -> Vec<Vec<Act>> {
-    // A lock that renews its leases is tried everywhere.
-    let trial = Trial::new(scenario, strategy::find("watchdog").unwrap(), seed);
+    // A lock that renews its leases and claims an order is tried everywhere.
+    let trial = Trial::new(scenario, strategy::find("in-line").unwrap(), seed);
     scripts(&trial, trial.strategy.claims)
 }
 

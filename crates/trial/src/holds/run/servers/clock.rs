@@ -1,12 +1,12 @@
 //! A Redis server whose clock jumps by an hour, while everybody else's stays right.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use fencepost_rig::resp::Value;
 use fencepost_rig::{ClockShim, ProgramClock, Proxy, Redis, WallClock};
 
-use super::redis::{ANSWER_TIMEOUT, SERVER, ask, private};
-use super::{Seen, Servers, Watched, seen};
+use super::redis::{ANSWER_TIMEOUT, SERVER, ask, crash, private};
+use super::{Seen, Servers, Watched, now, seen};
 use crate::history::Change;
 use crate::protocol::Failure;
 use crate::store::TrialStore;
@@ -127,5 +127,44 @@ impl Servers for Clocked {
             Jump::Back => watched.on(SERVER, &self.server.url())?,
         };
         Ok(inspected.into_iter().collect())
+    }
+}
+
+/// One server that dies, and comes back without its data and with a clock that is an hour behind.
+pub(super) struct Behind(Clocked);
+
+impl Behind {
+    /// Starts the server. Its clock is right at first.
+    pub(super) fn start() -> Result<Self, Failure> {
+        Ok(Self(Clocked::start(Jump::Back)?))
+    }
+}
+
+impl Servers for Behind {
+    fn store(&self) -> TrialStore {
+        self.0.store()
+    }
+
+    fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        let inspected = watched.on(SERVER, &self.0.server.url())?;
+        let killed = crash(&mut self.0.server, SERVER)?;
+        Ok(inspected.into_iter().chain([killed]).collect())
+    }
+
+    fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let right = i64::try_from(wall.unwrap_or_default().as_secs()).unwrap_or(i64::MAX);
+        self.0
+            .clock
+            .set(self.0.jump.wall())
+            .map_err(Failure::definite)?;
+        self.0.server.restart().map_err(Failure::definite)?;
+        let at = Instant::now();
+        let behind = self.0.has_jumped(right)?;
+        let behind = behind.then(|| seen(at, SERVER, Change::ClockBehind));
+        let restarted = now(SERVER, Change::RestartedEmpty);
+        let inspected = watched.on(SERVER, &self.0.server.url())?;
+        let all = behind.into_iter().chain([restarted]).chain(inspected);
+        Ok(all.collect())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{ReplyFate, Signal};
+use fencepost_rig::{Direction, ReplyFate, Signal};
 
 use super::{Doing, Stage};
 use crate::history::Fault;
@@ -19,6 +19,7 @@ impl Stage<'_> {
     pub(super) fn act_on_road(&mut self, index: usize, event: RoadEvent) {
         match event {
             RoadEvent::CutOff => self.cut_off(index),
+            RoadEvent::CutOneWay(closed) => self.cut_one_way(index, closed),
             RoadEvent::Slow(grant) => self.slow(index, grant),
             RoadEvent::Distance(each_way) => self.distance(index, each_way),
             RoadEvent::Bury => self.bury(index),
@@ -70,6 +71,27 @@ impl Stage<'_> {
             self.fault(at, index, Fault::CutOff);
             self.actors[index].is_disturbed = true;
             self.expect_no_renewal(index, at);
+        }
+    }
+
+    /// Cuts the road of the process in this direction only. Requests that still arrive may renew its leases.
+    fn cut_one_way(&mut self, index: usize, closed: Direction) {
+        let Some(roads) = &mut self.roads else {
+            return;
+        };
+        let road = roads.of(index);
+        road.cut_one_way(closed);
+        let at = Instant::now();
+        if road.replies_since_asked() == 0 {
+            return;
+        }
+        self.actors[index].is_disturbed = true;
+        match closed {
+            Direction::ToClient => self.fault(at, index, Fault::RepliesCut),
+            Direction::ToServer => {
+                self.fault(at, index, Fault::RequestsCut);
+                self.expect_no_renewal(index, at);
+            }
         }
     }
 
@@ -146,9 +168,20 @@ impl Stage<'_> {
         }
     }
 
+    /// Records what has passed in the only direction that is open.
+    fn notice_one_way(&mut self, by: Instant) {
+        for index in 0..self.actors.len() {
+            let road = self.roads.as_mut().map(|roads| roads.of(index));
+            if road.is_some_and(|road| road.tell_passed_one_way()) {
+                self.fault(by, index, Fault::PassedOneWay);
+            }
+        }
+    }
+
     /// Records an error of the store that was met, or a reply that was lost or held back, by this time. Whoever waits for one that is held back is
     /// stopped, unless it is only withheld.
     pub(super) fn notice_met(&mut self, by: Instant) {
+        self.notice_one_way(by);
         for index in 0..self.actors.len() {
             let road = self.roads.as_mut().map(|roads| roads.of(index));
             if let Some(fault) = road.as_ref().and_then(|road| road.tell_error()) {

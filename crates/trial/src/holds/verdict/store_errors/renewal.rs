@@ -7,7 +7,7 @@ use crate::holds::verdict::{Court, overwritten};
 use crate::holds::{FIRST_LOCK, HOLDER, OTHER};
 use crate::protocol::Action;
 use crate::text::numbers::ms;
-use crate::verdict::Verdict;
+use crate::verdict::{Lack, Verdict};
 
 /// A hold of A's whose renewals met errors.
 pub(super) struct Renewal<'a> {
@@ -105,7 +105,7 @@ pub(super) fn met_elsewhere(court: &Court<'_>, renewal: Option<&Renewal<'_>>) ->
 pub(super) fn not_met() -> Verdict {
     Verdict::inconclusive(
         "Nothing broke, and too little was tested: no renewal of A's met an error.",
-        "renewal",
+        Lack::Renewal,
         "a lock that renews its lease through the address it is given, without encryption.",
     )
 }

@@ -139,3 +139,11 @@ fn a_lock_that_nobody_can_take_when_the_majority_is_back_is_stuck() {
     let op = busy.events().len() as u64 - 1;
     assert_eq!(missing(&busy.refuses("D", op, 9_000.0).judged()), "calm");
 }
+
+#[test]
+fn a_grant_of_another_name_is_not_one_of_a_s_lock() {
+    let history = refused_meanwhile("safe")
+        .granted("B", OTHER, 2_050.0, 2_052.0, 7)
+        .releases_of("B", OTHER, 2_060.0, 7, RELEASED);
+    held(&back(history, 2_500.0).judged());
+}

@@ -5,6 +5,7 @@ mod dead_connection;
 mod failed_renewal;
 mod lost_release;
 mod many_leases;
+mod one_way;
 mod store_errors;
 mod vanish;
 

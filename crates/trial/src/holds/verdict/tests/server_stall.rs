@@ -227,20 +227,33 @@ fn a_lock_that_nobody_can_take_afterwards_is_stuck() {
 }
 
 #[test]
-fn a_lock_that_comes_too_late_is_broken_unless_the_lab_stalled() {
-    let late = || {
-        let history = taken_again(stopped_for_long(two_brief_stops("safe"), LONG), LONG);
+fn a_lock_that_comes_too_late_is_broken_only_if_it_claims_when_it_recovers() {
+    let late = |recovery_ms: Option<u64>| {
+        let claims = Claims {
+            recovery_ms,
+            ..Claims::OWNED
+        };
+        let brief = two_brief_stops("safe").promising(claims);
+        let history = taken_again(stopped_for_long(brief, LONG), LONG);
         d_gets_it(history, LONG, 2_400.0 + 3_100.0)
     };
-    let verdict = late().judged();
+    let verdict = late(Some(2_000)).judged();
     assert_eq!(verdict.outcome, Outcome::Broken);
     assert!(
         verdict.because.contains("its lease lasts 2,000.0 ms"),
         "{}",
         verdict.because
     );
-    let busy = late().stalls(LONG + 3_000.0, LONG + 3_900.0).judged();
-    assert_eq!(missing(&busy), "calm");
+    let stall = |history: HistoryBuilder| history.stalls(LONG + 3_000.0, LONG + 3_900.0);
+    assert_eq!(missing(&stall(late(Some(2_000))).judged()), "calm");
+    // Whoever promises no time is not convicted by the lab's clock, as in any other trial.
+    let verdict = late(None).judged();
+    assert_eq!(missing(&verdict), "calm");
+    assert!(
+        verdict.because.contains("unless the machine stalled"),
+        "{}",
+        verdict.because
+    );
 }
 
 #[test]
@@ -316,4 +329,88 @@ fn a_process_that_declines_long_after_a_brief_stop_has_not_kept_its_lock() {
     assert_eq!(late.evidence[0].what, "declined");
     assert!(late.evidence[0].sentence.contains("2,399.0 ms after"));
     assert_ne!(twice(900.0).outcome, Outcome::Broken);
+}
+
+/// A lock of another name, which nobody asks B or C about here.
+fn other_lock(history: HistoryBuilder, who: &str, from: f64, hold: u64) -> HistoryBuilder {
+    history
+        .granted(who, OTHER, from, from + 1.0, hold)
+        .releases_of(who, OTHER, from + 5.0, hold, RELEASED)
+}
+
+#[test]
+fn whoever_gets_a_lock_of_another_name_takes_nothing_from_anybody() {
+    // B gets the other lock while A keeps its own, after both brief stops.
+    let empty = HistoryBuilder::of(Scenario::ServerStall)
+        .with("watchdog")
+        .ttl(2_000);
+    let both = kept(kept(empty.clone(), 0.0, 1), 4_000.0, 2);
+    let both = other_lock(other_lock(both, "C", 2_900.0, 91), "C", 6_900.0, 92);
+    let verdict = d_gets_it(
+        taken_again(stopped_for_long(both, LONG), LONG),
+        LONG,
+        2_450.0,
+    );
+    held(&verdict.judged());
+    // What B was refused before the long stop is the other lock.
+    let brief = kept(kept(empty, 0.0, 1), 4_000.0, 2);
+    let long = brief
+        .granted("A", KEY, LONG, LONG + 1.0, 3)
+        .reads("A", LONG + 2.0, 3);
+    let op = long.events().len() as u64 + 1;
+    let long = long
+        .asks("B", OTHER, LONG + 9.5, 0)
+        .refuses("B", op, LONG + 10.0)
+        .server("server", LONG + 20.0, Change::Stopped)
+        .asks("C", KEY, LONG + 2_050.0, 500)
+        .server("server", LONG + 2_300.0, Change::Silent)
+        .server("server", LONG + 2_301.0, Change::Continued);
+    let verdict = d_gets_it(taken_again(long, LONG), LONG, 2_450.0).judged();
+    assert_eq!(missing(&verdict), "contention");
+}
+
+#[test]
+fn a_lock_of_another_name_is_not_what_overtook_a() {
+    // A writes although its lease was over, and C had only the other lock meanwhile.
+    let history = stopped_for_long(two_brief_stops("watchdog"), LONG);
+    let c = history.events().len() as u64 - 2;
+    let history = history.refuses("C", c, LONG + 2_302.0);
+    let d = history.events().len() as u64 + 1;
+    let history = other_lock(
+        history.asks("D", KEY, LONG + 2_303.0, 10_000),
+        "C",
+        LONG + 2_310.0,
+        91,
+    );
+    let history = history
+        .writes("A", LONG + 2_350.0, 3, 5)
+        .releases("A", LONG + 2_400.0, 3, LOST)
+        .grants("D", KEY, d, LONG + 2_450.0, 1, None)
+        .releases("D", LONG + 2_455.0, 1, RELEASED);
+    assert_eq!(missing(&history.judged()), "overrun");
+}
+
+#[test]
+fn the_witness_names_whoever_got_the_same_lock() {
+    let history = stopped_for_long(two_brief_stops("safe"), LONG);
+    let c = history.events().len() as u64 - 2;
+    let history = other_lock(
+        history.refuses("C", c, LONG + 2_302.0),
+        "C",
+        LONG + 2_310.0,
+        91,
+    );
+    let d = history.events().len() as u64 + 1;
+    let history = history
+        .asks("D", KEY, LONG + 2_320.0, 10_000)
+        .releases("A", LONG + 2_400.0, 3, LOST)
+        .grants("D", KEY, d, LONG + 2_450.0, 1, None)
+        .releases("D", LONG + 2_455.0, 1, RELEASED);
+    let verdict = history.judged();
+    held(&verdict);
+    let witness = verdict.witness.join(" / ");
+    assert!(
+        witness.contains("nobody else got the lock before A's release"),
+        "{witness}"
+    );
 }

@@ -1,8 +1,13 @@
 //! Verdicts on locks without a lease, such as the locks of a database session.
 
 use super::*;
+use crate::history::Change;
 use crate::holds::check::Checks;
 use crate::protocol::Claims;
+
+mod older_than_the_request;
+
+use older_than_the_request::met_later;
 
 fn of_session(scenario: Scenario) -> HistoryBuilder {
     HistoryBuilder::of(scenario)
@@ -292,4 +297,112 @@ fn who_was_not_told_still_believes_and_two_hold_it() {
         .grants("A", OTHER, 5, 1056.0, 2, None)
         .judged();
     assert_eq!(verdict.outcome, Outcome::Broken);
+}
+
+/// A session of which nothing is promised, as with a client library whose documentation names no time.
+const BARE: Claims = Claims {
+    session: true,
+    ..Claims::OWNED
+};
+
+/// Holds of A and B, B's within a TTL of A's request.
+fn met_early(store: &str, claims: Claims, stalled: bool) -> Verdict {
+    let history = HistoryBuilder::of(Scenario::Turns)
+        .at_store(store)
+        .promising(claims)
+        .granted("A", KEY, 2_000.0, 2_001.0, 1)
+        .reads("A", 2_002.0, 1);
+    let history = if stalled {
+        history.stalls(2_100.0, 2_600.0)
+    } else {
+        history
+    };
+    history
+        .granted("B", KEY, 2_650.0, 2_651.0, 1)
+        .reads("B", 2_652.0, 1)
+        .releases("A", 2_700.0, 1, LOST)
+        .judged()
+}
+
+#[test]
+fn a_session_need_not_promise_anything_to_be_one() {
+    assert_eq!(
+        met_early("zk", BARE, false).outcome,
+        Outcome::Broken,
+        "nothing had happened to it"
+    );
+    let excused = met_early("zk", BARE, true);
+    assert_eq!(excused.outcome, Outcome::Inconclusive, "{excused:#?}");
+    // A lease runs while the lab stands still.
+    let lease = met_early("zk", Claims::OWNED, true);
+    assert_eq!(lease.outcome, Outcome::Broken);
+    let in_file = met_early("sqlite", BARE, true);
+    assert_eq!(in_file.outcome, Outcome::Broken);
+}
+
+#[test]
+fn a_session_that_promises_nothing_is_judged_as_a_lease_beyond_its_ttl() {
+    let met = |claims: Claims, scenario: Scenario, stalled: bool| {
+        met_later(scenario, stalled).promising(claims).judged()
+    };
+    let edge = met(BARE, Scenario::TtlEdge, false);
+    assert_eq!(edge.outcome, Outcome::Broken);
+    assert_eq!(missing(&met(BARE, Scenario::TtlEdge, true)), "calm");
+    // It claims to have no end, but does not say when it ends with its holder.
+    let untimed = Claims {
+        untimed: true,
+        ..BARE
+    };
+    let clock = met(untimed, Scenario::ClientClock, false);
+    assert_eq!(clock.outcome, Outcome::Broken);
+    assert_eq!(missing(&met(untimed, Scenario::ClientClock, true)), "calm");
+    assert_eq!(missing(&met(BARE, Scenario::ClientClock, false)), "calm");
+}
+
+/// A's server is killed, and comes back with its data; then B gets the lock, within A's lease.
+fn over_a_restart(strategy: &'static str, store: &str, claims: Option<Claims>) -> Outcome {
+    let history = HistoryBuilder::of(Scenario::Turns)
+        .with(strategy)
+        .at_store(store)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .server("server", 100.0, Change::Killed)
+        .server("server", 300.0, Change::Restarted)
+        .granted("B", KEY, 400.0, 401.0, 1)
+        .reads("B", 402.0, 1)
+        .releases("B", 403.0, 1, RELEASED)
+        .releases("A", 404.0, 1, LOST);
+    let history = match claims {
+        Some(claims) => history.promising(claims),
+        None => history,
+    };
+    history.judged().outcome
+}
+
+#[test]
+fn a_row_survives_its_server_where_the_library_would_use_advisory_locks() {
+    const STORE: &str = "postgres?locks=advisory";
+    for strategy in ["unique-index", "lease", "naive"] {
+        let outcome = over_a_restart(strategy, STORE, None);
+        assert_eq!(outcome, Outcome::Broken, "{strategy}");
+    }
+    // A history of an earlier version does not say that the library's advisory locks end with their server.
+    for strategy in ["safe", "watchdog", "fenced"] {
+        let outcome = over_a_restart(strategy, STORE, None);
+        assert_ne!(outcome, Outcome::Broken, "{strategy}");
+        let in_a_table = over_a_restart(strategy, "postgres", None);
+        assert_eq!(in_a_table, Outcome::Broken, "{strategy}");
+    }
+}
+
+#[test]
+fn a_lock_may_say_that_it_ends_with_its_server() {
+    let of_connection = Claims {
+        ends_with_server: true,
+        ..Claims::OWNED
+    };
+    for store in ["redis", "postgres"] {
+        let outcome = over_a_restart("safe", store, Some(of_connection));
+        assert_ne!(outcome, Outcome::Broken, "{store}");
+    }
 }

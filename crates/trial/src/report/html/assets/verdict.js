@@ -6,13 +6,12 @@ import { isSurprise } from './matrix.js';
 
 const FINDINGS = { held: ['HELD', 'held'], undecided: ['INCONCLUSIVE', 'undecided'], 'n/a': ['N/A', 'n/a'] };
 
-// Red is for what broke the run: the same finding in a run that held did no harm.
+// Red is for what broke the run: the same finding in a run that held is none that convicts its lock.
 function finding(run, found) {
   if (found !== 'violated') return FINDINGS[found] ?? FINDINGS['n/a'];
   if (run.outcome === 'BROKEN' || run.outcome === 'STUCK') return [run.outcome, 'violated'];
-  return ['INCONCLUSIVE', 'not kept, harmless'];
+  return ['INCONCLUSIVE', 'violated, not counted'];
 }
-
 
 export function axes(run) {
   const expected = run.expected == null ? null : isSurprise(run) ? `no: ${run.expected} was expected` : 'yes';

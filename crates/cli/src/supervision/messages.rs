@@ -1,4 +1,4 @@
-//! The messages that `exec` prints to standard error. Each is a complete line, since it appears among the command's own output.
+//! The messages that a supervisor prints to standard error. Each is a complete line, since it appears among the command's own output.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -10,15 +10,15 @@ use fencepost::{ErrorKind, LockName, LostReason};
 use crate::wording::{age, held_by, seconds, time_of_day};
 
 /// A line without the prefix `fencepost: `.
-pub(super) type Spoken = String;
+pub(crate) type Spoken = String;
 
 /// Prints a line to standard error. If that is closed, there is nowhere left to report to.
-pub(super) fn say(line: impl AsRef<str>) {
+pub(crate) fn say(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr().lock(), "fencepost: {}", line.as_ref());
 }
 
 /// Says who holds the lock: `deploy is held by web-2, process 4121, for 41 s (lease 8.8 s left, kept alive)`
-pub(super) fn busy(name: &LockName, record: Option<&Record>, now: Moment) -> Spoken {
+pub(crate) fn busy(name: &LockName, record: Option<&Record>, now: Moment) -> Spoken {
     let Some(record) = record else {
         return format!("{name} was held a moment ago, and is free by now");
     };
@@ -51,7 +51,7 @@ fn lease(holder: &Holder, now: Moment) -> String {
 /// Says what is waited for: `waiting for deploy, held by web-2, process 4121, for 41 s; 2 are ahead`
 ///
 /// If the store has no queue, it is unknown who is ahead.
-pub(super) fn waiting(
+pub(crate) fn waiting(
     name: &LockName,
     record: &Record,
     (now, has_line): (Moment, bool),

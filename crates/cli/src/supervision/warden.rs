@@ -1,21 +1,22 @@
-//! The warden: a process between `exec` and the command, which makes sure that the command does not outlive the lock.
+//! The warden: a process between the supervisor (`exec`, `elect` or `once`) and the command, which makes sure that the command does not
+//! outlive the lock.
 //!
-//! `exec` tells the warden until when the lock is held. The warden starts the command, and stops it with all its descendants when that time
-//! runs out, when `exec` says so, or when `exec` is gone. So the command is stopped in time even if `exec` itself is paused (SIGSTOP), and
-//! dies if `exec` is killed. If the *warden* is killed, the kernel kills the command, and `exec` kills the descendants.
+//! The supervisor tells the warden until when the lock is held. The warden starts the command, and stops it with all its descendants when
+//! that time runs out, when the supervisor says so, or when the supervisor is gone. So the command is stopped in time even if the
+//! supervisor itself is paused (SIGSTOP), and dies if the supervisor is killed. If the *warden* is killed, the kernel kills the command, and
+//! the supervisor kills the descendants. One warden serves all holds of a supervisor, one after the other.
 //!
 //! The warden is forked while the program has a single thread. It has its own process group, where Ctrl-C does not reach it, and ignores
 //! signals that ask it to end.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+use fencepost::Fence;
 use fencepost::clock::{BootClock, Clock, Moment};
-use fencepost::{Fence, LockName};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -24,26 +25,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::channel::{Instruction, Report, WardenChannel};
 use super::family::{self, Family};
-use super::terminal;
+use super::{Supervised, Workload, terminal};
 
 /// How often the warden checks whether all processes are gone.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What the warden has to do.
-#[derive(Debug)]
-pub(super) struct Task {
-    /// The program and its arguments.
-    pub(super) command: Vec<OsString>,
-    pub(super) name: LockName,
-    /// The time between SIGTERM and SIGKILL.
-    pub(super) grace: Duration,
-    /// The time between SIGKILL and the end of the lease.
-    pub(super) margin: Duration,
-    /// Whether the command gets the terminal.
-    pub(super) takes_terminal: bool,
-}
-
-/// The warden as `exec` sees it.
+/// The warden as the supervisor sees it.
 #[derive(Debug)]
 pub(super) struct Warden {
     pub(super) process: Pid,
@@ -54,7 +41,7 @@ pub(super) struct Warden {
 ///
 /// # Errors
 /// Returns the system's error if forking fails.
-pub(super) fn fork_off(task: Task) -> io::Result<Warden> {
+pub(super) fn fork_off(task: &Supervised) -> io::Result<Warden> {
     let (ours, its) = UnixStream::pair()?;
     family::adopt_orphans();
     let before = SigSet::thread_get_mask()?;
@@ -78,7 +65,7 @@ pub(super) fn fork_off(task: Task) -> io::Result<Warden> {
     }
 }
 
-/// Returns the signals that ask a process to end or pause. `exec` passes them on; the warden itself ignores them.
+/// Returns the signals that ask a process to end or pause. The supervisor passes them on; the warden itself ignores them.
 fn requests() -> SigSet {
     super::signals::PASSED_ON
         .into_iter()
@@ -86,7 +73,7 @@ fn requests() -> SigSet {
         .collect()
 }
 
-fn stand(stream: UnixStream, task: Task, mask: SigSet) -> io::Result<()> {
+fn stand(stream: UnixStream, task: &Supervised, mask: SigSet) -> io::Result<()> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     family::adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -99,6 +86,7 @@ fn stand(stream: UnixStream, task: Task, mask: SigSet) -> io::Result<()> {
             mask,
             valid_until: Moment::ZERO,
             stage: Stage::Idle,
+            ended: None,
         };
         post.guard().await
     })
@@ -109,23 +97,34 @@ enum Stage {
     /// Not started yet.
     Idle,
     Running(Family),
-    /// SIGTERM was sent; SIGKILL follows at this moment.
+    /// A signal that asks to end was sent; SIGKILL follows at this moment.
     Stopping(Family, Moment),
     Killing(Family),
-    /// The command has ended, or could not be started. Descendants that it left running are not stopped.
+    /// The command has ended, or could not be started. Descendants that a job left running are not stopped.
     Over,
 }
 
-struct Post {
+struct Post<'a> {
     channel: WardenChannel,
-    task: Task,
+    task: &'a Supervised,
     /// The signal mask that this program was started with; the command inherits it.
     mask: SigSet,
     valid_until: Moment,
     stage: Stage,
+    /// How the command ended, if the rest of it is stopped although the lock is held.
+    ended: Option<Ended>,
 }
 
-impl Post {
+/// The end of a command whose lock is held.
+#[derive(Debug, Clone, Copy)]
+enum Ended {
+    /// It was told to stop.
+    Asked,
+    /// It has ended with this raw wait status.
+    With(i32),
+}
+
+impl Post<'_> {
     async fn guard(&mut self) -> io::Result<()> {
         let mut deaths = signal(SignalKind::child())?;
         loop {
@@ -153,7 +152,7 @@ impl Post {
     }
 
     fn kill_at(&self) -> Moment {
-        self.valid_until.saturating_sub(self.task.margin)
+        self.valid_until.saturating_sub(self.task.margin())
     }
 
     fn stop_at(&self) -> Moment {
@@ -162,6 +161,10 @@ impl Post {
 
     async fn follow(&mut self, instruction: Instruction) {
         match (instruction, self.stage) {
+            (Instruction::Prepare, Stage::Idle | Stage::Over) => {
+                (self.stage, self.ended) = (Stage::Idle, None);
+                self.valid_until = Moment::ZERO;
+            }
             (Instruction::Start(fence), Stage::Idle) => self.start(fence).await,
             (Instruction::ValidUntil(until), _) => self.valid_until = self.valid_until.max(until),
             (Instruction::Pass(number), Stage::Running(family)) => {
@@ -169,11 +172,27 @@ impl Post {
                     family.signal_group(signal);
                 }
             }
+            (Instruction::Stop(number), Stage::Running(family)) => {
+                if let Ok(signal) = Signal::try_from(number) {
+                    self.ended = Some(Ended::Asked);
+                    self.stop(family, signal);
+                }
+            }
             (Instruction::Kill, Stage::Running(family) | Stage::Stopping(family, _)) => {
+                self.ended = None;
                 self.kill(family).await;
             }
             _ => {}
         }
+    }
+
+    /// Asks the command and all it started to end, while the lock is still held.
+    fn stop(&mut self, family: Family, signal: Signal) {
+        let kill_at = BootClock.now() + self.task.grace;
+        self.stage = Stage::Stopping(family, kill_at.min(self.kill_at()));
+        family.signal(signal);
+        // A paused process receives the signal only when it is continued.
+        family.signal(Signal::SIGCONT);
     }
 
     async fn start(&mut self, fence: i64) {
@@ -197,6 +216,12 @@ impl Post {
         let mut command = Command::new(program);
         command.args(arguments);
         command.env("FENCEPOST_NAME", self.task.name.as_str());
+        command.envs(
+            self.task
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        );
         if let Ok(fence) = Fence::from_i64(fence) {
             command.env("FENCEPOST_FENCE", fence.to_string());
         }
@@ -226,18 +251,28 @@ impl Post {
                     WaitStatus::Stopped(_, signal) => {
                         self.channel.say(Report::Paused(signal as i32)).await;
                     }
-                    _ => {
-                        self.stage = Stage::Over;
-                        self.channel.say(Report::Ended(raw(status))).await;
-                    }
+                    _ => self.command_ended(raw(status)).await,
                 },
                 Stage::Stopping(family, _) | Stage::Killing(family)
                     if family.is_leader(process) && !matches!(status, WaitStatus::Stopped(..)) =>
                 {
                     family.leader_was_reaped();
+                    self.ended = self.ended.map(|_| Ended::With(raw(status)));
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Handles the end of a command that nobody has stopped. A service takes everything that it started with it.
+    async fn command_ended(&mut self, status: i32) {
+        let rest = Family::without_leader();
+        if self.task.workload == Workload::Job || rest.is_gone() {
+            self.stage = Stage::Over;
+            self.channel.say(Report::Ended(status)).await;
+        } else {
+            self.ended = Some(Ended::With(status));
+            self.stop(rest, Signal::SIGTERM);
         }
     }
 
@@ -246,16 +281,19 @@ impl Post {
         match self.stage {
             Stage::Running(family) if now >= self.kill_at() => self.kill(family).await,
             Stage::Running(family) if now >= self.stop_at() => {
-                self.stage = Stage::Stopping(family, self.kill_at());
-                family.signal(Signal::SIGTERM);
-                // A paused process receives SIGTERM only when it is continued.
-                family.signal(Signal::SIGCONT);
+                self.stop(family, Signal::SIGTERM);
                 self.channel.say(Report::Stopping(now)).await;
             }
-            Stage::Stopping(family, kill_at) if now >= kill_at => self.kill(family).await,
+            Stage::Stopping(family, kill_at) if now >= kill_at.min(self.kill_at()) => {
+                self.kill(family).await;
+            }
             Stage::Stopping(family, _) | Stage::Killing(family) if family.is_gone() => {
                 self.stage = Stage::Over;
-                self.channel.say(Report::Gone(BootClock.now())).await;
+                let report = match self.ended {
+                    Some(Ended::With(status)) => Report::Ended(status),
+                    _ => Report::Gone(BootClock.now()),
+                };
+                self.channel.say(report).await;
             }
             // Repeat the signal: a process may have forked while the list was read.
             Stage::Killing(family) => family.signal(Signal::SIGKILL),
@@ -267,10 +305,12 @@ impl Post {
         self.stage = Stage::Killing(family);
         let now = BootClock.now();
         family.signal(Signal::SIGKILL);
-        self.channel.say(Report::Killing(now)).await;
+        if self.ended.is_none() {
+            self.channel.say(Report::Killing(now)).await;
+        }
     }
 
-    /// Kills the command and all its descendants after `exec` is gone, unless the command has ended.
+    /// Kills the command and all its descendants after the supervisor is gone, unless the command has ended.
     async fn end_alone(&mut self) -> io::Result<()> {
         let (Stage::Running(family) | Stage::Stopping(family, _) | Stage::Killing(family)) =
             self.stage

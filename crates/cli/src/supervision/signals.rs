@@ -1,4 +1,4 @@
-//! The signals that `exec` handles instead of dying from them.
+//! The signals that a supervisor handles instead of dying from them.
 
 use std::future::poll_fn;
 use std::io;
@@ -8,7 +8,7 @@ use fencepost_rig::is_ignored;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 
-/// Signals that `exec` passes on to the command.
+/// Signals that a supervisor passes on to the command.
 pub(super) const PASSED_ON: [Signal; 7] = [
     Signal::SIGINT,
     Signal::SIGTERM,
@@ -24,11 +24,11 @@ const JOB_CONTROL: [Signal; 2] = [Signal::SIGTSTP, Signal::SIGCONT];
 
 /// Handlers for all these signals, except those that were ignored when the program started.
 #[derive(Debug)]
-pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
+pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
     /// Needs a runtime.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let all = PASSED_ON.into_iter().chain(JOB_CONTROL);
         let all = all.filter(|signal| !is_ignored(*signal));
         let streams = all.map(|number| Ok((number, signal(SignalKind::from_raw(number as i32))?)));
@@ -36,7 +36,7 @@ impl Signals {
     }
 
     /// Waits for the next signal.
-    pub(super) async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             for (number, stream) in &mut self.0 {
                 if stream.poll_recv(context).is_ready() {

@@ -1,4 +1,4 @@
-//! The protocol between `exec` and its warden: messages of nine bytes over a pair of sockets.
+//! The protocol between a supervisor and its warden: messages of nine bytes over a pair of sockets.
 
 use std::io;
 
@@ -8,20 +8,24 @@ use tokio::net::UnixStream;
 
 const MESSAGE_BYTES: usize = 9;
 
-/// A message from `exec` to the warden.
+/// A message from the supervisor to the warden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Instruction {
+    /// A new hold begins: forget until when the last one was valid.
+    Prepare,
     /// Start the command with this fence.
     Start(i64),
     /// The lock is held until this moment, unless a later message extends it.
     ValidUntil(Moment),
     /// Pass this signal on to the command's group.
     Pass(i32),
+    /// Stop the command and all it started, with this signal first. SIGKILL follows after the grace.
+    Stop(i32),
     /// The lock is lost: kill everything at once.
     Kill,
 }
 
-/// A message from the warden to `exec`.
+/// A message from the warden to the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
     /// The command runs and leads the process group with this id.
@@ -30,7 +34,7 @@ pub(super) enum Report {
     NotStarted(i32),
     /// The terminal paused the command with this signal: Ctrl-Z, or because the command may not read or write the terminal now.
     Paused(i32),
-    /// The command has ended by itself; contains its raw wait status.
+    /// The command has ended, by itself or because it was told to; contains its raw wait status.
     Ended(i32),
     /// The lock ends soon; all processes were sent SIGTERM at this moment.
     Stopping(Moment),
@@ -49,18 +53,22 @@ pub(super) trait Message: Sized {
 impl Message for Instruction {
     fn parts(self) -> (u8, u64) {
         match self {
+            Self::Prepare => (b'n', 0),
             Self::Start(fence) => (b's', fence.cast_unsigned()),
             Self::ValidUntil(moment) => (b'v', moment.as_nanos()),
             Self::Pass(signal) => (b'p', signal.cast_unsigned().into()),
+            Self::Stop(signal) => (b't', signal.cast_unsigned().into()),
             Self::Kill => (b'k', 0),
         }
     }
 
     fn from_parts(tag: u8, number: u64) -> Option<Self> {
         Some(match tag {
+            b'n' => Self::Prepare,
             b's' => Self::Start(number.cast_signed()),
             b'v' => Self::ValidUntil(Moment::from_nanos(number)),
             b'p' => Self::Pass(as_i32(number)),
+            b't' => Self::Stop(as_i32(number)),
             b'k' => Self::Kill,
             _ => return None,
         })
@@ -101,7 +109,7 @@ fn as_i32(number: u64) -> i32 {
 
 /// One end of the socket pair.
 #[derive(Debug)]
-pub(super) struct WardenChannel {
+pub(crate) struct WardenChannel {
     stream: UnixStream,
     /// The part of the next message that has arrived; kept here so that reading is cancel safe.
     partial: Vec<u8>,
@@ -159,9 +167,11 @@ mod tests {
         );
         let moment = Moment::from_nanos(u64::MAX - 1);
         let instructions = [
+            Instruction::Prepare,
             Instruction::Start(-5),
             Instruction::ValidUntil(moment),
             Instruction::Pass(15),
+            Instruction::Stop(15),
             Instruction::Kill,
         ];
         for instruction in instructions {

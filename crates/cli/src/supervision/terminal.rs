@@ -6,7 +6,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, killpg, raise, sigprocmask};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 /// Returns whether the command may have the terminal: this program is in the foreground and does not share it with others through a pipe.
-pub(super) fn is_ours_alone() -> bool {
+pub(crate) fn is_ours_alone() -> bool {
     let all_there =
         io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
     all_there && is_ours()

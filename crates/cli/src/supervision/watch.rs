@@ -1,9 +1,9 @@
-//! What `exec` does while the command runs: passes signals and renewals to the warden, and handles the warden's reports.
+//! What the supervisor does while the command runs: passes signals and renewals to the warden, and handles the warden's reports.
 
 use std::time::{Duration, SystemTime};
 
 use fencepost::clock::{BootClock, Clock, Moment};
-use fencepost::{Guard, LostReason};
+use fencepost::{Fence, LostReason};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
@@ -11,12 +11,12 @@ use super::channel::{Instruction, Report, WardenChannel};
 use super::family::Family;
 use super::messages::{self, Cause, Ending};
 use super::signals::Signals;
-use super::{Plan, terminal};
+use super::{Held, Supervised, Workload, terminal};
 
 /// How the command ended.
 #[derive(Debug)]
-pub(super) enum Outcome {
-    /// The command ended by itself; contains its raw wait status.
+pub(crate) enum Outcome {
+    /// The command ended, by itself or because it was asked to; contains its raw wait status.
     Ended(i32),
     /// The command could not be started; contains `errno`.
     NotStarted(i32),
@@ -27,16 +27,17 @@ pub(super) enum Outcome {
 }
 
 /// Lets the warden start the command, and waits until it has ended.
-pub(super) async fn run_command(
-    plan: &Plan,
-    guard: &Guard,
-    channel: WardenChannel,
+pub(crate) async fn run_command(
+    plan: &Supervised,
+    held: &impl Held,
+    channel: &mut WardenChannel,
     signals: &mut Signals,
 ) -> Outcome {
     let now = BootClock.now();
+    let fence: Fence = held.fence();
     let mut watch = Watch {
         plan,
-        guard,
+        held,
         channel,
         group: None,
         valid_until: Moment::ZERO,
@@ -45,13 +46,12 @@ pub(super) async fn run_command(
         frozen: Duration::ZERO,
         passed_a_pause: false,
         taken_away: false,
+        gave_up: false,
         ending: None,
     };
+    watch.channel.say(Instruction::Prepare).await;
     watch.tell_validity().await;
-    watch
-        .channel
-        .say(Instruction::Start(guard.fence().as_i64()))
-        .await;
+    watch.channel.say(Instruction::Start(fence.as_i64())).await;
     let outcome = watch.until_over(signals).await;
     if plan.takes_terminal {
         terminal::take_back();
@@ -59,10 +59,10 @@ pub(super) async fn run_command(
     outcome
 }
 
-struct Watch<'a> {
-    plan: &'a Plan,
-    guard: &'a Guard,
-    channel: WardenChannel,
+struct Watch<'a, H> {
+    plan: &'a Supervised,
+    held: &'a H,
+    channel: &'a mut WardenChannel,
     /// The command's process group, once it runs.
     group: Option<Pid>,
     /// The end of the lock that the warden was told last.
@@ -76,15 +76,17 @@ struct Watch<'a> {
     passed_a_pause: bool,
     /// Whether the store reported that this process no longer holds the lock.
     taken_away: bool,
+    /// Whether this process gave up the lock, which it still holds.
+    gave_up: bool,
     /// The progress of stopping the command, once it has begun.
     ending: Option<Ending>,
 }
 
-impl Watch<'_> {
+impl<H: Held> Watch<'_, H> {
     async fn until_over(&mut self, signals: &mut Signals) -> Outcome {
         // Read reports first: if this process was paused, the report of a stop may be waiting.
         loop {
-            let guard = self.guard;
+            let held = self.held;
             let is_told = self.taken_away;
             tokio::select! {
                 biased;
@@ -97,15 +99,24 @@ impl Watch<'_> {
                     None => return end_what_is_left().await,
                 },
                 signal = signals.next() => self.pass(signal).await,
-                lost = guard.lost(), if !is_told => {
-                    self.taken_away = true;
-                    if lost.reason() == LostReason::Gone {
-                        self.channel.say(Instruction::Kill).await;
-                    }
-                }
+                lost = held.lost(), if !is_told => self.end_lost(lost.reason()).await,
                 () = tokio::time::sleep(self.plan.look_every()) => {}
             }
             self.look().await;
+        }
+    }
+
+    async fn end_lost(&mut self, reason: LostReason) {
+        self.taken_away = true;
+        match reason {
+            LostReason::Gone => self.channel.say(Instruction::Kill).await,
+            LostReason::Unhealthy => {
+                self.gave_up = true;
+                let sigterm = Signal::SIGTERM as i32;
+                self.channel.say(Instruction::Stop(sigterm)).await;
+            }
+            // The warden knows when the lock ends.
+            _ => {}
         }
     }
 
@@ -122,7 +133,7 @@ impl Watch<'_> {
     /// Tells the warden about renewals.
     async fn tell_validity(&mut self) {
         let now = BootClock.now();
-        let until = now + self.guard.valid_for();
+        let until = now + self.held.valid_for();
         // Computed at different moments, the same end of a lease differs by the time between two readings of the clock.
         const JITTER: Duration = Duration::from_millis(1);
         if until > self.valid_until + JITTER && until > now {
@@ -140,6 +151,9 @@ impl Watch<'_> {
                 terminal::pause_self();
             }
             Signal::SIGCONT => self.go_on().await,
+            signal if self.plan.workload == Workload::Service && is_end(signal) => {
+                self.channel.say(Instruction::Stop(signal as i32)).await;
+            }
             signal => self.channel.say(Instruction::Pass(signal as i32)).await,
         }
     }
@@ -161,6 +175,11 @@ impl Watch<'_> {
         match report {
             Report::Started(pid) => self.group = Some(Pid::from_raw(pid)),
             Report::NotStarted(error) => return Some(Outcome::NotStarted(error)),
+            Report::Ended(_) if self.gave_up => {
+                let program = self.plan.program();
+                messages::say(format!("{program} and all it started were stopped"));
+                return Some(Outcome::Lost);
+            }
             Report::Ended(status) => return Some(Outcome::Ended(status)),
             Report::Paused(_) if std::mem::take(&mut self.passed_a_pause) => {}
             Report::Paused(_) if self.plan.takes_terminal => {
@@ -210,7 +229,7 @@ impl Watch<'_> {
     }
 
     fn is_told_gone(&self) -> bool {
-        self.taken_away && self.guard.valid_for().is_zero() && self.valid_until > BootClock.now()
+        self.taken_away && self.held.valid_for().is_zero() && self.valid_until > BootClock.now()
     }
 
     fn cause(&self, silent: Duration, came_late: bool) -> Cause {
@@ -220,7 +239,7 @@ impl Watch<'_> {
         if !self.frozen.is_zero() {
             return Cause::Frozen(self.frozen);
         }
-        match self.guard.failed_renewals() {
+        match self.held.failed_renewals() {
             Some(failed) => Cause::Silence {
                 silent,
                 failed: failed.count,
@@ -231,6 +250,14 @@ impl Watch<'_> {
             None => Cause::Unanswered(silent),
         }
     }
+}
+
+/// Returns whether the signal asks a program to end.
+pub(super) fn is_end(signal: Signal) -> bool {
+    matches!(
+        signal,
+        Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT
+    )
 }
 
 /// Kills the command's descendants after the warden died. This process also adopts orphans, so they are its children now.
