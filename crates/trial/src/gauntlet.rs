@@ -139,6 +139,19 @@ impl Gauntlet {
         plan
     }
 
+    /// Returns what was not tried: what the plan leaves out, and the scenarios of which no run was finished.
+    pub fn left_undone(&self, plan: &GauntletPlan, rows: &[Row<'_>]) -> Vec<Untried> {
+        let is_done = |scenario: &str| rows.iter().any(|row| row.worst.scenario() == scenario);
+        let mut undone: Vec<&'static str> = plan.cells.iter().map(Cell::scenario).collect();
+        undone.dedup();
+        undone.retain(|scenario| !is_done(scenario));
+        let undone = undone.into_iter().map(|scenario| Untried {
+            scenario,
+            why: "not finished: the gauntlet ended before".into(),
+        });
+        plan.untried.iter().cloned().chain(undone).collect()
+    }
+
     /// Returns why a scenario does not apply to this lock on this store; `None` if it does.
     fn not_applicable(&self, scenario: AnyScenario) -> Option<String> {
         let buys = matches!(

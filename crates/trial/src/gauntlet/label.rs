@@ -169,7 +169,12 @@ impl Gauntlet {
                 bare(LabelName::Unexplained, because)
             });
         }
-        let label = compare(row, reference_lock, reference);
+        let label = if reference.is_empty() {
+            let because = format!("its reference, {}, was not run", reference_lock.name);
+            bare(LabelName::Unexplained, because)
+        } else {
+            compare(row, reference_lock, reference)
+        };
         Some(match self.strategy.flaw {
             // The lab itself documents what is wrong with its exhibits.
             Some(flaw) if label.name != LabelName::LimitOfItsKind => Label {
