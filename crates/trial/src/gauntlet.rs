@@ -335,11 +335,15 @@ pub struct Row<'a> {
 impl Row<'_> {
     /// Returns what its lock is judged by in its scenario.
     pub fn judged_by(&self) -> String {
-        let claims = match self.worst {
+        judged_by(self.worst.any_scenario(), self.claims())
+    }
+
+    /// Returns what its lock claimed in the worst run.
+    fn claims(&self) -> Claims {
+        match self.worst {
             Run::Lock(judged) => strategy::claims_of(&judged.header),
             Run::Sale(_) | Run::Retry(_) => Claims::PLAIN,
-        };
-        judged_by(self.worst.any_scenario(), claims)
+        }
     }
 
     /// Returns the command that repeats the worst run.

@@ -204,7 +204,7 @@ impl Gauntlet {
             fenced,
             ..self.kind
         };
-        kind.reference(row.worst.any_scenario(), &self.store)
+        kind.reference(row.claims(), row.worst.any_scenario(), &self.store)
     }
 }
 
@@ -305,6 +305,8 @@ fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
         Some(Scenario::RestartBehind) if kind.fenced => &[Charge::Fence, Charge::TwoHolders],
         // The server ends every lease by its own time of day.
         Some(Scenario::ClockBack) => &[Charge::Stuck, Charge::Recovery],
+        // Whoever is left at the old primary renews its lease there, and nobody tells it: no fence does, either.
+        Some(Scenario::Deposed) if kind.renewed => &[Charge::TwoHolders],
         // Two that wait for each other keep their locks for as long as they live.
         Some(Scenario::Deadlock) if lasts => &[Charge::Stuck],
         Some(
