@@ -139,6 +139,19 @@ impl Gauntlet {
         plan
     }
 
+    /// Returns what was not tried: what the plan leaves out, and the scenarios of which no run was finished.
+    pub fn left_undone(&self, plan: &GauntletPlan, rows: &[Row<'_>]) -> Vec<Untried> {
+        let is_done = |scenario: &str| rows.iter().any(|row| row.worst.scenario() == scenario);
+        let mut undone: Vec<&'static str> = plan.cells.iter().map(Cell::scenario).collect();
+        undone.dedup();
+        undone.retain(|scenario| !is_done(scenario));
+        let undone = undone.into_iter().map(|scenario| Untried {
+            scenario,
+            why: "not finished: the gauntlet ended before".into(),
+        });
+        plan.untried.iter().cloned().chain(undone).collect()
+    }
+
     /// Returns why a scenario does not apply to this lock on this store; `None` if it does.
     fn not_applicable(&self, scenario: AnyScenario) -> Option<String> {
         let buys = matches!(
@@ -341,11 +354,15 @@ pub struct Row<'a> {
 impl Row<'_> {
     /// Returns what its lock is judged by in its scenario.
     pub fn judged_by(&self) -> String {
-        let claims = match self.worst {
+        judged_by(self.worst.any_scenario(), self.claims())
+    }
+
+    /// Returns what its lock claimed in the worst run.
+    fn claims(&self) -> Claims {
+        match self.worst {
             Run::Lock(judged) => strategy::claims_of(&judged.header),
             Run::Sale(_) | Run::Retry(_) => Claims::PLAIN,
-        };
-        judged_by(self.worst.any_scenario(), claims)
+        }
     }
 
     /// Returns the command that repeats the worst run.

@@ -9,7 +9,7 @@ use super::{Court, evidence, fences, stalled, stuck};
 use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Late;
-use crate::holds::facts::{Hold, UnseenGrant};
+use crate::holds::facts::{GaveUp, Hold, UnseenGrant};
 use crate::text::numbers::ms;
 use crate::verdict::{Lack, Outcome, Verdict};
 
@@ -93,6 +93,23 @@ pub(super) fn through_the_store(court: &Court<'_>, verdict: Verdict) -> Verdict 
             Lack::Traffic,
             "a program that uses the endpoints of init, and no others.",
         ),
+        _ => verdict,
+    }
+}
+
+/// Withdraws an acquittal if the lab stopped waiting for the end of the trial, and names that in place of what is missing otherwise.
+pub(super) fn to_its_end(court: &Court<'_>, verdict: Verdict) -> Verdict {
+    // A storm that ends early is judged by what it has shown.
+    let is_storm = court.header.scenario == Scenario::Storm.name();
+    let has_begun = court.facts.not_begun().is_none();
+    match court.facts.given_up.first() {
+        Some(GaveUp { why, .. }) if has_begun && !is_storm && !verdict.outcome.is_conviction() => {
+            Verdict::inconclusive(
+                format!("Nothing broke, and the lab stopped waiting {why}."),
+                Lack::Answers,
+                "a trial that comes to its end. If it never does, the lab has a defect: please report the history.",
+            )
+        }
         _ => verdict,
     }
 }
