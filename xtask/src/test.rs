@@ -1,6 +1,7 @@
 //! `cargo xtask test`: runs all tests and checks, and prints one count at the end.
 
 mod beside;
+mod disk;
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,6 +11,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use self::beside::{Beside, Done, Step};
+use self::disk::DiskWatch;
 use crate::counts::{Counts, Tally, TestRunner};
 use crate::doc;
 use crate::older::Older;
@@ -36,6 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     prepare::run(options.install)?;
     let filter = options.filter.as_deref();
     let mut report = Report::default();
+    let disk = DiskWatch::start();
     let older = Older::build(filter);
     let tests = WorkspaceTests::new(filter)?;
     terminal::headline("build");
@@ -55,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     for done in beside {
         report.add_done(done)?;
     }
-    report.print();
+    report.print(&disk.stop());
     Ok(report.sum().are_good())
 }
 
@@ -274,8 +277,8 @@ impl Report {
         sum
     }
 
-    /// Prints the count as the last line, so that programs can read it, too.
-    fn print(&self) {
+    /// Prints the warnings, and the count as the last line, so that programs can read it, too.
+    fn print(&self, warnings: &[String]) {
         terminal::headline("results");
         let row = |(name, counts, took): &(String, Counts, Duration)| {
             vec![name.clone(), counts.to_string(), terminal::duration(*took)]
@@ -283,6 +286,9 @@ impl Report {
         terminal::say(terminal::table(
             &self.steps.iter().map(row).collect::<Vec<_>>(),
         ));
+        for warning in warnings {
+            terminal::say(format!("\n{}", terminal::red(warning)));
+        }
         let sum = self.sum();
         let colour = if sum.are_good() {
             terminal::green

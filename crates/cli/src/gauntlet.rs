@@ -12,7 +12,7 @@ use fencepost_trial::matrix::{Cell, default_ttl_ms};
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::gauntlet::report;
-use fencepost_trial::report::terminal::gauntlet::{Shown, list, title};
+use fencepost_trial::report::terminal::gauntlet::{GauntletView, list, title};
 use fencepost_trial::store::TrialStore;
 use fencepost_trial::text::ink::Ink;
 
@@ -126,7 +126,7 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     let labels = gauntlet.labels(&rows, &references.runs);
     let repeated = [finished.repeated, references.repeated].concat();
     let rows = labelled(&rows, &labels);
-    let shown = Shown {
+    let shown = GauntletView {
         gauntlet: &gauntlet,
         rows: &rows,
         untried: &plan.untried,
@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
 /// once.
 fn conclude(
     arguments: &RunGauntlet,
-    shown: &Shown<'_>,
+    shown: &GauntletView<'_>,
     trials: (usize, &[String]),
     page: Option<OutputFile>,
     mut screen: Screen,

@@ -219,7 +219,7 @@ Usage: fencepost retry [OPTIONS]
   --delay µs          work between reading and writing the stock      [default: 5000]
   --max-retries N     retries before a process gives up               [default: 15]
   --ttl MS            length of a lease                               [default: 2000]
-  --budget MS         total time before a process gives up            [default: 60000]
+  --budget MS         total time before a process gives up            [default: 10000]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto

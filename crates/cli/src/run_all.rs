@@ -9,7 +9,7 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::matrix::{Cell, Run, cells};
 use fencepost_trial::report::html::Page;
 use fencepost_trial::report::json::matrix;
-use fencepost_trial::report::terminal::matrix::{Shown, title};
+use fencepost_trial::report::terminal::matrix::{MatrixView, title};
 use fencepost_trial::store::{TrialStore, private_names};
 
 use crate::batch::{Batch, Finished, nanoseconds};
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, C
         screen.print_json(&matrix::reports(&runs, &repeated));
     } else {
         let elsewhere = elsewhere(&opened.store);
-        let shown = Shown {
+        let shown = MatrixView {
             cells: &cells,
             runs: &runs,
             took_ns,

@@ -325,7 +325,12 @@ impl Environment<'_> {
     fn make_data(&self, template: Option<&Path>) -> Result<(), ServerError> {
         match template.map(|template| self.copy_data(template)) {
             Some(Ok(())) => Ok(()),
-            Some(Err(_)) | None => self.compute_data(),
+            Some(Err(_)) => {
+                // `initdb` refuses a folder with half a copy, and would hide why the copy failed.
+                let _ = std::fs::remove_dir_all(self.data());
+                self.compute_data()
+            }
+            None => self.compute_data(),
         }
     }
 

@@ -10,10 +10,10 @@
 //! ([`gauntlet`]) puts one lock through the sale and all lock trials that apply to it.
 //!
 //! Each process is a [`subject`] that speaks the [`protocol`]: one JSON message per line. The lab owns the clock and stamps
-//! every event of the [`history`]. Facts, checks and verdicts are pure functions of that history: they rest on acknowledged
-//! orders and on what the lab reads itself. A subject's word never acquits its lock. Against its lock count three things that it
-//! says: that a lock is lost, that a release found it lost, and how long a purchase waited. The [`strategy`] list names what
-//! can be tried; the deliberately broken ones are in [`strategy::exhibit`].
+//! every event of the [`history`]. Facts, checks and verdicts are pure functions of that history. A verdict rests on what the lab
+//! reads itself. Of a subject's words, those that end its own hold (`valid_ms`, `lost`, `declined`) are believed; its fences, its
+//! `released`, `already_lost`, `lost` and `declined`, and its `waited_ms` can convict it. The [`strategy`] list names what can be
+//! tried; the deliberately broken ones are in [`strategy::exhibit`].
 
 pub mod any_scenario;
 pub mod gauntlet;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::gauntlet::Gauntlet;
-use fencepost_trial::gauntlet::envelope::{Attempt, Search, fault};
+use fencepost_trial::gauntlet::envelope::{Probe, Search, fault};
 use fencepost_trial::holds::Trial;
 use fencepost_trial::matrix::Cell;
 use fencepost_trial::report::json::envelope::report;
@@ -84,19 +84,17 @@ fn search(
 ) -> Result<Search, CommandError> {
     let mut search = Search::new(trial);
     while let Some(length_ms) = search.next_ms() {
-        let runs = plural(search.attempts.len(), "run", "runs");
+        let runs = plural(search.probes.len(), "run", "runs");
         let name = trial.scenario.name();
         screen.live(&format!("  {name}   {length_ms} ms, after {runs}"));
         let mut next = trial.clone().with_length(length_ms);
-        next.seed += search.attempts.len() as u64;
-        let attempt = match run_and_judge(&next, contender, None, &mut (), interrupt) {
-            Ok(judged) => Attempt::of(&judged, length_ms),
-            Err(no_verdict) if no_verdict.not_ready().is_some() => {
-                Attempt::without_result(length_ms)
-            }
+        next.seed += search.probes.len() as u64;
+        let probe = match run_and_judge(&next, contender, None, &mut (), interrupt) {
+            Ok(judged) => Probe::of(&judged, length_ms),
+            Err(no_verdict) if no_verdict.not_ready().is_some() => Probe::without_result(length_ms),
             Err(no_verdict) => return Err(explain(&no_verdict, UsedFlags::default())),
         };
-        search.attempts.push(attempt);
+        search.probes.push(probe);
     }
     Ok(search)
 }

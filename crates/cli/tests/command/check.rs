@@ -51,7 +51,7 @@ property result evidence
 no oversell ✗ violated N orders, stock N #N, #N
 no lost update ✗ violated N N = N, final stock N #N
 no undersell ✓ held
-exclusion, fence, recovery – n/a a sale claims no hold
+exclusion, fences grow, recovery – n/a a sale claims no hold
 
 BROKEN N orders for a stock of N. Judged again from the file alone: the recorded verdict stands.
 ";

@@ -69,6 +69,41 @@ fn the_matrix_of_the_comparison_is_the_table_of_expectations() {
     assert_eq!(seen, strategy::ALL.len());
 }
 
+/// Every cell of the table of properties is the expected verdict of the trial in its row.
+#[test]
+fn the_properties_are_the_verdicts() {
+    let page = std::fs::read_to_string(root().join("docs/lock-comparison.md")).unwrap();
+    let table = page.find("| property | none |").unwrap();
+    let mut rows = page[table..]
+        .lines()
+        .take_while(|line| line.starts_with('|'));
+    let titles = cells(rows.next().unwrap());
+    let locks = &titles[1..titles.len() - 1];
+    let mut compared = 0;
+    for row in rows.skip(1) {
+        let cells = cells(row);
+        assert_eq!(cells.len(), titles.len(), "{row}");
+        let command = spans(cells[cells.len() - 1])[0];
+        let mut scenarios = Scenario::ALL.into_iter();
+        let scenario = scenarios.find(|scenario| scenario.command() == command);
+        assert!(scenario.is_some() || command == "oversell", "{row}");
+        for (cell, lock) in cells[1..].iter().zip(locks) {
+            let expected = match scenario {
+                Some(scenario) => holds::expectation::of_strategy(scenario, lock),
+                None => sale(lock),
+            };
+            let word = match expected {
+                None => "–",
+                Some(Outcome::Held) => "yes",
+                Some(_) => "no",
+            };
+            assert_eq!(*cell, word, "{lock}: {row}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 60, "{compared}");
+}
+
 /// Returns the cells of a row of a table.
 fn cells(row: &str) -> Vec<&str> {
     let row = row.strip_prefix('|').unwrap().strip_suffix('|').unwrap();

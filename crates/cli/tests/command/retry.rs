@@ -30,7 +30,7 @@ fn four_ways_of_waiting_are_compared() {
     );
     assert_eq!(
         lines.next().unwrap(),
-        "  lock safe   TTL 2,000 ms   at most 15 retries   delay 30,000 µs   store sqlite (one machine)   seed 7041"
+        "  lock safe   TTL 2,000 ms   at most 15 retries within 10 s   delay 30,000 µs   store sqlite (one machine)   seed 7041"
     );
     let shape = shape(&ran.stdout);
     let table = "
@@ -144,6 +144,27 @@ fn who_may_not_retry_gives_up_and_the_report_says_so() {
         "{shape}"
     );
     assert!(!shape.contains("the waiting line N of N"), "{shape}");
+}
+
+/// The defaults end soon, and say what they leave out.
+#[test]
+fn whoever_is_cut_short_is_named_with_the_command_that_lets_it_finish() {
+    // Everybody returns in step, and one is served each time.
+    let ran = run("retry --concurrency=8 --stock=8 --delay=100000 --budget 1s --seed 7");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let shape = shape(&ran.stdout);
+    assert!(
+        shape.contains(
+            "plain exponential takes longer than that: N of N had not had the lock after N s\n"
+        ),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("  next      fencepost retry --lock=safe --stock=8 --concurrency=8 --delay 100000 --budget 60000 --seed 7\n"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tests of the scratch shop for load tests.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,6 +39,15 @@ fn a_safe_purchase_is_never_made_twice() {
     let (sold, left, entries) = sell("safe", 0);
     assert_eq!(sold, 1);
     assert_eq!(left, json!({"product_id": "product_A", "stock": 0}));
+    let names: BTreeSet<&str> = entries
+        .iter()
+        .map(|entry| entry["process_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names.len(),
+        entries.len(),
+        "each purchase has a name of its own"
+    );
     for entry in &entries {
         let fields: Vec<&String> = entry.as_object().unwrap().keys().collect();
         let expected = [

@@ -63,6 +63,9 @@ impl Environment<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::postgres::Postgres;
     use crate::postgres::tests::ask;
@@ -82,6 +85,18 @@ mod tests {
     fn without_the_template_a_server_makes_its_own_data() {
         let gone = Path::new("/no/template/is/here");
         let server = Postgres::start_from(Some(gone), &[]).unwrap();
+        assert_eq!(ask(&server, "select 1"), "1");
+    }
+    #[test]
+    fn half_a_copy_does_not_stop_a_server_from_making_its_own_data() {
+        let half = tempfile::tempdir().unwrap();
+        let open_to_all = Permissions::from_mode(0o755);
+        std::fs::set_permissions(half.path(), open_to_all).unwrap();
+        std::fs::write(half.path().join("PG_VERSION"), "15").unwrap();
+        let secret = half.path().join("secret");
+        std::fs::write(&secret, "").unwrap();
+        std::fs::set_permissions(&secret, Permissions::from_mode(0o000)).unwrap();
+        let server = Postgres::start_from(Some(half.path()), &[]).unwrap();
         assert_eq!(ask(&server, "select 1"), "1");
     }
 }

@@ -40,7 +40,7 @@ pub fn fault(scenario: Scenario) -> Option<&'static str> {
 /// What a run with a fault of a certain length showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shown {
+pub enum EdgeSeen {
     /// The fault took place, and the lock was not convicted.
     Held,
     /// The lock was convicted.
@@ -51,22 +51,22 @@ pub enum Shown {
 
 /// One run of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Attempt {
+pub struct Probe {
     /// The length that was asked for.
     pub asked_ms: u64,
     /// How long the fault lasted at least, on the lab's clock.
     pub lasted_ns: Option<u64>,
     /// What was seen.
-    pub seen: Shown,
+    pub seen: EdgeSeen,
 }
 
-impl Attempt {
-    /// Returns an attempt in which nothing was seen.
+impl Probe {
+    /// Returns a probe in which nothing was seen.
     pub fn without_result(asked_ms: u64) -> Self {
         Self {
             asked_ms,
             lasted_ns: None,
-            seen: Shown::Nothing,
+            seen: EdgeSeen::Nothing,
         }
     }
 
@@ -76,11 +76,11 @@ impl Attempt {
         let lasted_ns = lasted_ns(judged.trial.scenario, &judged.facts);
         let has_waiter = judged.facts.first_of_lock(OTHER, FIRST_LOCK).is_some();
         let seen = if judged.verdict.outcome.is_conviction() {
-            Shown::Broke
+            EdgeSeen::Broke
         } else if has_waiter && lasted_ns.is_some() && !is_in_doubt(judged, asked_ms) {
-            Shown::Held
+            EdgeSeen::Held
         } else {
-            Shown::Nothing
+            EdgeSeen::Nothing
         };
         Self {
             asked_ms,
@@ -105,9 +105,9 @@ fn is_in_doubt(judged: &Judged, asked_ms: u64) -> bool {
         None => verdict.outcome != Outcome::Held,
     };
     let went_around = !judged.facts.unseen.is_empty();
-    let held = judged.facts.first_of_lock(HOLDER, FIRST_LOCK);
+    let hold = judged.facts.first_of_lock(HOLDER, FIRST_LOCK);
     // Whoever knows that its lock is lost goes no further.
-    let knew = held.is_some_and(|held| held.learned_at.is_some());
+    let knew = hold.is_some_and(|hold| hold.learned_at.is_some());
     let lasted_ns = lasted_ns(judged.trial.scenario, &judged.facts).unwrap_or_default();
     let is_short = lasted_ns < asked_ms.saturating_mul(500_000) && !knew;
     // Under a fence, two may meet without harm.
@@ -117,13 +117,13 @@ fn is_in_doubt(judged: &Judged, asked_ms: u64) -> bool {
 
 /// Returns how long the fault lasted at least, if it was seen and the holder did something afterwards.
 fn lasted_ns(scenario: Scenario, facts: &Facts) -> Option<u64> {
-    let held = facts.first_of_lock(HOLDER, FIRST_LOCK);
+    let hold = facts.first_of_lock(HOLDER, FIRST_LOCK);
     let late = |from: Mark| {
         let is_write = |op: &&crate::holds::facts::Op| {
             op.who == HOLDER && op.action == Action::Write && op.mark > from
         };
         let write = facts.ops.iter().find(is_write).map(|op| op.mark);
-        let learned = held.and_then(|held| held.learned_at);
+        let learned = hold.and_then(|hold| hold.learned_at);
         write.into_iter().chain(learned).min()
     };
     let (from, until) = match scenario {
@@ -138,10 +138,10 @@ fn lasted_ns(scenario: Scenario, facts: &Facts) -> Option<u64> {
         }
         Scenario::SlowReplies => {
             facts.fault_of(HOLDER, Fault::Slowed)?;
-            match held {
-                Some(held) => {
-                    late(held.granted)?;
-                    (held.asked, held.granted)
+            match hold {
+                Some(hold) => {
+                    late(hold.granted)?;
+                    (hold.asked, hold.granted)
                 }
                 // It did not take the late answer for a grant.
                 None => {
@@ -152,7 +152,7 @@ fn lasted_ns(scenario: Scenario, facts: &Facts) -> Option<u64> {
             }
         }
         _ => {
-            let granted = held?.granted;
+            let granted = hold?.granted;
             (granted, late(granted)?)
         }
     };
@@ -167,7 +167,7 @@ pub struct Search {
     /// The TTL of its trials.
     pub ttl_ms: u64,
     /// The runs so far.
-    pub attempts: Vec<Attempt>,
+    pub probes: Vec<Probe>,
 }
 
 impl Search {
@@ -176,7 +176,7 @@ impl Search {
         Self {
             scenario: trial.scenario,
             ttl_ms: trial.ttl_ms,
-            attempts: Vec::new(),
+            probes: Vec::new(),
         }
     }
 
@@ -196,12 +196,12 @@ impl Search {
 
     /// Returns the length to try next; `None` if the search is over.
     pub fn next_ms(&self) -> Option<u64> {
-        if let Some(last) = self.attempts.last()
-            && last.seen == Shown::Nothing
+        if let Some(last) = self.probes.last()
+            && last.seen == EdgeSeen::Nothing
         {
-            let same = self.attempts.iter().rev();
+            let same = self.probes.iter().rev();
             let tries = same
-                .take_while(|one| one.asked_ms == last.asked_ms && one.seen == Shown::Nothing)
+                .take_while(|one| one.asked_ms == last.asked_ms && one.seen == EdgeSeen::Nothing)
                 .count();
             return (tries < TRIES_MAX).then_some(last.asked_ms);
         }
@@ -220,54 +220,54 @@ impl Search {
     }
 
     /// Returns the longest of the faults that were asked for and withstood, of those shorter than every one that broke the lock.
-    fn held(&self) -> Option<&Attempt> {
+    fn held(&self) -> Option<&Probe> {
         let shortest_ms = self.broke().map_or(u64::MAX, |broke| broke.asked_ms);
-        let held = self.attempts.iter().filter(|one| one.seen == Shown::Held);
+        let held = self.probes.iter().filter(|one| one.seen == EdgeSeen::Held);
         held.filter(|one| one.asked_ms < shortest_ms)
             .max_by_key(|one| one.asked_ms)
     }
 
     /// Returns the shortest of the faults that were asked for and broke the lock.
-    fn broke(&self) -> Option<&Attempt> {
+    fn broke(&self) -> Option<&Probe> {
         self.broken().min_by_key(|one| one.asked_ms)
     }
 
     /// Returns the fault that broke the lock and lasted for the shortest time. On a busy machine, that may be one for which a longer time
     /// was asked.
-    pub fn shortest_broken(&self) -> Option<&Attempt> {
+    pub fn shortest_broken(&self) -> Option<&Probe> {
         self.broken().min_by_key(|one| one.length_ns())
     }
 
     /// Returns the fault that the lock withstood and that lasted longest, of those shorter than every one that broke it.
-    pub fn longest_held(&self) -> Option<&Attempt> {
-        let shortest = self.shortest_broken().map_or(u64::MAX, Attempt::length_ns);
-        let held = self.attempts.iter().filter(|one| one.seen == Shown::Held);
+    pub fn longest_held(&self) -> Option<&Probe> {
+        let shortest = self.shortest_broken().map_or(u64::MAX, Probe::length_ns);
+        let held = self.probes.iter().filter(|one| one.seen == EdgeSeen::Held);
         held.filter(|one| one.length_ns() < shortest)
             .max_by_key(|one| one.length_ns())
     }
 
-    fn broken(&self) -> impl Iterator<Item = &Attempt> {
-        let attempts = self.attempts.iter();
-        attempts.filter(|one| one.seen == Shown::Broke)
+    fn broken(&self) -> impl Iterator<Item = &Probe> {
+        let probes = self.probes.iter();
+        probes.filter(|one| one.seen == EdgeSeen::Broke)
     }
 
     /// Returns how many runs showed nothing.
     pub fn unclear(&self) -> usize {
-        let unclear = self.attempts.iter();
-        unclear.filter(|one| one.seen == Shown::Nothing).count()
+        let unclear = self.probes.iter();
+        unclear.filter(|one| one.seen == EdgeSeen::Nothing).count()
     }
 
     /// Returns whether the search ended without an answer.
     pub fn gave_up(&self) -> bool {
-        self.attempts
+        self.probes
             .last()
-            .is_none_or(|last| last.seen == Shown::Nothing)
+            .is_none_or(|last| last.seen == EdgeSeen::Nothing)
     }
 
     /// Returns words such as "held up to a pause of 497.3 ms, broke at 502.9 ms (TTL 500.0 ms), 9 runs".
     pub fn in_words(&self) -> String {
         let fault = fault(self.scenario).unwrap_or("a fault of");
-        let of = |attempt: &Attempt| length(attempt.length_ns());
+        let of = |probe: &Probe| length(probe.length_ns());
         let mut text = match (self.longest_held(), self.shortest_broken()) {
             (Some(held), Some(broke)) => {
                 format!("held up to {fault} {}, broke at {}", of(held), of(broke))
@@ -290,7 +290,7 @@ impl Search {
             text.push_str("; then the search ended, because nothing was seen");
         }
         let ttl = length(self.ttl_ms.saturating_mul(1_000_000));
-        let runs = plural(self.attempts.len(), "run", "runs");
+        let runs = plural(self.probes.len(), "run", "runs");
         text.push_str(&format!(" (TTL {ttl}), {runs}"));
         match self.unclear() {
             0 => {}

@@ -11,11 +11,11 @@ use fencepost::random::{Random as _, SeededRandom};
 use super::check::{Checks, Late, Stuck, StuckBy, nanoseconds, with_slack};
 use super::facts::{
     Buy, Cycle, Facts, FailedRequest, FaultSeen, Halted, Hold, Inspection, Mark, Op, ServerChange,
-    StockSet, Wait, WaitEnd,
+    Stall, StockSet, Wait, WaitEnd,
 };
 use super::{Scenario, Trial};
 use crate::history::fence::compare;
-use crate::history::{Event, Fault, What};
+use crate::history::{Change, Event, Fault, What};
 use crate::protocol::{Action, Claims, Purchase, PurchaseOutcome, ReleaseResult};
 use crate::strategy;
 
@@ -29,6 +29,7 @@ struct BruteForce {
     ops: Vec<Op>,
     faults: Vec<FaultSeen>,
     servers: Vec<ServerChange>,
+    stalls: Vec<Stall>,
     halted: Vec<Halted>,
     buys: Vec<Buy>,
     inspections: Vec<Inspection>,
@@ -65,7 +66,7 @@ impl BruteForce {
     /// Returns the hold that an operation belongs to.
     fn hold_of(&self, op: &Op) -> Option<&Hold> {
         let earlier =
-            |held: &&Hold| held.who == op.who && held.hold == op.hold && held.granted <= op.mark;
+            |hold: &&Hold| hold.who == op.who && hold.id == op.hold && hold.granted <= op.mark;
         self.holds.iter().rev().find(earlier)
     }
 
@@ -105,11 +106,11 @@ impl BruteForce {
 
     /// Returns the hold of another process on the lock that this wait is for, at that moment.
     fn holder_at(&self, wait: &Wait, at: Mark) -> Option<&Hold> {
-        let holds = |held: &&Hold| {
-            held.key == wait.key
-                && held.who != wait.who
-                && held.granted.at_ns <= at.at_ns
-                && at.at_ns < held.unquestioned_until_ns()
+        let holds = |hold: &&Hold| {
+            hold.key == wait.key
+                && hold.who != wait.who
+                && hold.granted.at_ns <= at.at_ns
+                && at.at_ns < hold.unquestioned_until_ns()
         };
         self.holds.iter().rev().find(holds)
     }
@@ -129,19 +130,19 @@ impl BruteForce {
     /// of their grants; ties do not count.
     fn overlaps(&self) -> Vec<(&Hold, &Hold, u64, u64)> {
         let mut holds: Vec<&Hold> = self.holds.iter().collect();
-        holds.sort_by_key(|held| held.granted.at_ns);
+        holds.sort_by_key(|hold| hold.granted.at_ns);
         let mut active: Vec<&Hold> = Vec::new();
         let mut overlaps = Vec::new();
-        for held in holds {
-            let from_ns = held.granted.at_ns;
+        for hold in holds {
+            let from_ns = hold.granted.at_ns;
             active.retain(|other| other.believed_until_ns > from_ns);
-            for first in active.iter().filter(|other| other.key == held.key) {
-                let until_ns = first.believed_until_ns.min(held.believed_until_ns);
+            for first in active.iter().filter(|other| other.key == hold.key) {
+                let until_ns = first.believed_until_ns.min(hold.believed_until_ns);
                 if from_ns < until_ns {
-                    overlaps.push((*first, held, from_ns, until_ns));
+                    overlaps.push((*first, hold, from_ns, until_ns));
                 }
             }
-            active.push(held);
+            active.push(hold);
         }
         overlaps
     }
@@ -203,7 +204,7 @@ impl BruteForce {
                 refused: vec![(wait.who.clone(), refused)],
                 lasted_ns,
                 by: StuckBy::Nobody {
-                    freed_by: free.freed_by.map(|held| held.who.clone()),
+                    freed_by: free.freed_by.map(|hold| hold.who.clone()),
                 },
             })
         })
@@ -230,13 +231,13 @@ impl BruteForce {
         if !self.servers.is_empty() || self.may_be_taken_unseen(wait, answered) {
             return None;
         }
-        let earlier = |held: &&Hold| held.key == wait.key && held.granted.at_ns < answered.at_ns;
+        let earlier = |hold: &&Hold| hold.key == wait.key && hold.granted.at_ns < answered.at_ns;
         let mut free = FreeSince {
             mark: wait.asked,
             freed_by: None,
         };
-        for held in self.holds.iter().filter(earlier) {
-            let (mark, outcome) = held.released?;
+        for hold in self.holds.iter().filter(earlier) {
+            let (mark, outcome) = hold.released?;
             // Without a lease, only a confirmed release frees the lock.
             let is_confirmed = outcome != ReleaseResult::Unknown || !self.claims.untimed;
             if mark.at_ns > answered.at_ns || !is_confirmed {
@@ -249,14 +250,14 @@ impl BruteForce {
             if is_last {
                 free = FreeSince {
                     mark,
-                    freed_by: Some(held),
+                    freed_by: Some(hold),
                 };
             }
         }
         Some(free)
     }
 
-    /// Returns whether a request of another process had an unknown result, so that this process may have the lock.
+    /// Returns whether another request, also of the same process, had no known result by then, so that it may have the lock.
     fn may_be_taken_unseen(&self, wait: &Wait, answered: Mark) -> bool {
         let mut others = self.waits.iter().filter(|other| {
             other.op != wait.op && other.key == wait.key && other.asked.at_ns < answered.at_ns
@@ -281,12 +282,12 @@ impl BruteForce {
     }
 
     fn met_taken(&self) -> Option<&Hold> {
-        self.holds.iter().find(|held: &&Hold| {
+        self.holds.iter().find(|hold: &&Hold| {
             let met = |other: &Hold| {
-                other.key == held.key
-                    && other.who != held.who
-                    && other.granted.at_ns < held.asked.at_ns
-                    && other.unquestioned_until_ns() > held.asked.at_ns
+                other.key == hold.key
+                    && other.who != hold.who
+                    && other.granted.at_ns < hold.asked.at_ns
+                    && other.unquestioned_until_ns() > hold.asked.at_ns
             };
             self.holds.iter().any(met)
         })

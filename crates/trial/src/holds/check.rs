@@ -138,29 +138,29 @@ impl<'a> Checks<'a> {
     /// Returns every pair of holds of one lock whose certain beliefs overlap, at most [`OVERLAPS_MAX`] of them. Sweeps over the holds
     /// in the order of their grants; ties do not count.
     pub fn overlaps(&self) -> Vec<Overlap<'a>> {
-        let believed = |held: &&Hold| held.granted.at_ns < held.believed_until_ns;
+        let believed = |hold: &&Hold| hold.granted.at_ns < hold.believed_until_ns;
         let mut holds: Vec<&Hold> = self.facts.holds.iter().filter(believed).collect();
-        holds.sort_by_key(|held| held.granted.at_ns);
+        holds.sort_by_key(|hold| hold.granted.at_ns);
         let mut active: HashMap<&str, Vec<&Hold>> = HashMap::new();
         let mut overlaps = Vec::new();
-        for held in holds {
-            let from_ns = held.granted.at_ns;
+        for hold in holds {
+            let from_ns = hold.granted.at_ns;
             // Whoever is still active overlaps with this hold, so the search takes no longer than its result.
-            let active = active.entry(&held.key).or_default();
+            let active = active.entry(&hold.key).or_default();
             active.retain(|other| other.believed_until_ns > from_ns);
             let room = OVERLAPS_MAX - overlaps.len();
-            let others = active.iter().filter(|first| !self.is_reentry(first, held));
+            let others = active.iter().filter(|first| !self.is_reentry(first, hold));
             overlaps.extend(others.take(room).map(|first| Overlap {
                 first,
-                second: held,
+                second: hold,
                 from_ns,
-                until_ns: first.believed_until_ns.min(held.believed_until_ns),
-                leased_until_ns: self.leased_until_ns([first, held], from_ns),
+                until_ns: first.believed_until_ns.min(hold.believed_until_ns),
+                leased_until_ns: self.leased_until_ns([first, hold], from_ns),
             }));
             if overlaps.len() == OVERLAPS_MAX {
                 break;
             }
-            active.push(held);
+            active.push(hold);
         }
         overlaps
     }
@@ -201,15 +201,15 @@ impl<'a> Checks<'a> {
     pub fn fence_without_order(&self) -> Option<&'a Hold> {
         let has_no_order = |fence: &str| compare(fence, fence).is_none();
         let mut holds = self.facts.holds.iter();
-        holds.find(|held| held.fence.as_deref().is_some_and(has_no_order))
+        holds.find(|hold| hold.fence.as_deref().is_some_and(has_no_order))
     }
 
     /// Returns an operation that carried a different fence from the one its hold was granted with.
     pub fn fence_exchanged(&self) -> Option<(&'a Hold, &'a Op)> {
         self.facts.ops.iter().find_map(|op| {
-            let held = self.facts.hold_of(op)?;
-            let (shown, granted) = (op.fence.as_deref()?, held.fence.as_deref()?);
-            (compare(shown, granted) != Some(Ordering::Equal)).then_some((held, op))
+            let hold = self.facts.hold_of(op)?;
+            let (shown, granted) = (op.fence.as_deref()?, hold.fence.as_deref()?);
+            (compare(shown, granted) != Some(Ordering::Equal)).then_some((hold, op))
         })
     }
 
@@ -256,7 +256,7 @@ impl<'a> Checks<'a> {
     pub fn recovery(&self) -> Option<(Mark, &'a Hold)> {
         let killed = self.facts.faults.iter();
         let dead = killed.clone().find(|seen| seen.fault == Fault::Killed)?;
-        let next = |held: &&Hold| held.granted.at_ns > dead.mark.at_ns && held.who != dead.who;
+        let next = |hold: &&Hold| hold.granted.at_ns > dead.mark.at_ns && hold.who != dead.who;
         Some((dead.mark, self.facts.holds.iter().find(next)?))
     }
 }

@@ -91,13 +91,13 @@ impl Facts {
 
     /// Returns the first hold of this process.
     pub fn first_of(&self, who: &str) -> Option<&Hold> {
-        self.holds.iter().find(|held| held.who == who)
+        self.holds.iter().find(|hold| hold.who == who)
     }
 
     /// Returns the first hold of this lock by this process.
     pub fn first_of_lock(&self, who: &str, key: &str) -> Option<&Hold> {
         let mut holds = self.holds.iter();
-        holds.find(|held| held.who == who && held.key == key)
+        holds.find(|hold| hold.who == who && hold.key == key)
     }
 
     /// Returns when this fault was first injected into this process, if it was.
@@ -138,7 +138,7 @@ impl Facts {
 
     /// Returns every fence that was granted.
     pub fn fences(&self) -> Vec<&str> {
-        let fences = self.holds.iter().map(|held| held.fence.as_deref());
+        let fences = self.holds.iter().map(|hold| hold.fence.as_deref());
         fences.flatten().collect()
     }
 

@@ -1,4 +1,4 @@
-//! The shortest beginning of a history that convicts a lock, found exactly.
+//! The shortest beginning of a history that convicts a lock: no shorter one convicts it on evidence that the whole history still shows.
 //!
 //! A verdict on the beginning of a history differs from that on a shorter one only because of its last event. Most events cannot convict
 //! anybody. So one pass over the history collects those that can, and the judge is asked about these, in order.
@@ -78,7 +78,7 @@ struct Candidates {
 
 struct OpenHold {
     who: String,
-    hold: u64,
+    id: u64,
     asked_ns: u64,
     fence: Option<String>,
     valid_until_ns: Option<u64>,
@@ -125,7 +125,7 @@ impl Candidates {
             What::Register { .. } => self.operation(event, who),
             What::Release { key, hold, .. } => {
                 let open = self.open.entry(key.clone()).or_default();
-                open.retain(|held| held.who != who || held.hold != *hold);
+                open.retain(|own| own.who != who || own.id != *hold);
                 false
             }
             What::Released { outcome, .. } => *outcome == ReleaseResult::AlreadyLost,
@@ -135,7 +135,7 @@ impl Candidates {
                 fault: Fault::Killed,
             } => {
                 let all = self.open.values_mut();
-                all.for_each(|open| open.retain(|held| held.who != who));
+                all.for_each(|open| open.retain(|hold| hold.who != who));
                 false
             }
             _ => false,
@@ -158,8 +158,8 @@ impl Candidates {
         let asked_ns = self.asked.get(op).map_or(event.at_ns, |(at_ns, _)| *at_ns);
         let open = self.open.entry(key.clone()).or_default();
         let has_end = !self.claims.untimed && !self.claims.keep_alive;
-        let may_meet = |held: &OpenHold| {
-            let lease_ns = held.asked_ns.min(asked_ns).saturating_add(self.ttl_ns);
+        let may_meet = |hold: &OpenHold| {
+            let lease_ns = hold.asked_ns.min(asked_ns).saturating_add(self.ttl_ns);
             !has_end || event.at_ns < lease_ns
         };
         if open.iter().any(may_meet) {
@@ -167,7 +167,7 @@ impl Candidates {
         }
         open.push(OpenHold {
             who,
-            hold: *hold,
+            id: *hold,
             asked_ns,
             fence: fence.clone(),
             valid_until_ns: valid_ms.map(|ms| asked_ns.saturating_add((ms * 1e6) as u64)),
@@ -199,10 +199,8 @@ impl Candidates {
         };
         let mut open = self.open.iter();
         let own = open.find_map(|(key, holds)| {
-            let held = holds
-                .iter()
-                .find(|held| held.who == who && held.hold == *hold)?;
-            Some((key.clone(), held.valid_until_ns, held.fence != *fence))
+            let own = holds.iter().find(|own| own.who == who && own.id == *hold)?;
+            Some((key.clone(), own.valid_until_ns, own.fence != *fence))
         });
         let Some((key, valid_until_ns, is_exchanged)) = own else {
             // It may come from a hold that is over.

@@ -1,7 +1,7 @@
 //! The conclusions that the figures of one comparison support: the order of the rounds, significant ratios, and the highest
 //! idle share.
 
-use super::Round;
+use super::{Round, budget_in_words};
 use crate::protocol::Pauses;
 use crate::text::numbers::decimal;
 
@@ -30,6 +30,7 @@ pub(super) fn fastest(rounds: &[Round]) -> Option<String> {
 pub(super) fn others(rounds: &[Round]) -> Vec<String> {
     let mut others = jitter(rounds);
     others.extend(idlest(rounds));
+    others.extend(rounds.iter().filter_map(cut_short));
     others
 }
 
@@ -102,6 +103,20 @@ fn idlest(rounds: &[Round]) -> Option<String> {
         name(idlest),
         shown(idlest)
     ))
+}
+
+/// Says that a way of waiting takes longer than its figures show.
+fn cut_short(round: &Round) -> Option<String> {
+    let asleep = round.out_of_time();
+    (asleep > 0).then(|| {
+        format!(
+            "{} takes longer than that: {} of {} had not had the lock after {}",
+            name(round),
+            asleep,
+            round.facts.attempts.len(),
+            budget_in_words(round.retry.budget_ms)
+        )
+    })
 }
 
 fn name(round: &Round) -> &'static str {

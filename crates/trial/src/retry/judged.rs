@@ -3,10 +3,10 @@
 use super::facts::{Figures, split};
 use super::{Comparison, verdict};
 use crate::history::{Event, Header, History};
-use crate::protocol::Retry;
+use crate::protocol::{Pauses, PurchaseOutcome, Retry};
 use crate::sale;
 use crate::sale::facts::Facts;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Next, Outcome, Verdict};
 
 /// One round of a comparison.
 #[derive(Debug, Clone)]
@@ -54,13 +54,35 @@ impl Round {
         };
         split(events).into_iter().map(round).collect()
     }
+
+    /// Returns how many processes gave up because they had no retry left.
+    pub(super) fn out_of_retries(&self) -> usize {
+        if self.retry.pauses == Pauses::Line {
+            return 0;
+        }
+        let spent = self.facts.attempts.iter().filter(|attempt| {
+            let purchase = attempt.purchase();
+            let effort = purchase.and_then(|purchase| purchase.effort);
+            let busy = attempt.outcome() == Some(PurchaseOutcome::Busy);
+            busy && effort.is_some_and(|effort| effort.retries >= self.retry.max_retries)
+        });
+        spent.count()
+    }
+
+    /// Returns how many processes gave up because their time was over.
+    pub(super) fn out_of_time(&self) -> usize {
+        self.figures.gave_up - self.out_of_retries()
+    }
 }
 
 impl Judged {
     /// Judges a run of this comparison.
     pub fn of(comparison: &Comparison, history: History) -> Self {
         let rounds = Round::all_in(&history.header, &history.events);
-        let verdict = verdict::judge(&history.header, &rounds);
+        let mut verdict = verdict::judge(&history.header, &rounds);
+        verdict.next = with_more_patience(comparison, &rounds)
+            .into_iter()
+            .collect();
         Self {
             comparison: comparison.clone(),
             header: history.header,
@@ -79,4 +101,17 @@ impl Judged {
     pub fn reproduce(&self) -> String {
         self.comparison.reproduce()
     }
+}
+
+/// Suggests the same comparison with enough time for everybody, if somebody's time was over before it had the lock.
+fn with_more_patience(comparison: &Comparison, rounds: &[Round]) -> Option<Next> {
+    let is_cut_short = rounds.iter().any(|round| round.out_of_time() > 0);
+    let patient = Comparison {
+        budget_ms: Comparison::PATIENT_MS,
+        ..comparison.clone()
+    };
+    (is_cut_short && comparison.budget_ms < patient.budget_ms).then(|| Next {
+        command: patient.reproduce(),
+        remark: "shows how long the slowest way takes",
+    })
 }

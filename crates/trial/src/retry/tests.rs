@@ -15,12 +15,12 @@ const MS: u64 = 1_000_000;
 
 /// Builds a history round by round. In each round, buyers hold the lock one after the other for 5 ms each, and the last until
 /// the end of the round.
-struct Story {
+struct RetryBuilder {
     events: Vec<Event>,
     now_ns: u64,
 }
 
-impl Story {
+impl RetryBuilder {
     fn new() -> Self {
         Self {
             events: Vec::new(),
@@ -112,9 +112,9 @@ fn four(ms: [u64; 4]) -> Judged {
     four_rounds(ms).judged()
 }
 
-fn four_rounds(ms: [u64; 4]) -> Story {
+fn four_rounds(ms: [u64; 4]) -> RetryBuilder {
     let rounds = Pauses::ALL.into_iter().zip(ms);
-    rounds.fold(Story::new(), |story, (pauses, ms)| {
+    rounds.fold(RetryBuilder::new(), |story, (pauses, ms)| {
         story.round(pauses, ms, &GOOD)
     })
 }
@@ -181,7 +181,7 @@ fn equal_idle_is_nobodys_record() {
 fn a_process_that_gave_up_is_reported_and_not_compared() {
     let busy = |retries| (PurchaseOutcome::Busy, retries, true);
     let gave_up = [(SOLD, 0, false), busy(15), busy(15), busy(4)];
-    let judged = Story::new()
+    let judged = RetryBuilder::new()
         .round(FIXED, 50, &gave_up)
         .round(JITTER, 203, &GOOD)
         .round(LINE, 47, &GOOD)
@@ -221,7 +221,7 @@ fn the_verdict_is_as_bad_as_the_worst_round() {
         (SOLD, 1, true),
     ];
     let calm = [(SOLD, 0, false), (SOLD, 0, false)];
-    let judged = Story::new()
+    let judged = RetryBuilder::new()
         .round(FIXED, 100, &calm)
         .round(EXPONENTIAL, 100, &three)
         .round(JITTER, 100, &GOOD)
@@ -244,7 +244,7 @@ fn the_verdict_is_as_bad_as_the_worst_round() {
     let violated = verdict.checks.iter().find(|c| c.name == "no_oversell");
     assert_eq!(violated.unwrap().finding, crate::verdict::Finding::Violated);
 
-    let untested = Story::new()
+    let untested = RetryBuilder::new()
         .round(FIXED, 100, &GOOD)
         .round(EXPONENTIAL, 100, &calm)
         .judged()
@@ -257,7 +257,7 @@ fn the_verdict_is_as_bad_as_the_worst_round() {
 #[test]
 fn a_history_without_rounds_is_no_comparison() {
     let header = header(2, 4, Promise::Exclusion);
-    let events = Story::new().round(FIXED, 10, &GOOD).events;
+    let events = RetryBuilder::new().round(FIXED, 10, &GOOD).events;
     assert!(
         Comparison::of(&History { header, events }).is_none(),
         "it says that it is an oversell"
@@ -359,7 +359,7 @@ fn a_narrow_screen_shows_less_and_ascii_says_the_same() {
 
 #[test]
 fn a_lock_without_a_line_has_no_row_for_it() {
-    let mut judged = Story::new().round(FIXED, 100, &GOOD).judged();
+    let mut judged = RetryBuilder::new().round(FIXED, 100, &GOOD).judged();
     let text = terminal::table(&judged, Ink::PLAIN);
     let last_line = "  – waiting line: no such round in this history\n";
     assert!(text.ends_with(last_line), "{text}");
@@ -429,7 +429,7 @@ fn only_locks_with_a_line_are_waited_for_in_line() {
 fn a_broken_round_is_kept_though_another_one_showed_nothing() {
     let lonely = [(SOLD, 0, false)];
     let of = |first: &[(PurchaseOutcome, u32, bool)]| {
-        let story = Story::new().round(FIXED, 100, first);
+        let story = RetryBuilder::new().round(FIXED, 100, first);
         Run::Retry(story.round(JITTER, 100, &lonely).judged())
     };
     let outcomes = |run: &Run| -> Vec<Outcome> {

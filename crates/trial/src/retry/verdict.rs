@@ -2,7 +2,6 @@
 
 use super::{Round, budget_in_words, conclusions};
 use crate::history::Header;
-use crate::protocol::{Pauses, PurchaseOutcome};
 use crate::sale::facts::Answer;
 use crate::text::numbers::{count, plural, word};
 use crate::verdict::{Checked, Finding, Lack, Missing, Outcome, Verdict};
@@ -131,17 +130,7 @@ fn checks(rounds: &[Round]) -> Vec<Checked> {
 fn notes(round: &Round) -> Vec<String> {
     let mut notes = Vec::new();
     let name = round.retry.pauses.in_a_sentence();
-    let out_of_retries = round.facts.attempts.iter().filter(|attempt| {
-        let purchase = attempt.purchase();
-        let effort = purchase.and_then(|purchase| purchase.effort);
-        let busy = attempt.outcome() == Some(PurchaseOutcome::Busy);
-        busy && effort.is_some_and(|effort| effort.retries >= round.retry.max_retries)
-    });
-    let out_of_retries = match round.retry.pauses {
-        Pauses::Line => 0,
-        _ => out_of_retries.count(),
-    };
-    let out_of_time = round.figures.gave_up - out_of_retries;
+    let (out_of_retries, out_of_time) = (round.out_of_retries(), round.out_of_time());
     if out_of_retries > 0 {
         let retries = plural(round.retry.max_retries as usize, "retry", "retries");
         notes.push(format!(

@@ -5,9 +5,9 @@ use crate::protocol::{Purchase, PurchaseOutcome};
 use crate::sale::facts::Facts;
 
 /// Builds a history in which all processes are asked at once and then answer one millisecond apart.
-pub(crate) struct Story(Vec<Event>);
+pub(crate) struct SaleBuilder(Vec<Event>);
 
-impl Story {
+impl SaleBuilder {
     pub(crate) fn with_stock(units: i64, buyers: u64) -> Self {
         let mut story = Self(Vec::new());
         story.add(None, What::StockSet { units });

@@ -2,8 +2,6 @@
 //!
 //! A check counts as violated only if it fails for every outcome that the lost answers allow.
 
-use serde::Serialize;
-
 use super::facts::Facts;
 use super::fences::FenceFault;
 use crate::protocol::Claims;
@@ -31,15 +29,13 @@ impl Facts {
             } else {
                 Finding::Held
             },
-            exclusion: Finding::NotApplicable,
             fence: Finding::NotApplicable,
-            recovery: Finding::NotApplicable,
         }
     }
 }
 
 /// The properties of a sale. A sale records no holds, so properties of holds do not apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Findings {
     /// No more units were sold than existed, and the stock is not below zero.
     pub no_oversell: Finding,
@@ -47,12 +43,8 @@ pub struct Findings {
     pub no_lost_update: Finding,
     /// Nobody was turned away while units were left. Reported, but never decides a verdict.
     pub no_undersell: Finding,
-    /// There were never two holders at once.
-    pub exclusion: Finding,
     /// Fences increase.
     pub fence: Finding,
-    /// A dead holder's lock becomes free.
-    pub recovery: Finding,
 }
 
 impl Findings {
@@ -85,6 +77,7 @@ impl Findings {
             facts.left_by_orders()
         );
         let no_hold = "a sale claims no hold";
+        let of_holds = |name| Checked::of(name, name, Finding::NotApplicable).because(no_hold);
         let fences = match self.fence {
             Finding::NotApplicable => no_hold.to_owned(),
             _ => format!("{} buyers told theirs", count(facts.fenced() as i64)),
@@ -105,15 +98,15 @@ impl Findings {
                 count(facts.unsold()),
                 count(facts.refused() as i64)
             )),
-            Checked::of("exclusion", "exclusion", self.exclusion).because(no_hold),
-            Checked::of("fence", "fence", self.fence)
+            of_holds("exclusion"),
+            Checked::of("fence_issued", "fences grow", self.fence)
                 .because(fences)
                 .at(facts
                     .fence_fault()
                     .into_iter()
                     .flat_map(FenceFault::events)
                     .filter(|_| self.fence == Finding::Violated)),
-            Checked::of("recovery", "recovery", self.recovery).because(no_hold),
+            of_holds("recovery"),
         ]
     }
 }
@@ -122,7 +115,7 @@ impl Findings {
 mod tests {
     use super::*;
     use crate::protocol::PurchaseOutcome;
-    use crate::sale::by_hand::Story;
+    use crate::sale::by_hand::SaleBuilder;
     use crate::sale::facts::Interval;
 
     fn interval(least: i64, most: i64) -> Interval {
@@ -131,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_oversell_is_seen_although_the_stock_looks_right() {
-        let facts = Story::with_stock(1, 3)
+        let facts = SaleBuilder::with_stock(1, 3)
             .sold(2, 1)
             .sold(0, 1)
             .sold(1, 1)
@@ -148,20 +141,20 @@ mod tests {
 
     #[test]
     fn a_stock_below_zero_is_an_oversell() {
-        let facts = Story::with_stock(1, 2)
+        let facts = SaleBuilder::with_stock(1, 2)
             .sold(0, 1)
             .sold(1, 1)
             .left(-1)
             .facts();
         assert_eq!(facts.checks().no_oversell, Finding::Violated);
         assert_eq!(facts.checks().no_lost_update, Finding::Held);
-        let facts = Story::with_stock(1, 1).sold(0, 1).left(-1).facts();
+        let facts = SaleBuilder::with_stock(1, 1).sold(0, 1).left(-1).facts();
         assert_eq!(facts.checks().no_oversell, Finding::Violated);
     }
 
     #[test]
     fn a_lost_update_is_seen_although_nothing_was_oversold() {
-        let facts = Story::with_stock(3, 2)
+        let facts = SaleBuilder::with_stock(3, 2)
             .sold(0, 3)
             .sold(1, 3)
             .left(2)
@@ -173,14 +166,18 @@ mod tests {
 
     #[test]
     fn a_unit_that_went_without_an_order_is_seen() {
-        let facts = Story::with_stock(3, 2).sold(0, 3).busy(1).left(1).facts();
+        let facts = SaleBuilder::with_stock(3, 2)
+            .sold(0, 3)
+            .busy(1)
+            .left(1)
+            .facts();
         assert_eq!(facts.checks().no_lost_update, Finding::Violated);
         assert_eq!((facts.lost_updates(), facts.vanished()), (0, 1));
     }
 
     #[test]
     fn undersell_is_reported_and_counts_what_could_have_been_sold() {
-        let facts = Story::with_stock(3, 5)
+        let facts = SaleBuilder::with_stock(3, 5)
             .busy(0)
             .busy(1)
             .sold(4, 3)
@@ -192,7 +189,7 @@ mod tests {
         assert_eq!(facts.checks().no_undersell, Finding::Violated);
         assert_eq!(facts.checks().no_oversell, Finding::Held);
         assert_eq!(facts.contention_rate(), 0.8);
-        let enough = Story::with_stock(5, 2)
+        let enough = SaleBuilder::with_stock(5, 2)
             .sold(0, 5)
             .sold(1, 4)
             .left(3)
@@ -204,7 +201,7 @@ mod tests {
     #[test]
     fn an_unknown_answer_widens_the_figures_and_never_raises_a_false_alarm() {
         for left in [0, 1] {
-            let facts = Story::with_stock(2, 2)
+            let facts = SaleBuilder::with_stock(2, 2)
                 .sold(0, 2)
                 .failed(1, false)
                 .left(left)
@@ -213,7 +210,7 @@ mod tests {
             assert_eq!(facts.checks().no_lost_update, Finding::Held, "{left} left");
             assert_eq!(facts.checks().no_oversell, Finding::Held);
         }
-        let facts = Story::with_stock(2, 2)
+        let facts = SaleBuilder::with_stock(2, 2)
             .sold(0, 2)
             .failed(1, false)
             .left(2)
@@ -223,7 +220,7 @@ mod tests {
             Finding::Violated,
             "no number of orders explains it"
         );
-        let facts = Story::with_stock(1, 2)
+        let facts = SaleBuilder::with_stock(1, 2)
             .sold(0, 1)
             .failed(1, false)
             .left(0)
@@ -233,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_certain_failure_is_no_order() {
-        let facts = Story::with_stock(2, 2)
+        let facts = SaleBuilder::with_stock(2, 2)
             .sold(0, 2)
             .failed(1, true)
             .left(0)
@@ -248,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_attempt_without_an_answer_is_unknown() {
-        let facts = Story::with_stock(1, 2).sold(0, 1).facts();
+        let facts = SaleBuilder::with_stock(1, 2).sold(0, 1).facts();
         assert_eq!(facts.count(PurchaseOutcome::Unknown), 1);
         assert_eq!(facts.attempts[1].who, "proc_1");
         assert_eq!(

@@ -76,23 +76,31 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sale::by_hand::Story;
+    use crate::sale::by_hand::SaleBuilder;
 
     const MS: u64 = 1_000_000;
 
     #[test]
     fn who_is_refused_while_another_buys_is_seen() {
-        let facts = Story::with_stock(1, 2).busy(0).sold(1, 1).left(0).facts();
+        let facts = SaleBuilder::with_stock(1, 2)
+            .busy(0)
+            .sold(1, 1)
+            .left(0)
+            .facts();
         let contention = facts.contention(5 * MS);
         assert_eq!((contention.refused, contention.waited), (1, 0));
         assert!(contention.is_seen());
-        let nobody_buys = Story::with_stock(1, 2).sold(1, 1).busy(0).left(0).facts();
+        let nobody_buys = SaleBuilder::with_stock(1, 2)
+            .sold(1, 1)
+            .busy(0)
+            .left(0)
+            .facts();
         assert_eq!(nobody_buys.contention(5 * MS), Contention::default());
     }
 
     /// Twelve are asked at 2 to 13 ms, and answered at 14 to 25 ms.
     fn in_turn() -> Facts {
-        let story = Story::with_stock(12, 12);
+        let story = SaleBuilder::with_stock(12, 12);
         let story = (0..12_u64).fold(story, |story, op| story.sold(op, 12 - op as i64));
         story.left(0).facts()
     }
@@ -108,7 +116,7 @@ mod tests {
             0,
             "without work nobody is in the way"
         );
-        let story = Story::with_stock(2, 7).sold(0, 2).sold(1, 1);
+        let story = SaleBuilder::with_stock(2, 7).sold(0, 2).sold(1, 1);
         let two = (2..7).fold(story, |story, op| story.failed(op, true));
         let two = two.left(0).facts().contention(5 * MS);
         assert_eq!(two.waited, 1);

@@ -131,7 +131,7 @@ impl TryFrom<Number> for WaitMs {
 /// How a purchase went.
 #[derive(Debug, Serialize, ToSchema)]
 struct PurchaseAnswer {
-    /// Who bought.
+    /// Which purchase this is. No other purchase has the same name while the service runs.
     #[schema(example = "proc_3")]
     process_id: String,
     /// `false` if the lock was taken.
@@ -220,7 +220,7 @@ async fn purchase(
     let bought = bought.ok_or_else(no_such_product)?;
     let purchase = &bought.purchase;
     Ok(Json(PurchaseAnswer {
-        process_id: format!("proc_{}", bought.buyer),
+        process_id: format!("proc_{}", bought.number),
         lock_acquired: purchase.outcome != PurchaseOutcome::Busy,
         stock_before: purchase.before.unwrap_or(-1),
         stock_after: purchase.after.or(purchase.before).unwrap_or(-1),

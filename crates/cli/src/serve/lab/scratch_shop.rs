@@ -4,6 +4,7 @@
 //! purchase. Nothing here touches the products and orders of the checkout.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,8 +32,8 @@ pub(super) const DEFAULT_PRODUCT: &str = "default";
 /// The outcome of a purchase.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bought {
-    /// Which buyer it was.
-    pub(super) buyer: usize,
+    /// Which purchase it was: no other one has this number while the service runs.
+    pub(super) number: u64,
     /// Whether it was sold, and if not, why.
     pub(super) purchase: Purchase,
     /// How long it took.
@@ -44,6 +45,8 @@ pub(super) struct ScratchShop {
     ground: Ground,
     known: Arc<Mutex<HashSet<String>>>,
     pools: HashMap<&'static str, BuyerPool>,
+    /// How many purchases were asked for.
+    asked: AtomicU64,
     /// Dropping it ends the thread that keeps the stock from expiring.
     _keeper: mpsc::Sender<()>,
     // Dropped after everything that uses it.
@@ -55,14 +58,12 @@ struct BuyerPool {
     strategy: &'static Strategy,
     permits: Semaphore,
     idle: Mutex<Vec<IdleBuyer>>,
-    made: Mutex<usize>,
 }
 
 type Request = (Order, oneshot::Sender<Result<Purchase, Failure>>);
 
 /// A buyer that waits for the next purchase.
 struct IdleBuyer {
-    number: usize,
     orders: mpsc::Sender<Request>,
 }
 
@@ -81,7 +82,6 @@ impl ScratchShop {
                 strategy,
                 permits: Semaphore::new(BUYERS),
                 idle: Mutex::default(),
-                made: Mutex::default(),
             };
             Some((strategy.name, pool))
         });
@@ -91,6 +91,7 @@ impl ScratchShop {
             ground,
             known,
             pools: pools.collect(),
+            asked: AtomicU64::new(0),
             _keeper: keeper,
             _folder: folder,
         };
@@ -165,6 +166,7 @@ impl ScratchShop {
             in_line: false,
             delay: WORK,
         };
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         let _permit = pool.permits.acquire().await.map_err(Failure::definite)?;
         let idle_buyer = pool.buyer(&self.ground)?;
@@ -174,11 +176,10 @@ impl ScratchShop {
             .send((order, answer))
             .map_err(Failure::definite)?;
         let purchase = answered.await.map_err(Failure::indefinite)?;
-        let buyer = idle_buyer.number;
         let mut idle = pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push(idle_buyer);
         Ok(Some(Bought {
-            buyer,
+            number,
             purchase: purchase?,
             took: began.elapsed(),
         }))
@@ -193,8 +194,6 @@ impl BuyerPool {
             return Ok(idle_buyer);
         }
         drop(idle);
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        *made += 1;
         let (orders, inbox) = mpsc::channel();
         let setup = Setup {
             ground: ground.clone(),
@@ -205,8 +204,7 @@ impl BuyerPool {
             .name("checkout-buyer".into())
             .spawn(move || buy(strategy, setup, &runtime, &inbox))
             .map_err(Failure::definite)?;
-        let number = *made;
-        Ok(IdleBuyer { number, orders })
+        Ok(IdleBuyer { orders })
     }
 }
 

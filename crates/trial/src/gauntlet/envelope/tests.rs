@@ -19,13 +19,13 @@ fn search() -> Search {
 fn search_for(breaks_at_ms: u64, shows_nothing: impl Fn(usize) -> bool) -> Search {
     let mut search = search();
     while let Some(asked_ms) = search.next_ms() {
-        assert!(search.attempts.len() < 50, "{search:?}");
+        assert!(search.probes.len() < 50, "{search:?}");
         let seen = match asked_ms {
-            _ if shows_nothing(search.attempts.len()) => Shown::Nothing,
-            asked_ms if asked_ms < breaks_at_ms => Shown::Held,
-            _ => Shown::Broke,
+            _ if shows_nothing(search.probes.len()) => EdgeSeen::Nothing,
+            asked_ms if asked_ms < breaks_at_ms => EdgeSeen::Held,
+            _ => EdgeSeen::Broke,
         };
-        search.attempts.push(Attempt {
+        search.probes.push(Probe {
             asked_ms,
             lasted_ns: Some(asked_ms * 1_000_000),
             seen,
@@ -41,23 +41,23 @@ fn the_edge_is_found_wherever_it_is() {
         let (held, broke) = (search.held().unwrap(), search.broke().unwrap());
         assert!(held.asked_ms < edge_ms && edge_ms <= broke.asked_ms);
         assert!(broke.asked_ms - held.asked_ms <= 5, "{search:?}");
-        assert!(search.attempts.len() <= 10, "{search:?}");
+        assert!(search.probes.len() <= 10, "{search:?}");
     }
 }
 
 #[test]
 fn a_fault_that_lasted_longer_than_it_should_does_not_move_the_edge() {
-    let attempt = |asked_ms, lasted_ms: u64, seen| Attempt {
+    let probe = |asked_ms, lasted_ms: u64, seen| Probe {
         asked_ms,
         lasted_ns: Some(lasted_ms * 1_000_000),
         seen,
     };
     let mut search = search();
-    search.attempts = vec![
-        attempt(550, 550, Shown::Broke),
-        attempt(497, 497, Shown::Held),
-        attempt(501, 940, Shown::Broke),
-        attempt(499, 555, Shown::Held),
+    search.probes = vec![
+        probe(550, 550, EdgeSeen::Broke),
+        probe(497, 497, EdgeSeen::Held),
+        probe(501, 940, EdgeSeen::Broke),
+        probe(499, 555, EdgeSeen::Held),
     ];
     assert_eq!(
         search.in_words(),
@@ -98,13 +98,13 @@ fn runs_that_show_nothing_are_repeated_and_counted() {
     );
 }
 
-fn attempt(history: &HistoryBuilder, scenario: Scenario, asked_ms: u64) -> Attempt {
+fn probe(history: &HistoryBuilder, scenario: Scenario, asked_ms: u64) -> Probe {
     let trial = Trial::new(scenario, strategy::find("safe").unwrap(), 7);
     let history = History {
         header: history.header(),
         events: history.events().to_vec(),
     };
-    Attempt::of(&Judged::of(&trial, history), asked_ms)
+    Probe::of(&Judged::of(&trial, history), asked_ms)
 }
 
 /// A is stopped for 700 ms of its lease of a second, writes and releases; B comes before that, or after it.
@@ -121,8 +121,8 @@ fn paused(b_comes_at: f64) -> HistoryBuilder {
 
 #[test]
 fn a_run_in_doubt_shows_nothing() {
-    let calm = attempt(&paused(1_030.0), Scenario::Pause, 700);
-    assert_eq!(calm.seen, Shown::Held);
+    let calm = probe(&paused(1_030.0), Scenario::Pause, 700);
+    assert_eq!(calm.seen, EdgeSeen::Held);
     // Something went wrong after the lease, and the lab may have been the reason.
     let claims = Claims {
         keep_alive: true,
@@ -136,12 +136,12 @@ fn a_run_in_doubt_shows_nothing() {
         .granted("B", KEY, 500.0, 1_200.0, 1)
         .writes("A", 3_000.0, 1, 1)
         .releases("A", 3_010.0, 1, ReleaseResult::AlreadyLost);
-    let stalled = attempt(&stalled, Scenario::TtlEdge, 3_000);
-    assert_eq!(stalled.seen, Shown::Nothing);
+    let stalled = probe(&stalled, Scenario::TtlEdge, 3_000);
+    assert_eq!(stalled.seen, EdgeSeen::Nothing);
 }
 
 /// The same run as if it had lacked something else.
-fn seen_without(what: Lack) -> Shown {
+fn seen_without(what: Lack) -> EdgeSeen {
     let trial = Trial::new(Scenario::Pause, strategy::find("safe").unwrap(), 7);
     let calm = paused(1_030.0);
     let history = History {
@@ -150,7 +150,7 @@ fn seen_without(what: Lack) -> Shown {
     };
     let mut judged = Judged::of(&trial, history);
     judged.verdict = Verdict::inconclusive("", what, "");
-    Attempt::of(&judged, 700).seen
+    Probe::of(&judged, 700).seen
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn only_what_a_fault_lacks_that_was_too_short_shows_that_a_lock_held() {
         Lack::Delay,
         Lack::Grant,
     ] {
-        assert_eq!(seen_without(what), Shown::Held, "{what:?}");
+        assert_eq!(seen_without(what), EdgeSeen::Held, "{what:?}");
     }
     for what in [
         Lack::Answers,
@@ -175,7 +175,7 @@ fn only_what_a_fault_lacks_that_was_too_short_shows_that_a_lock_held() {
         Lack::Scenario,
         Lack::Traffic,
     ] {
-        assert_eq!(seen_without(what), Shown::Nothing, "{what:?}");
+        assert_eq!(seen_without(what), EdgeSeen::Nothing, "{what:?}");
     }
 }
 
@@ -190,14 +190,17 @@ fn a_lock_that_goes_around_the_proxy_shows_nothing() {
         .granted("B", KEY, 6.0, 7.0, 1);
     // A grant that was to be learned after a second was there after 1.2 ms.
     assert_eq!(
-        attempt(&around, Scenario::SlowReplies, 1_000).seen,
-        Shown::Nothing
+        probe(&around, Scenario::SlowReplies, 1_000).seen,
+        EdgeSeen::Nothing
     );
-    assert_eq!(attempt(&around, Scenario::SlowReplies, 2).seen, Shown::Held);
+    assert_eq!(
+        probe(&around, Scenario::SlowReplies, 2).seen,
+        EdgeSeen::Held
+    );
     let unseen = around.add(2.1, "A", What::Unseen { hold: 1 });
     assert_eq!(
-        attempt(&unseen, Scenario::SlowReplies, 2).seen,
-        Shown::Nothing
+        probe(&unseen, Scenario::SlowReplies, 2).seen,
+        EdgeSeen::Nothing
     );
 }
 
@@ -208,6 +211,6 @@ fn a_run_without_the_fault_shows_nothing() {
         header: trial.header(),
         events: Vec::new(),
     };
-    let attempt = Attempt::of(&Judged::of(&trial, history), 480);
-    assert_eq!(attempt, Attempt::without_result(480));
+    let probe = Probe::of(&Judged::of(&trial, history), 480);
+    assert_eq!(probe, Probe::without_result(480));
 }

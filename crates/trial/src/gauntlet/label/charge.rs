@@ -23,14 +23,13 @@ pub(super) enum Charge {
 }
 
 /// The checks, and what each convicts a lock for.
-const CHECKS: [(&str, Charge); 9] = [
+const CHECKS: [(&str, Charge); 8] = [
     ("exclusion_at_resource", Charge::TwoHolders),
     ("exclusion_of_belief", Charge::TwoHolders),
     ("no_lost_update", Charge::TwoHolders),
     ("no_oversell", Charge::TwoHolders),
     ("fence_issued", Charge::Fence),
     ("fence_enforced", Charge::Fence),
-    ("fence", Charge::Fence),
     ("recovery", Charge::Recovery),
     ("not_stuck", Charge::Stuck),
 ];

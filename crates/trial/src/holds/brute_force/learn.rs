@@ -33,7 +33,7 @@ impl BruteForce {
                 self.holds.push(Hold {
                     who,
                     key: key.clone(),
-                    hold: *hold,
+                    id: *hold,
                     fence: fence.clone(),
                     valid_until_ns: valid_ms
                         .map(|ms| asked.at_ns.saturating_add((ms * 1e6) as u64)),
@@ -72,24 +72,24 @@ impl BruteForce {
                 self.op(event, mark, who, *op);
             }
             What::LeaseOver { hold, .. } => {
-                self.change(&who, *hold, |held| held.lease_over = Some(mark));
+                self.change(&who, *hold, |hold| hold.lease_over = Some(mark));
             }
             What::Declined { hold, .. } | What::Lost { hold } => {
                 let said = matches!(event.what, What::Lost { .. }).then_some(mark);
                 let declined = matches!(event.what, What::Declined { .. }).then_some(mark);
-                self.change(&who, *hold, |held| {
-                    held.learned_at.get_or_insert(mark);
-                    held.said_lost = held.said_lost.or(said);
-                    held.declined = declined.or(held.declined);
+                self.change(&who, *hold, |hold| {
+                    hold.learned_at.get_or_insert(mark);
+                    hold.said_lost = hold.said_lost.or(said);
+                    hold.declined = declined.or(hold.declined);
                 });
             }
             What::Release { hold, .. } => {
-                let first = |held: &mut Hold| held.release = held.release.or(Some(mark));
+                let first = |hold: &mut Hold| hold.release = hold.release.or(Some(mark));
                 self.change(&who, *hold, first);
             }
             What::Released { hold, outcome, .. } => {
                 let answer = Some((mark, *outcome));
-                self.change(&who, *hold, |held| held.released = held.released.or(answer));
+                self.change(&who, *hold, |hold| hold.released = hold.released.or(answer));
             }
             What::Fault { fault } => self.fault(mark, who, *fault),
             What::StoreRead {
@@ -108,6 +108,10 @@ impl BruteForce {
                 mark,
                 server: server.clone(),
                 change: *change,
+            }),
+            What::Stalled { for_ms } => self.stalls.push(Stall {
+                from_ns: mark.at_ns.saturating_sub((for_ms * 1e6) as u64),
+                until: mark,
             }),
             What::StockSet { units } => {
                 let units = *units;
@@ -164,13 +168,13 @@ impl BruteForce {
         if let Some(asked) = asked {
             self.answered_steps.push((who.clone(), *hold, asked.at_ns));
         }
-        let found = |held: &&Hold| held.who == who && held.hold == *hold;
-        let held = self.holds.iter().rev().find(found);
+        let found = |own: &&Hold| own.who == who && own.id == *hold;
+        let own = self.holds.iter().rev().find(found);
         self.ops.push(Op {
             serial: *serial,
             mark,
             asked,
-            key: held.map_or_else(String::new, |held| held.key.clone()),
+            key: own.map_or_else(String::new, |own| own.key.clone()),
             who,
             hold: *hold,
             action: *action,
@@ -182,47 +186,47 @@ impl BruteForce {
     }
 
     /// Changes the latest hold with this identifier. Identifiers are unique within a process.
-    fn change(&mut self, who: &str, hold: u64, change: impl FnOnce(&mut Hold)) {
-        let found = |held: &&mut Hold| held.who == who && held.hold == hold;
-        if let Some(held) = self.holds.iter_mut().rev().find(found) {
-            change(held);
+    fn change(&mut self, who: &str, id: u64, change: impl FnOnce(&mut Hold)) {
+        let found = |hold: &&mut Hold| hold.who == who && hold.id == id;
+        if let Some(hold) = self.holds.iter_mut().rev().find(found) {
+            change(hold);
         }
     }
 
     fn fault(&mut self, mark: Mark, who: String, fault: Fault) {
         if fault == Fault::Killed {
-            let open = |held: &&mut Hold| held.who == who && held.is_open();
+            let open = |hold: &&mut Hold| hold.who == who && hold.is_open();
             self.holds
                 .iter_mut()
                 .filter(open)
-                .for_each(|held| held.killed = Some(mark));
+                .for_each(|hold| hold.killed = Some(mark));
         }
         self.faults.push(FaultSeen { mark, who, fault });
     }
 
     /// Notes that the process is dead, silent or confused. It may have given up what it holds.
     fn fall_silent(&mut self, who: &str, mark: Mark) {
-        let open = |held: &&mut Hold| held.who == who && held.is_open();
-        for held in self.holds.iter_mut().filter(open) {
-            held.silent.get_or_insert(mark);
+        let open = |hold: &&mut Hold| hold.who == who && hold.is_open();
+        for hold in self.holds.iter_mut().filter(open) {
+            hold.silent.get_or_insert(mark);
         }
     }
 
     /// Determines until when each belief is certain.
     pub(super) fn bound_beliefs(&mut self) {
-        for held in &mut self.holds {
-            let ends = [held.release, held.killed].into_iter().flatten();
+        for hold in &mut self.holds {
+            let ends = [hold.release, hold.killed].into_iter().flatten();
             let end = ends.map(|mark| mark.at_ns).min().unwrap_or(self.end_ns);
             let last_step_before = |ns: u64| {
                 let own = |step: &&(String, u64, u64)| {
-                    step.0 == held.who && step.1 == held.hold && step.2 < ns
+                    step.0 == hold.who && step.1 == hold.id && step.2 < ns
                 };
                 let last = self.answered_steps.iter().rev().find(own);
-                last.map_or(held.granted.at_ns, |step| step.2.max(held.granted.at_ns))
+                last.map_or(hold.granted.at_ns, |step| step.2.max(hold.granted.at_ns))
             };
-            let doubt = [held.learned_at, held.silent].into_iter().flatten();
+            let doubt = [hold.learned_at, hold.silent].into_iter().flatten();
             let doubt = doubt.min().filter(|doubt| doubt.at_ns <= end);
-            held.believed_until_ns = match (doubt, held.valid_until_ns) {
+            hold.believed_until_ns = match (doubt, hold.valid_until_ns) {
                 // A process that reports the loss of its lock, or stops making sense, may have known for a while. It still
                 // believed in the lock when it took its last step.
                 (Some(doubt), _) => last_step_before(doubt.at_ns),

@@ -1,5 +1,7 @@
 //! Random histories, on which both ways of judging must agree.
 
+use std::collections::HashSet;
+
 use super::*;
 
 /// Makes events with so few names, numbers and times that most of them meet.
@@ -91,34 +93,13 @@ impl Chance {
                 definite: false,
                 message: String::new(),
             },
+            14 if is_true && self.below(4) == 0 => What::Server {
+                server: self.of(&["first", "second"]).to_owned(),
+                change: Change::ALL[self.below(Change::ALL.len() as u64) as usize],
+            },
+            14 if self.below(6) == 0 => What::Stalled { for_ms: 400.0 },
             14 => What::Fault {
-                fault: [
-                    Fault::Killed,
-                    Fault::Stopped,
-                    Fault::Continued,
-                    Fault::CutOff,
-                    Fault::RepliesCut,
-                    Fault::RequestsCut,
-                    Fault::Reconnected,
-                    Fault::Slowed,
-                    Fault::Distant,
-                    Fault::ConnectionsDead,
-                    Fault::Vanished,
-                    Fault::ReplyLost,
-                    Fault::ClockBehind,
-                    Fault::ClockRight,
-                    Fault::ClockRead,
-                    Fault::ReplyArrives,
-                    Fault::ReplyHeld,
-                    Fault::WriteHeld,
-                    Fault::OverReleased,
-                    Fault::SamePid,
-                    Fault::ReplyDelivered,
-                    Fault::AnsweredOom,
-                    Fault::AnsweredReadOnly,
-                    Fault::AnsweredLoading,
-                    Fault::AnsweredUpstream,
-                ][self.below(24) as usize],
+                fault: Fault::ALL[self.below(Fault::ALL.len() as u64) as usize],
             },
             15 => What::Purchase {
                 op: new,
@@ -143,7 +124,7 @@ impl Chance {
 #[test]
 fn the_quick_answers_are_those_of_a_search_of_everything() {
     let chance = Chance(SeededRandom::new(7041));
-    let mut found = [0_usize; 8];
+    let (mut found, mut made) = ([0_usize; 10], HashSet::new());
     for case in 0..20_000 {
         let events = chance.history();
         let mut trial = Trial::new(Scenario::DeadlockSorted, strategy::find("safe").unwrap(), 7);
@@ -159,6 +140,9 @@ fn the_quick_answers_are_those_of_a_search_of_everything() {
         assert_eq!(facts.waits, brute_force.waits, "{case}: {events:#?}");
         assert_eq!(facts.ops, brute_force.ops, "{case}: {events:#?}");
         assert_eq!(facts.buys, brute_force.buys, "{case}: {events:#?}");
+        assert_eq!(facts.faults, brute_force.faults, "{case}: {events:#?}");
+        assert_eq!(facts.servers, brute_force.servers, "{case}: {events:#?}");
+        assert_eq!(facts.stalls, brute_force.stalls, "{case}: {events:#?}");
         for op in &facts.ops {
             assert_eq!(
                 facts.hold_of(op),
@@ -195,11 +179,15 @@ fn the_quick_answers_are_those_of_a_search_of_everything() {
             free.is_some(),
             met.is_some(),
             lost.is_some(),
+            !facts.servers.is_empty(),
+            !facts.stalls.is_empty(),
         ];
+        made.extend(facts.faults.iter().map(|seen| seen.fault));
         for (count, seen) in found.iter_mut().zip(seen) {
             *count += usize::from(seen);
         }
     }
     // A comparison of nothing with nothing would prove nothing.
     assert!(found.iter().all(|count| *count > 20), "{found:?}");
+    assert_eq!(made.len(), Fault::ALL.len(), "{made:?}");
 }

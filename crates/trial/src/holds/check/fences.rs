@@ -16,7 +16,7 @@ impl<'a> Checks<'a> {
             if self.claims.reentrant
                 && holds[..index]
                     .iter()
-                    .any(|held| self.is_still_held(held, later))
+                    .any(|hold| self.is_still_held(hold, later))
             {
                 return None;
             }
@@ -53,8 +53,8 @@ enum Fence<'a> {
 }
 
 impl<'a> Fence<'a> {
-    fn of(held: &'a Hold) -> Option<Self> {
-        let text = held.fence.as_deref()?;
+    fn of(hold: &'a Hold) -> Option<Self> {
+        let text = hold.fence.as_deref()?;
         Some(fence_number(text).map_or(Self::Text(text), Self::Number))
     }
 
@@ -88,9 +88,9 @@ impl<'a> SeenFences<'a> {
         self.all.contains(new) || highest.is_some_and(|(_, highest)| number < highest)
     }
 
-    fn add(&mut self, held: &Hold, fence: Fence<'a>) {
+    fn add(&mut self, hold: &Hold, fence: Fence<'a>) {
         if let Fence::Number(number) = fence {
-            self.raise(held.granted.at_ns, number);
+            self.raise(hold.granted.at_ns, number);
         }
         self.all.insert(fence);
     }

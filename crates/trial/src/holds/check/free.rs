@@ -57,8 +57,8 @@ impl<'a> FreeLocks<'a> {
             requests.entry(&wait.key).or_default().push(request);
         }
         let mut holds: HashMap<&str, Vec<&Hold>> = HashMap::new();
-        for held in &facts.holds {
-            holds.entry(&held.key).or_default().push(held);
+        for hold in &facts.holds {
+            holds.entry(&hold.key).or_default().push(hold);
         }
         let lock = |(key, requests)| {
             let holds = holds.remove(key).unwrap_or_default();
@@ -101,20 +101,20 @@ impl<'a> FreeLocks<'a> {
 
 impl<'a> Lock<'a> {
     fn of(requests: Vec<(u64, u64, Answered)>, mut holds: Vec<&'a Hold>, claims: Claims) -> Self {
-        holds.sort_by_key(|held| held.granted.at_ns);
+        holds.sort_by_key(|hold| hold.granted.at_ns);
         let mut given_back = Vec::with_capacity(holds.len());
-        for (index, held) in holds.iter().enumerate() {
+        for (index, hold) in holds.iter().enumerate() {
             let before = index.checked_sub(1).map(|before| given_back[before]);
-            given_back.push(GivenBack::after(before, held, claims));
+            given_back.push(GivenBack::after(before, hold, claims));
         }
         Self {
             requests: LargestBefore::of(requests),
-            granted_ns: holds.iter().map(|held| held.granted.at_ns).collect(),
+            granted_ns: holds.iter().map(|hold| hold.granted.at_ns).collect(),
             given_back,
         }
     }
 
-    /// Returns whether a request of another process had an unknown result, so that this process may have the lock.
+    /// Returns whether another request, also of the same process, had no known result by then, so that it may have the lock.
     fn may_be_taken_unseen(&self, wait: &Wait, answered: Mark) -> bool {
         let others = self.requests.of_others(answered.at_ns, wait.op);
         others.is_some_and(|last| last > Answered::AtNs(answered.at_ns))
@@ -123,8 +123,8 @@ impl<'a> Lock<'a> {
 
 impl<'a> GivenBack<'a> {
     /// Adds a hold to those before it.
-    fn after(before: Option<Option<Self>>, held: &'a Hold, claims: Claims) -> Option<Self> {
-        let (mark, outcome) = held.released?;
+    fn after(before: Option<Option<Self>>, hold: &'a Hold, claims: Claims) -> Option<Self> {
+        let (mark, outcome) = hold.released?;
         // Without a lease, only a confirmed release frees the lock.
         if outcome == ReleaseResult::Unknown && claims.untimed {
             return None;
@@ -132,7 +132,7 @@ impl<'a> GivenBack<'a> {
         let own = Self {
             by_ns: mark.at_ns,
             last: mark,
-            freed_by: held,
+            freed_by: hold,
         };
         let Some(before) = before else {
             return Some(own);

@@ -15,11 +15,11 @@ impl<'a> Checks<'a> {
     pub(super) fn leased_until_ns(&self, holds: [&Hold; 2], at_ns: u64) -> u64 {
         if holds
             .into_iter()
-            .any(|held| self.may_have_lost_session(held, at_ns))
+            .any(|hold| self.may_have_lost_session(hold, at_ns))
         {
             return 0;
         }
-        let asked_ns = holds.map(|held| held.asked.at_ns).into_iter().min();
+        let asked_ns = holds.map(|hold| hold.asked.at_ns).into_iter().min();
         asked_ns.unwrap_or_default().saturating_add(self.ttl_ns)
     }
 
@@ -51,7 +51,7 @@ impl<'a> Checks<'a> {
             let (one, other) = (self.facts.hold_of(between)?, self.facts.hold_of(op)?);
             let lease_ns = self.leased_until_ns([one, other], op.mark.at_ns);
             // A lock that says for how long it is valid promises no more than that.
-            let valid_ns = [one, other].map(|held| held.valid_until_ns.unwrap_or(u64::MAX));
+            let valid_ns = [one, other].map(|hold| hold.valid_until_ns.unwrap_or(u64::MAX));
             let is_running = op.mark.at_ns < valid_ns.into_iter().fold(lease_ns, u64::min);
             // What arrives when its hold was given back was not done while it lasted.
             let is_given_back = other.release.is_some_and(|release| release < op.mark);
@@ -64,30 +64,30 @@ impl<'a> Checks<'a> {
     ///
     /// Its process had not said before that the lock was lost: whoever ends its own hold early takes nothing from anybody.
     pub fn lost_within_lease(&self) -> Option<&'a Hold> {
-        self.facts.holds.iter().find(|held| {
-            let Some((answered, ReleaseResult::AlreadyLost)) = held.released else {
+        self.facts.holds.iter().find(|hold| {
+            let Some((answered, ReleaseResult::AlreadyLost)) = hold.released else {
                 return false;
             };
-            let lease_ns = held.asked.at_ns.saturating_add(self.ttl_ns);
-            let until_ns = held.valid_until_ns.unwrap_or(u64::MAX).min(lease_ns);
+            let lease_ns = hold.asked.at_ns.saturating_add(self.ttl_ns);
+            let until_ns = hold.valid_until_ns.unwrap_or(u64::MAX).min(lease_ns);
             answered.at_ns < until_ns
-                && held.learned_at.is_none()
-                && held.silent.is_none()
+                && hold.learned_at.is_none()
+                && hold.silent.is_none()
                 // The store may have released it at the first request, and a second one found nothing.
-                && self.spoiled_release(held).is_none()
-                && !self.may_be_released_unseen(held, answered.at_ns)
-                && !self.may_be_asked_twice(held, answered.at_ns)
+                && self.spoiled_release(hold).is_none()
+                && !self.may_be_released_unseen(hold, answered.at_ns)
+                && !self.may_be_asked_twice(hold, answered.at_ns)
                 && !self.had_server_failed(answered.at_ns)
-                && !self.may_have_lost_session(held, answered.at_ns)
+                && !self.may_have_lost_session(hold, answered.at_ns)
         })
     }
 
     /// Returns whether this process certainly had the lock from one time to the other: it had been granted it before, had not said anything
     /// against it, and its lease was running, is renewed by a process that nobody disturbs, or does not exist.
-    pub fn certainly_held(&self, held: &Hold, from_ns: u64, until_ns: u64) -> bool {
+    pub fn certainly_held(&self, hold: &Hold, from_ns: u64, until_ns: u64) -> bool {
         let lasts = self.claims.untimed || self.claims.keep_alive || self.claims.expires_after_work;
-        let is_running = lasts || until_ns < held.asked.at_ns.saturating_add(self.ttl_ns);
-        held.granted.at_ns < from_ns && held.unquestioned_until_ns() > until_ns && is_running
+        let is_running = lasts || until_ns < hold.asked.at_ns.saturating_add(self.ttl_ns);
+        hold.granted.at_ns < from_ns && hold.unquestioned_until_ns() > until_ns && is_running
     }
 
     /// Returns whether a lock of this kind may be kept for longer than its TTL by a holder that does nothing for it.
@@ -97,14 +97,14 @@ impl<'a> Checks<'a> {
 
     /// Returns whether the answer to a release took so long that its client may have asked again, although nothing was lost: then the store
     /// had done it at the first request, and the second one found nothing.
-    fn may_be_asked_twice(&self, held: &Hold, answered_ns: u64) -> bool {
-        let Some(release) = held.release else {
+    fn may_be_asked_twice(&self, hold: &Hold, answered_ns: u64) -> bool {
+        let Some(release) = hold.release else {
             return false;
         };
         let took_ns = answered_ns.saturating_sub(release.at_ns);
         took_ns > self.ttl_ns / 4
             || self.stalls.touch(release.at_ns, answered_ns)
-            || self.was_stopped(&held.who, release.at_ns, answered_ns)
+            || self.was_stopped(&hold.who, release.at_ns, answered_ns)
     }
 
     /// Returns the first hold of another process that was granted after this time, but within the lease of this one, which had not been given
@@ -124,7 +124,7 @@ impl<'a> Checks<'a> {
     /// said only later that its lock was lost. It may have given the lock up before it said so.
     pub fn granted_before_loss_was_told(&self) -> Option<(&'a Hold, &'a Hold)> {
         let told = self.facts.holds.iter().enumerate();
-        let mut told = told.filter(|(_, held)| held.learned_at.is_some());
+        let mut told = told.filter(|(_, hold)| hold.learned_at.is_some());
         told.find_map(|(place, first)| {
             let ends = [first.learned_at, first.release, first.silent, first.killed];
             let until = ends.into_iter().flatten().min()?;
@@ -147,8 +147,8 @@ impl<'a> Checks<'a> {
     }
 
     /// Returns whether the first answer to a release may have been lost in a storm: the lock asked again, and its store had done it already.
-    fn may_be_released_unseen(&self, held: &Hold, answered_ns: u64) -> bool {
-        self.is_storm && self.was_out_of_reach(&held.who, held.asked.at_ns, answered_ns)
+    fn may_be_released_unseen(&self, hold: &Hold, answered_ns: u64) -> bool {
+        self.is_storm && self.was_out_of_reach(&hold.who, hold.asked.at_ns, answered_ns)
     }
 
     /// Returns whether anything had happened to a server by then after which it may have lost what it had.

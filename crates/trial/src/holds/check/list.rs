@@ -79,7 +79,7 @@ impl Checks<'_> {
 
     fn fence_issued(&self) -> Checked {
         let (name, title) = ("fence_issued", "fences grow");
-        let fenced = self.facts.holds.iter().filter(|held| held.fence.is_some());
+        let fenced = self.facts.holds.iter().filter(|hold| hold.fence.is_some());
         let fenced = fenced.count();
         match (fenced, self.fence_regression()) {
             (0, _) if self.claims.fencing && !self.facts.holds.is_empty() => {

@@ -19,7 +19,7 @@ impl Checks<'_> {
         let mut failures = waits.iter().rev();
         let (lost, since) = failures.find_map(|wait| Some((wait, failed(wait)?)))?;
         let may_have_it =
-            |held: &Hold| held.key == last.key && held.unquestioned_until_ns() > since.at_ns;
+            |hold: &Hold| hold.key == last.key && hold.unquestioned_until_ns() > since.at_ns;
         let from_ns = since.at_ns.max(last.asked.at_ns);
         let lasted_ns = refused.at_ns.saturating_sub(from_ns);
         let proven = self.was_lost(lost, since)
@@ -37,25 +37,25 @@ impl Checks<'_> {
     }
 
     /// Returns the first fault that spoiled a reply to the release of this hold, or held it back, before the release was answered or failed.
-    pub fn spoiled_release(&self, held: &Hold) -> Option<(Mark, Fault)> {
-        let (release, until) = (held.release?, self.release_answered(held)?);
+    pub fn spoiled_release(&self, hold: &Hold) -> Option<(Mark, Fault)> {
+        let (release, until) = (hold.release?, self.release_answered(hold)?);
         let mut faults = self.facts.faults.iter();
         let spoiled = faults.find(|seen| {
             let spoils = seen.fault.spoils_reply() || seen.fault == Fault::ReplyHeld;
-            spoils && seen.who == held.who && release < seen.mark && seen.mark < until
+            spoils && seen.who == hold.who && release < seen.mark && seen.mark < until
         });
         spoiled.map(|seen| (seen.mark, seen.fault))
     }
 
     /// Returns when the release of this hold was answered, or failed.
-    pub fn release_answered(&self, held: &Hold) -> Option<Mark> {
-        let release = held.release?;
+    pub fn release_answered(&self, hold: &Hold) -> Option<Mark> {
+        let release = hold.release?;
         let failed = || {
             let mut failures = self.facts.failures.iter();
-            let own = failures.find(|failed| failed.who == held.who && failed.mark > release);
+            let own = failures.find(|failed| failed.who == hold.who && failed.mark > release);
             own.map(|failed| failed.mark)
         };
-        held.released.map(|(mark, _)| mark).or_else(failed)
+        hold.released.map(|(mark, _)| mark).or_else(failed)
     }
 
     /// Returns whether a reply was lost or replaced between this request and its answer.

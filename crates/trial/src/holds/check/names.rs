@@ -11,7 +11,7 @@ use crate::protocol::ReleaseResult;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collision<'a> {
     /// The hold of the other name.
-    pub held: &'a Hold,
+    pub hold: &'a Hold,
     /// The request that was refused.
     pub wait: &'a Wait,
     /// When it was refused.
@@ -27,7 +27,7 @@ pub struct Collision<'a> {
 impl<'a> Collision<'a> {
     /// Returns the two names, whichever of them was held.
     fn names(&self) -> [&'a str; 2] {
-        let mut names = [self.held.key.as_str(), self.wait.key.as_str()];
+        let mut names = [self.hold.key.as_str(), self.wait.key.as_str()];
         names.sort_unstable();
         names
     }
@@ -62,17 +62,17 @@ impl<'a> Checks<'a> {
     /// Returns the hold of another name that explains the refusal of a free one.
     fn collision(&self, wait: &'a Wait, refused: Mark) -> Option<Collision<'a>> {
         let mut holds = self.facts.holds.iter();
-        holds.find_map(|held| {
-            let is_held = held.granted < wait.asked
-                && held.unquestioned_until_ns() > refused.at_ns
-                && held.key != wait.key
-                && held.who != wait.who;
-            let (freed, _) = held.released.filter(|_| is_held)?;
+        holds.find_map(|hold| {
+            let is_held = hold.granted < wait.asked
+                && hold.unquestioned_until_ns() > refused.at_ns
+                && hold.key != wait.key
+                && hold.who != wait.who;
+            let (freed, _) = hold.released.filter(|_| is_held)?;
             let mut later = self.facts.waits.iter();
             let next = later.find(|next| next.key == wait.key && next.asked > freed)?;
             let granted = next.granted()?;
             Some(Collision {
-                held,
+                hold,
                 wait,
                 refused,
                 freed,
@@ -84,18 +84,18 @@ impl<'a> Checks<'a> {
 
     /// Returns whether what this process was granted just before and just after this wait came in less than half of its time.
     fn is_prompt(&self, wait: &Wait, refused: Mark) -> bool {
-        let own = self.facts.holds.iter().filter(|held| held.who == wait.who);
-        let before = own.clone().rfind(|held| held.granted < wait.asked);
-        let after = own.clone().find(|held| held.asked > refused);
+        let own = self.facts.holds.iter().filter(|hold| hold.who == wait.who);
+        let before = own.clone().rfind(|hold| hold.granted < wait.asked);
+        let after = own.clone().find(|hold| hold.asked > refused);
         let longest_ns = nanoseconds(wait.wait_ms) / 2;
         let mut near = before.into_iter().chain(after);
-        near.all(|held| held.granted.at_ns.saturating_sub(held.asked.at_ns) < longest_ns)
+        near.all(|hold| hold.granted.at_ns.saturating_sub(hold.asked.at_ns) < longest_ns)
     }
 
     /// Returns whether the process itself had a name while it waited for this one.
     fn has_another(&self, wait: &Wait, refused: Mark) -> bool {
-        let mut own = self.facts.holds.iter().filter(|held| held.who == wait.who);
-        own.any(|held| held.granted < refused && held.unquestioned_until_ns() > wait.asked.at_ns)
+        let mut own = self.facts.holds.iter().filter(|hold| hold.who == wait.who);
+        own.any(|hold| hold.granted < refused && hold.unquestioned_until_ns() > wait.asked.at_ns)
     }
 
     /// Returns two overlaps, one after the other, that a lock which keeps its leases alive may not allow: the second hold began when the
@@ -136,8 +136,8 @@ impl<'a> Checks<'a> {
 
 /// Returns whether nobody had the lock from the request to the answer.
 fn is_free(locks: &FreeLocks<'_>, wait: &Wait, refused: Mark) -> bool {
-    let is_released = |held: &Hold| {
-        let outcome = held.released.map(|(_, outcome)| outcome);
+    let is_released = |hold: &Hold| {
+        let outcome = hold.released.map(|(_, outcome)| outcome);
         outcome == Some(ReleaseResult::Released)
     };
     locks.since(wait, refused).is_some_and(|free| {

@@ -27,8 +27,8 @@ impl Outage<'_> {
     }
 
     /// Returns whether this hold was granted before it, and not given up before its end.
-    pub fn is_during(&self, held: &Hold) -> bool {
-        held.granted < self.from && held.unquestioned_until_ns() > self.until.at_ns
+    pub fn is_during(&self, hold: &Hold) -> bool {
+        hold.granted < self.from && hold.unquestioned_until_ns() > self.until.at_ns
     }
 
     /// Returns whether this was asked while it lasted.
@@ -120,9 +120,9 @@ impl<'a> Checks<'a> {
         let last = waits.max_by_key(|wait| wait.asked)?;
         let (answered, end) = last.answer.filter(|_| last.asked > back)?;
         let mut since_ns = last.asked.at_ns;
-        let others = self.facts.holds.iter().filter(|held| held.key == last.key);
-        for held in others.filter(|held| held.who != last.who && held.granted < answered) {
-            since_ns = since_ns.max(self.over_ns(held, answered, end)?);
+        let others = self.facts.holds.iter().filter(|hold| hold.key == last.key);
+        for hold in others.filter(|hold| hold.who != last.who && hold.granted < answered) {
+            since_ns = since_ns.max(self.over_ns(hold, answered, end)?);
         }
         // Whoever was told of an error may have the lock for as long as a lease.
         let failed = self.facts.waits.iter().filter(|wait| wait.key == last.key);
@@ -135,14 +135,14 @@ impl<'a> Checks<'a> {
 
     /// Returns when a hold was over, by the time at which somebody else got this answer: it was released, or, if the other got the lock, its
     /// lease had ended. `None` if its process may still have it. Where the moment is not known, it is the latest possible one.
-    fn over_ns(&self, held: &Hold, answered: Mark, end: WaitEnd) -> Option<u64> {
-        match held.released {
+    fn over_ns(&self, hold: &Hold, answered: Mark, end: WaitEnd) -> Option<u64> {
+        match hold.released {
             Some((mark, outcome)) if mark < answered => {
                 let is_known = outcome != ReleaseResult::Unknown || !self.claims.untimed;
                 is_known.then_some(mark.at_ns)
             }
             _ if end == WaitEnd::Granted && !self.claims.untimed => {
-                Some(self.ended_unreleased_ns(held, answered))
+                Some(self.ended_unreleased_ns(hold, answered))
             }
             _ => None,
         }
@@ -150,12 +150,12 @@ impl<'a> Checks<'a> {
 
     /// Returns when a hold was over that was not known to be released when somebody else got the lock. A release may have taken effect
     /// before its answer arrived, and a renewed lease lasts until its process knows better.
-    fn ended_unreleased_ns(&self, held: &Hold, answered: Mark) -> u64 {
-        let lease_ns = held.asked.at_ns.saturating_add(self.ttl_ns);
-        let ends = [held.learned_at, held.killed].into_iter().flatten();
+    fn ended_unreleased_ns(&self, hold: &Hold, answered: Mark) -> u64 {
+        let lease_ns = hold.asked.at_ns.saturating_add(self.ttl_ns);
+        let ends = [hold.learned_at, hold.killed].into_iter().flatten();
         let known = ends.filter(|end| *end < answered).min();
         let ended_ns = match known {
-            _ if held.release.is_some_and(|release| release < answered) => answered.at_ns,
+            _ if hold.release.is_some_and(|release| release < answered) => answered.at_ns,
             Some(known) => known.at_ns.max(lease_ns),
             None if self.claims.keep_alive => answered.at_ns,
             None => lease_ns,

@@ -115,17 +115,17 @@ impl<'a> Checks<'a> {
     /// Returns the first hold whose process found the lock taken by another one when it asked.
     pub fn met_taken(&self) -> Option<&'a Hold> {
         let mut others: HashMap<&str, Vec<(u64, &str, u64)>> = HashMap::new();
-        for held in &self.facts.holds {
-            let span = (held.granted.at_ns, &*held.who, held.unquestioned_until_ns());
-            others.entry(&held.key).or_default().push(span);
+        for hold in &self.facts.holds {
+            let span = (hold.granted.at_ns, &*hold.who, hold.unquestioned_until_ns());
+            others.entry(&hold.key).or_default().push(span);
         }
         let others = others.into_iter();
         let others: HashMap<_, _> = others
             .map(|(key, spans)| (key, LargestBefore::of(spans)))
             .collect();
-        self.facts.holds.iter().find(|held| {
-            let (others, asked_ns) = (&others[&*held.key], held.asked.at_ns);
-            let until_ns = others.of_others(asked_ns, &held.who);
+        self.facts.holds.iter().find(|hold| {
+            let (others, asked_ns) = (&others[&*hold.key], hold.asked.at_ns);
+            let until_ns = others.of_others(asked_ns, &hold.who);
             until_ns.is_some_and(|until_ns| until_ns > asked_ns)
         })
     }
@@ -223,7 +223,7 @@ impl<'a> Checks<'a> {
             .facts
             .holds
             .iter()
-            .all(|held| !cycle.who.contains(&held.who) || held.granted < cycle.since);
+            .all(|hold| !cycle.who.contains(&hold.who) || hold.granted < cycle.since);
         (nobody_got_on && self.counts_as_stuck(cycle.lasted_ns)).then_some(Stuck {
             since: cycle.since,
             refused,
@@ -272,7 +272,7 @@ impl<'a> Checks<'a> {
                 refused: vec![(wait.who.clone(), refused)],
                 lasted_ns,
                 by: StuckBy::Nobody {
-                    freed_by: free.freed_by.map(|held| held.who.clone()),
+                    freed_by: free.freed_by.map(|hold| hold.who.clone()),
                 },
             })
         })

@@ -46,7 +46,7 @@ impl Checks<'_> {
     pub(super) fn lasts_until(&self, holds: [&Hold; 2], until_ns: u64) -> bool {
         // In a storm, a session of any kind may be one that its process keeps alive.
         let may_end = self.claims.belongs_to_session() && self.is_storm;
-        let is_lost = |held: &Hold| self.may_have_lost_session(held, until_ns);
+        let is_lost = |hold: &Hold| self.may_have_lost_session(hold, until_ns);
         self.claims.untimed && !may_end && !holds.into_iter().any(is_lost)
     }
 
@@ -58,9 +58,9 @@ impl Checks<'_> {
 
     /// Returns whether the lock belongs to a session that may have ended by this time through no fault of the lock: its process was stopped or
     /// cut off, a server was out of action, or the lab, through which the way to the server leads, stalled.
-    pub(super) fn may_have_lost_session(&self, held: &Hold, until_ns: u64) -> bool {
-        let who = &held.who;
-        let from_ns = self.missed_since_ns(held);
+    pub(super) fn may_have_lost_session(&self, hold: &Hold, until_ns: u64) -> bool {
+        let who = &hold.who;
+        let from_ns = self.missed_since_ns(hold);
         if self.claims.ends_with_server && self.had_outage(from_ns, until_ns) {
             return true;
         }
@@ -84,11 +84,11 @@ impl Checks<'_> {
     ///
     /// A session that ends in silence may be older than the request for its lock, and what it missed before the request brings its end nearer. It
     /// counts for a TTL: a session that outlived that was heard of since.
-    pub(super) fn missed_since_ns(&self, held: &Hold) -> u64 {
+    pub(super) fn missed_since_ns(&self, hold: &Hold) -> u64 {
         // Elsewhere, the request was answered over a connection that lasts.
         let may_be_older = self.claims.belongs_to_session() && self.sessions == SessionEnd::Silence;
         let older_ns = if may_be_older { self.ttl_ns } else { 0 };
-        held.asked.at_ns.saturating_sub(older_ns)
+        hold.asked.at_ns.saturating_sub(older_ns)
     }
 
     /// Returns whether this process was cut off from its store, slowed or far from it, lost a connection, or vanished, before this time.

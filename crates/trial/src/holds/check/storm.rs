@@ -57,17 +57,17 @@ impl<'a> Checks<'a> {
     fn last_end(&self, wait: &Wait, refused: Mark) -> Option<Option<Ended<'a>>> {
         let mut ends: Vec<Ended<'a>> = Vec::new();
         let holds = self.facts.holds.iter();
-        for held in holds.filter(|held| held.key == wait.key && held.granted < refused) {
-            ends.push(match (held.released, held.killed) {
+        for hold in holds.filter(|hold| hold.key == wait.key && hold.granted < refused) {
+            ends.push(match (hold.released, hold.killed) {
                 (Some((mark, outcome)), None)
                     if outcome != ReleaseResult::Unknown || !self.claims.untimed =>
                 {
                     Ended {
                         mark,
-                        released_by: Some(held),
+                        released_by: Some(hold),
                     }
                 }
-                _ => self.death_of(&held.who)?,
+                _ => self.death_of(&hold.who)?,
             });
         }
         let others = self.facts.waits.iter();
@@ -117,9 +117,9 @@ impl<'a> Checks<'a> {
         overlaps.retain(|overlap| {
             let Overlap { first, second, .. } = overlap;
             let asked = first.asked.min(second.asked);
-            let was_away = |held: &Hold| {
-                self.was_stopped(&held.who, asked.at_ns, overlap.from_ns)
-                    || self.was_out_of_reach(&held.who, asked.at_ns, overlap.from_ns)
+            let was_away = |hold: &Hold| {
+                self.was_stopped(&hold.who, asked.at_ns, overlap.from_ns)
+                    || self.was_out_of_reach(&hold.who, asked.at_ns, overlap.from_ns)
             };
             let is_calm = !self.has_stalled(asked, second.granted);
             is_calm && !was_away(first) && !was_away(second) && !self.may_have_lost_one(overlap)

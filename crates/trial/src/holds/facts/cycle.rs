@@ -82,8 +82,8 @@ enum Boundary {
 impl<'a> Moment<'a> {
     fn first_of(facts: &'a Facts) -> Self {
         let mut changes = Vec::new();
-        for (place, held) in facts.holds.iter().enumerate() {
-            let (from_ns, until_ns) = (held.granted.at_ns, held.unquestioned_until_ns());
+        for (place, hold) in facts.holds.iter().enumerate() {
+            let (from_ns, until_ns) = (hold.granted.at_ns, hold.unquestioned_until_ns());
             if from_ns < until_ns {
                 changes.push((from_ns, Boundary::Granted(place)));
                 changes.push((until_ns, Boundary::Over(place)));
@@ -120,10 +120,10 @@ impl<'a> Moment<'a> {
 
     /// Returns the holds of the same lock by the same process.
     fn holders_like(&mut self, place: usize) -> HoldsOf<'_, 'a> {
-        let held = &self.facts.holds[place];
+        let hold = &self.facts.holds[place];
         HoldsOf {
-            holders: self.holders.entry(&held.key).or_default(),
-            who: &held.who,
+            holders: self.holders.entry(&hold.key).or_default(),
+            who: &hold.who,
         }
     }
 

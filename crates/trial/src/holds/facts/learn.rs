@@ -78,30 +78,30 @@ impl Learner {
             }
             What::Register { op, .. } => self.op(event, mark, who, *op),
             What::LeaseOver { hold, .. } => {
-                self.change(&who, *hold, |held| held.lease_over = Some(mark));
+                self.change(&who, *hold, |hold| hold.lease_over = Some(mark));
             }
             What::Declined { hold, .. } => {
-                self.change(&who, *hold, |held| {
-                    held.learned_at.get_or_insert(mark);
-                    held.declined = Some(mark);
+                self.change(&who, *hold, |hold| {
+                    hold.learned_at.get_or_insert(mark);
+                    hold.declined = Some(mark);
                 });
             }
             What::Lost { hold } => {
-                self.change(&who, *hold, |held| {
-                    held.learned_at.get_or_insert(mark);
-                    held.said_lost.get_or_insert(mark);
+                self.change(&who, *hold, |hold| {
+                    hold.learned_at.get_or_insert(mark);
+                    hold.said_lost.get_or_insert(mark);
                 });
             }
             What::Release { hold, .. } => {
                 // A second request changes nothing about the first.
-                self.change(&who, *hold, |held| {
-                    held.release.get_or_insert(mark);
+                self.change(&who, *hold, |hold| {
+                    hold.release.get_or_insert(mark);
                 });
             }
             What::Released { hold, outcome, .. } => {
                 let outcome = *outcome;
-                self.change(&who, *hold, |held| {
-                    held.released.get_or_insert((mark, outcome));
+                self.change(&who, *hold, |hold| {
+                    hold.released.get_or_insert((mark, outcome));
                 });
             }
             What::Fault { fault } => self.fault(mark, who, *fault),
@@ -181,7 +181,7 @@ impl Learner {
         self.facts.holds.push(Hold {
             who,
             key: key.clone(),
-            hold: *hold,
+            id: *hold,
             fence: fence.clone(),
             valid_until_ns: valid_ms.map(|ms| asked.at_ns.saturating_add((ms * 1e6) as u64)),
             asked,
@@ -223,8 +223,8 @@ impl Learner {
         if let Some(asked) = asked {
             self.steps.or_default(&who, *hold).push(asked.at_ns);
         }
-        let held = self.holds.get(&who, *hold).and_then(|holds| holds.last());
-        let key = held.map(|place| self.facts.holds[*place].key.clone());
+        let place = self.holds.get(&who, *hold).and_then(|holds| holds.last());
+        let key = place.map(|place| self.facts.holds[*place].key.clone());
         self.facts.ops.push(Op {
             serial: *serial,
             mark,
@@ -251,7 +251,7 @@ impl Learner {
     fn fault(&mut self, mark: Mark, who: String, fault: Fault) {
         if fault == Fault::Killed {
             let holds = self.not_killed.remove(&who).unwrap_or_default();
-            self.each_open(holds, |held| held.killed = Some(mark));
+            self.each_open(holds, |hold| hold.killed = Some(mark));
         }
         self.facts.faults.push(FaultSeen { mark, who, fault });
     }
@@ -259,15 +259,15 @@ impl Learner {
     /// Notes that the process is dead, silent or confused. It may have given up what it holds.
     fn fall_silent(&mut self, who: &str, mark: Mark) {
         let holds = self.not_silent.remove(who).unwrap_or_default();
-        self.each_open(holds, |held| held.silent = Some(mark));
+        self.each_open(holds, |hold| hold.silent = Some(mark));
     }
 
     fn each_open(&mut self, holds: Vec<usize>, change: impl Fn(&mut Hold)) {
         for place in holds {
-            let held = &mut self.facts.holds[place];
+            let hold = &mut self.facts.holds[place];
             // A hold that is over stays over, so nobody need look at it again.
-            if held.is_open() {
-                change(held);
+            if hold.is_open() {
+                change(hold);
             }
         }
     }
@@ -288,19 +288,19 @@ impl Learner {
 
 /// Determines until when each belief is certain.
 fn bound_beliefs(facts: &mut Facts, steps: &ByHold<LastBelow<u64>>) {
-    for held in &mut facts.holds {
-        let ends = [held.release, held.killed].into_iter().flatten();
+    for hold in &mut facts.holds {
+        let ends = [hold.release, hold.killed].into_iter().flatten();
         let end = ends.map(|mark| mark.at_ns).min().unwrap_or(facts.end_ns);
         let last_step_before = |ns: u64| {
-            let own = steps.get(&held.who, held.hold);
+            let own = steps.get(&hold.who, hold.id);
             let last = own.and_then(|steps| steps.last(|asked_ns| *asked_ns < ns));
-            last.map_or(held.granted.at_ns, |(_, asked_ns)| {
-                asked_ns.max(held.granted.at_ns)
+            last.map_or(hold.granted.at_ns, |(_, asked_ns)| {
+                asked_ns.max(hold.granted.at_ns)
             })
         };
-        let doubt = [held.learned_at, held.silent].into_iter().flatten();
+        let doubt = [hold.learned_at, hold.silent].into_iter().flatten();
         let doubt = doubt.min().filter(|doubt| doubt.at_ns <= end);
-        held.believed_until_ns = match (doubt, held.valid_until_ns) {
+        hold.believed_until_ns = match (doubt, hold.valid_until_ns) {
             // A process that reports the loss of its lock, or stops making sense, may have known for a while. It still
             // believed in the lock when it took its last step.
             (Some(doubt), _) => last_step_before(doubt.at_ns),

@@ -29,7 +29,7 @@ pub struct Hold {
     /// The name of the lock.
     pub key: String,
     /// The identifier that the process uses for it.
-    pub hold: u64,
+    pub id: u64,
     /// Its fence.
     pub fence: Option<String>,
     /// Until when it is valid at least, if its process said so: counted from the request, because the grant is read later.

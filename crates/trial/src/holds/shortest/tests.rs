@@ -3,7 +3,9 @@
 use fencepost::random::{Random as _, SeededRandom};
 
 use super::*;
+use crate::history::Change;
 use crate::holds::{Scenario, Trial};
+use crate::store::TrialStore;
 
 /// Makes histories like those of a storm, with a lock that lets in whom it likes.
 struct Chance(SeededRandom);
@@ -25,10 +27,20 @@ impl Chance {
 
     fn history(&self, has_valid: bool) -> Vec<Event> {
         let mut processes: Vec<Process> = ["A", "B", "C"].map(Process::new).into();
-        let (mut events, mut at_ns) = (Vec::new(), 0);
+        let (mut events, mut at_ns, mut down) = (Vec::new(), 0, None);
         let length = 10 + self.below(60);
         for n in 1..=length {
             at_ns += self.below(60) * 1_000_000;
+            if self.below(12) == 0 {
+                let (who, what) = (None, self.of_server(&mut down));
+                events.push(Event {
+                    n,
+                    at_ns,
+                    who,
+                    what,
+                });
+                continue;
+            }
             let process = &mut processes[self.below(3) as usize];
             let who = process.name.clone();
             let what = self.what(process, n, has_valid);
@@ -116,6 +128,22 @@ impl Chance {
         }
     }
 
+    /// Stops or kills the server, or lets it go on. It seldom forgets what it had, which a storm never lets it.
+    fn of_server(&self, down: &mut Option<Change>) -> What {
+        let change = match down.take() {
+            Some(Change::Stopped) => Change::Continued,
+            Some(_) if self.below(8) == 0 => Change::RestartedEmpty,
+            Some(_) => Change::Restarted,
+            None if self.below(3) == 0 => Change::Stopped,
+            None => Change::Killed,
+        };
+        *down = change.begins_outage().then_some(change);
+        What::Server {
+            server: "server".into(),
+            change,
+        }
+    }
+
     fn operation(&self, n: u64, hold: u64) -> What {
         What::Register {
             op: n,
@@ -169,11 +197,17 @@ fn the_shortest_conviction_is_that_of_a_search_of_every_beginning() {
     for case in 0..1_500 {
         let mut trial = Trial::new(Scenario::Storm, strategy, 7);
         trial.ttl_ms = 200;
+        // Where a file, a connection, or silence ends a session.
+        let store = ["sqlite", "postgres", "zk"][chance.below(3) as usize];
+        trial.store = TrialStore::named(store).unwrap();
         let mut header = trial.header();
         let claims = Claims {
             fencing: chance.below(4) == 0,
             keep_alive: chance.below(3) == 0,
-            untimed: chance.below(6) == 0,
+            untimed: chance.below(4) == 0,
+            recovery_ms: (chance.below(2) == 0).then_some(100),
+            session: chance.below(6) == 0,
+            ends_with_server: chance.below(8) == 0,
             ..Claims::PLAIN
         };
         header.holds.as_mut().unwrap().claims = claims;

@@ -149,17 +149,17 @@ fn is_kept_out(court: &Court<'_>, spell: &Spell<'_>) -> bool {
     let waits = court.facts.waits.iter();
     let mut waits = waits.filter(|wait| wait.who == OTHER && spell.covers(wait.asked.at_ns));
     waits.any(|wait| {
-        let mut holds = court.facts.holds.iter().filter(|held| held.who == HOLDER);
-        holds.any(|held| held.key == wait.key && meets(held, wait))
+        let mut holds = court.facts.holds.iter().filter(|hold| hold.who == HOLDER);
+        holds.any(|hold| hold.key == wait.key && meets(hold, wait))
     })
 }
 
 /// Returns whether this request met this hold, and got nothing while it lasted.
-fn meets(held: &Hold, wait: &Wait) -> bool {
-    let Some(release) = held.release else {
+fn meets(hold: &Hold, wait: &Wait) -> bool {
+    let Some(release) = hold.release else {
         return false;
     };
-    let is_held = held.granted < wait.asked && wait.asked < release;
+    let is_held = hold.granted < wait.asked && wait.asked < release;
     let is_refused = wait.refused().is_some_and(|refused| refused < release);
     let came_after = wait.granted().is_some_and(|granted| granted > release);
     is_held && (is_refused || came_after)

@@ -20,12 +20,12 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         );
     };
     let died = court.facts.fault_of(HOLDER, Fault::Killed);
-    let (Some(held), Some(died)) = (court.facts.first_of(HOLDER), died) else {
+    let (Some(hold), Some(died)) = (court.facts.first_of(HOLDER), died) else {
         return court.unanswered();
     };
     let has_no_end = court.claims.keep_alive || court.claims.untimed;
-    let lease_ns = held.asked.at_ns.saturating_add(court.ttl_ns());
-    if held.granted > behind || died < behind || behind.at_ns >= lease_ns && !has_no_end {
+    let lease_ns = hold.asked.at_ns.saturating_add(court.ttl_ns());
+    if hold.granted > behind || died < behind || behind.at_ns >= lease_ns && !has_no_end {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A held nothing when the server's clock jumped back.",
             Lack::Hold,
@@ -35,10 +35,10 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let Some((_, next)) = court.checks.recovery() else {
         return court.unanswered();
     };
-    let mut verdict = recovered(court, died, Some(held), next);
+    let mut verdict = recovered(court, died, Some(hold), next);
     let jumped = format!(
         "the server's clock jumped back {} ms after A's grant",
-        ms(behind.at_ns.saturating_sub(held.granted.at_ns))
+        ms(behind.at_ns.saturating_sub(hold.granted.at_ns))
     );
     if !verdict.witness.is_empty() {
         verdict.witness.insert(0, jumped);

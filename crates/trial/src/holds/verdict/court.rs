@@ -222,11 +222,18 @@ impl Court<'_> {
 
     /// Returns an inconclusive verdict: the run shows neither that a promise was kept nor that it was broken.
     pub(super) fn unanswered(&self) -> Verdict {
-        Verdict::inconclusive(
-            "Nothing broke, and nothing was shown: the trial did not come to its end.",
-            Lack::Answers,
-            "answers to everything that was asked; the notes say what happened.",
-        )
+        let (because, advice) = if self.facts.failures.is_empty() {
+            (
+                "Nothing broke, and nothing was shown: the events that would acquit the lock were not seen.",
+                "a run in which they happen. Run it again.",
+            )
+        } else {
+            (
+                "Nothing broke, and nothing was shown: the trial did not come to its end.",
+                "answers to everything that was asked; the notes say what happened.",
+            )
+        };
+        Verdict::inconclusive(because, Lack::Answers, advice)
     }
 
     /// Returns the verdict on a run in which two holds were mixed within a lease. Two holders within a lease are judged among the promises,

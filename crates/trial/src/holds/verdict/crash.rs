@@ -15,16 +15,16 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a holder that is seen to die of the lab's signal.",
         );
     };
-    let held = court.facts.first_of(HOLDER);
+    let hold = court.facts.first_of(HOLDER);
     let mut halted = court.facts.halted.iter();
     let halted = halted.any(|halted| halted.who == HOLDER);
-    let holds_on = |held: &Hold| {
+    let holds_on = |hold: &Hold| {
         // The lease began no earlier than it was requested.
-        let is_running = died.at_ns < held.asked.at_ns.saturating_add(court.ttl_ns());
+        let is_running = died.at_ns < hold.asked.at_ns.saturating_add(court.ttl_ns());
         let has_no_end = court.claims.keep_alive || court.claims.untimed;
-        held.killed.is_some() && (is_running || has_no_end)
+        hold.killed.is_some() && (is_running || has_no_end)
     };
-    if !halted && !held.is_some_and(holds_on) {
+    if !halted && !hold.is_some_and(holds_on) {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A held nothing any more when it was killed.",
             Lack::Hold,
@@ -32,7 +32,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         );
     }
     match court.checks.recovery() {
-        Some((_, next)) => recovered(court, died, held, next),
+        Some((_, next)) => recovered(court, died, hold, next),
         None if court
             .facts
             .inspections

@@ -31,7 +31,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return excuse.unwrap_or_else(|| broken(court, dead, &losses));
     }
     match refused(court, dead, holder) {
-        Some(refused) => held(court, dead, refused),
+        Some(refused) => acquit(court, dead, refused),
         None => court.unanswered(),
     }
 }
@@ -70,7 +70,7 @@ fn broken(court: &Court<'_>, dead: Mark, losses: &[LostHold<'_>]) -> Verdict {
     }
 }
 
-fn held(court: &Court<'_>, dead: Mark, refused: Mark) -> Verdict {
+fn acquit(court: &Court<'_>, dead: Mark, refused: Mark) -> Verdict {
     Verdict {
         witness: vec![format!(
             "A's open connections died silently, and new ones worked; {} ms later B was still refused the lock, on a lease of {} ms",

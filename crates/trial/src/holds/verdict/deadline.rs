@@ -25,7 +25,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return overrun;
     }
     let mut verdict = match Waits::of(court) {
-        Ok(waits) => held(court, &waits),
+        Ok(waits) => acquit(court, &waits),
         Err(because) => Verdict::inconclusive(
             format!("Nothing broke, and nothing was shown: {because}."),
             Lack::Waits,
@@ -182,17 +182,17 @@ impl<'a> Waits<'a> {
 }
 
 /// Returns how long after its grant another process was still refused this lock, which was held.
-fn kept(court: &Court<'_>, held: &Hold) -> Option<u64> {
+fn kept(court: &Court<'_>, hold: &Hold) -> Option<u64> {
     let waits = court.facts.waits.iter();
-    let others = waits.filter(|wait| wait.who != held.who && wait.asked > held.granted);
+    let others = waits.filter(|wait| wait.who != hold.who && wait.asked > hold.granted);
     let refused = others.filter_map(|wait| wait.refused());
     let last = refused
-        .filter(|mark| mark.at_ns < held.unquestioned_until_ns())
+        .filter(|mark| mark.at_ns < hold.unquestioned_until_ns())
         .max()?;
-    Some(last.at_ns.saturating_sub(held.granted.at_ns))
+    Some(last.at_ns.saturating_sub(hold.granted.at_ns))
 }
 
-fn held(court: &Court<'_>, waits: &Waits<'_>) -> Verdict {
+fn acquit(court: &Court<'_>, waits: &Waits<'_>) -> Verdict {
     let took: Vec<String> = waits.gave_up.iter().map(|one| ms(one.took_ns())).collect();
     let long = waits.long.to;
     Verdict {

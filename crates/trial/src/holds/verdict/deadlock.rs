@@ -77,16 +77,16 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 
 /// Returns the verdict if the store told one of the two processes that it had lost its lock, and the other one continued.
 fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
-    let lost = |held: &&Hold| {
+    let lost = |hold: &&Hold| {
         let is_told = |mark: Mark| mark.at_ns >= cycle.since.at_ns;
-        cycle.who.contains(&held.who) && held.learned_at.is_some_and(is_told)
+        cycle.who.contains(&hold.who) && hold.learned_at.is_some_and(is_told)
     };
     let victim = court.facts.holds.iter().find(lost)?;
-    let after = |held: &&Hold| {
-        cycle.who.contains(&held.who)
-            && held.who != victim.who
-            && held.key == victim.key
-            && held.granted.at_ns >= cycle.since.at_ns
+    let after = |hold: &&Hold| {
+        cycle.who.contains(&hold.who)
+            && hold.who != victim.who
+            && hold.key == victim.key
+            && hold.granted.at_ns >= cycle.since.at_ns
     };
     let next = court.facts.holds.iter().find(after)?;
     let wrote = |op: &Op| op.who == next.who && op.action == Action::Write && !op.refused;

@@ -78,7 +78,7 @@ impl<'a> Failover<'a> {
         // A client that lost its connection and never made a new one is refused, too.
         let mut holds = court.facts.holds.iter();
         let is_there =
-            holds.any(|held| held.who == OTHER && held.key != holder.key && held.granted > self.at);
+            holds.any(|hold| hold.who == OTHER && hold.key != holder.key && hold.granted > self.at);
         (is_held && is_there).then(|| {
             let after = ms(refused.at_ns.saturating_sub(from_ns));
             self.survived(
@@ -119,7 +119,7 @@ impl<'a> Failover<'a> {
 
     /// Returns an inconclusive verdict: A wrote late, but the lab stalled since the failover, and so may have whatever tells A.
     fn wrote_in_a_stall(&self, court: &Court<'_>, holder: &Hold) -> Option<Verdict> {
-        let own = |op: &&Op| op.who == holder.who && op.hold == holder.hold;
+        let own = |op: &&Op| op.who == holder.who && op.hold == holder.id;
         let last = court.facts.ops.iter().rev().find(own)?;
         let is_late = !last.refused && last.mark > self.at;
         (is_late && !court.claims.fencing && court.checks.has_stalled(self.at, last.mark))

@@ -30,17 +30,17 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let (losses, undisturbed): (Vec<_>, Vec<_>) = losses(court).into_iter().partition(|loss| {
         failed
             .iter()
-            .any(|(held, met, _)| std::ptr::eq(*held, loss.held) && *met < loss.at)
+            .any(|(hold, met, _)| std::ptr::eq(*hold, loss.hold) && *met < loss.at)
     });
     if let Some(loss) = losses.first() {
         let of_loss = failed
             .iter()
-            .find(|(held, ..)| std::ptr::eq(*held, loss.held));
+            .find(|(hold, ..)| std::ptr::eq(*hold, loss.hold));
         let (met, fault) = of_loss.map_or((*met, *fault), |(_, met, fault)| (*met, *fault));
         let excuse = only_told(&losses)
             .or_else(|| cut_by_the_lab(court, loss, fault))
             .or_else(|| excuse(court, &losses, LEASE_NS))
-            .or_else(|| failed_late(left_ns(court, loss.held, met)));
+            .or_else(|| failed_late(left_ns(court, loss.hold, met)));
         let lost_ns = loss.at.at_ns.saturating_sub(met.at_ns);
         return excuse.unwrap_or_else(|| Verdict {
             evidence: [met_evidence(met, fault, HOLDER)]
@@ -51,7 +51,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                 "One request of A's had failed {} ms before, and the store answered B within {} ms. The lease ran for at least {} ms more: there was time for another renewal.",
                 ms(lost_ns),
                 ms(control_ns(court)),
-                ms(left_ns(court, loss.held, met))
+                ms(left_ns(court, loss.hold, met))
             )),
             ..Verdict::bare(
                 Outcome::Broken,
@@ -65,8 +65,8 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let refused: Option<Vec<String>> = failed
         .iter()
-        .map(|(held, met, fault)| {
-            let refused = last_refusal(court, held, *met)?;
+        .map(|(hold, met, fault)| {
+            let refused = last_refusal(court, hold, *met)?;
             let after = ms(refused.at_ns.saturating_sub(met.at_ns));
             let what = match fault.error() {
                 Some(error) => format!("a renewal of A's met {error}"),
@@ -112,8 +112,8 @@ fn not_renewed(court: &Court<'_>, losses: &[LostHold<'_>]) -> Verdict {
 
 /// Returns how much of the lease was left for certain when a request failed. If the reply to a renewal was lost, the store may have carried it out,
 /// but the reply may also be that to the beginning of a transaction.
-fn left_ns(court: &Court<'_>, held: &Hold, met: Mark) -> u64 {
-    let over_ns = held.asked.at_ns.saturating_add(court.ttl_ns());
+fn left_ns(court: &Court<'_>, hold: &Hold, met: Mark) -> u64 {
+    let over_ns = hold.asked.at_ns.saturating_add(court.ttl_ns());
     over_ns.saturating_sub(met.at_ns)
 }
 
@@ -138,7 +138,7 @@ fn cut_by_the_lab(court: &Court<'_>, loss: &LostHold<'_>, fault: Fault) -> Optio
         Verdict::inconclusive(
             format!(
                 "{}'s lock ends with its connection, and the lab cut that with the reply.",
-                loss.held.who
+                loss.hold.who
             ),
             Lack::Lease,
             "a lock with a lease of its own, or the trial dead-connection.",
@@ -149,27 +149,27 @@ fn cut_by_the_lab(court: &Court<'_>, loss: &LostHold<'_>, fault: Fault) -> Optio
 /// Returns the first spoiled reply to A during each of its holds, while nothing was asked of it.
 fn failed_renewals<'a>(court: &'a Court<'_>) -> Vec<(&'a Hold, Mark, Fault)> {
     let holds = court.facts.holds.iter();
-    let own = holds.filter(|held| held.who == HOLDER && held.key == FIRST_LOCK);
-    let failed = own.filter_map(|held| {
+    let own = holds.filter(|hold| hold.who == HOLDER && hold.key == FIRST_LOCK);
+    let failed = own.filter_map(|hold| {
         let is_during =
-            |mark: Mark| mark > held.granted && held.release.is_none_or(|release| mark < release);
+            |mark: Mark| mark > hold.granted && hold.release.is_none_or(|release| mark < release);
         let mut faults = court.facts.faults.iter();
         let met = faults.find(|seen| {
-            seen.fault.spoils_reply() && seen.who == held.who && is_during(seen.mark)
+            seen.fault.spoils_reply() && seen.who == hold.who && is_during(seen.mark)
         })?;
-        Some((held, met.mark, met.fault))
+        Some((hold, met.mark, met.fault))
     });
     failed.collect()
 }
 
 /// Returns when B was last refused A's lock, if a lease that ran when the renewal failed would have been over.
-fn last_refusal(court: &Court<'_>, held: &Hold, met: Mark) -> Option<Mark> {
+fn last_refusal(court: &Court<'_>, hold: &Hold, met: Mark) -> Option<Mark> {
     let over_ns = met.at_ns.saturating_add(court.ttl_ns());
     let waits = court.facts.waits.iter();
-    let others = waits.filter(|wait| wait.who == OTHER && wait.key == held.key);
+    let others = waits.filter(|wait| wait.who == OTHER && wait.key == hold.key);
     let late = others.filter(|wait| wait.asked.at_ns > over_ns);
     let refused = late.filter_map(|wait| wait.refused());
     refused
-        .filter(|mark| mark.at_ns < held.unquestioned_until_ns())
+        .filter(|mark| mark.at_ns < hold.unquestioned_until_ns())
         .max()
 }

@@ -12,7 +12,7 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
     if !court.claims.fencing {
         return None;
     }
-    let bare = court.facts.holds.iter().find(|held| held.fence.is_none());
+    let bare = court.facts.holds.iter().find(|hold| hold.fence.is_none());
     if let Some(bare) = bare {
         let because = format!(
             "Fences were promised, and {} was granted {} without one.",
@@ -45,16 +45,16 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
 
 /// Returns the verdict if a process showed the resource a fence other than the one it was granted.
 fn not_as_granted(court: &Court<'_>) -> Option<Verdict> {
-    let (held, op) = court.checks.fence_exchanged()?;
+    let (hold, op) = court.checks.fence_exchanged()?;
     let shown = op.fence.as_deref().unwrap_or("none");
     let because = format!(
         "{} was granted {} with fence {}, and came to the resource with fence {shown}.",
-        held.who,
-        held.key,
-        fence(held)
+        hold.who,
+        hold.key,
+        fence(hold)
     );
     let came = op_evidence(op, format!("{}, fence {shown}", did(op)));
-    Some(broken(because, vec![granted(held), came]))
+    Some(broken(because, vec![granted(hold), came]))
 }
 
 /// Returns the verdict if the resource accepted a late step.
@@ -73,18 +73,18 @@ fn broken(because: String, proof: Vec<Evidence>) -> Verdict {
     }
 }
 
-fn granted(held: &Hold) -> Evidence {
+fn granted(hold: &Hold) -> Evidence {
     let sentence = format!(
         "{} is granted {}, fence {}",
-        held.who,
-        held.key,
-        fence(held)
+        hold.who,
+        hold.key,
+        fence(hold)
     );
-    evidence(held.granted, &held.who, "granted", sentence)
+    evidence(hold.granted, &hold.who, "granted", sentence)
 }
 
-fn fence(held: &Hold) -> &str {
-    held.fence.as_deref().unwrap_or("none")
+fn fence(hold: &Hold) -> &str {
+    hold.fence.as_deref().unwrap_or("none")
 }
 
 #[cfg(test)]

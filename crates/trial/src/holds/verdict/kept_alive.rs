@@ -21,7 +21,7 @@ pub(super) fn not_claimed() -> Verdict {
 
 /// A lock that A did not keep, and how that was seen.
 pub(super) struct LostHold<'a> {
-    pub(super) held: &'a Hold,
+    pub(super) hold: &'a Hold,
     pub(super) at: Mark,
     seen: HowSeen<'a>,
     /// Whether more than A's own word shows it: another process was granted the lock, or A's release found it lost.
@@ -41,33 +41,33 @@ enum HowSeen<'a> {
 
 /// Returns the locks that A did not keep, in the order in which that was seen. What happens after A has failed does not count.
 pub(super) fn losses<'a>(court: &'a Court<'_>) -> Vec<LostHold<'a>> {
-    let own = court.facts.holds.iter().filter(|held| held.who == HOLDER);
-    let mut losses: Vec<LostHold<'a>> = own.filter_map(|held| loss(court, held)).collect();
+    let own = court.facts.holds.iter().filter(|hold| hold.who == HOLDER);
+    let mut losses: Vec<LostHold<'a>> = own.filter_map(|hold| loss(court, hold)).collect();
     losses.sort_by_key(|loss| loss.at);
     losses
 }
 
 /// Returns how this lock was first seen to be lost, if it was.
-fn loss<'a>(court: &'a Court<'_>, held: &'a Hold) -> Option<LostHold<'a>> {
+fn loss<'a>(court: &'a Court<'_>, hold: &'a Hold) -> Option<LostHold<'a>> {
     let is_before = |at: Mark, end: Option<Mark>| end.is_none_or(|end| at < end);
     let mut others = court.facts.holds.iter();
     let taker = others.find(|other| {
-        let is_other = other.key == held.key && other.who != held.who;
-        is_other && other.granted > held.granted && is_before(other.granted, held.release)
+        let is_other = other.key == hold.key && other.who != hold.who;
+        is_other && other.granted > hold.granted && is_before(other.granted, hold.release)
     });
-    let found = held
+    let found = hold
         .released
         .filter(|(_, outcome)| *outcome == ReleaseResult::AlreadyLost);
     let is_confirmed = found.is_some() || taker.is_some();
     let seen = [
-        held.learned_at.map(|at| (at, HowSeen::Told)),
+        hold.learned_at.map(|at| (at, HowSeen::Told)),
         found.map(|(at, _)| (at, HowSeen::AtRelease)),
         taker.map(|taker| (taker.granted, HowSeen::Taken(&taker.who))),
     ];
     let (at, seen) = seen.into_iter().flatten().min_by_key(|(at, _)| *at)?;
-    let is_certain = is_before(at, held.silent) && is_before(at, held.killed);
+    let is_certain = is_before(at, hold.silent) && is_before(at, hold.killed);
     is_certain.then_some(LostHold {
-        held,
+        hold,
         at,
         seen,
         is_confirmed,
@@ -76,7 +76,7 @@ fn loss<'a>(court: &'a Court<'_>, held: &'a Hold) -> Option<LostHold<'a>> {
 
 impl LostHold<'_> {
     fn evidence(&self) -> Evidence {
-        let key = &self.held.key;
+        let key = &self.hold.key;
         match self.seen {
             HowSeen::Taken(who) => {
                 let sentence = format!("{who} is granted {key}, which A had not released");
@@ -133,7 +133,7 @@ pub(super) fn excuse(court: &Court<'_>, losses: &[LostHold<'_>], bound_ns: u64) 
             "a longer --ttl: two seconds or more.",
         ));
     }
-    let is_calm = !court.checks.has_stalled_with(first.held, last.at)
+    let is_calm = !court.checks.has_stalled_with(first.hold, last.at)
         && control_ns(court) <= court.ttl_ns() / 4;
     (!is_calm).then(|| {
         stalled(format!(

@@ -55,9 +55,9 @@ impl<'a> Delayed<'a> {
         let between = ops
             .clone()
             .find(|op| is_write(op, OTHER) && op.mark > sent && op.mark < write.mark)?;
-        let held = court.facts.hold_of(write)?;
-        let is_over = held.release.is_some_and(|release| release < write.mark)
-            && held.granted < sent
+        let hold = court.facts.hold_of(write)?;
+        let is_over = hold.release.is_some_and(|release| release < write.mark)
+            && hold.granted < sent
             && !between.refused;
         is_over.then_some(Self {
             sent,

@@ -45,7 +45,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let (Some(orphan), Some(next)) = (orphan(court), next_of_orphan(court)) else {
         return court.unanswered();
     };
-    held(court, &deaths, refused, (orphan, next))
+    acquit(court, &deaths, refused, (orphan, next))
 }
 
 /// Returns whether the lock claims to last while its process lives. A session may end while no server leads.
@@ -146,8 +146,8 @@ fn refused_after(court: &Court<'_>, holder: &Hold, elected: Mark) -> Option<Mark
 
 /// Returns the hold with which its process died.
 fn orphan<'a>(court: &'a Court<'_>) -> Option<&'a Hold> {
-    let held = court.facts.first_of_lock(THIRD, SECOND_LOCK)?;
-    held.killed.map(|_| held)
+    let hold = court.facts.first_of_lock(THIRD, SECOND_LOCK)?;
+    hold.killed.map(|_| hold)
 }
 
 /// Returns who got the lock of the dead one.
@@ -155,7 +155,7 @@ fn next_of_orphan<'a>(court: &'a Court<'_>) -> Option<&'a Hold> {
     court.facts.first_of_lock(OTHER, SECOND_LOCK)
 }
 
-fn held(
+fn acquit(
     court: &Court<'_>,
     deaths: &[Mark],
     refused: Mark,

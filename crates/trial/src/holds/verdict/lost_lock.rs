@@ -127,7 +127,7 @@ impl<'a> ServerLoss<'a> {
 
     /// Returns words such as "the server had evicted its keys 52.1 ms after A's grant".
     fn witness(&self, holder: Option<&Hold>) -> String {
-        let granted_ns = holder.map_or(0, |held| held.granted.at_ns);
+        let granted_ns = holder.map_or(0, |hold| hold.granted.at_ns);
         format!(
             "{} {} ms after A's grant",
             self.brief(),

@@ -39,7 +39,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let beside: Vec<u64> = lost
         .iter()
-        .filter_map(|held| refused_beside(court, held))
+        .filter_map(|hold| refused_beside(court, hold))
         .collect();
     if beside.is_empty() {
         return Verdict::inconclusive(
@@ -48,11 +48,11 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a reply that is lost when another process has the lock, on a lease that is running.",
         );
     }
-    let next: Option<Vec<u64>> = lost.iter().map(|held| grant_after(court, held)).collect();
+    let next: Option<Vec<u64>> = lost.iter().map(|hold| grant_after(court, hold)).collect();
     match next {
         Some(next) => {
             // A reply that was only held back in the end is no lost one.
-            let cut = lost.iter().filter(|held| lost_reply(court, held).is_some());
+            let cut = lost.iter().filter(|hold| lost_reply(court, hold).is_some());
             acquitted(&lost, &next, cut.count(), beside.len())
         }
         None => court.unanswered(),
@@ -60,16 +60,16 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 }
 
 /// Returns how long after A's answer C was refused, if B certainly held the lock from the loss of the reply until then.
-fn refused_beside(court: &Court<'_>, held: &Hold) -> Option<u64> {
-    let answered = court.checks.release_answered(held)?;
-    let lost = lost_reply(court, held)?;
+fn refused_beside(court: &Court<'_>, hold: &Hold) -> Option<u64> {
+    let answered = court.checks.release_answered(hold)?;
+    let lost = lost_reply(court, hold)?;
     let waits = court.facts.waits.iter();
-    let tries = waits.filter(|wait| wait.who == THIRD && wait.key == held.key);
+    let tries = waits.filter(|wait| wait.who == THIRD && wait.key == hold.key);
     let mut refused = tries.filter(|wait| wait.asked > answered);
     let refused = refused.find_map(|wait| wait.refused())?;
     let mut others = court.facts.holds.iter();
     let is_beside = others.any(|other| {
-        let is_other = other.who == OTHER && other.key == held.key;
+        let is_other = other.who == OTHER && other.key == hold.key;
         let checks = &court.checks;
         is_other && checks.certainly_held(other, lost.at_ns, refused.at_ns)
     });
@@ -80,7 +80,7 @@ fn acquitted(lost: &[&Hold], next: &[u64], cut: usize, beside: usize) -> Verdict
     let count = |outcome| {
         let said = lost
             .iter()
-            .filter(|held| held.released.map(|(_, outcome)| outcome) == outcome);
+            .filter(|hold| hold.released.map(|(_, outcome)| outcome) == outcome);
         said.count()
     };
     let said = [

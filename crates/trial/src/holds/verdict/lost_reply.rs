@@ -41,7 +41,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let next: Option<Vec<u64>> = lost.iter().map(|wait| next_grant(court, wait)).collect();
     match next {
-        Some(next) => held(&lost, &next),
+        Some(next) => acquit(&lost, &next),
         None => court.unanswered(),
     }
 }
@@ -74,7 +74,7 @@ fn broken(court: &Court<'_>, overlap: &Overlap<'_>, lost: Mark) -> Verdict {
     verdict
 }
 
-fn held(lost: &[&Wait], next: &[u64]) -> Verdict {
+fn acquit(lost: &[&Wait], next: &[u64]) -> Verdict {
     let latest_ns = next.iter().copied().max().unwrap_or_default();
     Verdict {
         witness: vec![

@@ -104,7 +104,7 @@ fn write_after_loss<'a>(court: &'a Court<'_>) -> Option<(Mark, &'a Op)> {
     let said = holder.said_lost?;
     let mut ops = court.facts.ops.iter();
     let write = ops.find(|op| {
-        let is_own = op.who == HOLDER && op.hold == holder.hold;
+        let is_own = op.who == HOLDER && op.hold == holder.id;
         is_own && op.action == Action::Write && !op.refused && op.mark > said
     })?;
     Some((said, write))

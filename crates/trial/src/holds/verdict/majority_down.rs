@@ -18,14 +18,14 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(overrun) = court.overrun().filter(|_| court.is_damaged()) {
         return overrun;
     }
-    let Some((outage, held)) = court.long_outage() else {
+    let Some((outage, hold)) = court.long_outage() else {
         return not_witnessed();
     };
     let asked = court.asked_during(outage);
-    if !court.was_contended_before(outage, held) || asked.is_empty() {
+    if !court.was_contended_before(outage, hold) || asked.is_empty() {
         return not_contended();
     }
-    if let Some(granted) = granted_during(court, outage, held) {
+    if let Some(granted) = granted_during(court, outage, hold) {
         return Verdict::inconclusive(
             format!(
                 "{} got the lock while two of three servers were dead, and nobody else got it within its lease.",
@@ -35,28 +35,28 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a majority that comes back in time to let somebody else in. Run it again.",
         );
     }
-    if let Some(unshown) = not_overtaken(court, outage, held) {
+    if let Some(unshown) = not_overtaken(court, outage, hold) {
         return unshown;
     }
     match afterwards(court) {
         Afterwards::Decided(verdict) => *verdict,
-        Afterwards::Taken { hold, took_ns } => {
+        Afterwards::Taken { next, took_ns } => {
             let again = format!(
                 "{} got the lock {} ms after nobody had it",
-                hold.who,
+                next.who,
                 ms(took_ns)
             );
-            held_up(court, outage, held, &asked, again)
+            acquit(court, outage, hold, &asked, again)
         }
     }
 }
 
 /// Returns a hold of A's lock that was granted when two servers were certainly dead.
-fn granted_during<'a>(court: &'a Court<'_>, outage: &Outage<'_>, held: &Hold) -> Option<&'a Hold> {
+fn granted_during<'a>(court: &'a Court<'_>, outage: &Outage<'_>, hold: &Hold) -> Option<&'a Hold> {
     let mut holds = court.facts.holds.iter();
     holds.find(|other| {
         let is_during = outage.contains(other.asked) && other.granted < outage.until;
-        other.key == held.key && is_during
+        other.key == hold.key && is_during
     })
 }
 
@@ -79,10 +79,10 @@ fn answered(wait: &Wait) -> String {
     }
 }
 
-fn held_up(
+fn acquit(
     court: &Court<'_>,
     outage: &Outage<'_>,
-    held: &Hold,
+    hold: &Hold,
     asked: &[&Wait],
     again: String,
 ) -> Verdict {
@@ -95,7 +95,7 @@ fn held_up(
                 ms(outage.lasted_ns())
             ),
             format!("meanwhile: {}", answers.join("; ")),
-            format!("then {}; {again}", what_became(court, outage, held)),
+            format!("then {}; {again}", what_became(court, outage, hold)),
         ],
         limits: Some("nobody can take or renew a lock while there is no majority".into()),
         ..Verdict::bare(

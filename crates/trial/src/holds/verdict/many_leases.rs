@@ -43,7 +43,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return lost_before(before.len());
     }
     match far.refused(court) {
-        Some(refused) => far.held(court, &refused),
+        Some(refused) => far.acquit(court, &refused),
         None => court.unanswered(),
     }
 }
@@ -136,7 +136,7 @@ impl Far {
         sample().map(refused).collect()
     }
 
-    fn held(&self, court: &Court<'_>, refused: &[Mark]) -> Verdict {
+    fn acquit(&self, court: &Court<'_>, refused: &[Mark]) -> Verdict {
         let since = |mark: Option<&Mark>| {
             ms(mark.map_or(0, |mark| mark.at_ns.saturating_sub(self.from.at_ns)))
         };

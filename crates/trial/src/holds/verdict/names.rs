@@ -34,7 +34,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return not_shown("no two similar names were ever held at once".into());
     }
     match Several::of(court) {
-        Ok(several) => held(court, &pairs, &several),
+        Ok(several) => acquit(court, &pairs, &several),
         Err(because) => not_shown(because),
     }
 }
@@ -77,8 +77,8 @@ fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Verdict {
 }
 
 /// Returns how many names this process had at that moment.
-fn in_hand(court: &Court<'_>, held: &Hold, at: Mark) -> usize {
-    let own = court.facts.holds.iter().filter(|own| own.who == held.who);
+fn in_hand(court: &Court<'_>, hold: &Hold, at: Mark) -> usize {
+    let own = court.facts.holds.iter().filter(|own| own.who == hold.who);
     let is_held = |own: &&Hold| {
         own.granted < at && at.at_ns < own.release.map_or(u64::MAX, |mark| mark.at_ns)
     };
@@ -122,9 +122,9 @@ fn granted(mark: Mark, who: &str, key: &str) -> Evidence {
 
 /// Returns the verdict on a run in which a free name was refused, twice, because another was taken.
 fn one_lock(first: &Collision<'_>, again: &Collision<'_>) -> Verdict {
-    let Collision { held, wait, .. } = first;
-    let [taken, free] = [&held.key, &wait.key].map(|key| shown(key));
-    let (holder, waiter) = (&held.who, &wait.who);
+    let Collision { hold, wait, .. } = first;
+    let [taken, free] = [&hold.key, &wait.key].map(|key| shown(key));
+    let (holder, waiter) = (&hold.who, &wait.who);
     let refused = |collision: &Collision<'_>| {
         let (who, key) = (&collision.wait.who, shown(&collision.wait.key));
         let sentence = format!("{who} is refused {key}, which nobody has");
@@ -133,7 +133,7 @@ fn one_lock(first: &Collision<'_>, again: &Collision<'_>) -> Verdict {
     let released = format!("{holder}'s release of {taken} is done");
     Verdict {
         evidence: vec![
-            granted(held.granted, holder, &held.key),
+            granted(hold.granted, holder, &hold.key),
             refused(first),
             evidence(first.freed, holder, "released", released),
             granted(first.granted, &first.next.who, &first.next.key),
@@ -143,7 +143,7 @@ fn one_lock(first: &Collision<'_>, again: &Collision<'_>) -> Verdict {
             "{waiter} waited {} ms for {free}, which nobody held, and did not get it. It was granted at the next request, when {holder} had \
              released {taken}. That happened twice: the lock does not tell these names apart, {}.",
             count(i64::try_from(wait.wait_ms).unwrap_or(i64::MAX)),
-            likeness(&held.key, &wait.key)
+            likeness(&hold.key, &wait.key)
         )),
         ..Verdict::bare(
             Outcome::Broken,
@@ -186,15 +186,15 @@ impl Pairs {
 /// Returns whether two processes had the two names at once, and each name was still refused after a release of the other.
 fn were_apart(court: &Court<'_>, [one, other]: Pair) -> bool {
     let kept = |key: &str, another: &str| {
-        let holds = court.facts.holds.iter().filter(|held| held.key == key);
-        holds.clone().any(|held| {
+        let holds = court.facts.holds.iter().filter(|hold| hold.key == key);
+        holds.clone().any(|hold| {
             let others = court.facts.holds.iter();
-            let others = others.filter(|with| with.key == another && with.who != held.who);
+            let others = others.filter(|with| with.key == another && with.who != hold.who);
             others.clone().any(|with| {
                 let released = with.released.map(|(mark, _)| mark);
-                with.granted.at_ns < held.unquestioned_until_ns()
-                    && held.granted.at_ns < with.unquestioned_until_ns()
-                    && released.is_some_and(|released| is_refused_after(court, held, released))
+                with.granted.at_ns < hold.unquestioned_until_ns()
+                    && hold.granted.at_ns < with.unquestioned_until_ns()
+                    && released.is_some_and(|released| is_refused_after(court, hold, released))
             })
         })
     };
@@ -202,18 +202,18 @@ fn were_apart(court: &Court<'_>, [one, other]: Pair) -> bool {
 }
 
 /// Returns whether another process was refused this name after this event, while it was held.
-fn is_refused_after(court: &Court<'_>, held: &Hold, after: Mark) -> bool {
-    refused_at(court, held, after).is_some()
+fn is_refused_after(court: &Court<'_>, hold: &Hold, after: Mark) -> bool {
+    refused_at(court, hold, after).is_some()
 }
 
 /// Returns when another process was last refused this name after this event, while it was held.
-fn refused_at(court: &Court<'_>, held: &Hold, after: Mark) -> Option<Mark> {
+fn refused_at(court: &Court<'_>, hold: &Hold, after: Mark) -> Option<Mark> {
     let waits = court.facts.waits.iter();
-    let others = waits.filter(|wait| wait.key == held.key && wait.who != held.who);
+    let others = waits.filter(|wait| wait.key == hold.key && wait.who != hold.who);
     let during = others.filter(|wait| wait.asked > after);
     let refused = during.filter_map(|wait| wait.refused());
     refused
-        .filter(|mark| mark.at_ns < held.unquestioned_until_ns())
+        .filter(|mark| mark.at_ns < hold.unquestioned_until_ns())
         .max()
 }
 
@@ -229,19 +229,19 @@ impl Several {
         let [first, second, third] = TOGETHER;
         let lasts = court.claims.keep_alive || court.claims.untimed;
         let least_ns = if lasts { court.ttl_ns() } else { 0 };
-        let released = court.facts.holds.iter().filter(|held| held.key == second);
-        let mut released = released.filter_map(|held| Some((held, held.released?.0)));
-        let kept = |held: &Hold, freed: Mark, key: &str| {
+        let released = court.facts.holds.iter().filter(|hold| hold.key == second);
+        let mut released = released.filter_map(|hold| Some((hold, hold.released?.0)));
+        let kept = |hold: &Hold, freed: Mark, key: &str| {
             let own = court.facts.holds.iter();
-            let mut own = own.filter(|own| own.key == key && own.who == held.who);
+            let mut own = own.filter(|own| own.key == key && own.who == hold.who);
             own.find_map(|own| {
                 let refused = refused_at(court, own, freed)?;
                 let lasted_ns = refused.at_ns.saturating_sub(own.granted.at_ns);
                 (own.granted < freed && lasted_ns >= least_ns).then_some(lasted_ns)
             })
         };
-        let lasted_ns = released.find_map(|(held, freed)| {
-            let [one, other] = [first, third].map(|key| kept(held, freed, key));
+        let lasted_ns = released.find_map(|(hold, freed)| {
+            let [one, other] = [first, third].map(|key| kept(hold, freed, key));
             Some(one?.min(other?))
         });
         let Some(lasted_ns) = lasted_ns else {
@@ -250,7 +250,7 @@ impl Several {
             ));
         };
         let mut holds = court.facts.holds.iter();
-        if !holds.any(|held| held.key == second && held.who != "A") {
+        if !holds.any(|hold| hold.key == second && hold.who != "A") {
             return Err(format!(
                 "nobody else got {second}, which A had released before its other names"
             ));
@@ -259,7 +259,7 @@ impl Several {
     }
 }
 
-fn held(court: &Court<'_>, pairs: &Pairs, several: &Several) -> Verdict {
+fn acquit(court: &Court<'_>, pairs: &Pairs, several: &Several) -> Verdict {
     let lease = match (court.claims.untimed, court.claims.keep_alive) {
         (true, _) => ", and no lease ended them".to_owned(),
         (false, true) => format!(" on leases of {} ms", ms(court.ttl_ns())),

@@ -17,7 +17,7 @@ pub(super) fn judge(court: &Court<'_>, failure: &StoreFailure<'_>) -> Verdict {
     if court.facts.first_of_lock(HOLDER, FIRST_LOCK).is_some() {
         return court.unanswered();
     }
-    let Some(before) = court.facts.holds.iter().find(|held| held.granted < cut_off) else {
+    let Some(before) = court.facts.holds.iter().find(|hold| hold.granted < cut_off) else {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was shown: nobody was granted a lock while the replica listened, either.",
             Lack::Grant,
@@ -71,7 +71,7 @@ struct Answer {
 fn answered(court: &Court<'_>, cut_off: Mark, again: Mark) -> Option<Answer> {
     let is_meanwhile = |mark: Mark| cut_off < mark && mark < again;
     let mut holds = court.facts.holds.iter();
-    let is_granted = holds.any(|held| held.key == FIRST_LOCK && is_meanwhile(held.granted));
+    let is_granted = holds.any(|hold| hold.key == FIRST_LOCK && is_meanwhile(hold.granted));
     let mut waits = court.facts.waits.iter();
     waits.find_map(|wait| {
         let own = wait.who == HOLDER && wait.key == FIRST_LOCK && wait.asked > cut_off;

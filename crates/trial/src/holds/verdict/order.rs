@@ -51,7 +51,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a machine that is less busy. Run it again.",
         );
     }
-    held(&rounds)
+    acquit(&rounds)
 }
 
 /// A hold of A's, and those that waited for it, in the order in which they asked.
@@ -82,15 +82,15 @@ impl Round<'_> {
 /// Returns the rounds that show an order: everybody asked while A held the lock, well after each other, was awake, and was served, and the lab did
 /// not stall.
 fn rounds<'a>(court: &'a Court<'_>) -> Vec<Round<'a>> {
-    let own = court.facts.holds.iter().filter(|held| held.who == HOLDER);
-    own.filter_map(|held| round(court, held)).collect()
+    let own = court.facts.holds.iter().filter(|hold| hold.who == HOLDER);
+    own.filter_map(|hold| round(court, hold)).collect()
 }
 
-fn round<'a>(court: &'a Court<'_>, held: &Hold) -> Option<Round<'a>> {
-    let release = held.release?;
+fn round<'a>(court: &'a Court<'_>, hold: &Hold) -> Option<Round<'a>> {
+    let release = hold.release?;
     let others = court.facts.waits.iter().filter(|wait| {
-        let is_meanwhile = held.granted < wait.asked && wait.asked < release;
-        wait.who != held.who && wait.key == held.key && is_meanwhile
+        let is_meanwhile = hold.granted < wait.asked && wait.asked < release;
+        wait.who != hold.who && wait.key == hold.key && is_meanwhile
     });
     let (tries, waits): (Vec<&Wait>, Vec<&Wait>) = others.partition(|wait| wait.wait_ms == 0);
     let waits: Option<Vec<(&Wait, Mark)>> = waits
@@ -107,7 +107,7 @@ fn round<'a>(court: &'a Court<'_>, held: &Hold) -> Option<Round<'a>> {
         && tries.len() >= round.waits.len()
         && tries.iter().all(is_prompt)
         && round.gap_ns() >= GAP_NS
-        && !court.checks.has_stalled(held.asked, last);
+        && !court.checks.has_stalled(hold.asked, last);
     shows.then_some(round)
 }
 
@@ -142,7 +142,7 @@ fn broken(rounds: &[Round<'_>], wrong: &[&Round<'_>]) -> Verdict {
     }
 }
 
-fn held(rounds: &[Round<'_>]) -> Verdict {
+fn acquit(rounds: &[Round<'_>]) -> Verdict {
     let times = in_words(rounds.len() as i64, "time", "times");
     let gap_ns = rounds.iter().map(Round::gap_ns).min().unwrap_or(0);
     Verdict {

@@ -22,10 +22,10 @@ impl Court<'_> {
     /// Returns A's hold at the beginning of an outage.
     pub(super) fn held_since(&self, outage: &Outage<'_>) -> Option<&Hold> {
         let mut holds = self.facts.holds.iter();
-        holds.find(|held| {
-            let ends = [held.release, held.killed].into_iter().flatten();
+        holds.find(|hold| {
+            let ends = [hold.release, hold.killed].into_iter().flatten();
             let is_held = ends.min().is_none_or(|end| end > outage.from);
-            held.who == HOLDER && held.granted < outage.from && is_held
+            hold.who == HOLDER && hold.granted < outage.from && is_held
         })
     }
 
@@ -36,12 +36,12 @@ impl Court<'_> {
     }
 
     /// Returns whether somebody else was refused before an outage because A held the lock.
-    pub(super) fn was_contended_before(&self, outage: &Outage<'_>, held: &Hold) -> bool {
+    pub(super) fn was_contended_before(&self, outage: &Outage<'_>, hold: &Hold) -> bool {
         self.facts.waits.iter().any(|wait| {
             let refused = wait.refused();
-            wait.key == held.key
-                && wait.who != held.who
-                && wait.asked > held.granted
+            wait.key == hold.key
+                && wait.who != hold.who
+                && wait.asked > hold.granted
                 && refused.is_some_and(|refused| refused < outage.from)
         })
     }
@@ -66,14 +66,14 @@ fn why_late(court: &Court<'_>) -> Option<String> {
     let outage = outages
         .rev()
         .find(|outage| outage.until < lost.write.mark)?;
-    let held = court.facts.hold_of(lost.write)?;
-    let was_out = held.granted < outage.from && outage.lasted_ns() > court.ttl_ns();
+    let hold = court.facts.hold_of(lost.write)?;
+    let was_out = hold.granted < outage.from && outage.lasted_ns() > court.ttl_ns();
     was_out.then(|| {
         format!(
             "{} answered nobody for {} ms, longer than the lease, and {} is never asked again whether it still holds.",
             capital(&named(outage)),
             ms(outage.lasted_ns()),
-            held.who
+            hold.who
         )
     })
 }
@@ -87,7 +87,7 @@ pub(super) fn named(outage: &Outage<'_>) -> String {
 /// How the last request went, which was made when the servers were back.
 pub(super) enum Afterwards<'a> {
     /// The lock was granted, this long after nobody had it any more.
-    Taken { hold: &'a Hold, took_ns: u64 },
+    Taken { next: &'a Hold, took_ns: u64 },
     /// Something else, which decides the verdict.
     Decided(Box<Verdict>),
 }
@@ -101,13 +101,13 @@ pub(super) fn afterwards<'a>(court: &'a Court<'_>) -> Afterwards<'a> {
         return Afterwards::Decided(Box::new(not_taken(court, wait)));
     };
     let mut holds = court.facts.holds.iter();
-    let Some(hold) = holds.find(|held| held.granted == answered) else {
+    let Some(next) = holds.find(|hold| hold.granted == answered) else {
         return Afterwards::Decided(Box::new(court.unanswered()));
     };
     let took_ns = answered.at_ns.saturating_sub(since_ns);
     let bound_ns = court.checks.bound_after_outage_ns();
     if bound_ns.is_none_or(|bound_ns| took_ns <= bound_ns) {
-        return Afterwards::Taken { hold, took_ns };
+        return Afterwards::Taken { next, took_ns };
     }
     Afterwards::Decided(Box::new(late(court, wait, answered, took_ns)))
 }
@@ -197,20 +197,20 @@ pub(super) fn not_witnessed() -> Verdict {
 pub(super) fn not_overtaken(
     court: &Court<'_>,
     outage: &Outage<'_>,
-    held: &Hold,
+    hold: &Hold,
 ) -> Option<Verdict> {
     if !court.claims.keep_alive || court.claims.fencing {
         return None;
     }
     let mut ops = court.facts.ops.iter();
     let write = ops.find(|op| {
-        let is_own = op.who == held.who && op.hold == held.hold;
+        let is_own = op.who == hold.who && op.hold == hold.id;
         is_own && op.action == Action::Write && op.mark > outage.until
     })?;
-    let is_kept = matches!(held.released, Some((_, ReleaseResult::Released)));
+    let is_kept = matches!(hold.released, Some((_, ReleaseResult::Released)));
     let mut others = court.facts.holds.iter();
     let is_overtaken = others.any(|other| {
-        let is_other = other.key == held.key && other.who != held.who;
+        let is_other = other.key == hold.key && other.who != hold.who;
         is_other && other.granted > outage.from && other.granted < write.mark
     });
     (!is_kept && !is_overtaken).then(|| {
@@ -232,12 +232,12 @@ pub(super) fn not_contended() -> Verdict {
 }
 
 /// Returns what became of A's lock, in words: "B got the lock 3.1 ms after that", or that A kept it.
-pub(super) fn what_became(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> String {
+pub(super) fn what_became(court: &Court<'_>, outage: &Outage<'_>, hold: &Hold) -> String {
     let mut holds = court.facts.holds.iter();
     let is_next = |other: &&Hold| {
-        other.key == held.key && other.who != held.who && other.granted > outage.from
+        other.key == hold.key && other.who != hold.who && other.granted > outage.from
     };
-    let release = held.release.map_or(u64::MAX, |release| release.at_ns);
+    let release = hold.release.map_or(u64::MAX, |release| release.at_ns);
     match holds.find(is_next) {
         Some(next) if next.granted.at_ns < release => {
             let when = match next.granted.at_ns.checked_sub(outage.until.at_ns) {

@@ -41,9 +41,9 @@ pub(super) fn overlap_evidence(overlap: Option<&Overlap<'_>>) -> Option<Evidence
 
 /// Returns words such as "two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms".
 pub(super) fn two_holders(overlap: &Overlap<'_>) -> String {
-    let span = |held: &Hold| {
-        let (from, to) = (ms(held.granted.at_ns), ms(held.believed_until_ns));
-        format!("{} from {from} to {to}", held.who)
+    let span = |hold: &Hold| {
+        let (from, to) = (ms(hold.granted.at_ns), ms(hold.believed_until_ns));
+        format!("{} from {from} to {to}", hold.who)
     };
     format!(
         "two holders for {} ms: {}, {} ms",

@@ -98,7 +98,7 @@ pub(super) fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
 
 /// Returns whether this is the overlap of the two holds that wrote.
 fn is_between(overlap: &Overlap<'_>, lost: &LostUpdate<'_>) -> bool {
-    let of = |held: &Hold, op: &Op| held.who == op.who && held.hold == op.hold;
+    let of = |hold: &Hold, op: &Op| hold.who == op.who && hold.id == op.hold;
     of(overlap.first, lost.write) && of(overlap.second, lost.between)
         || of(overlap.first, lost.between) && of(overlap.second, lost.write)
 }
@@ -110,7 +110,7 @@ fn written_over(court: &Court<'_>, lost: &LostUpdate<'_>, cause: Option<&Cause<'
     let over = court
         .facts
         .hold_of(lost.write)
-        .and_then(|held| held.lease_over)
+        .and_then(|hold| hold.lease_over)
         .filter(|over| over.at_ns <= lost.write.mark.at_ns);
     let how = match (cause, over) {
         (Some(cause), _) if !cause.is_end_of_lease() => {
@@ -143,31 +143,31 @@ fn written_over(court: &Court<'_>, lost: &LostUpdate<'_>, cause: Option<&Cause<'
 
 /// Returns why work beyond the lease, or a pause, did damage; `None` if no lease is known to have been over.
 fn why_over(court: &Court<'_>, lost: Option<&LostUpdate<'_>>) -> Option<String> {
-    let held = match lost {
+    let hold = match lost {
         Some(lost) => court.facts.hold_of(lost.write)?,
         None => court.facts.first_of(HOLDER)?,
     };
     let kept_alive = court.claims.keep_alive || court.claims.belongs_to_session();
     // What happened to it before this hold explains nothing.
-    let from_ns = held.asked.at_ns;
+    let from_ns = hold.asked.at_ns;
     let until_ns = lost.map_or(u64::MAX, |lost| lost.write.mark.at_ns);
     let was_cut_off = court.facts.faults.iter().any(|seen| {
         let is_meanwhile = from_ns <= seen.mark.at_ns && seen.mark.at_ns < until_ns;
         let is_cut = matches!(seen.fault, Fault::CutOff | Fault::RequestsCut);
-        seen.who == held.who && is_cut && is_meanwhile
+        seen.who == hold.who && is_cut && is_meanwhile
     });
-    let why = if kept_alive && court.checks.was_stopped(&held.who, from_ns, until_ns) {
+    let why = if kept_alive && court.checks.was_stopped(&hold.who, from_ns, until_ns) {
         WHY_STOPPED
     } else if kept_alive && was_cut_off {
         WHY_CUT_OFF
-    } else if held.lease_over.is_none() {
+    } else if hold.lease_over.is_none() {
         return None;
     } else if court.claims.checks_owner {
         WHY
     } else {
         WHY_WITHOUT_TOKEN
     };
-    Some(why.replace("A is", &format!("{} is", held.who)))
+    Some(why.replace("A is", &format!("{} is", hold.who)))
 }
 
 /// Returns what the holders believed when the resource refused the late one.

@@ -69,7 +69,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if !pauses.iter().any(|pause| pause.phase == Phase::Asking) {
         return court.unanswered();
     }
-    held(court, &pauses)
+    acquit(court, &pauses)
 }
 
 /// What A was doing when it was paused.
@@ -155,10 +155,10 @@ impl Pause {
         }
         let mut holds = court.facts.holds.iter();
         let ttl_ns = court.ttl_ns();
-        holds.all(|held| {
-            let is_over = held.released.is_some_and(|(mark, _)| mark < self.held_back);
-            let is_meant = held.who == HOLDER && held.granted < self.held_back && !is_over;
-            !is_meant || self.held_back.at_ns < held.asked.at_ns.saturating_add(ttl_ns)
+        holds.all(|hold| {
+            let is_over = hold.released.is_some_and(|(mark, _)| mark < self.held_back);
+            let is_meant = hold.who == HOLDER && hold.granted < self.held_back && !is_over;
+            !is_meant || self.held_back.at_ns < hold.asked.at_ns.saturating_add(ttl_ns)
         })
     }
 
@@ -197,11 +197,11 @@ impl Pause {
     fn is_held_by_b(&self, court: &Court<'_>, until_ns: u64) -> bool {
         let from_ns = self.went_on.at_ns;
         let mut holds = court.facts.holds.iter();
-        holds.any(|held| {
-            held.who == OTHER
-                && held.key == FIRST_LOCK
-                && held.granted > self.stopped
-                && court.checks.certainly_held(held, from_ns, until_ns)
+        holds.any(|hold| {
+            hold.who == OTHER
+                && hold.key == FIRST_LOCK
+                && hold.granted > self.stopped
+                && court.checks.certainly_held(hold, from_ns, until_ns)
         })
     }
 }
@@ -212,16 +212,16 @@ fn phase(court: &Court<'_>, held_back: Mark, went_on: Mark) -> Phase {
     };
     let facts = court.facts;
     let mut waits = facts.waits.iter().filter(|wait| wait.who == HOLDER);
-    let mut holds = facts.holds.iter().filter(|held| held.who == HOLDER);
-    let releases = |held: &Hold| {
-        let sent = held.release;
-        sent.is_some_and(|sent| is_open(sent, held.released.map(|(mark, _)| mark)))
+    let mut holds = facts.holds.iter().filter(|hold| hold.who == HOLDER);
+    let releases = |hold: &Hold| {
+        let sent = hold.release;
+        sent.is_some_and(|sent| is_open(sent, hold.released.map(|(mark, _)| mark)))
     };
     if waits.any(|wait| is_open(wait.asked, wait.answer.map(|(mark, _)| mark))) {
         Phase::Asking
     } else if holds.clone().any(releases) {
         Phase::Releasing
-    } else if holds.any(|held| is_open(held.granted, held.release)) {
+    } else if holds.any(|hold| is_open(hold.granted, hold.release)) {
         Phase::Working
     } else {
         Phase::Otherwise
@@ -233,8 +233,8 @@ fn next_answer_ns(court: &Court<'_>, after: Mark) -> Option<u64> {
     let facts = court.facts;
     let waits = facts.waits.iter().filter(|wait| wait.who == HOLDER);
     let waits = waits.filter_map(|wait| wait.answer.map(|(mark, _)| mark));
-    let holds = facts.holds.iter().filter(|held| held.who == HOLDER);
-    let holds = holds.flat_map(|held| [held.declined, held.released.map(|(mark, _)| mark)]);
+    let holds = facts.holds.iter().filter(|hold| hold.who == HOLDER);
+    let holds = holds.flat_map(|hold| [hold.declined, hold.released.map(|(mark, _)| mark)]);
     let ops = facts.ops.iter().filter(|op| op.who == HOLDER);
     let failed = facts.failures.iter().filter(|failed| failed.who == HOLDER);
     let answers = waits
@@ -385,15 +385,15 @@ fn paused(pause: &Pause) -> [Evidence; 2] {
 fn is_complete(court: &Court<'_>, pauses: &[Pause]) -> bool {
     let last = pauses.iter().map(|pause| pause.went_on).max();
     let mut own = court.facts.holds.iter();
-    own.any(|held| {
-        held.who == HOLDER
-            && held.key == FIRST_LOCK
-            && held.released.is_some()
-            && last.is_some_and(|last| held.asked > last)
+    own.any(|hold| {
+        hold.who == HOLDER
+            && hold.key == FIRST_LOCK
+            && hold.released.is_some()
+            && last.is_some_and(|last| hold.asked > last)
     })
 }
 
-fn held(court: &Court<'_>, pauses: &[Pause]) -> Verdict {
+fn acquit(court: &Court<'_>, pauses: &[Pause]) -> Verdict {
     let shortest_ns = pauses.iter().map(Pause::lasted_ns).min();
     let phases = Phase::ALL.into_iter().filter_map(|phase| {
         let times = pauses.iter().filter(|pause| pause.phase == phase).count();

@@ -99,33 +99,33 @@ pub(super) fn through_the_store(court: &Court<'_>, verdict: Verdict) -> Verdict 
 
 /// Returns the verdict if a holder was told within its own lease that its lock was gone.
 fn kept_for_its_lease(court: &Court<'_>) -> Option<Verdict> {
-    let held = court.checks.lost_within_lease()?;
-    let (answered, _) = held.released?;
-    let after = ms(answered.at_ns.saturating_sub(held.asked.at_ns));
-    let sentence = format!("{}'s release: no longer the owner", held.who);
-    let granted = format!("{} is granted {}", held.who, held.key);
+    let hold = court.checks.lost_within_lease()?;
+    let (answered, _) = hold.released?;
+    let after = ms(answered.at_ns.saturating_sub(hold.asked.at_ns));
+    let sentence = format!("{}'s release: no longer the owner", hold.who);
+    let granted = format!("{} is granted {}", hold.who, hold.key);
     Some(Verdict {
         evidence: vec![
-            evidence(held.granted, &held.who, "granted", granted),
-            evidence(answered, &held.who, "already_lost", sentence),
+            evidence(hold.granted, &hold.who, "granted", granted),
+            evidence(answered, &hold.who, "already_lost", sentence),
         ],
-        why: Some(why_gone(court, held)),
+        why: Some(why_gone(court, hold)),
         ..Verdict::bare(
             Outcome::Broken,
             format!(
                 "{}'s lock was gone within its lease: {after} ms after it was requested, its release found it lost.",
-                held.who
+                hold.who
             ),
         )
     })
 }
 
 /// Returns what happened to the lock between its grant and its release.
-fn why_gone(court: &Court<'_>, held: &Hold) -> String {
-    let until_ns = held.released.map_or(0, |(mark, _)| mark.at_ns);
+fn why_gone(court: &Court<'_>, hold: &Hold) -> String {
+    let until_ns = hold.released.map_or(0, |(mark, _)| mark.at_ns);
     let others = court.facts.holds.iter();
-    let mut others = others.filter(|other| other.key == held.key && other.who != held.who);
-    let is_between = |at_ns: u64| held.granted.at_ns < at_ns && at_ns < until_ns;
+    let mut others = others.filter(|other| other.key == hold.key && other.who != hold.who);
+    let is_between = |at_ns: u64| hold.granted.at_ns < at_ns && at_ns < until_ns;
     let taker = others.clone().find(|other| is_between(other.granted.at_ns));
     let releaser = others.find(|other| {
         other
@@ -140,13 +140,13 @@ fn why_gone(court: &Court<'_>, held: &Hold) -> String {
     if let Some(over) = over {
         return format!(
             "{} released it once too often while {} held the lock, and only that can have freed it.",
-            over.who, held.who
+            over.who, hold.who
         );
     }
     match (releaser, taker) {
         (Some(releaser), _) => format!(
             "{}'s release came while {} held the lock, and only that can have freed it.",
-            releaser.who, held.who
+            releaser.who, hold.who
         ),
         (None, Some(taker)) => format!("{} was granted it meanwhile.", taker.who),
         (None, None) => {

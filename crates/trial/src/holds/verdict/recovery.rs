@@ -10,7 +10,7 @@ use crate::verdict::{Lack, Next, Outcome, Verdict};
 pub(super) fn recovered(
     court: &Court<'_>,
     died: Mark,
-    held: Option<&Hold>,
+    hold: Option<&Hold>,
     next: &Hold,
 ) -> Verdict {
     let took_ns = next.granted.at_ns.saturating_sub(died.at_ns);
@@ -24,7 +24,7 @@ pub(super) fn recovered(
         );
         return stalled(because);
     }
-    let how = match held {
+    let how = match hold {
         Some(_) => "while holding",
         None => "between two steps of taking the lock",
     };
@@ -33,7 +33,7 @@ pub(super) fn recovered(
     }
     // Before A's grant, nothing of A's can keep anybody out.
     let is_kept_out =
-        |wait: &&Wait| wait.who != HOLDER && held.is_none_or(|held| wait.asked > held.granted);
+        |wait: &&Wait| wait.who != HOLDER && hold.is_none_or(|hold| wait.asked > hold.granted);
     let mut others = court.facts.waits.iter().filter(is_kept_out);
     let Some(refused) = others.find_map(|wait| wait.refused()) else {
         return Verdict::inconclusive(
@@ -53,7 +53,7 @@ pub(super) fn recovered(
         ),
     };
     Verdict {
-        measured: measured(court, died, held, took_ns).into_iter().collect(),
+        measured: measured(court, died, hold, took_ns).into_iter().collect(),
         witness: vec![witness],
         limits: Some(limits(court, took_ns)),
         next: next_commands(court),
@@ -128,14 +128,14 @@ pub(super) fn limits(court: &Court<'_>, took_ns: u64) -> String {
 pub(super) fn measured(
     court: &Court<'_>,
     died: Mark,
-    held: Option<&Hold>,
+    hold: Option<&Hold>,
     took_ns: u64,
 ) -> Option<String> {
-    let held = held?;
+    let hold = hold?;
     if court.claims.untimed {
         return Some("there was no lease to wait for".into());
     }
-    let since_ns = died.at_ns.saturating_sub(held.granted.at_ns);
+    let since_ns = died.at_ns.saturating_sub(hold.granted.at_ns);
     let left_ns = if court.claims.keep_alive {
         // The lease may have been renewed just before.
         court.ttl_ns()

@@ -29,7 +29,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         Some(refused) if court.claims.reentrant && trial.had_it_until(court, refused) => {
             refused_its_holder(&trial, refused)
         }
-        _ => trial.held(court).unwrap_or_else(nothing),
+        _ => trial.acquit(court).unwrap_or_else(nothing),
     }
 }
 
@@ -57,7 +57,7 @@ impl<'a> Twice<'a> {
     }
 
     /// Returns the acquittal; `None` if one of the dangers did not arise.
-    fn held(&self, court: &Court<'_>) -> Option<Verdict> {
+    fn acquit(&self, court: &Court<'_>) -> Option<Verdict> {
         let other = court.facts.first_of_lock(OTHER, FIRST_LOCK)?;
         let over = over_releases(court);
         let seen = if court.claims.reentrant {
@@ -97,8 +97,8 @@ impl<'a> Twice<'a> {
     fn counted(&self, court: &Court<'_>, other: &Hold) -> Option<&'static str> {
         self.second.granted()?;
         let again = court.facts.holds.iter();
-        let again = again.filter(|held| held.who == HOLDER && held.key == FIRST_LOCK);
-        let (released, _) = again.skip(1).find_map(|held| held.released)?;
+        let again = again.filter(|hold| hold.who == HOLDER && hold.key == FIRST_LOCK);
+        let (released, _) = again.skip(1).find_map(|hold| hold.released)?;
         kept_out(court, self.first, released)?;
         let is_last = self.first.release.is_some_and(|last| last < other.granted);
         is_last.then_some(
@@ -115,13 +115,13 @@ fn over_releases(court: &Court<'_>) -> Vec<Mark> {
 }
 
 /// Returns when C was refused after this event, while this hold certainly lasted.
-fn kept_out(court: &Court<'_>, held: &Hold, from: Mark) -> Option<Mark> {
+fn kept_out(court: &Court<'_>, hold: &Hold, from: Mark) -> Option<Mark> {
     let mut tries = court.facts.waits.iter();
     tries.find_map(|wait| {
         let refused = wait
             .refused()
             .filter(|_| wait.who == THIRD && wait.asked > from)?;
-        let lasted = court.checks.certainly_held(held, from.at_ns, refused.at_ns);
+        let lasted = court.checks.certainly_held(hold, from.at_ns, refused.at_ns);
         lasted.then_some(refused)
     })
 }
@@ -157,9 +157,9 @@ fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Option<Verdict> {
         return Some(broken(overlap, proof, because, WHY_OVER_RELEASE));
     }
     let mut own = court.facts.holds.iter();
-    let released = own.find_map(|held| {
-        let (mark, _) = held.released.filter(|_| held.who == first.who)?;
-        (held.hold != first.hold && between(&mark)).then_some(mark)
+    let released = own.find_map(|hold| {
+        let (mark, _) = hold.released.filter(|_| hold.who == first.who)?;
+        (hold.id != first.id && between(&mark)).then_some(mark)
     });
     let released = released.filter(|_| court.claims.reentrant)?;
     let proof = vec![evidence(

@@ -23,15 +23,15 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return verdict;
     }
     match Return::of(court) {
-        Ok(seen) => held(court, &seen),
+        Ok(seen) => acquit(court, &seen),
         Err(missing) => missing.verdict(),
     }
 }
 
 /// Returns the hold of this lock with which A died.
 fn left_behind<'a>(court: &'a Court<'_>, key: &str) -> Option<(&'a Hold, Mark)> {
-    let held = court.facts.first_of_lock(HOLDER, key)?;
-    Some((held, held.killed?))
+    let hold = court.facts.first_of_lock(HOLDER, key)?;
+    Some((hold, hold.killed?))
 }
 
 /// Returns when a process was seen to come back, and its name in that life.
@@ -42,8 +42,8 @@ fn came_back<'a>(court: &'a Court<'_>) -> Option<(Mark, &'a str)> {
 }
 
 /// Returns until when the lease of this hold certainly ran.
-fn lease_end_ns(court: &Court<'_>, held: &Hold) -> u64 {
-    held.asked.at_ns.saturating_add(court.ttl_ns())
+fn lease_end_ns(court: &Court<'_>, hold: &Hold) -> u64 {
+    hold.asked.at_ns.saturating_add(court.ttl_ns())
 }
 
 /// Returns the verdict on two holders, if the first is the process that came back, it got the lock within the lease of the dead one, and the
@@ -146,7 +146,7 @@ impl<'a> Return<'a> {
         };
         let again = facts.first_of_lock(who, FIRST_LOCK);
         let again = again
-            .filter(|held| held.released.is_some())
+            .filter(|hold| hold.released.is_some())
             .ok_or(answers)?;
         // Only a lock that ends with its process may be free before.
         let in_time = again.asked.at_ns < lease_end_ns(court, dead);
@@ -160,7 +160,7 @@ impl<'a> Return<'a> {
         let released = again.release.map_or(u64::MAX, |mark| mark.at_ns);
         let other = facts.first_of_lock(OTHER, FIRST_LOCK);
         let is_kept_out =
-            |held: &&Hold| held.asked.at_ns < released && held.granted.at_ns > released;
+            |hold: &&Hold| hold.asked.at_ns < released && hold.granted.at_ns > released;
         other.filter(is_kept_out).ok_or(Unseen {
             because: "nobody was seen to be kept out while A had the lock again",
             what: Lack::Contention,
@@ -181,7 +181,7 @@ impl<'a> Return<'a> {
     }
 }
 
-fn held(court: &Court<'_>, seen: &Return<'_>) -> Verdict {
+fn acquit(court: &Court<'_>, seen: &Return<'_>) -> Verdict {
     let Return { who, again, .. } = seen;
     let since = |mark: Mark| ms(again.granted.at_ns.saturating_sub(mark.at_ns));
     let end_ns = lease_end_ns(court, seen.dead);

@@ -28,7 +28,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some(overrun) = court.overrun().filter(|_| court.is_damaged()) {
         return overrun;
     }
-    let Some((outage, held)) = court.long_outage() else {
+    let Some((outage, hold)) = court.long_outage() else {
         return not_witnessed();
     };
     if brief.kept == 0 {
@@ -38,21 +38,21 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a server that is seen to stop, and to go on, while A holds the lock.",
         );
     }
-    if !court.was_contended_before(outage, held) || court.asked_during(outage).is_empty() {
+    if !court.was_contended_before(outage, hold) || court.asked_during(outage).is_empty() {
         return not_contended();
     }
-    if let Some(unshown) = not_overtaken(court, outage, held) {
+    if let Some(unshown) = not_overtaken(court, outage, hold) {
         return unshown;
     }
     match afterwards(court) {
         Afterwards::Decided(verdict) => *verdict,
-        Afterwards::Taken { hold, took_ns } => {
+        Afterwards::Taken { next, took_ns } => {
             let again = format!(
                 "{} got the lock {} ms after nobody had it",
-                hold.who,
+                next.who,
                 ms(took_ns)
             );
-            held_up(court, &brief, outage, held, again)
+            acquit(court, &brief, outage, hold, again)
         }
     }
 }
@@ -65,7 +65,7 @@ fn lasts(court: &Court<'_>) -> bool {
 /// A brief stop in which A lost its lock.
 struct Lapse<'a> {
     outage: &'a Outage<'a>,
-    held: &'a Hold,
+    hold: &'a Hold,
     evidence: Evidence,
 }
 
@@ -86,19 +86,19 @@ impl<'a> BriefStops<'a> {
         for outage in court.checks.outages() {
             let lasted_ns = outage.lasted_ns();
             let is_brief = outage.is_silent && lasted_ns < court.ttl_ns() / 2;
-            let Some(held) = court.held_since(outage).filter(|_| is_brief) else {
+            let Some(hold) = court.held_since(outage).filter(|_| is_brief) else {
                 continue;
             };
-            let end = held.released.map(|(mark, _)| mark);
+            let end = hold.released.map(|(mark, _)| mark);
             // If the machine stalled, the stop may have been longer, or a renewal late.
-            if end.is_none_or(|end| court.checks.has_stalled(held.asked, end)) {
+            if end.is_none_or(|end| court.checks.has_stalled(hold.asked, end)) {
                 continue;
             }
             all.longest_ns = all.longest_ns.max(lasted_ns);
-            match loss(court, outage, held) {
+            match loss(court, outage, hold) {
                 Some(evidence) => all.lapses.push(Lapse {
                     outage,
-                    held,
+                    hold,
                     evidence,
                 }),
                 None => all.kept += 1,
@@ -117,11 +117,11 @@ impl<'a> BriefStops<'a> {
 }
 
 /// Returns what shows that A lost its lock after a brief stop, although it was still at work.
-fn loss(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> Option<Evidence> {
-    let release = held.release?;
+fn loss(court: &Court<'_>, outage: &Outage<'_>, hold: &Hold) -> Option<Evidence> {
+    let release = hold.release?;
     let mut others = court.facts.holds.iter();
     let other = others.find(|other| {
-        let is_other = other.key == held.key && other.who != held.who;
+        let is_other = other.key == hold.key && other.who != hold.who;
         is_other && other.granted > outage.from && other.granted < release
     });
     if let Some(other) = other {
@@ -131,24 +131,24 @@ fn loss(court: &Court<'_>, outage: &Outage<'_>, held: &Hold) -> Option<Evidence>
         );
         return Some(evidence(other.granted, &other.who, "granted", sentence));
     }
-    if let Some(said) = held.said_lost.filter(|said| *said > outage.from) {
+    if let Some(said) = hold.said_lost.filter(|said| *said > outage.from) {
         let sentence = "A says that its lock is lost";
-        return Some(evidence(said, &held.who, "lost", sentence));
+        return Some(evidence(said, &hold.who, "lost", sentence));
     }
     // Soon after the stop, a process that declines a step may only be unable to rule out a loss. Later, it has not kept its lock.
     let long_after_ns = outage.until.at_ns + SLACK_NS.max(court.ttl_ns() / 2);
-    if let Some(declined) = held
+    if let Some(declined) = hold
         .declined
         .filter(|declined| declined.at_ns > long_after_ns)
     {
         let after = ms(declined.at_ns - outage.until.at_ns);
         let sentence = format!("A declines to go on, {after} ms after the server was back");
-        return Some(evidence(declined, &held.who, "declined", sentence));
+        return Some(evidence(declined, &hold.who, "declined", sentence));
     }
-    match held.released? {
+    match hold.released? {
         (mark, ReleaseResult::AlreadyLost) => {
             let sentence = "A's release: no longer the owner";
-            Some(evidence(mark, &held.who, "already_lost", sentence))
+            Some(evidence(mark, &hold.who, "already_lost", sentence))
         }
         _ => None,
     }
@@ -191,7 +191,7 @@ fn why_lost(court: &Court<'_>, lapse: &Lapse<'_>) -> String {
 
 /// Returns how much of the first lease was certainly left when the server answered again.
 fn left_ns(court: &Court<'_>, lapse: &Lapse<'_>) -> u64 {
-    let lease_ns = lapse.held.asked.at_ns.saturating_add(court.ttl_ns());
+    let lease_ns = lapse.hold.asked.at_ns.saturating_add(court.ttl_ns());
     lease_ns.saturating_sub(lapse.outage.until.at_ns)
 }
 
@@ -210,11 +210,11 @@ fn lapsed_perhaps(brief: &BriefStops<'_>) -> Verdict {
     )
 }
 
-fn held_up(
+fn acquit(
     court: &Court<'_>,
     brief: &BriefStops<'_>,
     outage: &Outage<'_>,
-    held: &Hold,
+    hold: &Hold,
     again: String,
 ) -> Verdict {
     let lasts = lasts(court);
@@ -239,7 +239,7 @@ fn held_up(
             format!(
                 "then for {} ms, and answered no request of the lab; {}",
                 ms(outage.lasted_ns()),
-                what_became(court, outage, held)
+                what_became(court, outage, hold)
             ),
             again,
         ],

@@ -31,10 +31,10 @@ pub(super) fn meets_holder(court: &Court<'_>, wait: &Wait) -> bool {
         return false;
     };
     let holds = court.facts.holds.iter();
-    let mut others = holds.filter(|held| held.who == OTHER && held.key == wait.key);
-    others.any(|held| {
+    let mut others = holds.filter(|hold| hold.who == OTHER && hold.key == wait.key);
+    others.any(|hold| {
         let checks = &court.checks;
-        checks.certainly_held(held, wait.asked.at_ns, answered.at_ns)
+        checks.certainly_held(hold, wait.asked.at_ns, answered.at_ns)
     })
 }
 
@@ -42,13 +42,13 @@ pub(super) fn meets_holder(court: &Court<'_>, wait: &Wait) -> bool {
 pub(super) fn next_grant(court: &Court<'_>, wait: &Wait) -> Option<u64> {
     let (answered, _) = wait.answer?;
     let holds = court.facts.holds.iter();
-    let mut others = holds.filter(|held| held.who == OTHER && held.key == wait.key);
+    let mut others = holds.filter(|hold| hold.who == OTHER && hold.key == wait.key);
     let has_it =
-        |held: &&Hold| held.granted < answered && held.unquestioned_until_ns() > answered.at_ns;
-    if others.clone().any(|held| has_it(&held)) {
+        |hold: &&Hold| hold.granted < answered && hold.unquestioned_until_ns() > answered.at_ns;
+    if others.clone().any(|hold| has_it(&hold)) {
         return Some(0);
     }
-    let next = others.find(|held| held.granted > answered)?;
+    let next = others.find(|hold| hold.granted > answered)?;
     Some(next.granted.at_ns.saturating_sub(answered.at_ns))
 }
 

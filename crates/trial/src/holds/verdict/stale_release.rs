@@ -27,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let asked = court
         .facts
         .first_of(HOLDER)
-        .map_or(0, |held| held.asked.at_ns);
+        .map_or(0, |hold| hold.asked.at_ns);
     let end_of_two_leases = asked.saturating_add(ttl_ns.saturating_mul(2));
     let mut guilty = overlaps.clone();
     guilty.retain(|overlap| {
@@ -84,10 +84,10 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "somebody who holds the lock when the late one releases it.",
         );
     }
-    held(court, pause.from, pause.until)
+    acquit(court, pause.from, pause.until)
 }
 
-fn held(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {
+fn acquit(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {
     let overlaps = court.checks.overlaps();
     let mut verdict = Verdict {
         witness: vec![format!(
@@ -128,7 +128,7 @@ enum LetIn {
 
 impl LetIn {
     fn of(court: &Court<'_>, overlap: &Overlap<'_>) -> Self {
-        let released = court.facts.first_of(HOLDER).and_then(|held| held.released);
+        let released = court.facts.first_of(HOLDER).and_then(|hold| hold.released);
         let is_after = |mark: Mark| mark.at_ns <= overlap.second.granted.at_ns;
         match released {
             _ if overlap.first.who == HOLDER || overlap.second.who == HOLDER => Self::WithinLease,
@@ -186,9 +186,9 @@ fn why_freed(court: &Court<'_>, other: &str) -> String {
 
 fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     let late = court.facts.first_of(HOLDER);
-    let released = late.and_then(|held| held.released);
+    let released = late.and_then(|hold| hold.released);
     let released = released.map(|(mark, _)| {
-        let over = late.and_then(|held| held.lease_over);
+        let over = late.and_then(|hold| hold.lease_over);
         let since = over.map_or_else(String::new, |over| {
             format!("; its lease was over by {} ms", ms(over.at_ns))
         });

@@ -69,7 +69,7 @@ fn acquitted(court: &Court<'_>, renewal: Option<&Renewal<'_>>) -> Verdict {
         .collect();
     let after_releases: Option<Vec<u64>> = releases
         .iter()
-        .map(|held| grant_after(court, held))
+        .map(|hold| grant_after(court, hold))
         .collect();
     let (Some(after_requests), Some(after_releases)) = (after_requests, after_releases) else {
         return court.unanswered();
@@ -82,7 +82,7 @@ fn acquitted(court: &Court<'_>, renewal: Option<&Renewal<'_>>) -> Verdict {
         None if court.claims.keep_alive => return renewal::not_met(),
         None => None,
     };
-    held(
+    acquit(
         &requests,
         &after_requests,
         &releases,
@@ -123,7 +123,7 @@ fn grant_on_error(
     verdict
 }
 
-fn held(
+fn acquit(
     requests: &[&Wait],
     after_requests: &[u64],
     releases: &[&Hold],

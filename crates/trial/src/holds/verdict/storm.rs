@@ -35,7 +35,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             what,
             advice,
         ),
-        None => held(court, &weather),
+        None => acquit(court, &weather),
     }
 }
 
@@ -95,9 +95,9 @@ impl Hits {
 
 /// Returns whether this process, or anybody, held a lock then.
 fn held_at(court: &Court<'_>, who: Option<&str>, at_ns: u64) -> bool {
-    court.facts.holds.iter().any(|held| {
-        let is_own = who.is_none_or(|who| held.who == who);
-        is_own && held.granted.at_ns < at_ns && at_ns < held.unquestioned_until_ns()
+    court.facts.holds.iter().any(|hold| {
+        let is_own = who.is_none_or(|who| hold.who == who);
+        is_own && hold.granted.at_ns < at_ns && at_ns < hold.unquestioned_until_ns()
     })
 }
 
@@ -110,7 +110,7 @@ impl Weather {
             let all = facts.faults.iter();
             all.filter(move |seen| is(seen.fault))
         };
-        let died_holding = |mark| facts.holds.iter().any(|held| held.killed == Some(mark));
+        let died_holding = |mark| facts.holds.iter().any(|hold| hold.killed == Some(mark));
         let kills = faults_that(|fault| fault == Fault::Killed);
         let pauses = court.checks.pauses();
         let cuts = court.checks.cuts();
@@ -118,7 +118,7 @@ impl Weather {
         let outages = facts.servers.iter();
         let outages = outages.filter(|changed| changed.change.begins_outage());
         let clocks = faults_that(|fault| matches!(fault, Fault::ClockAhead | Fault::ClockBehind));
-        let rounds = facts.holds.iter().filter(|held| held.released.is_some());
+        let rounds = facts.holds.iter().filter(|hold| hold.released.is_some());
         // Whoever could not reach the store cannot know who has the lock.
         let found_taken = |wait: &&Wait| {
             wait.refused().is_some_and(|refused| {
@@ -315,13 +315,13 @@ fn not_taken_again(court: &Court<'_>) -> Option<String> {
     let faults = faults.iter().filter(|seen| seen.fault != Fault::ClockRead);
     let servers = court.facts.servers.iter().map(|changed| changed.mark);
     let last_fault = faults.map(|seen| seen.mark).chain(servers).max();
-    let is_after = |held: &&Hold| Some(held.asked) > last_fault;
+    let is_after = |hold: &&Hold| Some(hold.asked) > last_fault;
     let again: BTreeSet<&str> = holds
         .iter()
         .filter(is_after)
-        .map(|held| &*held.key)
+        .map(|hold| &*hold.key)
         .collect();
-    let keys: BTreeSet<&str> = holds.iter().map(|held| &*held.key).collect();
+    let keys: BTreeSet<&str> = holds.iter().map(|hold| &*hold.key).collect();
     keys.difference(&again).next().map(|key| (*key).to_owned())
 }
 
@@ -339,7 +339,7 @@ fn limits(court: &Court<'_>, weather: &Weather) -> String {
     of_lock.into()
 }
 
-fn held(court: &Court<'_>, weather: &Weather) -> Verdict {
+fn acquit(court: &Court<'_>, weather: &Weather) -> Verdict {
     let overlaps = court.checks.overlaps();
     let witness = [Some(weather.in_words()), weather.others_in_words()];
     let within = if court.claims.belongs_to_session() {

@@ -58,10 +58,10 @@ fn after_death(court: &Court<'_>, stuck: &Stuck) -> Verdict {
     let dead = killed.map_or("A", |seen| &seen.who);
     let mut halted = court.facts.halted.iter();
     let halted = halted.any(|halted| halted.who == dead);
-    let held = |held: &Hold| held.killed == Some(stuck.since);
+    let hold = |hold: &Hold| hold.killed == Some(stuck.since);
     let when = if halted {
         "between its two steps"
-    } else if court.facts.holds.iter().any(held) {
+    } else if court.facts.holds.iter().any(hold) {
         "while holding"
     } else {
         "before it was told whether it has the lock"

@@ -44,7 +44,7 @@ impl<'a> TakenHold<'a> {
         let lasts = court.claims.keep_alive || court.checks.lasts_by_itself();
         let is_taken = other.granted > loss.at && (lasts || court.is_taken_over(holder, other));
         let ops = court.facts.ops.iter();
-        let own = |op: &&Op| op.who == holder.who && op.hold == holder.hold;
+        let own = |op: &&Op| op.who == holder.who && op.hold == holder.id;
         (is_held && is_taken).then(|| Self {
             loss,
             holder,

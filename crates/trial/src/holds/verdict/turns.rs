@@ -24,7 +24,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             what,
             advice,
         ),
-        None => held(court, &turns),
+        None => acquit(court, &turns),
     }
 }
 
@@ -46,11 +46,11 @@ impl<'a> Turns<'a> {
         let done: Vec<&Hold> = facts
             .holds
             .iter()
-            .filter(|held| held.released.is_some())
+            .filter(|hold| hold.released.is_some())
             .collect();
         let mut lives: HashMap<&str, Vec<u64>> = HashMap::new();
-        for held in &done {
-            let (process, life) = process_of(&held.who);
+        for hold in &done {
+            let (process, life) = process_of(&hold.who);
             lives.entry(process).or_default().push(life);
         }
         let lives: Vec<usize> = lives
@@ -63,7 +63,7 @@ impl<'a> Turns<'a> {
             .collect();
         let waits = done
             .iter()
-            .map(|held| held.granted.at_ns.saturating_sub(held.asked.at_ns));
+            .map(|hold| hold.granted.at_ns.saturating_sub(hold.asked.at_ns));
         let left_behind = facts.waits.iter().find(|wait| wait.granted().is_none());
         Self {
             came_back: lives.iter().filter(|lives| **lives > 1).count(),
@@ -105,10 +105,10 @@ impl<'a> Turns<'a> {
     }
 }
 
-fn held(court: &Court<'_>, turns: &Turns<'_>) -> Verdict {
+fn acquit(court: &Court<'_>, turns: &Turns<'_>) -> Verdict {
     let fences = match (court.claims.fencing, turns.done.first(), turns.done.last()) {
         (true, Some(first), Some(last)) => {
-            let fence = |held: &Hold| held.fence.clone().unwrap_or_default();
+            let fence = |hold: &Hold| hold.fence.clone().unwrap_or_default();
             format!(", fences {} to {}", fence(first), fence(last))
         }
         _ => String::new(),

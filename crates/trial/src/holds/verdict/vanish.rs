@@ -18,12 +18,12 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a lock that reaches its store through the address it is given, and a holder that is seen to die.",
         );
     };
-    let Some(held) = court.facts.first_of(HOLDER) else {
+    let Some(hold) = court.facts.first_of(HOLDER) else {
         return court.unanswered();
     };
-    let lease_ns = held.asked.at_ns.saturating_add(court.ttl_ns());
+    let lease_ns = hold.asked.at_ns.saturating_add(court.ttl_ns());
     let has_no_end = court.claims.keep_alive || court.claims.untimed;
-    let was_held = held.granted < gone.vanished && held.killed == Some(gone.died);
+    let was_held = hold.granted < gone.vanished && hold.killed == Some(gone.died);
     if !was_held || gone.died.at_ns >= lease_ns && !has_no_end {
         return Verdict::inconclusive(
             "Nothing broke, and nothing was tested: A held nothing any more when its machine vanished.",
@@ -32,7 +32,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         );
     }
     match court.checks.recovery() {
-        Some((_, next)) => gone.recovered(court, held, next),
+        Some((_, next)) => gone.recovered(court, hold, next),
         None => court.unanswered(),
     }
 }
@@ -52,7 +52,7 @@ impl Gone {
     }
 
     /// Returns the verdict on a run in which `next` got the lock.
-    fn recovered(&self, court: &Court<'_>, held: &Hold, next: &Hold) -> Verdict {
+    fn recovered(&self, court: &Court<'_>, hold: &Hold, next: &Hold) -> Verdict {
         let took_ns = next.granted.at_ns.saturating_sub(self.died.at_ns);
         let bound_ns = court.checks.recovery_bound_ns();
         let is_late = bound_ns.is_some_and(|bound_ns| took_ns > bound_ns);
@@ -73,7 +73,7 @@ impl Gone {
                 "somebody whom the lock of the vanished holder keeps out at first.",
             );
         };
-        let measured = measured(court, self.died, Some(held), took_ns);
+        let measured = measured(court, self.died, Some(hold), took_ns);
         Verdict {
             measured: measured
                 .filter(|_| !court.claims.untimed)

@@ -14,7 +14,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         return verdict;
     }
     match ServedWaiters::of(court) {
-        Ok(line) => held(&line),
+        Ok(line) => acquit(&line),
         Err(because) => Verdict::inconclusive(
             format!("Nothing broke, and nothing was shown: {because}."),
             Lack::Waiters,
@@ -40,7 +40,7 @@ impl<'a> ServedWaiters<'a> {
         let facts = court.facts;
         let killed = facts.faults.iter();
         let killed = killed.filter(|seen| seen.fault == Fault::Killed);
-        let held_by = |death: Mark| facts.holds.iter().find(|held| held.killed == Some(death));
+        let held_by = |death: Mark| facts.holds.iter().find(|hold| hold.killed == Some(death));
         let waits_at = |who: &str, death: Mark| {
             let mut waiting = waiting_at(court, death);
             waiting.any(|wait| wait.who == *who)
@@ -64,7 +64,7 @@ impl<'a> ServedWaiters<'a> {
         if let Some(wait) = alive.find(|wait| wait.granted().is_none()) {
             return Err(format!("{} was not served", wait.who));
         }
-        let served = facts.holds.iter().filter(|held| held.granted > second);
+        let served = facts.holds.iter().filter(|hold| hold.granted > second);
         Ok(Self {
             deaths: [first, second],
             waited,
@@ -84,16 +84,16 @@ fn waiting_at<'a>(court: &Court<'a>, at: Mark) -> impl Iterator<Item = &'a Wait>
     })
 }
 
-fn held(line: &ServedWaiters<'_>) -> Verdict {
+fn acquit(line: &ServedWaiters<'_>) -> Verdict {
     let [first, second] = line.deaths;
-    let next = line.served.first().map_or(0, |held| held.granted.at_ns);
+    let next = line.served.first().map_or(0, |hold| hold.granted.at_ns);
     let took = |from: Mark, until_ns: u64| ms(until_ns.saturating_sub(from.at_ns));
     let successor = &line.successor.who;
     let served = [&[line.successor], line.served.as_slice()].concat();
     let mut asked = served.clone();
-    asked.sort_by_key(|held| held.asked);
+    asked.sort_by_key(|hold| hold.asked);
     let names = |holds: Vec<&Hold>| {
-        let names: Vec<&str> = holds.iter().map(|held| held.who.as_str()).collect();
+        let names: Vec<&str> = holds.iter().map(|hold| hold.who.as_str()).collect();
         names.join(", ")
     };
     Verdict {

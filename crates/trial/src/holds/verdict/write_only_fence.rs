@@ -39,10 +39,10 @@ fn lost_past_fences(court: &Court<'_>, lost: &LostUpdate<'_>, verdict: Verdict) 
         let fence = op.fence.as_deref().unwrap_or("none");
         format!("{}, fence {fence}", did(op))
     };
-    let held = court.facts.hold_of(lost.write);
-    let granted = held.map(|held| {
-        let sentence = format!("B is granted {}, with a higher fence", held.key);
-        evidence(held.granted, OTHER, "granted", sentence)
+    let hold = court.facts.hold_of(lost.write);
+    let granted = hold.map(|hold| {
+        let sentence = format!("B is granted {}, with a higher fence", hold.key);
+        evidence(hold.granted, OTHER, "granted", sentence)
     });
     let ops = [lost.read, lost.between, lost.write].map(|op| op_evidence(op, shown(op)));
     Verdict {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ms;
 use crate::gauntlet::Gauntlet;
-use crate::gauntlet::envelope::{Attempt, Search};
+use crate::gauntlet::envelope::{Probe, Search};
 
 /// Returns the report of an envelope as one JSON document: the edge of each scenario, with every run behind it.
 pub fn report(gauntlet: &Gauntlet, searches: &[Search], exit_code: u8) -> Value {
@@ -28,21 +28,21 @@ fn edge(search: &Search) -> Value {
         "scenario": search.scenario.name(),
         "held_ms": search.longest_held().and_then(lasted_ms),
         "broke_ms": search.shortest_broken().and_then(lasted_ms),
-        "runs": search.attempts.len(),
+        "runs": search.probes.len(),
         "showed_nothing": search.unclear(),
         "in_words": search.in_words(),
-        "attempts": search.attempts.iter().map(attempt).collect::<Vec<_>>(),
+        "attempts": search.probes.iter().map(probe).collect::<Vec<_>>(),
     })
 }
 
-fn lasted_ms(attempt: &Attempt) -> Option<f64> {
-    attempt.lasted_ns.map(ms)
+fn lasted_ms(probe: &Probe) -> Option<f64> {
+    probe.lasted_ns.map(ms)
 }
 
-fn attempt(attempt: &Attempt) -> Value {
+fn probe(probe: &Probe) -> Value {
     json!({
-        "asked_ms": attempt.asked_ms,
-        "lasted_ms": lasted_ms(attempt),
-        "seen": attempt.seen,
+        "asked_ms": probe.asked_ms,
+        "lasted_ms": lasted_ms(probe),
+        "seen": probe.seen,
     })
 }

@@ -64,7 +64,7 @@ pub fn question(gauntlet: &Gauntlet, cell: &Cell, ink: Ink) -> String {
 
 /// The results of a gauntlet to be shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct GauntletView<'a> {
     /// The settings.
     pub gauntlet: &'a Gauntlet,
     /// One row per scenario.
@@ -77,7 +77,7 @@ pub struct Shown<'a> {
     pub took_ns: u64,
 }
 
-impl Shown<'_> {
+impl GauntletView<'_> {
     /// Returns the text that stays on the screen, except for the list of files.
     pub fn text(&self, quiet: bool, ink: Ink) -> String {
         let heading = format!("{:<VERDICT$}{:<SCENARIO$}fault", "verdict", "scenario");
@@ -249,7 +249,7 @@ mod tests {
             events: Vec::new(),
         };
         let runs = [Run::Lock(Judged::of(&trial, history))];
-        let shown = Shown {
+        let shown = GauntletView {
             gauntlet: &gauntlet,
             rows: &rows(&runs),
             untried: &[],

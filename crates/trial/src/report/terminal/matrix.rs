@@ -28,7 +28,7 @@ pub fn title(store: &TrialStore, seed: u64) -> String {
 
 /// The results of `run-all` to be shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct MatrixView<'a> {
     /// The cells that were run.
     pub cells: &'a [Cell],
     /// The result of each cell.
@@ -43,7 +43,7 @@ pub struct Shown<'a> {
     pub seed: u64,
 }
 
-impl Shown<'_> {
+impl MatrixView<'_> {
     /// Returns the text that stays on the screen, except for the list of files.
     pub fn text(&self, quiet: bool, ink: Ink) -> String {
         let mut text = self.matrix(ink);

@@ -28,17 +28,12 @@ const LEGEND_LABEL: usize = 13;
 pub fn title(comparison: &Comparison) -> String {
     let who = plural(comparison.concurrency, "process wants", "processes want");
     let mut set = format!(
-        "lock {}   TTL {} ms   at most {}",
+        "lock {}   TTL {} ms   at most {} within {}",
         comparison.strategy.name,
         count(comparison.ttl_ms as i64),
         plural(comparison.max_retries as usize, "retry", "retries"),
+        budget_in_words(comparison.budget_ms),
     );
-    if comparison.budget_ms != Comparison::BUDGET_MS {
-        set.push_str(&format!(
-            " within {}",
-            budget_in_words(comparison.budget_ms)
-        ));
-    }
     if comparison.delay_us != Sale::DELAY_US {
         set.push_str(&format!(
             "   delay {} µs",

@@ -4,10 +4,10 @@ use super::*;
 use crate::history::tests::header;
 use crate::protocol::Claims;
 use crate::sale::Sale;
-use crate::sale::by_hand::Story;
+use crate::sale::by_hand::SaleBuilder;
 use crate::verdict::Evidence;
 
-fn judged(story: Story, promise: Promise) -> Verdict {
+fn judged(story: SaleBuilder, promise: Promise) -> Verdict {
     let facts = story.facts();
     judge(
         &header(facts.initial, facts.attempts.len(), promise),
@@ -23,7 +23,7 @@ fn shown(verdict: &Verdict) -> Vec<String> {
 #[test]
 fn an_oversell_is_proven_by_the_order_too_many_and_the_final_stock() {
     let verdict = judged(
-        Story::with_stock(1, 3)
+        SaleBuilder::with_stock(1, 3)
             .sold(2, 1)
             .sold(0, 1)
             .sold(1, 1)
@@ -48,7 +48,7 @@ fn an_oversell_is_proven_by_the_order_too_many_and_the_final_stock() {
 #[test]
 fn a_lost_update_is_proven_by_two_orders_for_the_same_unit() {
     let verdict = judged(
-        Story::with_stock(3, 3)
+        SaleBuilder::with_stock(3, 3)
             .sold(0, 3)
             .sold(1, 2)
             .sold(2, 3)
@@ -69,7 +69,7 @@ fn a_lost_update_is_proven_by_two_orders_for_the_same_unit() {
 #[test]
 fn selling_from_nothing_is_proven_by_the_first_order() {
     let verdict = judged(
-        Story::with_stock(0, 1).sold(0, 0).left(-1),
+        SaleBuilder::with_stock(0, 1).sold(0, 0).left(-1),
         Promise::Exclusion,
     );
     assert_eq!(verdict.because, "1 order for a stock of 0, and −1 left.");
@@ -85,7 +85,10 @@ fn selling_from_nothing_is_proven_by_the_first_order() {
 
 #[test]
 fn who_failed_is_counted_where_nothing_broke() {
-    let story = Story::with_stock(2, 3).busy(0).failed(1, true).sold(2, 2);
+    let story = SaleBuilder::with_stock(2, 3)
+        .busy(0)
+        .failed(1, true)
+        .sold(2, 2);
     let verdict = judged(story.left(1), Promise::Exclusion);
     assert_eq!(verdict.outcome, Outcome::Held);
     assert_eq!(
@@ -97,7 +100,11 @@ fn who_failed_is_counted_where_nothing_broke() {
 #[test]
 fn holding_needs_somebody_who_met_the_lock() {
     let held = judged(
-        Story::with_stock(1, 3).busy(0).busy(1).sold(2, 1).left(0),
+        SaleBuilder::with_stock(1, 3)
+            .busy(0)
+            .busy(1)
+            .sold(2, 1)
+            .left(0),
         Promise::Exclusion,
     );
     assert_eq!(held.outcome, Outcome::Held);
@@ -110,7 +117,7 @@ fn holding_needs_somebody_who_met_the_lock() {
         ["2 of 3 found the lock taken while proc_2 held it: the race did take place"]
     );
     let several = judged(
-        Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
+        SaleBuilder::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
         Promise::Exclusion,
     );
     assert_eq!(
@@ -118,7 +125,7 @@ fn holding_needs_somebody_who_met_the_lock() {
         ["1 of 2 found the lock taken: the race did take place"]
     );
     let alone = judged(
-        Story::with_stock(1, 1).sold(0, 1).left(0),
+        SaleBuilder::with_stock(1, 1).sold(0, 1).left(0),
         Promise::Exclusion,
     );
     assert_eq!(alone.outcome, Outcome::Inconclusive);
@@ -128,7 +135,7 @@ fn holding_needs_somebody_who_met_the_lock() {
 #[test]
 fn without_a_lock_holding_needs_somebody_who_met_another_buyer() {
     let held = judged(
-        Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
+        SaleBuilder::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
         Promise::Exactness,
     );
     assert_eq!(
@@ -139,7 +146,7 @@ fn without_a_lock_holding_needs_somebody_who_met_another_buyer() {
         )
     );
     let alone = judged(
-        Story::with_stock(1, 1).sold(0, 1).left(0),
+        SaleBuilder::with_stock(1, 1).sold(0, 1).left(0),
         Promise::Exactness,
     );
     assert_eq!(alone.outcome, Outcome::Inconclusive);
@@ -150,23 +157,30 @@ fn without_a_lock_holding_needs_somebody_who_met_another_buyer() {
 fn what_shows_nothing_is_inconclusive() {
     for (story, claim, what) in [
         (
-            Story::with_stock(1, 1).sold(0, 1).left(0),
+            SaleBuilder::with_stock(1, 1).sold(0, 1).left(0),
             Promise::Nothing,
             "race",
         ),
         (
-            Story::with_stock(1, 2).busy(0).busy(1).left(1),
+            SaleBuilder::with_stock(1, 2).busy(0).busy(1).left(1),
             Promise::Exclusion,
             "order",
         ),
-        (Story::with_stock(0, 0).left(0), Promise::Exclusion, "order"),
         (
-            Story::with_stock(1, 2).sold(0, 1).busy(1),
+            SaleBuilder::with_stock(0, 0).left(0),
+            Promise::Exclusion,
+            "order",
+        ),
+        (
+            SaleBuilder::with_stock(1, 2).sold(0, 1).busy(1),
             Promise::Exclusion,
             "final_stock",
         ),
         (
-            Story::with_stock(1, 2).sold(0, 1).failed(1, false).left(0),
+            SaleBuilder::with_stock(1, 2)
+                .sold(0, 1)
+                .failed(1, false)
+                .left(0),
             Promise::Exclusion,
             "answers",
         ),
@@ -180,7 +194,10 @@ fn what_shows_nothing_is_inconclusive() {
 #[test]
 fn a_lost_answer_widens_what_is_said() {
     let verdict = judged(
-        Story::with_stock(1, 2).sold(0, 1).failed(1, false).left(0),
+        SaleBuilder::with_stock(1, 2)
+            .sold(0, 1)
+            .failed(1, false)
+            .left(0),
         Promise::Exclusion,
     );
     assert_eq!(
@@ -190,12 +207,12 @@ fn a_lost_answer_widens_what_is_said() {
 }
 
 /// Judges a sale of an external lock.
-fn of_external(story: Story, claims: Claims) -> Verdict {
+fn of_external(story: SaleBuilder, claims: Claims) -> Verdict {
     with_work(story, claims, Sale::DELAY_US)
 }
 
 /// The same, with work of this length between reading and writing the stock.
-fn with_work(story: Story, claims: Claims, delay_us: u64) -> Verdict {
+fn with_work(story: SaleBuilder, claims: Claims, delay_us: u64) -> Verdict {
     let facts = story.facts();
     let mut header = header(facts.initial, facts.attempts.len(), Promise::Exclusion);
     header.strategy = "python3 my_lock.py".into();
@@ -207,7 +224,7 @@ fn with_work(story: Story, claims: Claims, delay_us: u64) -> Verdict {
 #[test]
 fn an_external_lock_that_alone_says_it_was_contended_shows_nothing() {
     // `no_stock` says that it was contended.
-    let story = Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0);
+    let story = SaleBuilder::with_stock(1, 2).sold(0, 1).no_stock(1).left(0);
     let verdict = of_external(story, Claims::PLAIN);
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
     assert_eq!(
@@ -219,7 +236,11 @@ fn an_external_lock_that_alone_says_it_was_contended_shows_nothing() {
 
 #[test]
 fn an_external_lock_is_acquitted_by_contention_that_the_lab_saw() {
-    let refused = Story::with_stock(1, 3).busy(0).busy(1).sold(2, 1).left(0);
+    let refused = SaleBuilder::with_stock(1, 3)
+        .busy(0)
+        .busy(1)
+        .sold(2, 1)
+        .left(0);
     let verdict = of_external(refused, Claims::PLAIN);
     assert_eq!(verdict.outcome, Outcome::Held);
     assert_eq!(
@@ -229,7 +250,7 @@ fn an_external_lock_is_acquitted_by_contention_that_the_lab_saw() {
         ]
     );
     let in_turn = || {
-        let story = Story::with_stock(12, 12);
+        let story = SaleBuilder::with_stock(12, 12);
         let story = (0..12_u64).fold(story, |story, op| story.sold(op, 12 - op as i64));
         story.left(0)
     };
@@ -243,8 +264,8 @@ const FENCED: Claims = Claims {
     ..Claims::PLAIN
 };
 
-fn bought_under(fences: [&str; 2]) -> Story {
-    Story::with_stock(2, 3)
+fn bought_under(fences: [&str; 2]) -> SaleBuilder {
+    SaleBuilder::with_stock(2, 3)
         .busy(2)
         .sold_under(0, 2, fences[0])
         .sold_under(1, 1, fences[1])
@@ -264,7 +285,7 @@ fn a_fence_that_two_buyers_had_breaks_the_promise() {
             verdict.because
         );
         assert_eq!(verdict.evidence.len(), 2);
-        assert!(verdict.violates("fence"));
+        assert!(verdict.violates("fence_issued"));
         let why = verdict.why.unwrap();
         assert!(
             why.starts_with("The resource knows the latest holder"),
@@ -294,7 +315,7 @@ fn nobody_is_accused_of_fences_that_grow_or_were_not_promised() {
 #[test]
 fn a_lease_that_ended_while_the_lab_stood_still_accuses_nobody() {
     let oversold = |for_ms: f64, promise: Promise, claims: Claims| {
-        let story = Story::with_stock(1, 2)
+        let story = SaleBuilder::with_stock(1, 2)
             .sold(0, 1)
             .stalled(for_ms)
             .sold(1, 1);
@@ -343,7 +364,7 @@ fn a_lease_that_ended_while_the_lab_stood_still_accuses_nobody() {
 #[test]
 fn several_short_stalls_may_take_the_rest_of_a_lease_together() {
     let oversold = |stalls: usize, ttl_ms: u64| {
-        let mut story = Story::with_stock(1, 2).sold(0, 1);
+        let mut story = SaleBuilder::with_stock(1, 2).sold(0, 1);
         for _ in 0..stalls {
             story = story.stalled(0.6);
         }
@@ -377,9 +398,9 @@ fn several_short_stalls_may_take_the_rest_of_a_lease_together() {
 
 #[test]
 fn nothing_is_proven_while_the_machine_is_suspended() {
-    let oversold = Story::with_stock(1, 2).sold(0, 1).sold(1, 1).left(0);
+    let oversold = SaleBuilder::with_stock(1, 2).sold(0, 1).sold(1, 1).left(0);
     let header = header(1, 2, Promise::Exclusion);
-    let outcome = |story: &Story| judge(&header, &story.facts()).outcome;
+    let outcome = |story: &SaleBuilder| judge(&header, &story.facts()).outcome;
     assert_eq!(outcome(&oversold), Outcome::Broken);
     let verdict = judge(&header, &oversold.slept(60_000.0).facts());
     assert_eq!(verdict.outcome, Outcome::Inconclusive);

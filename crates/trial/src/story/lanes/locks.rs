@@ -90,7 +90,7 @@ impl LaneStory<'_> {
         let over: Vec<(usize, u64)> = over
             .filter_map(|hold| {
                 let lane = NAMES.iter().position(|name| *name == hold.who)?;
-                Some((lane, hold.hold))
+                Some((lane, hold.id))
             })
             .collect();
         for (lane, hold) in over {

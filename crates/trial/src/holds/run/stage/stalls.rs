@@ -39,8 +39,7 @@ pub(super) fn witnessed<T>(act: impl FnOnce() -> T) -> (T, Vec<(Instant, f64)>) 
             let (mut last_seen, mut stalls) = (Instant::now(), Vec::new());
             while !is_done.load(Ordering::SeqCst) {
                 thread::park_timeout(LOOK_UP);
-                let now = Instant::now();
-                stalls.extend(stall_ms(now, &mut last_seen).map(|for_ms| (now, for_ms)));
+                stalls.extend(stall_until(Instant::now(), &mut last_seen));
             }
             stalls
         });
@@ -49,6 +48,11 @@ pub(super) fn witnessed<T>(act: impl FnOnce() -> T) -> (T, Vec<(Instant, f64)>) 
         witness.thread().unpark();
         (result, witness.join().unwrap_or_default())
     })
+}
+
+/// Returns the stall that ends now, and how many milliseconds it lasted, if whoever looks was away for too long.
+fn stall_until(now: Instant, last_seen: &mut Instant) -> Option<(Instant, f64)> {
+    stall_ms(now, last_seen).map(|for_ms| (now, for_ms))
 }
 
 #[cfg(test)]
@@ -69,5 +73,14 @@ mod tests {
             stalls.iter().all(|(_, for_ms)| *for_ms < 650.0),
             "{stalls:?}"
         );
+    }
+
+    #[test]
+    fn whoever_was_away_for_too_long_has_stalled_once() {
+        let now = Instant::now();
+        let mut last_seen = now.checked_sub(Duration::from_millis(400)).unwrap();
+        let soon = now + Duration::from_millis(60);
+        let looks = [now, now, soon].map(|at| stall_until(at, &mut last_seen));
+        assert_eq!(looks, [Some((now, 400.0)), None, None]);
     }
 }

@@ -35,9 +35,9 @@ impl<'a> Freed<'a> {
         let (met, _) = court.checks.spoiled_release(released)?;
         let answered = court.checks.release_answered(released)?;
         let holds = court.facts.holds.iter();
-        let mut beside = holds.filter(|held| {
-            let is_other = held.who == OTHER && held.key == released.key;
-            is_other && met < held.granted && held.granted < answered
+        let mut beside = holds.filter(|hold| {
+            let is_other = hold.who == OTHER && hold.key == released.key;
+            is_other && met < hold.granted && hold.granted < answered
         });
         beside.find_map(|first| {
             let waits = court.facts.waits.iter();
@@ -98,9 +98,9 @@ impl<'a> Freed<'a> {
             second,
             ..
         } = self;
-        let granted = |held: &Hold| {
-            let sentence = format!("{} is granted {}", held.who, held.key);
-            evidence(held.granted, &held.who, "granted", sentence)
+        let granted = |hold: &Hold| {
+            let sentence = format!("{} is granted {}", hold.who, hold.key);
+            evidence(hold.granted, &hold.who, "granted", sentence)
         };
         let refusal = format!("{} is refused", second.who);
         let done = format!("{} is done with its release", released.who);
@@ -130,8 +130,8 @@ impl<'a> Freed<'a> {
             "When A had answered,"
         };
         format!(
-            "{begins} B got the lock, and {} was refused. {learns} B's lock was gone, within its lease: A has released it once more, \
-             without looking whose it was.",
+            "{begins} B got the lock, and {} was refused. {learns} B's lock was gone within its lease: a repeated release that does \
+             not compare the owner does this.",
             self.second.who
         )
     }

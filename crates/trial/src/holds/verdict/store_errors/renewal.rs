@@ -11,7 +11,7 @@ use crate::verdict::{Lack, Verdict};
 
 /// A hold of A's whose renewals met errors.
 pub(super) struct Renewal<'a> {
-    held: &'a Hold,
+    hold: &'a Hold,
     met: Mark,
     fault: Fault,
 }
@@ -23,29 +23,29 @@ impl<'a> Renewal<'a> {
             return None;
         }
         let holds = court.facts.holds.iter();
-        let mut own = holds.filter(|held| held.who == HOLDER && held.key == FIRST_LOCK);
-        let held = own.next_back()?;
+        let mut own = holds.filter(|hold| hold.who == HOLDER && hold.key == FIRST_LOCK);
+        let hold = own.next_back()?;
         let is_during =
-            |mark: Mark| mark > held.granted && held.release.is_none_or(|release| mark < release);
+            |mark: Mark| mark > hold.granted && hold.release.is_none_or(|release| mark < release);
         let mut faults = court.facts.faults.iter();
         let met = faults.find(|seen| {
             seen.fault.error().is_some() && seen.who == HOLDER && is_during(seen.mark)
         })?;
         Some(Self {
-            held,
+            hold,
             met: met.mark,
             fault: met.fault,
         })
     }
 
     fn is_own(&self, op: &Op) -> bool {
-        op.who == HOLDER && op.hold == self.held.hold
+        op.who == HOLDER && op.hold == self.hold.id
     }
 
     /// Returns the verdict if A used its lock beside B.
     pub(super) fn broken(&self, court: &Court<'_>) -> Option<Verdict> {
         let mut overlaps = court.guilty_overlaps();
-        overlaps.retain(|overlap| std::ptr::eq(overlap.first, self.held));
+        overlaps.retain(|overlap| std::ptr::eq(overlap.first, self.hold));
         let lost = court.lost().is_some_and(|lost| self.is_own(lost.write));
         let mixed = court.checks.interleaved();
         let is_mixed = mixed.is_some_and(|(between, op)| self.is_own(between) || self.is_own(op));
@@ -71,8 +71,8 @@ impl<'a> Renewal<'a> {
     /// Returns what shows that A did not believe in its lock any more; otherwise a verdict that says what is missing.
     pub(super) fn witness(&self, court: &Court<'_>) -> Result<String, Box<Verdict>> {
         let others = court.facts.holds.iter();
-        let mut others = others.filter(|held| held.who == OTHER && held.key == self.held.key);
-        let Some(next) = others.find(|held| held.granted > self.met) else {
+        let mut others = others.filter(|hold| hold.who == OTHER && hold.key == self.hold.key);
+        let Some(next) = others.find(|hold| hold.granted > self.met) else {
             return Err(Box::new(court.unanswered()));
         };
         let after = ms(next.granted.at_ns.saturating_sub(self.met.at_ns));
@@ -81,7 +81,7 @@ impl<'a> Renewal<'a> {
         );
         let is_late = |op: &&Op| self.is_own(op) && op.action == Action::Write;
         let write = court.facts.ops.iter().find(is_late);
-        let knew = [self.held.decided(), self.held.silent]
+        let knew = [self.hold.decided(), self.hold.silent]
             .into_iter()
             .flatten();
         match write {
@@ -96,7 +96,7 @@ impl<'a> Renewal<'a> {
 
 /// Returns whether two processes met somewhere else than in the round of the renewals, or did damage.
 pub(super) fn met_elsewhere(court: &Court<'_>, renewal: Option<&Renewal<'_>>) -> bool {
-    let is_other = |first: &Hold| renewal.is_none_or(|renewal| !std::ptr::eq(first, renewal.held));
+    let is_other = |first: &Hold| renewal.is_none_or(|renewal| !std::ptr::eq(first, renewal.hold));
     let overlaps = court.checks.overlaps();
     court.is_damaged() || overlaps.iter().any(|overlap| is_other(overlap.first))
 }

@@ -67,10 +67,10 @@ impl NamesHistory {
 
     fn release(mut self, who: &str, key: &str) -> Self {
         let facts = self.history.facts();
-        let held = facts.holds.iter().rev();
-        let held = held.clone().find(|held| held.who == who && held.key == key);
-        let hold = held.unwrap().hold;
-        self.history = self.history.releases_of(who, key, self.now, hold, RELEASED);
+        let mut holds = facts.holds.iter().rev();
+        let hold = holds.find(|hold| hold.who == who && hold.key == key);
+        let id = hold.unwrap().id;
+        self.history = self.history.releases_of(who, key, self.now, id, RELEASED);
         self.later(2.0)
     }
 

@@ -112,3 +112,32 @@ fn without_a_pause_or_an_overrun_a_late_release_is_not_tested() {
         .fault("A", 1030.0, Fault::Continued);
     assert_eq!(missing(&alone.judged()), "overrun");
 }
+
+/// A trial that came to its end is not said to have stopped on the way.
+#[test]
+fn what_is_missing_is_an_answer_only_if_a_request_failed() {
+    let unseen = stale("safe").tries("C", 1033.0);
+    let verdict = unseen.clone().judged();
+    assert_eq!(missing(&verdict), "answers");
+    assert!(
+        verdict
+            .because
+            .ends_with("the events that would acquit the lock were not seen."),
+        "{}",
+        verdict.because
+    );
+    let failed = What::Failed {
+        op: 99,
+        definite: true,
+        message: "no answer".into(),
+    };
+    let verdict = unseen.add(1034.0, "A", failed).judged();
+    assert!(
+        verdict
+            .because
+            .ends_with("the trial did not come to its end."),
+        "{}",
+        verdict.because
+    );
+    assert_eq!(verdict.notes, ["A: no answer"]);
+}
