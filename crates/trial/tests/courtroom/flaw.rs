@@ -141,6 +141,8 @@ pub(crate) enum Flaw {
     SetsOnRetry,
     /// A release that finds nothing of its own deletes whatever is there.
     ForcesRelease,
+    /// A release frees what its process has, whichever grant it was asked to release.
+    ReleasesOwnLater,
     /// A release after the end of the lease deletes whatever is there.
     ClearsExpired,
     /// On Redis: whoever asks for a lock sets its expiry, also if somebody else has it.

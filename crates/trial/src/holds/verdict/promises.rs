@@ -155,6 +155,12 @@ fn why_gone(court: &Court<'_>, hold: &Hold) -> String {
         .iter()
         .find(|seen| seen.fault == Fault::OverReleased && is_between(seen.mark.at_ns));
     if let Some(over) = over {
+        if over.who == hold.who {
+            return format!(
+                "{} released its earlier hold once more while it had the lock again, and only that can have freed it.",
+                over.who
+            );
+        }
         return format!(
             "{} released it once too often while {} held the lock, and only that can have freed it.",
             over.who, hold.who
