@@ -117,6 +117,7 @@ impl Etcd {
         across_processes: true,
         leases: true,
         records: false,
+        lasting: true,
     };
 
     /// Connects with the default settings.

@@ -107,6 +107,7 @@ impl PostgresTable {
         across_processes: true,
         leases: true,
         records: false,
+        lasting: true,
     };
 
     /// Connects with the default settings.

@@ -133,6 +133,7 @@ impl Redlock {
         across_processes: true,
         leases: true,
         records: false,
+        lasting: true,
     };
 
     /// Connects with the default settings.

@@ -105,6 +105,7 @@ impl Zookeeper {
         across_processes: true,
         leases: false,
         records: false,
+        lasting: false,
     };
 
     /// Connects with the default settings.
