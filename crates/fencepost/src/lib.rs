@@ -116,6 +116,8 @@ pub use engine::ReleaseOutcome;
 pub use error::{Effect, Error, ErrorKind, Operation, Result};
 pub use fence::Fence;
 pub use guard::Guard;
+pub use kinds::election::{Election, Leadership};
+pub use kinds::once::Once;
 pub use kinds::{Permit, ReadGuard, RwLock, Semaphore, WriteGuard};
 pub use lease::{FailedRenewals, Lost, LostReason};
 pub use line::HandOver;

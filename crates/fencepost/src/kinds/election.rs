@@ -41,6 +41,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::Instrument;
+
 use crate::backend::Backend;
 use crate::backend::leaders::{AnyLeaders, Proclamation};
 use crate::claim::LockName;
@@ -253,7 +255,7 @@ impl Election {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the store keeps no values, [`ErrorKind::Timeout`] if it does not answer within the store timeout,
+    /// Returns [`ErrorKind::Unsupported`] if the store keeps no values, [`ErrorKind::Timeout`] if it does not answer within the store timeout,
     /// and otherwise the error of the store.
     ///
     /// # Cancel safety
@@ -281,7 +283,7 @@ impl Election {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the store keeps no values.
+    /// Returns [`ErrorKind::Unsupported`] if the store keeps no values.
     pub fn observe(&self) -> Result<Observer> {
         self.answers()?;
         Ok(Observer::new(self.clone()))
@@ -347,6 +349,18 @@ impl Election {
     }
 
     async fn campaign_until(
+        &self,
+        value: Arc<str>,
+        manner: Manner,
+        until: Moment,
+    ) -> Result<Option<Leadership>> {
+        let store = self.backend().store_name();
+        let span = tracing::debug_span!("campaign", store, name = %self.name);
+        let campaign = self.campaign_in_span(value, manner, until);
+        campaign.instrument(span).await
+    }
+
+    async fn campaign_in_span(
         &self,
         value: Arc<str>,
         manner: Manner,
@@ -426,6 +440,7 @@ impl Election {
             tracing::debug!(name = %self.name, %error, "lease not extended yet");
         }
         let health = self.health.clone();
+        self.locker.telemetry().elected();
         tracing::info!(name = %self.name, term = %guard.fence(), "leading");
         Ok(Some(Leadership::new(
             self.clone(),

@@ -126,6 +126,7 @@ impl Etcd {
         across_processes: true,
         leases: true,
         records: true,
+        lasting: true,
     };
 
     /// Connects with the default settings.

@@ -140,6 +140,7 @@ impl Postgres {
         across_processes: true,
         leases: true,
         records: false,
+        lasting: false,
     };
 
     /// Connects with the default settings.

@@ -116,6 +116,7 @@ impl PostgresTable {
         across_processes: true,
         leases: true,
         records: true,
+        lasting: true,
     };
 
     /// Connects with the default settings.

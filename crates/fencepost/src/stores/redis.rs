@@ -136,6 +136,7 @@ impl Redis {
         across_processes: true,
         leases: true,
         records: true,
+        lasting: true,
     };
 
     /// Connects with the default settings.

@@ -136,6 +136,7 @@ impl Redlock {
         across_processes: true,
         leases: true,
         records: false,
+        lasting: true,
     };
 
     /// Connects with the default settings.

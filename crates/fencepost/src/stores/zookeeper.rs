@@ -114,6 +114,7 @@ impl Zookeeper {
         across_processes: true,
         leases: false,
         records: true,
+        lasting: false,
     };
 
     /// Connects with the default settings.
