@@ -17,7 +17,7 @@ mod ttls;
 
 use lock_commands::{
     DOCTOR, DOCTOR_EXAMPLES, ELECT, ELECT_EXAMPLES, EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES,
-    SERVE, SERVE_EXAMPLES,
+    ONCE, ONCE_EXAMPLES, SERVE, SERVE_EXAMPLES,
 };
 use scenarios::{TRIAL, TRIAL_EXAMPLES};
 use stores::{INDENT, every_trial, lock_server_names, lock_servers, with_servers};
@@ -64,12 +64,13 @@ const TIMES: &str = "\
 ";
 
 /// The commands that use locks, with one line of description each.
-pub(crate) const LOCK_COMMANDS: [(&str, &str); 5] = [
+pub(crate) const LOCK_COMMANDS: [(&str, &str); 6] = [
     ("exec", "run a command while holding a lock"),
     (
         "elect",
         "run a command on one machine of many, while it leads",
     ),
+    ("once", "run a scheduled job on one machine of many"),
     ("locks", "list, show or release locks"),
     ("doctor", "what endangers locks in a store"),
     (
@@ -102,6 +103,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("run-all") => (RUN_ALL.to_owned() + &every_trial(), RUN_ALL_EXAMPLES),
         Some("gauntlet") => (gauntlet(), GAUNTLET_EXAMPLES),
         Some("exec") => (with_servers(EXEC), EXEC_EXAMPLES),
+        Some("once") => (with_servers(ONCE), ONCE_EXAMPLES),
         Some("elect") => (with_servers(ELECT), ELECT_EXAMPLES),
         Some("locks") => (with_servers(LOCKS), LOCKS_EXAMPLES),
         Some("doctor") => (with_servers(DOCTOR), DOCTOR_EXAMPLES),

@@ -164,6 +164,12 @@ pub trait Records: fmt::Debug + Send + Sync {
     /// depend on it alone, because a notification can be lost. Never fails: a store that cannot notify completes after a short time.
     fn changed<'a>(&'a self, key: &'a RecordKey, seen: &'a Snapshot) -> BoxFuture<'a, ()>;
 
+    /// Returns whether the store may forget runs of jobs that it has acknowledged and go on, for instance after a crash or a failover. A job
+    /// tells its user, because a slot may be run twice then. The default is `false`.
+    fn may_forget_runs(&self) -> bool {
+        false
+    }
+
     /// Returns the names of the records of this kind.
     fn names<'a>(&'a self, kind: RecordKind) -> BoxFuture<'a, Result<Vec<LockName>>>;
 }

@@ -97,8 +97,7 @@ impl<'a> JobRecord<'a> {
             }
             let replaced = self.replace(&seen, &journal).await?;
             let recorded = Recorded {
-                // A store that can lose its records lifts the epochs above those that it may have forgotten.
-                may_be_forgotten: seen.epoch_floor > 0,
+                may_be_forgotten: self.records.may_forget_runs(),
             };
             Ok((replaced == Replaced::Yes).then_some(Ok(recorded)))
         })

@@ -55,6 +55,11 @@ impl Records for Redis {
     fn names<'a>(&'a self, kind: RecordKind) -> BoxFuture<'a, Result<Vec<LockName>>> {
         Box::pin(names(&self.hub, kind))
     }
+
+    /// Redis confirms before it writes to the disk, and before its replicas know.
+    fn may_forget_runs(&self) -> bool {
+        true
+    }
 }
 
 fn refuse_reserved(key: &RecordKey, operation: Operation) -> Result<()> {
