@@ -37,17 +37,17 @@ mod election;
 mod guard;
 mod held;
 mod multi;
+mod once;
 mod rw_lock;
 mod semaphore;
-mod once;
 mod worker;
 
 pub use election::{Election, Leadership, Observer};
 pub use guard::Guard;
 pub use multi::MultiGuard;
+pub use once::{Began, Once, Run};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permit, Semaphore};
-pub use once::{Began, Once, Run};
 use worker::Worker;
 
 /// Acquires locks, and waits on the calling thread. Cheap to clone; all clones share the same state. Dropping the last clone and

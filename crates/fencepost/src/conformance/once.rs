@@ -59,6 +59,22 @@ async fn run(once: &Once) -> Run {
     }
 }
 
+/// Runs it as soon as no other run is in the way. A request of a dropped future may still be on its way to the store.
+async fn run_when_free(once: &Once) -> Run {
+    soon("the other run's end", async {
+        loop {
+            match once.begin().await.expect("an answer") {
+                Began::Run(run) => return run,
+                Began::Skipped(Skipped {
+                    why: Why::Running, ..
+                }) => tokio::time::sleep(Duration::from_millis(2)).await,
+                Began::Skipped(skipped) => panic!("it runs, and is not skipped: {skipped:?}"),
+            }
+        }
+    })
+    .await
+}
+
 async fn skipped(once: &Once) -> Skipped {
     match began(once).await.expect("an answer") {
         Began::Run(run) => panic!("it is skipped, and does not run: {run:?}"),
@@ -167,7 +183,12 @@ async fn a_run_ends_when_its_time_is_over(store: StoreUnderTest) {
     let work = stopped.run(std::future::pending::<()>());
     let why = soon("the end of its time", work).await;
     let took = clock.now().saturating_duration_since(begun_at);
-    assert!(matches!(why, Err(Stopped::OutOfTime)), "{why:?}");
+    match why {
+        Err(Stopped::OutOfTime) => {}
+        // The program was too slow to stop in time.
+        Err(Stopped::Lost(lost)) => assert_eq!(lost.reason(), LostReason::OutOfTime),
+        Ok(()) => unreachable!("the work never ends"),
+    }
     assert!(took < AT_MOST || stopped.is_lost(), "{took:?}");
     let lost = soon("the loss", stopped.lost()).await;
     assert_eq!(lost.reason(), LostReason::OutOfTime);
@@ -310,7 +331,7 @@ async fn a_dropped_begin_leaves_no_lock(store: StoreUnderTest) {
         if slot.is_some() {
             // Nobody knows whether it has begun, but it can be run at least once.
             let again = other.slot("a").after_crash(AfterCrash::Rerun);
-            complete(run(&again).await).await;
+            complete(run_when_free(&again).await).await;
         }
         if done {
             break;
