@@ -141,6 +141,14 @@ impl Shares {
 }
 
 impl Reading {
+    /// Returns whether the store has something of this owner, even if it has ended by itself since that was written.
+    pub(super) fn is_stored(&self, owner: OwnerId) -> bool {
+        let owner = owner.to_string();
+        let text = self.snapshot.value.as_deref().unwrap_or_default();
+        let mut parts = text.windows(owner.len());
+        parts.any(|part| part == owner.as_bytes())
+    }
+
     /// Returns how much longer the last share in the record lasts.
     fn lasts(&self) -> Duration {
         let ends = self.roster.shares.iter().map(|share| share.ends).max();

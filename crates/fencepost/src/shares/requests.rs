@@ -156,14 +156,17 @@ impl Shares {
     /// Releases the share of an owner, or takes it out of the line.
     ///
     /// A replacement of this owner that was not answered may still take effect, until somebody else replaces the record. So the record is
-    /// replaced even if there is nothing of the owner in it, unless all requests of the owner were answered.
+    /// replaced even if there is nothing of the owner in it, unless all requests of the owner were answered. It is also replaced if the store
+    /// still has a place of the owner whose turn has passed: another client, which has read the record before the turn passed, may be about
+    /// to write that place down once more.
     pub(super) async fn give_back(&self, claim: &Claim) -> Result<Release> {
         let owner = claim.owner;
         let owners = [owner];
         let subject = Subject::new(&claim.name, Operation::Release, &owners);
         let decide = |reading: &mut Reading| {
             let (release, has_changed) = reading.roster.release(owner, reading.now);
-            Ok(if has_changed || !self.owners.is_answered(owner) {
+            let is_stored = has_changed || reading.is_stored(owner);
+            Ok(if is_stored || !self.owners.is_answered(owner) {
                 Decision::Replace(release)
             } else {
                 Decision::Keep(release)

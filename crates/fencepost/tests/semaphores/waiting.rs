@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use fencepost::testing::{Fault, poll_at_most};
-use fencepost::{ErrorKind, Operation};
+use fencepost::backend::records::Replaced;
+use fencepost::testing::{FakeClock, Fault, poll_at_most};
+use fencepost::{ErrorKind, Locker, Operation};
 
-use crate::stage::{Stage, TIMEOUT, TTL, settle, take};
+use crate::odd_stores::Late;
+use crate::stage::{Stage, TIMEOUT, TTL, locker, semaphore, settle, take};
 
 #[tokio::test]
 async fn a_waiter_rests_until_something_may_have_changed() {
@@ -147,6 +149,32 @@ async fn a_waiter_that_slept_through_its_turn_has_its_old_place() {
     drop(first);
     settle().await;
     assert!(waiting[0].is_finished());
+}
+
+/// It was passed over, so the record that it sees has nothing of it. But the waiter ahead has read the record before that, and is about to
+/// write the place down once more.
+#[tokio::test]
+async fn a_waiter_that_leaves_after_its_turn_does_not_come_back() {
+    let clock = FakeClock::new();
+    let store = Late::new(&clock);
+    let mortal = Locker::builder(store.clone()).ttl(TTL).keep_alive(false);
+    let mortal = mortal.build().expect("valid settings");
+    let held = take(&semaphore(&mortal, 1), 1).await;
+    let line = semaphore(&locker(store.clone()), 1);
+    let ahead = line.clone();
+    let ahead = tokio::spawn(async move { ahead.acquire(1).await });
+    settle().await;
+    let mut sleeps = Box::pin(line.acquire(1));
+    assert!(futures_util::poll!(&mut sleeps).is_pending());
+    assert!(futures_util::poll!(&mut sleeps).is_pending());
+    store.keep_back(1);
+    let step = Duration::from_millis(50);
+    clock.advance_in_steps(TTL + TIMEOUT / 4, step).await;
+    assert!(held.is_lost());
+    drop(sleeps);
+    settle().await;
+    assert_eq!(store.deliver().await, [Replaced::Outdated]);
+    ahead.abort();
 }
 
 #[tokio::test]
