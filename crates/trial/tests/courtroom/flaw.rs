@@ -155,6 +155,8 @@ pub(crate) enum Flaw {
     FenceOfProcess,
     /// The fence is read before the wait.
     FenceReadBefore,
+    /// The fence is drawn before the wait. So it is nobody else's, and falls when a waiter is overtaken.
+    FenceDrawnBefore,
     /// A slash in a name is replaced by an underscore.
     SlashIsUnderscore,
     /// Only what a name has in braces counts.
