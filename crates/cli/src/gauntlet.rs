@@ -16,7 +16,7 @@ use fencepost_trial::report::terminal::gauntlet::{GauntletView, list, title};
 use fencepost_trial::store::TrialStore;
 use fencepost_trial::text::ink::Ink;
 
-use crate::batch::{Batch, nanoseconds};
+use crate::batch::{Batch, Finished, nanoseconds};
 use crate::command_error::CommandError;
 use crate::contender::{Contender, Lock, LockArgument, fits};
 use crate::results::{OutputFile, open_folder};
@@ -124,11 +124,17 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
         side_by_side: arguments.jobs,
         logs: !quiet && !json && !screen.is_live(),
         interrupt,
+        what: "trials",
     };
     let started = Instant::now();
-    let finished = batch.run(&mut screen, started)?;
+    let finished = batch.run(&mut screen, started);
     let rows = rows(&finished.runs);
-    let references = reference::run(&batch, &gauntlet, &rows, &mut screen, started)?;
+    let references = if finished.ended.is_none() {
+        reference::run(&batch, &gauntlet, &rows, &mut screen, started)
+    } else {
+        Finished::default()
+    };
+    let untried = gauntlet.left_undone(&plan, &rows);
     let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
     let labels = gauntlet.labels(&rows, &references.runs);
@@ -137,12 +143,20 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     let shown = GauntletView {
         gauntlet: &gauntlet,
         rows: &rows,
-        untried: &plan.untried,
+        untried: &untried,
         predictions: &predictions,
         took_ns,
     };
     let trials = finished.runs.len() + references.runs.len();
-    conclude(&arguments, &shown, (trials, &repeated), page, screen)
+    // What was finished is shown, whatever ended the rest.
+    match finished.ended.or(references.ended) {
+        Some(error) if finished.runs.is_empty() => Err(error),
+        Some(error) => {
+            conclude(&arguments, &shown, (trials, &repeated), page, screen)?;
+            Err(error)
+        }
+        None => conclude(&arguments, &shown, (trials, &repeated), page, screen),
+    }
 }
 
 /// Prints the result, fills the page, and returns the exit code of the verdict. `trials` is their number, and which were run more than

@@ -1,15 +1,15 @@
 //! The same API as the crate root's, for programs without an async runtime.
 //!
-//! There are three differences. [`Locker::new`] and [`Locker::shutdown`] return a `Result`. [`Guard::lost_within`] and
-//! [`MultiGuard::lost_within`] wait for a loss with a timeout; there is no `lost` without one. And there is no `run`, because a thread cannot
-//! be stopped from outside: check [`Guard::is_lost`] between the steps of the work.
+//! There are three differences. [`Locker::new`] and [`Locker::shutdown`] return a `Result`. `lost_within` of guards and permits waits for a
+//! loss with a timeout; there is no `lost` without one. And there is no `run`, because a thread cannot be stopped from outside: check
+//! `is_lost` between the steps of the work.
 //!
 //! A store is opened by its address with [`stores::open_blocking`](crate::stores::open_blocking) or
 //! [`StoreAddress::open_with_ttl_blocking`](crate::stores::StoreAddress::open_with_ttl_blocking), and with its own settings by the
 //! `open_blocking` of its builder. The following have no counterpart: the methods of [`Backend`] itself, and with them opening a store only
-//! to look at its locks or to release them; what a store offers beside locks (`Sqlite::checkpoint`, `RedisRegister`, writes in etcd while
-//! a lock is held); and `pg_tx`, because a transaction belongs to an async client. [`FencedCell`](crate::resource::FencedCell) and the gate
-//! for SQLite need no runtime.
+//! to look at its locks or to release them; elections; what a store offers beside locks (`Sqlite::checkpoint`, `RedisRegister`, writes in
+//! etcd while a lock is held); and `pg_tx`, because a transaction belongs to an async client. [`FencedCell`](crate::resource::FencedCell)
+//! and the gates for SQLite need no runtime.
 //!
 //! Each [`Locker`] runs one background thread that renews and releases leases. Calls wait on the caller's thread.
 //!
@@ -33,12 +33,21 @@ use crate::backend::Backend;
 use crate::claim::LockName;
 use crate::error::{Error, Operation, Result};
 
+mod election;
 mod guard;
+mod held;
 mod multi;
+mod rw_lock;
+mod semaphore;
+mod once;
 mod worker;
 
+pub use election::{Election, Leadership, Observer};
 pub use guard::Guard;
 pub use multi::MultiGuard;
+pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
+pub use semaphore::{Permit, Semaphore};
+pub use once::{Began, Once, Run};
 use worker::Worker;
 
 /// Acquires locks, and waits on the calling thread. Cheap to clone; all clones share the same state. Dropping the last clone and

@@ -80,8 +80,10 @@ use crate::stores::postgres::keys::key_of;
 mod draw;
 mod failure;
 mod gate;
+mod rw_gate;
 
 pub use gate::PgGate;
+pub use rw_gate::PgRwGate;
 
 /// The name of the store in errors.
 const STORE: &str = "postgres_transaction";

@@ -14,18 +14,33 @@
 //! Postgres; if you use another database crate, use [`CREATE_GATE`] and [`ADMIT`]. With the feature `redis` it contains `RedisRegister`, a
 //! value in Redis, and `REDIS_ADMIT`, a gate for your own scripts. With the feature `etcd`, `stores::etcd::Etcd::write_while_held` writes
 //! only while the lock is held, and needs no gate.
+//!
+//! # Read-write locks and semaphores
+//! Several holders are right at the same time, so these gates would refuse some of them.
+//!
+//! Behind an [`RwLock`](crate::RwLock), a resource refuses a write below any fence that it has seen, and a read below any fence that has
+//! written: [`FencedRwCell`], `SqliteRwGate`, `pg_tx::PgRwGate`, the statements [`ADMIT_READ`] and [`ADMIT_WRITE`], and `REDIS_ADMIT_RW`.
+//!
+//! Behind a [`Semaphore`](crate::Semaphore), each slot is a resource of its own: use the gates above under the name `name#slot`, for each slot
+//! of [`Permit::credentials`](crate::Permit::credentials).
 
 use std::sync::{Mutex, PoisonError};
 
 pub use crate::credential::Credential;
 use crate::fence::Fence;
 
+mod rw;
+#[cfg(feature = "sqlite")]
+mod rw_sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use crate::refusal::{FencedError, Refused};
 #[cfg(feature = "redis")]
-pub use crate::stores::redis::register::{REDIS_ADMIT, RedisRegister};
+pub use crate::stores::redis::register::{REDIS_ADMIT, REDIS_ADMIT_RW, RedisRegister};
+pub use rw::{ADMIT_READ, ADMIT_WRITE, CREATE_RW_GATE, FencedRwCell};
+#[cfg(feature = "sqlite")]
+pub use rw_sqlite::SqliteRwGate;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteGate, SqliteRegister};
 

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::records::Records;
-use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::{BoxFuture, Clock};
 use crate::error::{Operation, Result};
@@ -110,6 +110,11 @@ impl Backend for Shares {
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         Box::pin(self.give_back(claim))
+    }
+
+    /// What ends locks early ends shares, too: a server that has forgotten everything. The answer to a renewal decides.
+    fn loss_bell(&self) -> Option<&LossBell> {
+        self.inner.loss_bell()
     }
 
     fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {

@@ -52,6 +52,66 @@ fn dropping_everything_gives_everything_back() {
 }
 
 #[test]
+fn dropping_everything_gives_permits_and_read_write_locks_back() {
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let rival = locker(store.clone(), Duration::from_secs(60));
+    let permits = rival.semaphore("a", 2).expect("records");
+    let config = rival.rw_lock("b").expect("records");
+    for _ in 0..50 {
+        let short_lived = locker(store.clone(), Duration::from_secs(60));
+        let permit = short_lived.semaphore("a", 2).expect("records").acquire(2);
+        let writer = short_lived.rw_lock("b").expect("records").write();
+        let held = (permit.expect("an answer"), writer.expect("an answer"));
+        assert!(permits.try_acquire(1).expect("an answer").is_none());
+        assert!(config.try_read().expect("an answer").is_none());
+        drop(held);
+        drop(short_lived);
+        let free = permits.try_acquire(2).expect("an answer");
+        assert!(free.is_some(), "given back before the last handle was gone");
+        assert!(config.try_write().expect("an answer").is_some());
+    }
+}
+
+#[test]
+fn permits_and_read_write_locks_exclude_threads() {
+    let locker = locker(Arc::new(Memory::new()), Duration::from_secs(60));
+    let (permits, config) = (locker.semaphore("a", 2), locker.rw_lock("b"));
+    let (permits, config) = (permits.expect("records"), config.expect("records"));
+    let out = AtomicU64::new(0);
+    let value = [AtomicU64::new(0), AtomicU64::new(0)];
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (permits, config, out, value) = (&permits, &config, &out, &value);
+            scope.spawn(move || {
+                for _ in 0..25 {
+                    let permit = permits.acquire(1).expect("an answer");
+                    assert!(permit.slot() < 2 && !permit.is_lost());
+                    assert!(out.fetch_add(1, Ordering::SeqCst) < 2, "two permits");
+                    std::thread::yield_now();
+                    out.fetch_sub(1, Ordering::SeqCst);
+                    assert!(permit.release().is_released());
+                    if thread == 0 {
+                        let writer = config.write().expect("an answer");
+                        for one in value {
+                            one.fetch_add(1, Ordering::SeqCst);
+                        }
+                        let reader = writer.downgrade().expect("an answer");
+                        assert!(reader.release().is_released());
+                    } else {
+                        let reader = config.read().expect("an answer");
+                        let [one, other] = value.each_ref().map(|one| one.load(Ordering::SeqCst));
+                        assert_eq!(one, other, "half written");
+                        let lost = reader.lost_within(Duration::ZERO);
+                        assert!(lost.expect("an answer").is_none());
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(permits.available().expect("an answer"), 2);
+}
+
+#[test]
 fn a_guard_is_kept_alive_while_its_thread_works() {
     let ttl = Duration::from_millis(500);
     let store: Arc<dyn Backend> = Arc::new(Memory::new());

@@ -24,6 +24,7 @@ pages! {
     PostgresTransactions = "docs/backends/postgres-transactions.md"
     Redis = "docs/backends/redis.md"
     Redlock = "docs/backends/redlock.md"
+    SemaphoresAndRwLocks = "docs/semaphores-and-rw-locks.md"
     Sqlite = "docs/backends/sqlite.md"
     Zookeeper = "docs/backends/zookeeper.md"
 }

@@ -14,6 +14,7 @@ mod errors;
 mod lockers;
 pub mod records;
 pub mod redis;
+pub mod rw_gate;
 pub mod silence;
 pub mod test_program;
 mod waiting;

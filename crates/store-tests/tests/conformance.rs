@@ -5,7 +5,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::Backend;
 use fencepost::backend::Capabilities;
 use fencepost::conformance::{self, StoreUnderTest};
 use fencepost::stores::KINDS;
@@ -17,6 +16,7 @@ use fencepost::stores::redis::Redis;
 use fencepost::stores::redlock::Redlock;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::stores::zookeeper::Zookeeper;
+use fencepost::{Backend, Part};
 use fencepost_store_tests::database::Database;
 use fencepost_store_tests::test_program;
 use libtest_mimic::Trial;
@@ -41,7 +41,13 @@ fn main() {
     for kind in KINDS {
         assert!(has_stage(kind.name), "no stage for {}", kind.name);
     }
-    let tests = stores.into_iter().flat_map(|(_, tests)| tests).collect();
+    let tests = stores.into_iter().flat_map(|(_, tests)| tests);
+    // Those of the stores without a server are in crates/fencepost/tests/shares.
+    let shares = [
+        shares_as_locks("redis", Redis::CAPABILITIES, redis),
+        shares_as_locks("postgres_table", capabilities, postgres_table),
+    ];
+    let tests = tests.chain(shares.into_iter().flatten()).collect();
     libtest_mimic::run(&test_program::arguments(), tests).exit();
 }
 
@@ -170,18 +176,55 @@ fn tests_of<F>(
 where
     F: Future<Output = Stage> + 'static,
 {
+    let whole = |store| store;
+    (store, tests_on(store, capabilities, stage, whole))
+}
+
+/// Returns the tests of locks that are shares in the records of a store: one permit of one, and writing.
+fn shares_as_locks<F>(name: &str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>
+where
+    F: Future<Output = Stage> + 'static,
+{
+    if !capabilities.records {
+        return Vec::new();
+    }
+    let parts = [
+        ("permits", Part::Permits { count: 1, of: 1 }),
+        ("write", Part::Write),
+    ];
+    let capabilities = capabilities.fifo(true).leases(true).records(false);
+    let tests = parts.map(|(what, part)| {
+        let shared = move |store: StoreUnderTest| {
+            let shared = store.with_locks_as(part);
+            shared.expect("a store with records")
+        };
+        tests_on(&format!("{name}::{what}"), capabilities, stage, shared)
+    });
+    tests.into_iter().flatten().collect()
+}
+
+/// Returns the tests of what `made_of` makes of the store.
+fn tests_on<F>(
+    name: &str,
+    capabilities: Capabilities,
+    stage: fn() -> F,
+    made_of: impl Fn(StoreUnderTest) -> StoreUnderTest + Copy + Send + 'static,
+) -> Vec<Trial>
+where
+    F: Future<Output = Stage> + 'static,
+{
     let applicable = conformance::requirements().filter(|one| one.applies_to(capabilities));
     let test = |requirement: &'static fencepost::conformance::Requirement| {
-        Trial::test(format!("{store}::{}", requirement.name()), move || {
+        Trial::test(format!("{name}::{}", requirement.name()), move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .enable_all()
                 .build()?;
             runtime.block_on(async {
                 let (store, _place) = stage().await;
-                requirement.run(store).await;
+                requirement.run(made_of(store)).await;
             });
             Ok(())
         })
     };
-    (store, applicable.map(test).collect())
+    applicable.map(test).collect()
 }

@@ -35,7 +35,7 @@ Usage: fencepost elect --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
        fencepost elect --name NAME --observe [--json]
 
   --name NAME         the election; a lock of that name excludes it
-  --value TEXT        what others see (on SQLite and Redis), at most 1024 bytes  [host:process]
+  --value TEXT        what others see (not on Redlock), at most 1024 bytes  [host:process]
   --health COMMAND    a shell command; while it fails or hangs, this process does not lead
   --health-every TIME how often it is run, and how long it may take   [default: 5s]
   --ttl TIME          how long a crashed leader blocks the next, 500ms to 24h

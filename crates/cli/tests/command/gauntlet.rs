@@ -110,7 +110,7 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
         judged_alike_again(&results.join(scenario));
     }
     let page = std::fs::read_to_string(&page).unwrap();
-    let broke = format!("safe broke in 5 of {} scenarios.", tried.len());
+    let broke = format!("safe broke in 5 of {} scenarios", tried.len());
     assert!(page.contains(&broke));
     assert!(page.contains("limit of its kind: it is the reference lock of its kind"));
     for entry in document["scenarios"].as_array().unwrap() {
@@ -412,6 +412,49 @@ fn ctrl_c_leaves_nothing_behind() {
     assert_eq!(processes(&temporary), [] as [i32; 0]);
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(!history.exists());
+}
+
+/// The sale comes first and is short; the pause is longer than anybody waits.
+#[test]
+fn ctrl_c_shows_the_rows_that_are_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let (results, page) = (
+        folder.path().join("results"),
+        folder.path().join("page.html"),
+    );
+    let mut command = fencepost(
+        "gauntlet --lock=naive --ttl 60000 --scenario oversell --scenario pause --output",
+    );
+    command.arg(&results).arg("--report").arg(&page);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let history = results.join("pause.jsonl");
+    until("the holder is stopped", || {
+        let text = std::fs::read_to_string(&history).unwrap_or_default();
+        text.contains(r#""fault":"stopped""#)
+    });
+    send(&child, Signal::SIGINT);
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    let told = "interrupted: 1 of 2 trials were finished.";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    // However the lines are wrapped.
+    let shown = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let undone = "pause (not finished: the gauntlet ended before)";
+    for words in ["oversell 50 buyers at once", undone, "1 × JSON"] {
+        assert!(shown.contains(words), "{words}: {}", ran.stdout);
+    }
+    let rows = ran
+        .stdout
+        .lines()
+        .filter(|line| line.contains("  judged by"));
+    assert_eq!(rows.count(), 1, "{}", ran.stdout);
+    assert!(results.join("oversell.json").exists());
+    let drawn = std::fs::read_to_string(&page).unwrap();
+    assert!(drawn.contains("oversell"));
 }
 
 #[test]

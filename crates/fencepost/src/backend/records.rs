@@ -148,9 +148,8 @@ pub trait Records: fmt::Debug + Send + Sync {
     /// Replaces the record if it still is the one in `seen`, and creates it if `seen` is absent and still nobody has. A version never
     /// returns, even if the contents are equal or the record was removed in between.
     ///
-    /// Also returns [`Replaced::Outdated`] if `seen` is absent and was read before the store learned that it may have lost its data, for
-    /// instance over an earlier connection: the epoch that the caller chose may have been granted in the meantime, and forgotten. Read
-    /// again, then.
+    /// Also returns [`Replaced::Outdated`] if `seen` was read before the store learned that it may have lost its data, for instance over an
+    /// earlier connection: the epoch that the caller chose may have been granted in the meantime, and forgotten. Read again, then.
     ///
     /// A store that forgets records may forget this one `keep_for` after its last replacement. Most stores keep it for ever.
     fn replace<'a>(

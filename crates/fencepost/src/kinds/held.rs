@@ -66,6 +66,11 @@ macro_rules! holds {
                 self.guard.run(work).await
             }
 
+            #[cfg(feature = "blocking")]
+            pub(crate) fn clock(&self) -> std::sync::Arc<dyn $crate::clock::Clock> {
+                self.guard.clock()
+            }
+
             /// Extends the lease so that it lasts at least `ttl` from now on. Never shortens it. With keep-alive this is rarely necessary.
             ///
             /// # Errors

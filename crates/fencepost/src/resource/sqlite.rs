@@ -193,7 +193,7 @@ impl<T> fmt::Debug for SqliteRegister<T> {
 }
 
 /// Returns the error of a statement. A failed one has no effect, because its transaction is rolled back.
-fn failed(error: rusqlite::Error) -> Error {
+pub(super) fn failed(error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Unavailable,
         _ => ErrorKind::Unusable,

@@ -130,6 +130,7 @@ impl Sqlite {
         across_processes: true,
         leases: true,
         records: true,
+        lasting: true,
     };
 
     /// Opens the file with the default settings, and creates it if it does not exist.

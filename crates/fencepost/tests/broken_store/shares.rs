@@ -30,9 +30,12 @@ impl Breach for Writing {
 
 /// Changes the lines that begin with this word.
 fn with_lines(text: &str, word: &str, change: impl Fn(&str) -> String) -> String {
-    let lines = text.lines().map(|line| match line.starts_with(word) {
-        true => change(line) + "\n",
-        false => format!("{line}\n"),
+    let lines = text.lines().map(|line| {
+        if line.starts_with(word) {
+            change(line) + "\n"
+        } else {
+            format!("{line}\n")
+        }
     });
     lines.collect()
 }

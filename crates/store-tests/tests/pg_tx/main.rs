@@ -6,6 +6,7 @@ mod fences;
 mod gate;
 mod making;
 mod order;
+mod rw_gate;
 mod savepoints;
 mod sessions;
 mod stage;

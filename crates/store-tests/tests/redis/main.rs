@@ -29,6 +29,7 @@ mod renewals;
 mod restarts;
 mod rights;
 mod runtimes;
+mod rw_gate;
 mod silence;
 mod storm;
 mod support;
@@ -91,6 +92,8 @@ const FENCES: &[NamedTest] = tests![
     fences::an_older_program_was_faster_after_a_loss,
     fences::kept_as_long_as_told,
     fences::a_newer_layout_is_refused,
+    rw_gate::a_late_writer_or_reader_is_refused,
+    rw_gate::large_fences_are_compared_exactly,
 ];
 
 const QUIET: &[NamedTest] = tests![

@@ -37,6 +37,7 @@ struct BruteForce {
     failures: Vec<FailedRequest>,
     answered_steps: Vec<(String, u64, u64)>,
     asked_ops: Vec<(u64, Mark)>,
+    released_again: Vec<u64>,
     end_ns: u64,
     claims: Claims,
     ttl_ns: u64,

@@ -73,6 +73,8 @@ pub(crate) enum Flaw {
     ErrorIsRelease,
     /// On Redis: a release that got no answer is repeated. That is right, and its answer may be that there was nothing to release.
     RepeatsRelease,
+    /// On Redis: a release is announced over a connection of its own, and nobody waits for the answer to that. That is no flaw.
+    AnnouncesRelease,
     /// On Redis: a release that got no answer is repeated, and then deletes whatever is there.
     RepeatsBlindly,
     /// On Redis: a release deletes whatever is there, and is repeated if it got no answer.
@@ -139,6 +141,8 @@ pub(crate) enum Flaw {
     SetsOnRetry,
     /// A release that finds nothing of its own deletes whatever is there.
     ForcesRelease,
+    /// A release frees what its process has, whichever grant it was asked to release.
+    ReleasesOwnLater,
     /// A release after the end of the lease deletes whatever is there.
     ClearsExpired,
     /// On Redis: whoever asks for a lock sets its expiry, also if somebody else has it.

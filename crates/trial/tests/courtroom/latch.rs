@@ -253,6 +253,11 @@ impl Latch {
                 let sql = "DELETE FROM latch WHERE token LIKE ?1 || ' %'";
                 return self.connection.execute(sql, [owner(&grant.token)]).unwrap();
             }
+            Some(Flaw::ReleasesOwnLater) => {
+                let sql = "DELETE FROM latch WHERE key = ?1 AND token LIKE ?2 || ' %'";
+                let parameters = params![grant.key, owner(&grant.token)];
+                return self.connection.execute(sql, parameters).unwrap();
+            }
             Some(Flaw::BlindDelete) => "DELETE FROM latch WHERE key = ?1 AND ?2 <> ''",
             Some(Flaw::ReleasesPrefix | Flaw::CutsNames) => {
                 let sql = "DELETE FROM latch WHERE key LIKE ?1 || '%' AND token LIKE ?2 || ' %'";

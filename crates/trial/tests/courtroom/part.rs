@@ -175,6 +175,9 @@ pub(crate) const BLIND_REGRET: ExternalLock =
     flawed("blind-regret", Flaw::BlindRegret, Claims::PLAIN);
 pub(crate) const ERROR_IS_GRANT: ExternalLock =
     flawed("error-is-grant", Flaw::ErrorIsGrant, Claims::PLAIN);
+/// A right lock with two requests under way at once.
+pub(crate) const ANNOUNCES: ExternalLock =
+    flawed("announces-release", Flaw::AnnouncesRelease, Claims::PLAIN);
 pub(crate) const LATE: ExternalLock = rude("late", Manners::LateAndBlind);
 pub(crate) const LATE_AND_AWARE: ExternalLock = rude("late-and-aware", Manners::LateAndAware);
 pub(crate) const KNOWS_AND_WRITES: ExternalLock = rude("knows-and-writes", Manners::KnowsAndWrites);

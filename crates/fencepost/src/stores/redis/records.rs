@@ -166,7 +166,7 @@ async fn changed(hub: &Arc<Hub>, key: &RecordKey, seen: u128) {
         return BootClock.sleep_until(BootClock.now() + SLOW_POLL).await;
     }
     let key = key_of(key);
-    let listener = hub.record_waiters.listen(&key);
+    let listener = hub.record_bells.listen(&key);
     loop {
         let mut rung = std::pin::pin!(listener.bell.notified());
         rung.as_mut().enable();

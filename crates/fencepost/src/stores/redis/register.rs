@@ -27,6 +27,18 @@ use crate::refusal::{FencedError, Refused};
 /// ```
 pub const REDIS_ADMIT: &str = include_str!("scripts/admit.lua");
 
+/// Two Lua functions for your own scripts behind a read-write lock: `admit_read(gate, epoch, seq, owner)` and `admit_write(…)`.
+///
+/// They are used as `admit` of [`REDIS_ADMIT`]. A write is refused below any fence that was seen, and a read below any fence that has written.
+/// `gate` must be another key than that of `admit`.
+///
+/// ```lua
+/// local fence = admit_read(KEYS[2], ARGV[1], ARGV[2], ARGV[3])
+/// if fence then return redis.error_reply('STALE ' .. fence) end
+/// return redis.call('GET', KEYS[1])
+/// ```
+pub const REDIS_ADMIT_RW: &str = include_str!("scripts/admit_rw.lua");
+
 static REGISTER: LazyLock<Script> =
     LazyLock::new(|| Script::new(&[REDIS_ADMIT, include_str!("scripts/register.lua")]));
 

@@ -90,7 +90,7 @@ impl Chance {
             12 => What::Lost { hold },
             13 => What::Failed {
                 op,
-                definite: false,
+                definite: is_true,
                 message: String::new(),
             },
             14 if is_true && self.below(4) == 0 => What::Server {
