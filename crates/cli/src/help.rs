@@ -279,13 +279,13 @@ const DEADLOCK: &str = "\
 Two processes take two locks in opposite order, then each adds 1 to a number that the lab keeps.
 Usage: fencepost deadlock [OPTIONS]
 
-  --mitigate          both processes take the locks in the same order
+  --sorted            both processes take the locks in the same order
 ";
 
 const DEADLOCK_EXAMPLES: &str = "\
 Examples
   fencepost deadlock                         the TTL ends it, and both get both locks
-  fencepost deadlock --mitigate              the same order: both finish
+  fencepost deadlock --sorted                the same order: both finish
   fencepost deadlock --lock=watchdog         leases are renewed: nothing ends it
 ";
 
@@ -354,7 +354,7 @@ Usage: fencepost gauntlet [OPTIONS]
                       {servers}: the library's lock on such servers, renewed
                       or your own program: --lock='python3 my_lock.py' (docs/your-lock-on-trial.md)
   --scenario NAME     only this one; may be given several times
-  --list              the scenarios, with what is tried on this store and what is not
+  --list              the scenarios: what is tried on this store and what is not; also --json
   --ladder            the same for naive, safe, watchdog and fenced, side by side
   --envelope          searches how long a pause, a cut, a late grant or work may take
   --predict           asks for the verdict on each scenario first; needs a terminal
