@@ -51,7 +51,7 @@ fn verdicts(document: &Value) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-fn as_json(ran: &Ran) -> Value {
+pub(crate) fn as_json(ran: &Ran) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr))
 }
 
@@ -124,7 +124,7 @@ fn a_plain_lease_breaks_where_its_lease_ends_and_every_history_is_judged_alike_a
 }
 
 /// Judges the history again. `stem` is the path of its files without the extension.
-fn judged_alike_again(stem: &Path) {
+pub(crate) fn judged_alike_again(stem: &Path) {
     let report = std::fs::read(stem.with_extension("json")).unwrap();
     let report: Value = serde_json::from_slice(&report).unwrap();
     let history = stem.with_extension("jsonl");
@@ -455,56 +455,4 @@ fn ctrl_c_shows_the_rows_that_are_done() {
     assert!(results.join("oversell.json").exists());
     let drawn = std::fs::read_to_string(&page).unwrap();
     assert!(drawn.contains("oversell"));
-}
-
-#[test]
-fn a_ladder_shows_which_lock_is_the_first_to_withstand_a_fault() {
-    let folder = tempfile::tempdir().unwrap();
-    let (results, page) = (
-        folder.path().join("results"),
-        folder.path().join("page.html"),
-    );
-    let mut command = fencepost(
-        "gauntlet --lock=blind-delete --ladder --scenario crash --scenario ttl-edge --seed 7 --output",
-    );
-    command.arg(&results).arg("--report").arg(&page);
-    let ran = finish(command.output().unwrap());
-    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
-    let verdicts = |scenario: &str| -> Vec<String> {
-        let row = ran
-            .stdout
-            .lines()
-            .find(|line| line.trim_start().starts_with(scenario));
-        let words = row
-            .unwrap_or_else(|| panic!("{}", ran.stdout))
-            .split_whitespace();
-        words.skip(2).step_by(2).map(str::to_owned).collect()
-    };
-    assert_eq!(verdicts("crash"), ["STUCK", "HELD", "HELD", "HELD", "HELD"]);
-    let over = verdicts("ttl-edge");
-    assert_eq!(over[1..], ["BROKEN", "HELD", "HELD", "BROKEN"]);
-    let helps = "crash: safe; ttl-edge:";
-    assert!(ran.stdout.contains(helps), "{}", ran.stdout);
-    let files = ": 10 × JSON and history; ";
-    assert!(ran.stdout.contains(files), "{}", ran.stdout);
-    judged_alike_again(&results.join("safe-ttl-edge"));
-    judged_alike_again(&results.join("on-trial-ttl-edge"));
-    let page = std::fs::read_to_string(&page).unwrap();
-    for run in ["naive.crash\"", "fenced.ttl-edge\"", "blind-delete.crash\""] {
-        assert!(page.contains(run), "{run}");
-    }
-}
-
-#[test]
-fn a_ladder_in_json_has_the_gauntlet_of_every_lock() {
-    let ran = run("gauntlet --lock=safe --ladder --scenario crash --seed 7 --json");
-    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
-    let document = as_json(&ran);
-    assert_valid(&schema("report.json"), "ladder", &document);
-    let rungs = document["rungs"].as_array().unwrap();
-    let locks: Vec<&str> = rungs
-        .iter()
-        .map(|rung| rung["lock"].as_str().unwrap())
-        .collect();
-    assert_eq!(locks, ["naive", "watchdog", "fenced", "safe"]);
 }

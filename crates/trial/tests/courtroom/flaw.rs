@@ -53,6 +53,8 @@ pub(crate) enum Flaw {
     LineKeepsGivenUp,
     /// A lease begins when its process asks.
     LeaseFromRequest,
+    /// A process counts its lease from its request, although the record has a whole one.
+    CountsFromRequest,
     /// A time-out is taken for a grant.
     TimeOutIsGrant,
     /// Nobody gets the lock any more when it was granted often.

@@ -186,6 +186,10 @@ impl Latch {
         };
         transaction.commit().unwrap();
         self.grants += 1;
+        let until_ns = match flaw {
+            Some(Flaw::CountsFromRequest) => until_ns - (now_ns - asked_ns),
+            _ => until_ns,
+        };
         Some(Grant {
             key: name.into(),
             token: token.into(),

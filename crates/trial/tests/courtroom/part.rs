@@ -112,6 +112,15 @@ pub(crate) const LINE_KEEPS_GIVEN_UP: ExternalLock = ExternalLock {
 };
 pub(crate) const LEASE_FROM_REQUEST: ExternalLock =
     flawed("lease-from-request", Flaw::LeaseFromRequest, Claims::PLAIN);
+/// It knows when its lease is over, and counts it from the request.
+pub(crate) const COUNTS_FROM_REQUEST: ExternalLock = ExternalLock {
+    manners: Manners::StopsItself,
+    ..flawed(
+        "counts-from-request",
+        Flaw::CountsFromRequest,
+        Claims::PLAIN,
+    )
+};
 pub(crate) const TIME_OUT_IS_GRANT: ExternalLock =
     flawed("time-out-is-grant", Flaw::TimeOutIsGrant, Claims::PLAIN);
 pub(crate) const FENCE_RESTARTS: ExternalLock =
