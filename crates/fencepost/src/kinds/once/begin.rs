@@ -96,7 +96,9 @@ fn record(once: &Once, kept_out: KeptOut) -> Result<Option<JobRecord<'_>>> {
                        table, etcd or ZooKeeper. This one keeps none, so it could forget that a slot was run";
         return Err(unsupported(&once.locker, message.to_owned()));
     }
-    let is_needed = once.terms.slot.is_some() || kept_out != KeptOut::No;
+    // Where locks do not outlast their process, the record of another run may keep this one out, whatever its own terms are.
+    let may_be_kept_out = !once.locker.backend().capabilities().lasting;
+    let is_needed = once.terms.slot.is_some() || kept_out != KeptOut::No || may_be_kept_out;
     Ok(record.filter(|_| is_needed))
 }
 
