@@ -11,6 +11,7 @@ mod lost;
 mod redis;
 mod redis_locks;
 mod servers;
+mod shares;
 mod signals;
 mod stage;
 mod terminal;
