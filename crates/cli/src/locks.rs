@@ -17,9 +17,12 @@ use crate::values::BadValue;
 use crate::wording::harmless_record;
 
 mod document;
+mod entry;
 mod list;
 mod release;
 mod show;
+
+use entry::Entry;
 
 /// How long the store may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -140,6 +143,30 @@ impl CommandContext {
     ) -> Result<A::Output, CommandError> {
         let answer = tokio::time::timeout(timeout, asked).await;
         answer.map_err(|_| NotOpened::silent(&self.store, timeout).command_error())
+    }
+
+    /// Reads everything whose name matches the pattern.
+    async fn entries(&self, pattern: Option<&str>) -> Result<Vec<Entry>, CommandError> {
+        let Some(backend) = &self.backend else {
+            return Ok(Vec::new());
+        };
+        let asked = entry::read_all(backend, pattern);
+        let entries = self.answer(list::LIST_TIMEOUT, asked).await?;
+        entries.map_err(|error| self.command_error(&error))
+    }
+
+    /// Reads the semaphore or read-write lock of this name.
+    async fn shares(&self, name: &LockName) -> Result<Option<Entry>, CommandError> {
+        let Some(backend) = &self.backend else {
+            return Ok(None);
+        };
+        let asked = entry::read_shares(backend, name);
+        let entry = self.answer(ANSWER_TIMEOUT, asked).await?;
+        let mut entry = entry.map_err(|error| self.command_error(&error))?;
+        if let (Some(entry), false) = (&mut entry, self.json) {
+            entry.record = harmless_record(entry.record.clone());
+        }
+        Ok(entry)
     }
 
     fn seen(&self) -> document::Seen {

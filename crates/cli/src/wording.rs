@@ -31,9 +31,11 @@ pub(crate) fn seconds(duration: Duration) -> String {
 
 /// Returns the record with [`harmless`] labels.
 pub(crate) fn harmless_record(mut record: Record) -> Record {
+    let further = record.further_holders.iter_mut();
     for label in record
         .holder
         .iter_mut()
+        .chain(further)
         .map(|holder| &mut holder.label)
         .chain(record.waiting.iter_mut().map(|waiter| &mut waiter.label))
     {

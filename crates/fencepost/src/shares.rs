@@ -42,7 +42,11 @@ use machine::Slots;
 use owners::Owners;
 
 /// Semaphores and read-write locks in the records of a store.
-pub(crate) struct Shares {
+#[cfg_attr(
+    not(feature = "unstable-hooks"),
+    allow(unreachable_pub, reason = "our own programs look at them")
+)]
+pub struct Shares {
     inner: Arc<dyn Backend>,
     clock: Arc<dyn Clock>,
     owners: Owners,
@@ -50,7 +54,11 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// Uses the records of `inner`.
-    pub(crate) fn new(inner: Arc<dyn Backend>) -> Self {
+    #[cfg_attr(
+        not(feature = "unstable-hooks"),
+        allow(unreachable_pub, reason = "our own programs look at them")
+    )]
+    pub fn new(inner: Arc<dyn Backend>) -> Self {
         Self {
             clock: inner.clock(),
             owners: Owners::default(),

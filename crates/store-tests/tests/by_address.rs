@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use fencepost::backend::records::{RecordKey, RecordKind, Records, Replaced};
 use fencepost::backend::{Release, Wait};
 use fencepost::blocking::Locker;
 use fencepost::stores::{self, KINDS, StoreAddress};
@@ -109,9 +110,34 @@ fn only_to_look(address: &StoreAddress) {
         refuses_to_lock(&*looking, &held, refused).await;
         refused(&looking.release(&held).await.expect_err("a refusal"));
         sees(&*looking, &held).await;
+        if let Some(records) = store.records() {
+            shows_records(records, looking.records(), refused).await;
+        }
         let released = store.release(&held).await.expect("an answer");
         assert_eq!(released, Release::Freed);
     });
+}
+
+/// Records are shown, too, and not replaced.
+async fn shows_records(
+    records: &dyn Records,
+    looking: Option<&dyn Records>,
+    refused: impl Fn(&Error),
+) {
+    let looking = looking.expect("records");
+    let key = RecordKey {
+        kind: RecordKind::Shares,
+        name: NAME.try_into().expect("a valid name"),
+    };
+    let seen = records.read(&key).await.expect("an answer");
+    let written = records.replace(&key, &seen, b"one", LONG).await;
+    assert_eq!(written.expect("an answer"), Replaced::Yes);
+    let seen = looking.read(&key).await.expect("an answer");
+    assert_eq!(seen.value.as_deref(), Some(&b"one"[..]));
+    let names = looking.names(RecordKind::Shares).await.expect("an answer");
+    assert_eq!(names, std::slice::from_ref(&key.name));
+    let replaced = looking.replace(&key, &seen, b"two", LONG).await;
+    refused(&replaced.expect_err("a refusal"));
 }
 
 /// A store that was opened to release shows locks and releases them, and neither takes nor renews any.

@@ -1,9 +1,11 @@
 //! The JSON documents of `fencepost locks`. Keys name the unit of their value.
 
-use fencepost::backend::{Holder, Listed, Record};
+use fencepost::Part;
+use fencepost::backend::{Holder, Record};
 use fencepost::clock::Moment;
 use serde_json::{Value, json};
 
+use super::entry::Entry;
 use crate::wording::{fence, host_and_process};
 
 /// When records were read, and whether they contain the waiters.
@@ -13,19 +15,8 @@ pub(super) struct Seen {
     pub(super) has_line: bool,
 }
 
-/// Returns the kind of a lock: `line` if this library took it, with a queue of waiters; `plain` if another program did.
-pub(super) fn kind(record: &Record) -> &'static str {
-    match &record.holder {
-        Some(holder) if holder.owner.is_none() => "plain",
-        _ => "line",
-    }
-}
-
-pub(super) fn list(store: &str, pattern: Option<&str>, locks: &[Listed], seen: Seen) -> Value {
-    let locks: Vec<Value> = locks
-        .iter()
-        .map(|listed| lock(&listed.name, &listed.record, seen))
-        .collect();
+pub(super) fn list(store: &str, pattern: Option<&str>, entries: &[Entry], seen: Seen) -> Value {
+    let locks: Vec<Value> = entries.iter().map(|one| entry(one, seen)).collect();
     json!({
         "schema": "fencepost/locks/1",
         "version": env!("CARGO_PKG_VERSION"),
@@ -35,34 +26,63 @@ pub(super) fn list(store: &str, pattern: Option<&str>, locks: &[Listed], seen: S
     })
 }
 
-/// Returns the document of one lock; `lock` is `null` if nobody holds it or waits for it.
-pub(super) fn show(store: &str, name: &str, record: Option<&Record>, seen: Seen) -> Value {
+/// Returns the document of one name; `lock` and `shares` (a semaphore or read-write lock) are `null` if nobody holds them or waits for them.
+pub(super) fn show(
+    store: &str,
+    name: &str,
+    [lock, shares]: [Option<&Entry>; 2],
+    seen: Seen,
+) -> Value {
     json!({
         "schema": "fencepost/lock/1",
         "version": env!("CARGO_PKG_VERSION"),
         "store": store,
         "name": name,
-        "lock": record.map(|record| lock(name, record, seen)),
+        "lock": lock.map(|one| entry(one, seen)),
+        "shares": shares.map(|one| entry(one, seen)),
     })
 }
 
-/// Returns the document's entry for one lock; `waiting` is `null` if the store does not know the waiters.
+/// Returns the document's entry for a lock.
 pub(super) fn lock(name: &str, record: &Record, seen: Seen) -> Value {
-    let waiting: Vec<Value> = record
-        .waiting
-        .iter()
-        .map(|waiter| json!({ "label": &*waiter.label, "waited_ms": ms(waiter.waited) }))
+    entry(&Entry::lock(name, record.clone()), seen)
+}
+
+/// Returns the document's entry for one name; `waiting` is `null` if the store does not know the waiters. `holder` is the first of `holders`.
+fn entry(entry: &Entry, seen: Seen) -> Value {
+    let record = &entry.record;
+    let waiting = record.waiting.iter().map(|waiter| {
+        let (part, permits) = part(waiter.part);
+        json!({ "label": &*waiter.label, "waited_ms": ms(waiter.waited), "part": part, "permits": permits })
+    });
+    let waiting: Vec<Value> = waiting.collect();
+    let holders: Vec<Value> = record
+        .holders()
+        .map(|holder| person(holder, seen.at))
         .collect();
     json!({
-        "name": name,
-        "kind": kind(record),
-        "holder": record.holder.as_ref().map(|holder| person(holder, seen.at)),
+        "name": entry.name,
+        "kind": entry.kind.key(),
+        "permits": entry.permits(),
+        "holder": holders.first(),
+        "holders": holders,
         "waiting": seen.has_line.then_some(waiting),
     })
 }
 
+/// Returns what somebody holds or wants, and how many permits that is.
+fn part(part: Part) -> (&'static str, Option<u32>) {
+    match part {
+        Part::Permits { count, .. } => ("permits", Some(count)),
+        Part::Read | Part::ReadInPlaceOf(_) => ("read", None),
+        Part::Write => ("write", None),
+        _ => ("whole", None),
+    }
+}
+
 fn person(holder: &Holder, now: Moment) -> Value {
     let (host, process) = host_and_process(&holder.label).unzip();
+    let (part, permits) = part(holder.part);
     json!({
         "label": &*holder.label,
         "host": host,
@@ -71,6 +91,9 @@ fn person(holder: &Holder, now: Moment) -> Value {
         "ttl_left_ms": holder.ttl_left.map(ms),
         "ttl_ms": holder.ttl.map(ms),
         "fence": holder.epoch.map(fence),
+        "part": part,
+        "permits": permits,
+        "slots": permits.map(|_| &holder.slots),
     })
 }
 

@@ -1,22 +1,23 @@
-//! `fencepost locks list`: a table with one row for each lock.
+//! `fencepost locks list`: a table with one row for each holder, or for a name that is only wanted.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use fencepost::backend::Listed;
+use fencepost::backend::Holder;
 use fencepost::clock::Moment;
 use fencepost::stores::kinds::REDIS;
 use fencepost_trial::text::harmless;
 use fencepost_trial::text::ink::Role;
 use fencepost_trial::text::numbers::{count, plural};
 
+use super::entry::{self, Entry, Kind};
 use super::{CommandContext, document};
 use crate::command_error::CommandError;
 use crate::store::LockStore;
 use crate::wording::{age, fence, seconds};
 
 /// How long the store may take to scan all its keys.
-const LIST_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 /// On a screen narrower than this, the columns in [`MINOR`] are left out.
 const NARROW: usize = 80;
 const COLUMNS: [(&str, bool); 7] = [
@@ -35,27 +36,22 @@ pub(super) async fn run(
     mut context: CommandContext,
     pattern: Option<&str>,
 ) -> Result<ExitCode, CommandError> {
-    let mut locks = match &context.backend {
-        Some(backend) => context
-            .answer(LIST_TIMEOUT, backend.list(pattern))
-            .await?
-            .map_err(|error| context.command_error(&error))?,
-        None => Vec::new(),
-    };
-    locks.sort_by(|a, b| a.name.cmp(&b.name));
+    let entries = context.entries(pattern).await?;
     let now = context.now();
     if context.json {
-        let document = document::list(&context.store.place(), pattern, &locks, context.seen());
+        let document = document::list(&context.store.place(), pattern, &entries, context.seen());
         context.screen.print_json(&document);
     } else {
-        let text = text(&context, pattern, &locks, now);
+        let text = text(&context, pattern, &entries, now);
         context.screen.print(&text);
     }
     Ok(context.screen.end(0))
 }
 
-fn text(context: &CommandContext, pattern: Option<&str>, locks: &[Listed], now: Moment) -> String {
-    let rows = locks.iter().map(|lock| row(lock, now, context.has_line()));
+fn text(context: &CommandContext, pattern: Option<&str>, entries: &[Entry], now: Moment) -> String {
+    let rows = entries
+        .iter()
+        .flat_map(|entry| rows(entry, now, context.has_line()));
     let rows: Vec<[String; 7]> = rows.collect();
     let ink = context.screen.ink;
     let is_shown = |column: usize| ink.columns >= NARROW || !MINOR.contains(&COLUMNS[column].0);
@@ -90,12 +86,12 @@ fn text(context: &CommandContext, pattern: Option<&str>, locks: &[Listed], now: 
         text.push_str(&line(std::array::from_fn(|column| row[column].as_str())));
     }
     if !context.quiet {
-        text.push_str(&summary(context, pattern, rows.len()));
+        text.push_str(&summary(context, pattern, entries));
     }
     text
 }
 
-fn summary(context: &CommandContext, pattern: Option<&str>, found: usize) -> String {
+fn summary(context: &CommandContext, pattern: Option<&str>, entries: &[Entry]) -> String {
     let which = match pattern {
         Some(pattern) => format!(" like '{}'", harmless(pattern)),
         None => String::new(),
@@ -106,37 +102,81 @@ fn summary(context: &CommandContext, pattern: Option<&str>, found: usize) -> Str
         }
         _ => "",
     };
-    match found {
-        0 => format!("no locks{which} in {}{hint}\n", context.store.place()),
-        found => format!("{}{which}{hint}\n", plural(found, "lock", "locks")),
+    if entries.is_empty() {
+        return format!("no locks{which} in {}{hint}\n", context.store.place());
     }
+    format!("{}{which}{hint}\n", counted(entries))
 }
 
-fn row(lock: &Listed, now: Moment, has_line: bool) -> [String; 7] {
+/// Counts the entries by kind: `2 locks, 1 semaphore`.
+pub(super) fn counted(entries: &[Entry]) -> String {
+    let number = |is: fn(Kind) -> bool| entries.iter().filter(|entry| is(entry.kind)).count();
+    let counts = [
+        (
+            number(|kind| matches!(kind, Kind::Line | Kind::Plain)),
+            "lock",
+            "locks",
+        ),
+        (
+            number(|kind| kind == Kind::Semaphore),
+            "semaphore",
+            "semaphores",
+        ),
+        (
+            number(|kind| kind == Kind::RwLock),
+            "read-write lock",
+            "read-write locks",
+        ),
+    ];
+    let counts = counts.into_iter().filter(|(number, ..)| *number > 0);
+    let counts = counts.map(|(number, one, many)| plural(number, one, many));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a row for each holder. Those who wait are counted in the first.
+fn rows(entry: &Entry, now: Moment, has_line: bool) -> Vec<[String; 7]> {
+    let waiting = if has_line {
+        count(entry.record.waiting.len() as i64)
+    } else {
+        "?".to_owned()
+    };
+    let mut rows: Vec<_> = entry
+        .record
+        .holders()
+        .map(|holder| row(entry, Some(holder), now))
+        .collect();
+    if rows.is_empty() {
+        rows.push(row(entry, None, now));
+    }
+    rows[0][4] = waiting;
+    rows
+}
+
+fn row(entry: &Entry, holder: Option<&Holder>, now: Moment) -> [String; 7] {
     let nothing = || "–".to_owned();
-    let holder = lock.record.holder.as_ref();
-    let label = holder.map_or_else(nothing, |holder| match &*holder.label {
-        "" => "?".to_owned(),
-        label => harmless(label),
-    });
     let held = holder.and_then(|holder| holder.since);
     let left = holder.map(|holder| match holder.ttl_left {
         Some(left) => seconds(left),
         None => "no end".to_owned(),
     });
     let epoch = holder.and_then(|holder| holder.epoch);
+    let part = holder.and_then(entry::part_of);
     [
         // A lock of another program may have any name, including control characters.
-        harmless(&lock.name),
-        label,
+        harmless(&entry.name),
+        holder.map_or_else(nothing, label),
         held.map_or_else(nothing, |since| age(now.saturating_duration_since(since))),
         left.unwrap_or_else(nothing),
-        if has_line {
-            count(lock.record.waiting.len() as i64)
-        } else {
-            "?".to_owned()
-        },
+        String::new(),
         epoch.map_or_else(nothing, fence),
-        document::kind(&lock.record).to_owned(),
+        part.unwrap_or_else(|| entry.kind.word().to_owned()),
     ]
+}
+
+/// Returns the label of a holder, or `?` if the store does not know it.
+pub(super) fn label(holder: &Holder) -> String {
+    match &*holder.label {
+        "" => "?".to_owned(),
+        label => harmless(label),
+    }
 }

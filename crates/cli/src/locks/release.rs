@@ -8,6 +8,7 @@ use fencepost::backend::{Holder, Record, Release};
 use fencepost::{Claim, Effect, Error, LockName, MIN_TTL};
 use serde_json::json;
 
+use super::entry::{Entry, Kind};
 use super::{ANSWER_TIMEOUT, CommandContext, NOT_HELD, document};
 use crate::command_error::CommandError;
 use crate::exit;
@@ -24,6 +25,9 @@ pub(super) async fn run(
         .as_ref()
         .and_then(|record| Some((record, record.holder.as_ref()?)));
     let (Some((record, holder)), Some(backend)) = (held, context.backend.clone()) else {
+        if let Some(entry) = context.shares(name).await? {
+            return Err(not_from_here(name, &entry));
+        }
         return Ok(finish(
             context,
             name,
@@ -65,6 +69,25 @@ pub(super) async fn run(
         ),
     };
     Ok(finish(context, name, Some(record), done, &text))
+}
+
+/// Returns the error for a semaphore or a read-write lock. Which of its holders would be meant?
+fn not_from_here(name: &LockName, entry: &Entry) -> CommandError {
+    let last = entry.record.holders().filter_map(|holder| holder.ttl_left);
+    let what = match entry.kind {
+        Kind::Semaphore => "permits of a semaphore",
+        _ => "readers and writers of a read-write lock",
+    };
+    let error = CommandError::new(NOT_HELD, format!("{what} cannot be released from here"))
+        .at(name)
+        .effect("none");
+    match last.max() {
+        Some(left) => error.try_this(format_args!(
+            "stop the holder: its lease ends within {}",
+            seconds(left)
+        )),
+        None => error,
+    }
 }
 
 /// Returns the error for a lock of another program.

@@ -1,4 +1,4 @@
-//! `fencepost locks show`: one lock with its holder, its lease, its waiters, and how to release it.
+//! `fencepost locks show`: one name with its holders, their leases, its waiters, and how to release it.
 
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -8,9 +8,12 @@ use fencepost::backend::{Holder, Record};
 use fencepost::clock::Moment;
 use fencepost_trial::text::ink::{Ink, Role};
 
+use super::entry::Entry;
 use super::{CommandContext, NOT_HELD, document};
 use crate::command_error::CommandError;
 use crate::wording::{fence, held_by, host, seconds, time_of_day};
+
+mod shares;
 
 /// If the age of the lease and the age of the hold differ by less than this, the lease was not renewed yet.
 const FIRST: Duration = Duration::from_millis(50);
@@ -19,18 +22,26 @@ pub(super) async fn run(
     mut context: CommandContext,
     name: &LockName,
 ) -> Result<ExitCode, CommandError> {
-    let record = context.record(name).await?;
+    let lock = context.record(name).await?;
+    let lock = lock.map(|record| Entry::lock(name.as_str(), record));
+    let shares = context.shares(name).await?;
+    let both = [lock.as_ref(), shares.as_ref()];
+    let mut held = both.into_iter().flatten();
+    let is_held = held.any(|entry| entry.record.holder.is_some());
+    let code = if is_held { 0 } else { NOT_HELD };
     let now = context.now();
-    let code = match record.as_ref().and_then(|record| record.holder.as_ref()) {
-        Some(_) => 0,
-        None => NOT_HELD,
-    };
     if context.json {
-        let seen = context.seen();
-        let document = document::show(&context.store.place(), name.as_str(), record.as_ref(), seen);
+        let document = document::show(&context.store.place(), name.as_str(), both, context.seen());
         context.screen.print_json(&document);
     } else {
-        let text = text(&context, name, record.as_ref(), now);
+        let mut text = String::new();
+        if lock.is_some() || shares.is_none() {
+            let record = lock.as_ref().map(|entry| &entry.record);
+            text.push_str(&self::text(&context, name, record, now));
+        }
+        if let Some(entry) = &shares {
+            text.push_str(&shares::text(entry, now, context.screen.ink));
+        }
         context.screen.print(&text);
     }
     Ok(context.screen.end(code))

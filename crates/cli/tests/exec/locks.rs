@@ -18,7 +18,7 @@ fn waiter(stage: &Stage, name: &str, place: usize) -> Play {
     play
 }
 
-fn words(stage: &Stage, text: &str) -> String {
+pub(crate) fn words(stage: &Stage, text: &str) -> String {
     let text = shape(text, &stage.path(""));
     let lines = text
         .lines()

@@ -12,6 +12,7 @@ mod once;
 mod redis;
 mod redis_locks;
 mod servers;
+mod shares;
 mod signals;
 mod stage;
 mod terminal;

@@ -1,7 +1,9 @@
 //! [`Restricted`]: a store that was opened to look at its locks, and perhaps to release them, but not to take any.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::backend::records::{RecordKey, RecordKind, Records, Replaced, Snapshot};
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BoxFuture, Clock};
@@ -33,6 +35,11 @@ impl Restricted {
             }
         };
         Error::new(ErrorKind::Unusable, self.store_name(), operation, message)
+    }
+
+    fn kept(&self) -> &dyn Records {
+        let records = self.store.records();
+        records.expect("`records` returns this only if the store has records")
     }
 }
 
@@ -71,5 +78,34 @@ impl Backend for Restricted {
 
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
         self.store.list(pattern)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        self.store.records().map(|_| self as &dyn Records)
+    }
+}
+
+/// Records can be read, but not replaced, not even to release something.
+impl Records for Restricted {
+    fn read<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Snapshot>> {
+        self.kept().read(key)
+    }
+
+    fn replace<'a>(
+        &'a self,
+        _: &'a RecordKey,
+        _: &'a Snapshot,
+        _: &'a [u8],
+        _: Duration,
+    ) -> BoxFuture<'a, Result<Replaced>> {
+        Box::pin(async { Err(self.refused(Operation::ReplaceRecord)) })
+    }
+
+    fn changed<'a>(&'a self, key: &'a RecordKey, seen: &'a Snapshot) -> BoxFuture<'a, ()> {
+        self.kept().changed(key, seen)
+    }
+
+    fn names<'a>(&'a self, kind: RecordKind) -> BoxFuture<'a, Result<Vec<LockName>>> {
+        self.kept().names(kind)
     }
 }
