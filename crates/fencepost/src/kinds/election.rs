@@ -327,7 +327,7 @@ impl Election {
              advisory locks keep values"
         );
         Error::new(
-            ErrorKind::InvalidInput,
+            ErrorKind::Unsupported,
             store,
             Operation::ReadRecord,
             message,
